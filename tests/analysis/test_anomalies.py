@@ -34,13 +34,13 @@ def found(ticks: Sequence[Tick], *, streamed: bool = True) -> list[tuple[Anomaly
     return [(anomaly.kind, anomaly.at) for anomaly in detector.all]
 
 
-def test_kv_above_90_percent_is_told_when_it_begins_and_again_only_after_it_had_fallen_below_80() -> None:
+def test_kv_above_90_percent_is_reported_again_only_after_falling_below_80() -> None:
     usage = [0.5, 0.91, 0.95, 0.85, 0.92, 0.79, 0.91]
     ticks = [tick(index, kv=share) for index, share in enumerate(usage)]
     assert found(ticks) == [(AnomalyKind.KV_FULL, 0.5), (AnomalyKind.KV_FULL, 1.75)]
 
 
-def test_preemptions_begin_once_and_again_after_ten_quiet_seconds() -> None:
+def test_preemptions_are_reported_again_after_ten_seconds_without_any() -> None:
     counts = [0, 1, 2, 2, 3] + [3] * 40 + [4]
     assert found([tick(index, preempted=count) for index, count in enumerate(counts)]) == [
         (AnomalyKind.PREEMPTIONS, 0.5),
@@ -48,7 +48,7 @@ def test_preemptions_begin_once_and_again_after_ten_quiet_seconds() -> None:
     ]
 
 
-def test_a_stall_begins_where_the_tokens_stopped() -> None:
+def test_a_stall_starts_when_the_tokens_stopped() -> None:
     ticks = [tick(index, tokens=0 if 4 <= index < 20 else 5) for index in range(24)]
     assert found(ticks) == [(AnomalyKind.STALL, 1.0)]
 
@@ -57,31 +57,31 @@ def test_a_stall_begins_where_the_tokens_stopped() -> None:
     ("silence", "in_flight", "streamed"), [(8, 4, True), (30, 0, True), (30, 4, False)],
     ids=["two seconds are none", "nothing in flight", "answers come in one piece"],
 )  # fmt: skip
-def test_silence_alone_is_no_stall(silence: int, in_flight: int, streamed: bool) -> None:
+def test_no_tokens_without_requests_in_flight_is_not_a_stall(silence: int, in_flight: int, streamed: bool) -> None:
     ticks = [tick(0), *(tick(index, tokens=0, in_flight=in_flight) for index in range(1, silence + 1))]
     assert found([*ticks, tick(silence + 1)], streamed=streamed) == []
 
 
-def test_waiting_for_the_first_token_of_all_is_no_stall() -> None:
+def test_waiting_for_the_first_token_of_the_run_is_not_a_stall() -> None:
     assert found([tick(index, tokens=0) for index in range(40)]) == []
 
 
-def test_a_queue_that_grows_because_less_is_done_than_offered_is_told_once() -> None:
+def test_a_queue_that_grows_under_overload_is_reported_once() -> None:
     ticks = [tick(index, waiting=index // 2, due=5, ok=3) for index in range(160)]
     assert found(ticks) == [(AnomalyKind.QUEUE, 21.0)]
 
 
-def test_a_queue_that_came_with_a_burst_and_stays_does_not_grow() -> None:
+def test_a_constant_queue_after_a_burst_is_not_growing() -> None:
     ticks = [tick(index, waiting=30 if index > 20 else 0, due=5, ok=5) for index in range(160)]
     assert found(ticks) == []
 
 
-def test_filling_up_at_the_start_of_a_stage_is_no_growing_queue_where_the_engine_tells_none() -> None:
+def test_requests_in_flight_at_the_start_of_a_stage_are_not_a_growing_queue() -> None:
     ticks = [tick(index, in_flight=min(index, 100), due=5, ok=min(index // 20, 5)) for index in range(160)]
     assert found(ticks) == []
 
 
-def test_errors_of_the_log_that_come_together_are_one() -> None:
+def test_log_errors_in_quick_succession_are_one_anomaly() -> None:
     detector = AnomalyDetector()
     detector.update_log([LogLine(at=at, text=f"ERROR 11-21 worker died at {at}") for at in (1.0, 2.0, 3.0, 30.0)])
     assert [anomaly.at for anomaly in detector.all] == [1.0, 30.0]
@@ -101,7 +101,7 @@ def test_errors_of_the_log_that_come_together_are_one() -> None:
         ("x" * 300 + "ERROR", Severity.INFO),
     ],
 )
-def test_a_log_line_is_as_loud_as_its_first_words(text: str, severity: Severity) -> None:
+def test_the_severity_of_a_log_line_is_its_first_level(text: str, severity: Severity) -> None:
     assert severity_of(text) is severity
 
 
@@ -139,7 +139,7 @@ readings: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
 
 
 @given(readings, st.integers(1, 9))
-def test_ticks_that_come_one_by_one_tell_the_same_as_all_at_once(readings: list[dict[str, Any]], step: int) -> None:
+def test_anomalies_do_not_depend_on_how_ticks_are_grouped(readings: list[dict[str, Any]], step: int) -> None:
     ticks = [tick(index, **reading) for index, reading in enumerate(readings)]
     history, detector = TickHistory(), AnomalyDetector()
     for start in range(0, len(ticks), step):

@@ -59,19 +59,19 @@ def said(stats: LiveStats, facts: EngineFacts | None = FACTS) -> str:
     return diagnose(stats, facts).line
 
 
-def test_full_blocks_and_preemptions_are_kv_bound_and_the_batch_that_fits_is_named() -> None:
+def test_full_blocks_and_preemptions_are_kv_bound_with_advice_on_the_batch_size() -> None:
     stats = situation(replace(FALLING_BEHIND, preemptions=4.0), engine=sampled(running=214, waiting=31, kv_usage=0.997))
     assert said(stats) == (
         "KV-bound: 99.7 % of blocks, 4.0 preemptions/s, 31 waiting → max_num_seqs ≈ 192 or more KV memory"
     )
 
 
-def test_full_blocks_with_a_queue_and_without_preemptions_want_memory() -> None:
+def test_full_blocks_with_a_queue_and_without_preemptions_need_memory() -> None:
     stats = situation(FALLING_BEHIND, engine=sampled(running=180, waiting=40, kv_usage=0.96))
     assert said(stats) == "KV-bound: 96.0 % of blocks, 40 waiting → more KV memory, or shorter requests"
 
 
-def test_a_batch_below_what_fits_is_not_told_to_shrink_to_more() -> None:
+def test_the_advised_batch_size_is_never_larger_than_the_current_one() -> None:
     stats = situation(replace(FALLING_BEHIND, preemptions=1.0), engine=sampled(running=300, waiting=9, kv_usage=0.99))
     assert diagnose(stats, FACTS).advice == "more KV memory, or shorter requests"
 
@@ -86,12 +86,12 @@ def test_a_batch_below_what_fits_is_not_told_to_shrink_to_more() -> None:
         (KV_FULL, math.nan, 3, Bottleneck.KV),
     ],
 )
-def test_the_borders_of_kv_bound(kv: float, preemptions: float, waiting: int, limit: Bottleneck) -> None:
+def test_the_limits_of_kv_bound(kv: float, preemptions: float, waiting: int, limit: Bottleneck) -> None:
     stats = situation(replace(KEEPING_UP, preemptions=preemptions), engine=sampled(kv_usage=kv, waiting=waiting))
     assert diagnose(stats, FACTS).bottleneck is limit
 
 
-def test_blocks_used_of_all_do_where_the_share_is_not_exported() -> None:
+def test_kv_usage_is_computed_from_blocks_if_not_exported() -> None:
     sample = sampled(kv_usage=None, kv_blocks_used=2871, kv_blocks_total=2880, waiting=9)
     assert said(situation(FALLING_BEHIND, engine=sample)).startswith("KV-bound: 99.6 % of blocks")
 
@@ -101,7 +101,7 @@ def test_a_full_batch_with_free_blocks_is_batch_bound() -> None:
     assert said(stats) == "batch-bound: running 256 of 256, 12 waiting, KV only 60.0 % → raise max_num_seqs, to ≈ 384"
 
 
-def test_a_full_batch_with_hardly_any_free_blocks_is_not_told_to_grow() -> None:
+def test_a_larger_batch_is_not_advised_without_free_blocks() -> None:
     stats = situation(FALLING_BEHIND, engine=sampled(running=256, waiting=12, kv_usage=0.9))
     assert said(stats).endswith("KV 90.0 % → lower the rate: a larger batch would soon fill the KV blocks")
 
@@ -114,11 +114,11 @@ def test_a_full_batch_with_hardly_any_free_blocks_is_not_told_to_grow() -> None:
         (BATCH, 2, Bottleneck.HEADROOM),
     ],
 )
-def test_the_borders_of_batch_bound(running: int, waiting: int, limit: Bottleneck) -> None:
+def test_the_limits_of_batch_bound(running: int, waiting: int, limit: Bottleneck) -> None:
     assert diagnose(situation(engine=sampled(running=running, waiting=waiting)), FACTS).bottleneck is limit
 
 
-def test_the_batch_size_in_force_comes_before_the_one_at_boot() -> None:
+def test_the_current_batch_size_takes_precedence_over_the_one_at_startup() -> None:
     stats = situation(FALLING_BEHIND, engine=sampled(running=64, waiting=9, max_num_seqs=64))
     assert diagnose(stats, FACTS).bottleneck is Bottleneck.BATCH
 
@@ -131,19 +131,19 @@ def test_requests_queued_at_the_client_are_concurrency_limited() -> None:
     )
 
 
-def test_a_late_client_is_told_before_anything_about_the_engine() -> None:
+def test_client_bound_takes_precedence_over_engine_verdicts() -> None:
     stats = situation(FALLING_BEHIND, trust=Trust(slip_p99=0.25), engine=sampled(kv_usage=0.99, waiting=50))
     assert said(stats).startswith("client-bound: requests sent 250 ms late at p99 → ")
 
 
-def test_a_queue_that_grows_below_every_limit_wants_a_lower_rate() -> None:
+def test_for_a_queue_that_grows_below_all_limits_a_lower_rate_is_advised() -> None:
     stats = situation(FALLING_BEHIND, growth=2.1, engine=sampled(waiting=146))
     assert said(stats) == (
         "queue growing: +2.1 requests/s, 146 waiting, done 12.0 of 16.0 req/s → lower the rate below 12.0"
     )
 
 
-def test_without_metrics_a_growing_queue_is_seen_in_flight_and_its_cause_left_open() -> None:
+def test_without_metrics_a_growing_queue_is_detected_from_requests_in_flight() -> None:
     bare = EngineSample(scrape_start=59.9, scrape_end=59.9)
     line = said(situation(FALLING_BEHIND, growth=4.0, engine=bare), replace(FACTS, max_num_seqs=None))
     assert line.startswith("queue growing: +4.0 requests/s, done 12.0 of 16.0 req/s, cause unknown without KV usage, ")
@@ -153,13 +153,13 @@ def test_an_engine_that_keeps_up_is_load_bound() -> None:
     assert said(situation()) == "headroom: the engine keeps up, done 16.0 of 16.0 req/s, KV 50.0 % → raise the rate"
 
 
-def test_what_is_missing_is_named() -> None:
+def test_missing_inputs_are_named() -> None:
     bare = sampled(waiting=None, kv_usage=None)
     assert said(situation(engine=bare)) == "unclear: KV usage, waiting not known"
     assert said(situation(engine=None)) == "unclear: KV usage, running, waiting, batch size not known"
 
 
-def test_a_stale_sample_says_nothing_of_now() -> None:
+def test_a_stale_sample_is_ignored() -> None:
     stale = sampled(scrape_end=60.0 - STALE_AFTER - 1, kv_usage=0.99, waiting=50)
     assert said(situation(engine=stale)) == "unclear: the engine's newest sample is 2.5 s old"
 
@@ -179,7 +179,7 @@ numbers = st.one_of(st.none(), st.floats(0, 1e6, allow_nan=False))
 
 
 @given(running=numbers, waiting=numbers, kv=st.one_of(st.none(), st.floats(0, 1)), offered=st.floats(0, 1e5))
-def test_any_figures_give_one_diagnosis_on_one_line(
+def test_any_statistics_give_one_diagnosis_on_one_line(
     running: float | None, waiting: float | None, kv: float | None, offered: float
 ) -> None:
     rates = Rates(offered=offered, completed=offered / 2, preemptions=math.nan)
@@ -189,7 +189,7 @@ def test_any_figures_give_one_diagnosis_on_one_line(
     assert "nan" not in found.line
 
 
-def test_a_closed_loop_has_no_rate_to_raise_and_preemptions_speak_against_more_load() -> None:
+def test_headroom_advice_depends_on_the_loop_and_on_preemptions() -> None:
     loop = LoadGauges(stage=0, request_rate=math.inf, max_concurrency=24, in_flight=24)
     assert diagnose(situation(load=loop), FACTS).advice == "raise the concurrency limit"
     preempting = diagnose(situation(replace(KEEPING_UP, preemptions=12.2), load=loop), FACTS)

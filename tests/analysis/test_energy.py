@@ -35,13 +35,13 @@ def joules(samples: Sequence[GpuSample], start: float, until: float) -> float:
     return found.joules
 
 
-def test_the_integral_of_an_even_power_is_power_times_time() -> None:
+def test_the_energy_of_constant_power_is_power_times_time() -> None:
     found = energy_between(energy_meters(readings(power=300.0)), 2.0, 6.0)
     assert found is not None
     assert (found.joules, found.source, found.known, found.devices) == pytest.approx((1200.0, "power", 1.0, 1))
 
 
-def test_the_counter_is_believed_before_the_power() -> None:
+def test_the_energy_counter_takes_precedence_over_power() -> None:
     found = energy_between(energy_meters(readings(power=300.0, rate=350.0)), 1.1, 3.1)
     assert found is not None
     assert (found.joules, found.source) == pytest.approx((700.0, "counter"))
@@ -52,7 +52,7 @@ def test_a_rising_power_is_integrated_by_trapezoids() -> None:
     assert joules(samples, 0.0, 10.0) == pytest.approx(500.0)
 
 
-def test_a_gap_in_the_power_is_left_out_and_told() -> None:
+def test_a_gap_in_the_power_is_excluded_and_reported() -> None:
     samples = [each for each in readings(power=100.0) if not 4.0 < each.at < 8.0]
     found = energy_between(energy_meters(samples), 0.0, 10.0)
     assert found is not None
@@ -66,21 +66,21 @@ def test_a_gap_in_the_counter_loses_nothing() -> None:
     assert (found.joules, found.known) == pytest.approx((1000.0, 1.0))
 
 
-def test_a_counter_that_begins_again_does_not_take_energy_back() -> None:
+def test_a_restarted_counter_does_not_reduce_the_energy() -> None:
     samples = [
         GpuSample(at=at, index=0, name="H200", energy=value) for at, value in ((0, 900.0), (1, 1000.0), (2, 60.0))
     ]
     assert joules(samples, 0.0, 2.0) == pytest.approx(160.0)
 
 
-def test_several_cards_add_up_and_their_sources_are_told() -> None:
+def test_several_gpus_add_up_and_their_sources_are_reported() -> None:
     samples = [*readings(power=200.0, index=0), *readings(rate=300.0, index=1)]
     found = energy_between(energy_meters(samples), 0.0, 10.0)
     assert found is not None
     assert (found.joules, found.devices, found.source) == pytest.approx((5000.0, 2, "counter and power"))
 
 
-def test_a_card_that_holds_nothing_of_the_engine_does_not_count() -> None:
+def test_a_gpu_without_memory_of_the_engine_is_excluded() -> None:
     idle = readings(power=70.0, index=0)
     busy = [GpuSample(at=each.at, index=1, name="H200", power=600.0, engine_memory=1 << 30) for each in idle]
     found = energy_between(energy_meters([*idle, *busy]), 0.0, 10.0)
@@ -97,12 +97,12 @@ def test_a_card_that_holds_nothing_of_the_engine_does_not_count() -> None:
     ],
     ids=["no card", "one reading", "a card that tells neither"],
 )
-def test_without_readings_there_is_no_energy_rather_than_none_used(samples: list[GpuSample]) -> None:
+def test_without_samples_the_energy_is_unknown(samples: list[GpuSample]) -> None:
     assert energy_between(energy_meters(samples), 0.0, 10.0) is None
 
 
 @pytest.mark.parametrize(("start", "until"), [(20.0, 30.0), (5.0, 5.0), (6.0, 5.0), (0.0, math.inf)])
-def test_a_time_of_which_nothing_is_known_has_no_energy(start: float, until: float) -> None:
+def test_a_period_without_known_energy_has_no_energy(start: float, until: float) -> None:
     assert energy_between(energy_meters(readings(power=100.0)), start, until) is None
 
 
@@ -111,7 +111,7 @@ runs = st.lists(st.tuples(st.floats(0.01, 5.0), known_or_not, st.booleans()), mi
 
 
 @given(runs, st.lists(st.floats(-5.0, 250.0), min_size=3, max_size=3))
-def test_parts_of_a_time_add_up_and_no_part_is_below_zero(
+def test_parts_of_a_period_add_up_and_are_never_negative(
     rows: list[tuple[float, float | None, bool]], instants: list[float]
 ) -> None:
     at, counter, samples = 0.0, 0.0, []
@@ -128,7 +128,7 @@ def test_parts_of_a_time_add_up_and_no_part_is_below_zero(
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 1.9), st.floats(0.0, 1000.0)), min_size=2, max_size=40))
-def test_the_mean_power_of_a_time_lies_between_the_least_and_the_most(rows: list[tuple[float, float]]) -> None:
+def test_the_mean_power_of_a_period_lies_between_minimum_and_maximum(rows: list[tuple[float, float]]) -> None:
     at, samples = 0.0, []
     for step, power in rows:
         at += step

@@ -23,12 +23,12 @@ def test_as_many_failures_as_allowed_are_within_the_limit_and_one_more_is_not(
 
 
 @pytest.mark.parametrize("text", ["", "-1", "101%", "1.5", "many", "nan", "1e3", "5%%"])
-def test_what_is_neither_a_number_nor_a_share_is_a_usage_error(text: str) -> None:
+def test_an_invalid_failure_limit_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match="as in 10, 2% or"):
         FailureLimit.parse(text)
 
 
-def test_reasons_are_counted_apart_unless_only_a_number_in_them_differs() -> None:
+def test_reasons_that_differ_only_in_numbers_are_counted_together() -> None:
     tally = FailureTally()
     tally.add("error", "no answer from 10.0.0.1:40001", http_status=None, at=3.0)
     tally.add("error", "no answer from 10.0.0.1:40002", http_status=None, at=2.0)
@@ -40,7 +40,7 @@ def test_reasons_are_counted_apart_unless_only_a_number_in_them_differs() -> Non
     assert [each.reason for each in found[1:]] == ["HTTP 500: no luck", "HTTP 503: no luck", "timeout"]
 
 
-def test_rare_reasons_are_added_up_so_that_the_counts_make_the_total() -> None:
+def test_rare_reasons_are_combined_so_that_the_counts_add_up() -> None:
     tally = FailureTally()
     for number in range(1000):
         tally.add("error", "x" * (number % 500), http_status=None, at=float(number))

@@ -13,24 +13,24 @@ from servetop.analysis.goodput import goodput_bounds, share_within
 from servetop.core.histogram import LogHistogram
 
 
-def test_the_share_within_a_limit_counts_what_is_at_or_below_it() -> None:
+def test_the_share_within_a_limit_includes_values_at_the_limit() -> None:
     histogram = LogHistogram.of([0.1, 0.2, 0.3, 4.0])
     assert [share_within(histogram, limit) for limit in (0.05, 0.25, 1.0, 9.0)] == [0.0, 0.5, 0.75, 1.0]
 
 
-def test_without_values_or_limits_nothing_is_known() -> None:
+def test_without_values_or_limits_goodput_is_unknown() -> None:
     assert math.isnan(share_within(LogHistogram.of([]), 1.0))
     assert math.isnan(goodput_bounds({"ttft": LogHistogram.of([1.0])}, {})[0])
     assert math.isnan(goodput_bounds({"ttft": LogHistogram.of([1.0]), "tpot": LogHistogram.of([])}, {"tpot": 1.0})[1])
 
 
-def test_one_limit_leaves_no_doubt_and_two_do() -> None:
+def test_the_bounds_are_equal_for_one_limit_and_differ_for_two() -> None:
     histograms = {"ttft": LogHistogram.of([0.1] * 8 + [9.0] * 2), "e2el": LogHistogram.of([1.0] * 7 + [99.0] * 3)}
     assert goodput_bounds(histograms, {"ttft": 0.5}) == pytest.approx((0.8, 0.8))
     assert goodput_bounds(histograms, {"ttft": 0.5, "e2el": 5.0}) == pytest.approx((0.5, 0.7))
 
 
-def test_without_reasoning_the_first_token_is_that_of_the_answer() -> None:
+def test_without_reasoning_ttfot_is_ttft() -> None:
     ttft, ttfot = LogHistogram.of([0.1] * 8 + [9.0] * 2), LogHistogram.of([0.4] * 5 + [9.0] * 5)
     assert goodput_bounds({"ttft": ttft, "ttfot": LogHistogram.of([])}, {"ttfot": 0.5}) == pytest.approx((0.8, 0.8))
     assert goodput_bounds({"ttft": ttft, "ttfot": ttfot}, {"ttfot": 0.5}) == pytest.approx((0.5, 0.5))

@@ -21,16 +21,16 @@ def history(*, readings: int, ticks: int = 40, power: float | None = 400.0) -> T
     )
 
 
-def test_the_energy_of_a_token_is_power_over_tokens_a_second() -> None:
+def test_the_energy_of_a_token_is_power_over_tokens_per_second() -> None:
     assert live_stats(history(readings=40), 10.0).joules_per_token == pytest.approx(400.0 / 200.0)
 
 
-def test_a_reading_that_comes_late_leaves_the_newest_one_standing_for_two_seconds() -> None:
+def test_the_newest_gpu_samples_are_valid_for_two_seconds() -> None:
     run = history(readings=20)
     assert [gpu.at for gpu in live_stats(run, 6.9).gpus] == [4.75]
     assert live_stats(run, 7.25).gpus == ()
 
 
 @pytest.mark.parametrize(("readings", "power"), [(0, 400.0), (1, 400.0), (40, None)])
-def test_what_no_card_tells_is_not_known(readings: int, power: float | None) -> None:
+def test_metrics_that_no_gpu_exports_are_unknown(readings: int, power: float | None) -> None:
     assert math.isnan(live_stats(history(readings=readings, power=power), 10.0).joules_per_token)

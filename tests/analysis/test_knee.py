@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from servetop.analysis.knee import knee
 
 
-def test_the_last_load_before_latency_shoots_up_is_the_knee() -> None:
+def test_the_last_load_before_a_steep_rise_of_latency_is_the_knee() -> None:
     assert knee([1, 2, 4, 8, 16], [0.05, 0.05, 0.06, 0.08, 2.0]) == 3
 
 
-def test_the_example_of_the_paper_has_its_knee_at_the_same_point() -> None:
+def test_the_knee_of_the_papers_example_is_reproduced() -> None:
     """Figure 2 of Kneedle, y = -1/x + 5 on ten points from 0 to 1, mirrored into an increasing convex curve."""
     x = [number / 9 for number in range(10)]
     y = [-1 / (value + 0.1) + 5 for value in x]
@@ -33,12 +33,12 @@ def test_the_example_of_the_paper_has_its_knee_at_the_same_point() -> None:
     ],
     ids=["nothing", "two points", "flat", "a straight line", "unknown", "one load"],
 )
-def test_a_curve_that_does_not_turn_has_no_knee(loads: list[float], latencies: list[float]) -> None:
+def test_a_straight_or_flat_curve_has_no_knee(loads: list[float], latencies: list[float]) -> None:
     assert knee(loads, latencies) is None
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 1e3), st.floats(1e-3, 1e3)), max_size=20), st.floats(0.01, 100))
-def test_units_do_not_move_the_knee(points: list[tuple[float, float]], scale: float) -> None:
+def test_the_knee_does_not_depend_on_units(points: list[tuple[float, float]], scale: float) -> None:
     points.sort()
     loads, latencies = [each[0] for each in points], [each[1] for each in points]
     found = knee(loads, latencies)

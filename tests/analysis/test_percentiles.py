@@ -21,12 +21,12 @@ def distribution(pairs: list[tuple[float, int]]) -> Distribution:
 
 
 @given(samples, st.sampled_from([0.0, 50.0, 90.0, 95.0, 99.0, 100.0]))
-def test_percentiles_are_numpys(pairs: list[tuple[float, int]], q: float) -> None:
+def test_percentiles_equal_numpys(pairs: list[tuple[float, int]], q: float) -> None:
     assert distribution(pairs).percentile(q) == pytest.approx(np.percentile(written_out(pairs), q), abs=1e-9)
 
 
 @given(samples)
-def test_mean_and_standard_deviation_are_numpys(pairs: list[tuple[float, int]]) -> None:
+def test_mean_and_standard_deviation_equal_numpys(pairs: list[tuple[float, int]]) -> None:
     assert distribution(pairs).mean == pytest.approx(np.mean(written_out(pairs)), abs=1e-9)
     assert distribution(pairs).std == pytest.approx(np.std(written_out(pairs)), abs=1e-6)
 
@@ -38,12 +38,12 @@ def test_parts_can_be_merged(left: list[tuple[float, int]], right: list[tuple[fl
     assert merged.weights.tolist() == whole.weights.tolist()
 
 
-def test_unknown_values_and_weights_of_nothing_are_left_out() -> None:
+def test_nan_and_zero_weights_are_omitted() -> None:
     left = Distribution.of(np.array([math.nan, 2.0, 1.0, 2.0]), weights=np.array([5, 1, 0, 1]))
     assert (left.values.tolist(), left.weights.tolist(), left.count) == ([2.0], [2], 2)
 
 
-def test_of_nothing_there_is_no_figure() -> None:
+def test_without_samples_the_statistics_are_nan() -> None:
     nothing = Distribution.merged([])
     assert nothing.count == 0
     assert all(math.isnan(value) for value in (nothing.mean, nothing.std, nothing.percentile(50)))

@@ -60,7 +60,7 @@ def one_server(due: FloatArray, *, rate: float, seed: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_queue_at_half_its_capacity_is_steady_however_noisy_its_traffic(seed: int) -> None:
+def test_a_noisy_queue_at_half_its_capacity_is_steady(seed: int) -> None:
     due = poisson(8.0, seconds=60.0, seed=seed)
     window = steady_window(columns(due, one_server(due, rate=16.0, seed=seed)))
     assert window.reason == ""
@@ -71,7 +71,7 @@ def test_a_queue_at_half_its_capacity_is_steady_however_noisy_its_traffic(seed: 
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_queue_above_its_capacity_has_no_steady_state_and_says_by_how_much_it_grows(seed: int) -> None:
+def test_a_queue_above_its_capacity_has_no_steady_state_but_a_growth_rate(seed: int) -> None:
     due = poisson(15.0, seconds=60.0, seed=seed)
     window = steady_window(columns(due, one_server(due, rate=10.0, seed=seed)))
     assert window.start is None
@@ -87,7 +87,7 @@ def even(rate: float, *, seconds: float, stay: float) -> tuple[FloatArray, Float
     return due, due + stay
 
 
-def test_neither_the_filling_up_nor_the_drain_is_part_of_it() -> None:
+def test_initial_transient_and_drain_are_excluded() -> None:
     due, done = even(10.0, seconds=60.0, stay=5.0)
     window = steady_window(columns(due, done))
     assert window.start is not None
@@ -96,7 +96,7 @@ def test_neither_the_filling_up_nor_the_drain_is_part_of_it() -> None:
     assert 59.0 <= window.end <= 60.0  # the last request is due at 59.9 s, the last one ends at 64.9 s
 
 
-def test_a_cool_down_is_cut_off_its_end() -> None:
+def test_a_cool_down_is_excluded_from_the_end() -> None:
     due, done = even(10.0, seconds=60.0, stay=1.0)
     window = steady_window(columns(due, done), cooldown=10.0)
     assert window.end is not None
@@ -132,14 +132,14 @@ def test_a_closed_loop_is_steady_when_its_throughput_is() -> None:
     assert steady_window(slower).reason == "output tokens/s falls by 37% of its mean over the second half of the load"
 
 
-def test_a_ramp_within_the_stage_has_none() -> None:
+def test_a_ramped_stage_has_no_steady_state() -> None:
     due, done = even(10.0, seconds=60.0, stay=0.5)
     size = columns(due, done).size
     window = steady_window(columns(due, done, request_rate=np.linspace(5.0, 15.0, size)))
     assert window == SteadyWindow(reason="the load was ramped or kept changing")
 
 
-def test_only_the_time_under_one_load_counts() -> None:
+def test_only_the_longest_constant_load_is_searched() -> None:
     due, done = even(10.0, seconds=60.0, stay=0.5)
     size = columns(due, done).size
     rate = np.where(np.arange(size) * TICK_SECONDS < 22.0, 20.0, 10.0)  # a key was pressed at 22 s
@@ -156,25 +156,25 @@ def test_only_the_time_under_one_load_counts() -> None:
         (20.0, 30.0, "no request was completed in the second half of the load"),
     ],
 )
-def test_a_stage_that_is_too_short_says_so(seconds: float, stay: float, reason: str) -> None:
+def test_a_stage_that_is_too_short_has_a_reason(seconds: float, stay: float, reason: str) -> None:
     window = steady_window(columns(*even(10.0, seconds=seconds, stay=stay)))
     assert window.start is None
     assert window.reason.startswith(reason)
 
 
-def test_a_stage_without_requests_has_none() -> None:
+def test_a_stage_without_requests_has_no_steady_state() -> None:
     idle = TickColumns.of([Tick(client=ClientTick(index=index)) for index in range(100)])
     assert steady_window(idle) == SteadyWindow(reason="no request was due")
     assert steady_window(idle.part(0, 0)) == SteadyWindow(reason="no request was due")
 
 
-def test_requests_held_back_are_in_the_system_too() -> None:
+def test_requests_queued_at_the_client_are_in_the_system() -> None:
     gauges = LoadGauges(in_flight=16, queued=4, request_rate=8.0, max_concurrency=16)
     found = TickColumns.of([Tick(client=ClientTick(index=3, gauges=gauges, due=2, ok=1, errors=1, cancelled=1))])
     assert (found.start[0], found.in_system[0], found.completed[0], found.due[0]) == (0.75, 20.0, 3.0, 2.0)
 
 
-def test_mser_leaves_out_batches_of_five_that_lie_off_the_mean_of_the_rest() -> None:
+def test_mser_truncates_batches_of_five_that_deviate_from_the_mean() -> None:
     values = np.concatenate([np.zeros(10), np.tile([9.0, 11.0], 45)])
     assert mser(values, most=50) == 10
     assert mser(values, most=5) == 5
@@ -187,7 +187,7 @@ amounts = st.integers(min_value=0, max_value=40)
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(amounts, amounts, amounts, amounts), min_size=MIN_TICKS, max_size=150), st.booleans())
-def test_whatever_happens_a_window_lies_in_the_load_and_does_not_depend_on_the_unit(
+def test_any_window_lies_within_the_load_and_does_not_depend_on_units(
     rows: list[tuple[int, int, int, int]], closed: bool
 ) -> None:
     in_system, tokens, completed, due = np.array(rows, dtype=np.float64).T

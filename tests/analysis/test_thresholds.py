@@ -29,7 +29,7 @@ def failures(numbers: Mapping[str, Any], thresholds: Sequence[str]) -> list[str]
         ("server.max_waiting<=5", ["server.max_waiting<=5: not measured"]),
     ],
 )
-def test_a_condition_holds_or_says_what_the_number_is(threshold: str, broken: list[str]) -> None:
+def test_a_condition_is_met_or_reports_the_number(threshold: str, broken: list[str]) -> None:
     assert failures(SUMMARY, [threshold]) == broken
 
 
@@ -56,6 +56,6 @@ def test_a_condition_may_name_any_percentile() -> None:
         ("<=5", "is not a threshold"),
     ],
 )
-def test_a_malformed_condition_is_the_users_mistake(threshold: str, message: str) -> None:
+def test_a_malformed_condition_is_a_usage_error(threshold: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_threshold(threshold)

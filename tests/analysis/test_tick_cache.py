@@ -65,7 +65,7 @@ def same(one: LiveStats, other: LiveStats) -> None:
 
 @pytest.mark.parametrize("steps", [1, 3, 700])
 @pytest.mark.parametrize("span", [30.0, 120.0, 249.0])
-def test_no_figure_changes_however_far_back_one_looks(steps: int, span: float) -> None:
+def test_evicted_ticks_give_the_same_statistics_at_any_time(steps: int, span: float) -> None:
     whole, short = TickHistory(TICKS), grown(Recording(), steps=steps)
     for at in (3.0, 60.1, 77.0, 118.3, 200.0, 249.0, 250.0):
         same(live_stats(short, at, span=span), live_stats(whole, at, span=span))
@@ -86,7 +86,7 @@ def test_ticks_in_memory_do_not_grow_with_the_run() -> None:
     assert len(history) == len(history.column("sent")) == len(TICKS)
 
 
-def test_following_a_run_reads_nothing_again() -> None:
+def test_following_a_run_reads_no_evicted_ticks() -> None:
     recording = Recording()
     history = TickHistory(read=recording.past_ticks)
     for tick in TICKS:
@@ -98,7 +98,7 @@ def test_following_a_run_reads_nothing_again() -> None:
     assert recording.read == 0
 
 
-def test_each_tick_stands_at_its_place_wherever_it_is_read_from() -> None:
+def test_each_tick_has_its_position_in_memory_or_evicted() -> None:
     ticks = grown(Recording(), steps=7).ticks
     assert [tick.index for tick in ticks] == [tick.index for tick in TICKS]
     assert [tick.index for tick in ticks[50:-50]] == [tick.index for tick in TICKS[50:-50]]
@@ -107,7 +107,7 @@ def test_each_tick_stands_at_its_place_wherever_it_is_read_from() -> None:
         ticks[len(TICKS)]
 
 
-def test_what_cannot_be_read_again_leaves_amounts_and_sums_of_long_times() -> None:
+def test_unreadable_evicted_ticks_keep_counts_and_long_sums() -> None:
     history = TickHistory(read=lambda first, last: [])
     for tick in TICKS:
         history.append(tick)
@@ -118,7 +118,7 @@ def test_what_cannot_be_read_again_leaves_amounts_and_sums_of_long_times() -> No
     assert history.histogram("ttft", start=0, stop=640) == known.histogram("ttft", start=0, stop=640)
 
 
-def test_without_a_way_to_read_them_again_all_ticks_stay() -> None:
+def test_without_a_read_function_no_ticks_are_evicted() -> None:
     history = TickHistory(TICKS)
     history.evict(keep=KEEP)
     assert history.ticks.evicted == 0

@@ -46,7 +46,7 @@ def sample(
     )
 
 
-def test_every_counter_and_histogram_of_a_tick_is_known_to_the_merge() -> None:
+def test_every_counter_and_histogram_of_a_tick_is_merged() -> None:
     others = {"index", "gauges"}
     assert {field.name for field in dataclasses.fields(ClientTick)} == {*COUNTERS, *HISTOGRAMS} | others
 
@@ -59,19 +59,19 @@ def test_merging_ticks_adds_their_counters_and_their_histograms(sent: list[int])
     assert merged.gauges.in_flight == 4 * len(sent) if len(sent) > 1 else 4
 
 
-def test_rates_are_amounts_over_the_window_not_averages_of_rates() -> None:
+def test_rates_are_counts_over_the_window_not_averages_of_rates() -> None:
     history = TickHistory(Tick(client=client_tick(i, sent=0 if i < 20 else 4)) for i in range(40))
     stats = live_stats(history, 10.0, window=10.0)
     assert stats.rates.sent == pytest.approx(8.0)
     assert stats.totals.sent == 80
 
 
-def test_a_window_that_has_only_begun_counts_its_own_length() -> None:
+def test_a_partial_window_is_divided_by_its_own_length() -> None:
     history = TickHistory(Tick(client=client_tick(i)) for i in range(4))
     assert live_stats(history, 1.0, window=10.0).rates.sent == pytest.approx(8.0)
 
 
-def test_statistics_at_an_instant_do_not_change_when_later_ticks_come() -> None:
+def test_statistics_at_a_time_do_not_change_with_later_ticks() -> None:
     ticks = [Tick(client=client_tick(i, ttft=0.1 * (i + 1)), engine=sample(i / 4, preemptions=i)) for i in range(40)]
     before, after = TickHistory(ticks[:20]), TickHistory(ticks)
     early, late = live_stats(before, 5.0), live_stats(after, 5.0)
@@ -80,7 +80,7 @@ def test_statistics_at_an_instant_do_not_change_when_later_ticks_come() -> None:
     assert np.array_equal(early.series.latencies["ttft"], late.series.latencies["ttft"], equal_nan=True)
 
 
-def test_a_counter_that_falls_back_means_a_restarted_engine_not_negative_preemptions() -> None:
+def test_a_decreasing_counter_means_a_restarted_engine_not_negative_preemptions() -> None:
     totals = [5.0, 8.0, 2.0, 3.0]  # restarted between the second and the third
     history = TickHistory(
         Tick(client=client_tick(i), engine=sample(i / 4, preemptions=total)) for i, total in enumerate(totals)
@@ -88,7 +88,7 @@ def test_a_counter_that_falls_back_means_a_restarted_engine_not_negative_preempt
     assert live_stats(history, 1.0).totals.preemptions == 0 + 3 + 2 + 1
 
 
-def test_prefix_cache_hits_are_those_of_the_window_and_of_the_run_and_never_of_the_servers_life() -> None:
+def test_prefix_cache_hit_rates_exclude_the_time_before_the_run() -> None:
     """A server with 3.9 % behind it: this run's first second finds nothing, its last second half."""
     counters = [(390.0, 10_000.0), *((390.0, 10_000.0 + 100 * n) for n in range(1, 5)), (590.0, 10_800.0)]
     samples = [
@@ -106,9 +106,7 @@ def test_prefix_cache_hits_are_those_of_the_window_and_of_the_run_and_never_of_t
 
 
 @given(st.lists(st.none() | st.sampled_from([0.0, 1.0, 5.0, math.nan]), max_size=8), st.integers(0, 8))
-def test_ticks_that_come_together_are_taken_in_as_if_they_came_one_by_one(
-    totals: list[float | None], first: int
-) -> None:
+def test_appending_ticks_together_or_one_by_one_is_equivalent(totals: list[float | None], first: int) -> None:
     ticks = [
         Tick(client=client_tick(i), engine=None if total is None else sample(i / 4, preemptions=total))
         for i, total in enumerate(totals)
@@ -122,7 +120,7 @@ def test_ticks_that_come_together_are_taken_in_as_if_they_came_one_by_one(
     assert [singly.up_to(i / 8) for i in range(20)] == [sum(tick.end <= i / 8 for tick in ticks) for i in range(20)]
 
 
-def test_what_is_not_exported_is_nan_and_never_zero() -> None:
+def test_metrics_that_are_not_exported_are_nan_and_never_zero() -> None:
     history = TickHistory(Tick(client=client_tick(i)) for i in range(8))
     stats = live_stats(history, 2.0)
     assert math.isnan(stats.totals.preemptions)
@@ -165,13 +163,13 @@ def test_tokens_are_compared_in_the_way_in_which_the_engine_counts(
     assert live_stats(history, 10.0).trust.token_error == pytest.approx(error)
 
 
-def test_an_engine_that_counts_at_the_end_is_not_suspect_before_the_first_end() -> None:
+def test_an_engine_that_counts_finished_requests_is_not_suspect_at_first() -> None:
     history = first_answers_end_after(4.0, lambda at: 400 * max(0.0, at - 4))
     verdicts = {live_stats(history, instant / 4).trust.token_error for instant in range(1, 16)}
     assert all(math.isnan(error) for error in verdicts)
 
 
-def test_chart_bins_keep_their_places_as_time_goes_on() -> None:
+def test_chart_bins_stay_aligned_over_time() -> None:
     history = TickHistory(Tick(client=client_tick(i)) for i in range(100))
     first = live_stats(history, 20.0, span=10.0, columns=10).series.times
     second = live_stats(history, 20.25, span=10.0, columns=10).series.times
@@ -192,7 +190,7 @@ def test_chart_bins_keep_their_places_as_time_goes_on() -> None:
         (Trust(slip_p99=0.002, loop_lag_p99=0.001, littles_law_error=-0.2), TrustVerdict.SUSPECT),
     ],
 )
-def test_the_verdict_names_the_worst_that_is_wrong(trust: Trust, verdict: TrustVerdict) -> None:
+def test_the_verdict_is_the_worst_problem(trust: Trust, verdict: TrustVerdict) -> None:
     assert trust.verdict is verdict
     assert bool(trust.reasons) == (verdict in (TrustVerdict.CLIENT_BOUND, TrustVerdict.SUSPECT))
 
@@ -213,7 +211,7 @@ def test_a_closed_loop_is_judged_live_by_its_share_of_lateness() -> None:
         assert other.verdict is TrustVerdict.CLIENT_BOUND
 
 
-def test_trust_is_in_nothing_while_every_request_fails() -> None:
+def test_while_every_request_fails_the_verdict_is_no_figures() -> None:
     def failing(index: int, **fields: Any) -> Tick:
         slip = LogHistogram.of([0.001])
         return Tick(client=ClientTick(index=index, sent=2, due=2, errors=2, slip=slip, loop_lag=slip, **fields))
@@ -223,7 +221,7 @@ def test_trust_is_in_nothing_while_every_request_fails() -> None:
     assert live_stats(TickHistory(some), 2.0).trust.verdict is not TrustVerdict.NO_FIGURES
 
 
-def test_forgotten_ticks_still_count_in_the_totals_and_change_no_figure_of_the_window() -> None:
+def test_dropped_ticks_remain_in_the_totals_and_do_not_affect_the_window() -> None:
     ticks = [
         Tick(
             client=ClientTick(index=number, due=2, sent=2, ok=1, errors=number % 3 == 0, output_tokens=number),

@@ -17,7 +17,7 @@ def trust(**changes: float | bool | None) -> Trust:
 @pytest.mark.parametrize(
     ("in_flight", "limit"), [(10.0, 0.15), (100.0, 0.05), (float("nan"), 0.05)], ids=["few", "many", "unknown"]
 )
-def test_littles_law_is_judged_by_the_limit_that_is_shown(in_flight: float, limit: float) -> None:
+def test_littles_law_is_judged_by_the_displayed_limit(in_flight: float, limit: float) -> None:
     for error, state, verdict in (
         (limit - 0.001, CheckState.PASSED, TrustVerdict.OK),
         (-limit - 0.001, CheckState.BROKEN, TrustVerdict.SUSPECT),
@@ -28,7 +28,7 @@ def test_littles_law_is_judged_by_the_limit_that_is_shown(in_flight: float, limi
         assert (check.state, found.verdict) == (state, verdict)
 
 
-def test_an_exempt_check_is_not_passed_and_says_why() -> None:
+def test_an_exempt_check_has_a_reason() -> None:
     held = trust(sent_rate=7.0, limited=True, concurrency_limit=13).checks["sent_share"]
     assert (held.state, held.exemption) == (CheckState.EXEMPT, "limited to 13 in flight")
     several = trust(sent_rate=7.0, limited=True).checks["sent_share"]
@@ -39,7 +39,7 @@ def test_an_exempt_check_is_not_passed_and_says_why() -> None:
     assert trust(sent_rate=9.9, limited=True).checks["sent_share"].state is CheckState.PASSED
 
 
-def test_what_cannot_be_said_is_unknown() -> None:
+def test_checks_without_values_are_unknown() -> None:
     states = {name: check.state for name, check in Trust().checks.items()}
     assert set(states.values()) == {CheckState.UNKNOWN}
 
@@ -48,7 +48,7 @@ def test_what_cannot_be_said_is_unknown() -> None:
     ("stamped", "state", "verdict"),
     [(True, CheckState.EXEMPT, TrustVerdict.OK), (False, CheckState.BROKEN, TrustVerdict.CLIENT_BOUND)],
 )
-def test_a_loop_that_lags_loses_nothing_where_the_kernel_stamps_what_arrives(
+def test_event_loop_lag_is_exempt_with_kernel_timestamps(
     stamped: bool, state: CheckState, verdict: TrustVerdict
 ) -> None:
     found = trust(loop_lag_p99=0.5, stamped=stamped)
@@ -65,7 +65,7 @@ def test_a_loop_that_lags_loses_nothing_where_the_kernel_stamps_what_arrives(
         (0.250, float("nan"), TrustVerdict.CLIENT_BOUND),  # an open loop has a schedule
     ],
 )
-def test_a_closed_loop_is_judged_by_how_much_smaller_late_requests_make_its_load(
+def test_a_closed_loop_is_judged_by_the_load_lost_to_lateness(
     slip_p99: float, late_share: float, verdict: TrustVerdict
 ) -> None:
     found = trust(slip_p99=slip_p99, late_share=late_share)

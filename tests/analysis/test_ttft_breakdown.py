@@ -44,7 +44,7 @@ def test_each_part_is_a_mean_of_the_window_and_the_rest_is_unexplained() -> None
     assert parts.unexplained == pytest.approx(0.1)
 
 
-def test_what_an_engine_does_not_export_is_not_known_and_its_time_unexplained() -> None:
+def test_the_time_of_parts_that_are_not_exported_is_unexplained() -> None:
     bare = EngineSample(scrape_start=0.0, scrape_end=0.0)
     for engine in (bare, None):
         parts = ttft_breakdown(TickHistory([tick(0, sent_after=0.5, ttft=1.0, engine=engine)]), 0, 1)
@@ -53,7 +53,7 @@ def test_what_an_engine_does_not_export_is_not_known_and_its_time_unexplained() 
         assert parts.unexplained == pytest.approx(1.0)
 
 
-def test_a_scrape_at_the_beginning_of_a_tick_is_held_against_the_ticks_before_it() -> None:
+def test_a_scrape_at_the_start_of_a_tick_is_compared_with_the_previous_ticks() -> None:
     """TTFT doubles from tick to tick; the engine saw each request 0.1 s before its client, and tells a tick later."""
     ttfts = [1.0, 2.0, 4.0, 8.0]
     summed = [0.0, *(sum(2 * (each - 0.1) for each in ttfts[: number + 1]) for number in range(3))]
@@ -72,7 +72,7 @@ def test_a_scrape_at_the_beginning_of_a_tick_is_held_against_the_ticks_before_it
 
 
 @pytest.mark.parametrize(("queue", "prefill"), [(0.1, 0.1), (4.0, 0.7)])
-def test_queue_and_prefill_of_other_requests_are_not_mixed_with_the_windows(queue: float, prefill: float) -> None:
+def test_queue_and_prefill_of_other_requests_are_not_used(queue: float, prefill: float) -> None:
     """The engine tells them at a request's end: while a queue builds up they are of requests that hardly waited."""
     samples = [told(10 + 2 * number, first=2.9, queue=queue, prefill=prefill) for number in range(4)]
     history = TickHistory(tick(n, sent_after=0.5, ttft=3.0, engine=sample) for n, sample in enumerate(samples))
@@ -122,7 +122,7 @@ def test_the_parts_always_add_up_to_the_whole(
     assert min(parts.parts) >= 0
 
 
-def test_what_a_server_tells_with_each_answer_goes_before_its_averages() -> None:
+def test_times_reported_with_each_response_take_precedence_over_averages() -> None:
     """The averages know of other clients' requests too; llama.cpp tells prefill with the answer, and no queue."""
     samples = [told(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
     history = TickHistory(

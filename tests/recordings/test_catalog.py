@@ -50,14 +50,14 @@ def record(tmp_path: Path, header: RunHeader, make_tick: MakeTick) -> Callable[.
     return make
 
 
-def test_a_recording_at_a_glance(record: Callable[..., Path]) -> None:
+def test_a_recording_is_described_by_its_header_and_ticks(record: Callable[..., Path]) -> None:
     info = describe(record("one"))
     assert (info.state, info.exit_code, info.engine, info.model) == (RecordingState.FINISHED, 0, "sim", "llama-2-7b")
     assert (info.started, info.duration, info.requests, info.label) == (NOON, 2.75, 30, "test")
     assert info.peak_output_tokens_per_s == 120  # ticks 4-7
 
 
-def test_the_glance_needs_nothing_of_the_wide_rows(record: Callable[..., Path]) -> None:
+def test_a_description_does_not_read_the_wide_rows(record: Callable[..., Path]) -> None:
     with closing(sqlite3.connect(record("one"))) as connection:
         totals = "SELECT max(number), sum(ok + errors + timeouts + cancelled + truncated) FROM tick"
         peak = "SELECT max(tokens) FROM (SELECT sum(output_tokens) AS tokens FROM tick GROUP BY number / 4)"
@@ -65,7 +65,7 @@ def test_the_glance_needs_nothing_of_the_wide_rows(record: Callable[..., Path]) 
     assert all("COVERING INDEX tick_totals" in str(plan) for plan in plans)
 
 
-def test_recordings_are_listed_newest_first_with_broken_ones_among_them(
+def test_recordings_are_listed_newest_first_including_unreadable_ones(
     record: Callable[..., Path], tmp_path: Path
 ) -> None:
     record("older", after=10.0)
@@ -79,7 +79,7 @@ def test_recordings_are_listed_newest_first_with_broken_ones_among_them(
     assert "is not a servetop recording" in listed[1].problem
 
 
-def test_a_run_that_goes_on_is_live(recorder: Recorder, make_tick: MakeTick) -> None:
+def test_a_running_recording_is_live(recorder: Recorder, make_tick: MakeTick) -> None:
     recorder.commit(TickTransaction(tick=make_tick(7, ok=1)))
     info = describe(recorder.path)
     assert (info.state, info.duration, info.exit_code) == (RecordingState.LIVE, 2.0, None)
@@ -101,7 +101,7 @@ def test_a_recording_is_found_by_path_by_name_and_as_the_latest(record: Callable
         resolve("oldr", folder=tmp_path)
 
 
-def test_latest_passes_over_what_cannot_be_read(record: Callable[..., Path], tmp_path: Path) -> None:
+def test_latest_skips_unreadable_recordings(record: Callable[..., Path], tmp_path: Path) -> None:
     path = record("good")
     (tmp_path / "junk.servetop").write_bytes(b"junk")
     assert latest(tmp_path) == path
@@ -117,7 +117,7 @@ def test_latest_passes_over_what_cannot_be_read(record: Callable[..., Path], tmp
         (EngineConfig(model="m" * 300), "", "sim-" + "m" * 48),
     ],
 )
-def test_a_new_recordings_name_says_when_what_and_which_model(
+def test_the_name_of_a_new_recording_contains_time_label_and_model(
     engine: EngineConfig, label: str, name: str, tmp_path: Path
 ) -> None:
     path = new_recording_path(RunConfig(engine=engine, label=label), NOON, folder=tmp_path)
@@ -127,14 +127,14 @@ def test_a_new_recordings_name_says_when_what_and_which_model(
     assert rest == f"{name}.servetop"
 
 
-def test_two_runs_of_one_second_get_two_names(tmp_path: Path) -> None:
+def test_two_runs_started_in_the_same_second_get_different_names(tmp_path: Path) -> None:
     first = new_recording_path(RunConfig(), NOON, folder=tmp_path)
     first.touch()
     second = new_recording_path(RunConfig(), NOON, folder=tmp_path)
     assert second.stem == f"{first.stem}-2"
 
 
-def test_the_folder_is_the_users_data_folder_unless_the_environment_names_another(
+def test_the_folder_is_the_users_data_folder_unless_set_by_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -143,7 +143,7 @@ def test_the_folder_is_the_users_data_folder_unless_the_environment_names_anothe
 
 
 @pytest.mark.parametrize("name", sample_names())
-def test_a_sample_is_a_sound_recording_of_a_gpu_under_too_much_load(name: str) -> None:
+def test_a_sample_is_a_sound_recording_of_an_overloaded_gpu(name: str) -> None:
     path = resolve(name)
     assert path.stat().st_size < 2e6
     assert verify(path).verdict is VerifyVerdict.SOUND
@@ -155,7 +155,7 @@ def test_a_sample_is_a_sound_recording_of_a_gpu_under_too_much_load(name: str) -
         reader.close()
 
 
-def test_a_sample_that_there_is_not_names_those_that_there_are(tmp_path: Path) -> None:
+def test_an_unknown_sample_is_rejected_with_the_known_names(tmp_path: Path) -> None:
     assert sample_names() == ["sample:h200"]
     with pytest.raises(RecordingError, match="unknown sample sample:a100: servetop has sample:h200"):
         resolve("sample:a100", folder=tmp_path)

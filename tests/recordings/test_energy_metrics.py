@@ -44,7 +44,7 @@ def card(*, counter: bool = False) -> list[GpuSample]:
 
 
 @pytest.mark.parametrize("counter", [True, False], ids=["counter", "power"])
-def test_only_the_time_of_the_load_counts(
+def test_only_the_energy_during_the_load_counts(
     counter: bool, summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
     summary = summary_of(make_request(0, 10.0), ticks=ticks, stages=[stage(0, 10.0)], gpus=card(counter=counter))
@@ -56,7 +56,7 @@ def test_only_the_time_of_the_load_counts(
     assert energy["source"] == ("counter" if counter else "power")
 
 
-def test_stages_add_up_to_the_run_and_what_lies_between_them_does_not_count(
+def test_stages_add_up_to_the_run_without_the_time_between_them(
     summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
     stages = [stage(0, 10.0), stage(1, 15.0, request_rate=None), stage(2, 20.0)]
@@ -66,13 +66,15 @@ def test_stages_add_up_to_the_run_and_what_lies_between_them_does_not_count(
     assert summary["energy"]["joules"] == pytest.approx(sum(parts))
 
 
-def test_a_warm_up_counts_in_no_total(summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]) -> None:
+def test_a_warm_up_is_excluded_from_all_totals(
+    summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
+) -> None:
     stages = [stage(0, 10.0, warmup=True), stage(1, 20.0)]
     summary = summary_of(make_request(0, 20.0, stage=1), ticks=ticks, stages=stages, gpus=card())
     assert summary["energy"]["joules"] == pytest.approx(5000.0)
 
 
-def test_the_steady_window_has_an_energy_of_its_own(
+def test_the_steady_window_has_its_own_energy(
     summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
     requests = [make_request(index, 10.0 + index / 4) for index in range(80)]
@@ -81,7 +83,7 @@ def test_the_steady_window_has_an_energy_of_its_own(
     assert steady["energy"]["joules_per_output_token"] == pytest.approx(500.0 / 80, rel=0.02)
 
 
-def test_a_gap_is_told_and_does_not_make_a_token_cheaper(
+def test_a_gap_is_reported_and_does_not_reduce_the_energy_per_token(
     summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
     gpus = [each for each in card() if not 15.0 < each.at < 20.0]
@@ -90,7 +92,7 @@ def test_a_gap_is_told_and_does_not_make_a_token_cheaper(
     assert energy["joules_per_output_token"] == pytest.approx(500.0 * 20 / 1600)
 
 
-def test_without_a_gpu_every_figure_is_null(
+def test_without_a_gpu_all_energy_metrics_are_null(
     summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
     summary = summary_of(make_request(0, 10.0), ticks=ticks, stages=[stage(0, 10.0)])

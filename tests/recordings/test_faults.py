@@ -54,7 +54,7 @@ def left_behind(start_program: StartProgram, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick(left_behind: Path) -> None:
+def test_a_run_killed_with_9_keeps_everything_up_to_its_last_tick(left_behind: Path) -> None:
     assert left_behind.with_name("killed.servetop-wal").stat().st_size > 0
     with closing(RecordingReader.open(left_behind)) as reader:
         assert not reader.is_live()
@@ -65,14 +65,14 @@ def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick(left_behind: 
     assert describe(left_behind).state is RecordingState.BROKEN_OFF
 
 
-def test_looking_at_it_makes_it_one_plain_file(left_behind: Path) -> None:
+def test_opening_a_killed_run_merges_it_into_one_plain_file(left_behind: Path) -> None:
     RecordingReader.open(left_behind).close()
     assert [path.name for path in left_behind.parent.iterdir()] == ["killed.servetop"]
     with closing(RecordingReader.open(left_behind)) as reader:
         assert len(reader.poll().ticks) == 50
 
 
-def test_a_run_killed_in_the_middle_of_writing_opens(start_program: StartProgram, tmp_path: Path) -> None:
+def test_a_run_killed_during_a_write_can_be_opened(start_program: StartProgram, tmp_path: Path) -> None:
     path = tmp_path / "run.servetop"
     process = start_program("writer.py", path, 1000)
     read_until(process, "tick 20")
@@ -85,7 +85,7 @@ def test_a_run_killed_in_the_middle_of_writing_opens(start_program: StartProgram
         assert reader.request_count() == 4 * len(ticks)
 
 
-def test_a_killed_run_whose_parent_has_not_noticed_is_not_live(start_program: StartProgram, tmp_path: Path) -> None:
+def test_a_zombie_run_is_not_live(start_program: StartProgram, tmp_path: Path) -> None:
     path = tmp_path / "run.servetop"
     process = start_program("writer.py", path, 1000)
     read_until(process, "tick 49")
@@ -96,7 +96,7 @@ def test_a_killed_run_whose_parent_has_not_noticed_is_not_live(start_program: St
         assert not reader.is_live()
 
 
-def test_another_process_with_the_same_number_is_not_the_run(recorder: Recorder) -> None:
+def test_another_process_with_the_same_pid_is_not_the_run(recorder: Recorder) -> None:
     change(recorder.path, "UPDATE run SET writer = json_set(writer, '$.started', 1.0)")
     with closing(RecordingReader.open(recorder.path)) as reader:
         assert not reader.is_live()
@@ -119,7 +119,7 @@ def finished(tmp_path: Path, header: RunHeader, make_tick: MakeTick, make_reques
 
 
 @pytest.mark.parametrize("share", [0.87, 0.75, 0.5])
-def test_of_a_torn_file_what_lies_before_the_tear_is_shown(finished: Path, share: float) -> None:
+def test_the_part_of_a_torn_file_before_the_tear_is_read(finished: Path, share: float) -> None:
     os.truncate(finished, int(finished.stat().st_size * share))
     with closing(RecordingReader.open(finished)) as reader:
         update = reader.poll()
@@ -140,9 +140,7 @@ def test_a_file_torn_within_its_first_page_cannot_be_read(finished: Path) -> Non
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(position=st.integers(100, 80_000), noise=st.binary(min_size=1, max_size=5000))
-def test_noise_anywhere_in_a_file_never_ends_in_anything_but_our_own_error(
-    finished: Path, position: int, noise: bytes
-) -> None:
+def test_noise_anywhere_in_a_file_raises_only_recording_errors(finished: Path, position: int, noise: bytes) -> None:
     copy = finished.with_name("noisy.servetop")
     shutil.copyfile(finished, copy)
     with copy.open("r+b") as file:
@@ -157,28 +155,28 @@ def test_noise_anywhere_in_a_file_never_ends_in_anything_but_our_own_error(
 
 @given(content=st.binary(max_size=300))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_random_bytes_are_no_recording(tmp_path: Path, content: bytes) -> None:
+def test_random_bytes_are_not_a_recording(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "random.servetop"
     path.write_bytes(content)
     with pytest.raises(RecordingError, match=r"random\.servetop is (not a servetop recording|empty)"):
         RecordingReader.open(path)
 
 
-def test_another_programs_database_is_no_recording(tmp_path: Path) -> None:
+def test_another_programs_database_is_not_a_recording(tmp_path: Path) -> None:
     path = tmp_path / "browser.sqlite"
     change(path, "CREATE TABLE bookmark (url TEXT)")
     with pytest.raises(RecordingError, match="is not a servetop recording"):
         RecordingReader.open(path)
 
 
-def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_have_different_errors(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match=r"there is no recording .*gone\.servetop"):
         RecordingReader.open(tmp_path / "gone.servetop")
     with pytest.raises(RecordingError, match="is a directory"):
         RecordingReader.open(tmp_path)
 
 
-def test_a_newer_major_version_is_refused_and_says_what_to_do(finished: Path) -> None:
+def test_a_newer_major_version_is_rejected_with_advice(finished: Path) -> None:
     change(finished, "PRAGMA user_version = 2003")
     with pytest.raises(
         RecordingError, match=r"written by a newer servetop \(format 2\); this one reads format 1: upgrade servetop"
@@ -233,6 +231,6 @@ def test_a_killed_run_in_a_read_only_folder_opens_with_its_log(
     assert read_without_rights(left_behind) == "50"
 
 
-def test_a_file_that_may_not_be_read_says_so(finished: Path, read_without_rights: Callable[[Path], str]) -> None:
+def test_a_file_without_read_permission_is_reported(finished: Path, read_without_rights: Callable[[Path], str]) -> None:
     finished.chmod(0o000)
     assert "RecordingError: cannot read" in read_without_rights(finished)

@@ -52,14 +52,14 @@ def test_recordings_are_listed_by_when_they_were_last_written(record: Callable[.
     assert FolderStore(tmp_path / "none").paths() == []
 
 
-def test_a_glance_has_the_throughput_over_time(record: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_preview_has_the_throughput_over_time(record: Callable[..., Path], tmp_path: Path) -> None:
     preview = FolderStore(tmp_path).preview(record("one"), bins=2)
     assert preview.output_rates == (40.0, 120.0)
     assert (preview.info.state, preview.info.requests) == (RecordingState.FINISHED, 8)
     assert len(FolderStore(tmp_path).preview(record("two"), bins=24).output_rates) == 8
 
 
-def test_a_glance_at_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_the_preview_of_an_unreadable_file_has_the_reason(tmp_path: Path) -> None:
     (tmp_path / "junk.servetop").write_bytes(b"junk")
     preview = FolderStore(tmp_path).preview(tmp_path / "junk.servetop", bins=8)
     assert (preview.info.state, preview.output_rates) == (RecordingState.UNREADABLE, ())
@@ -85,13 +85,13 @@ def test_renaming_never_overwrites(record: Callable[..., Path], tmp_path: Path) 
 @pytest.mark.parametrize(
     "name", ["", "  ", ".servetop", ".hidden", "../up", "a/b", "a\\b", "a\x1b[2J", "a\nb", "m" * 201]
 )
-def test_a_name_that_is_no_name_is_refused(name: str, record: Callable[..., Path], tmp_path: Path) -> None:
+def test_an_invalid_name_is_rejected(name: str, record: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="name"):
         FolderStore(tmp_path).rename(record("one"), name)
     assert names(tmp_path) == ["one.servetop"]
 
 
-def test_deleting_leaves_nothing_of_it_and_everything_else(record: Callable[..., Path], tmp_path: Path) -> None:
+def test_deleting_removes_all_files_of_a_recording_and_no_others(record: Callable[..., Path], tmp_path: Path) -> None:
     one = record("one")
     record("two")
     for ending in ("-wal", "-shm"):
@@ -100,7 +100,7 @@ def test_deleting_leaves_nothing_of_it_and_everything_else(record: Callable[...,
     assert names(tmp_path) == ["two.servetop"]
 
 
-def test_a_run_that_goes_on_keeps_its_recording(recorder: Recorder, make_tick: MakeTick) -> None:
+def test_a_recording_of_a_running_run_is_not_renamed_or_deleted(recorder: Recorder, make_tick: MakeTick) -> None:
     recorder.commit(TickTransaction(tick=make_tick(7, ok=1)))
     shelf = FolderStore(recorder.path.parent)
     for change in (lambda: shelf.delete(recorder.path), lambda: shelf.rename(recorder.path, "other")):
@@ -109,7 +109,7 @@ def test_a_run_that_goes_on_keeps_its_recording(recorder: Recorder, make_tick: M
     assert recorder.path.is_file()
 
 
-def test_what_has_no_end_and_was_just_written_may_be_growing_elsewhere(
+def test_a_recently_written_recording_without_an_end_may_still_grow(
     record: Callable[..., Path], tmp_path: Path
 ) -> None:
     path = record("left")
@@ -125,12 +125,12 @@ def test_what_has_no_end_and_was_just_written_may_be_growing_elsewhere(
     assert names(tmp_path) == []
 
 
-def test_a_recording_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
+def test_a_missing_recording_is_reported_as_missing(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="no longer exists"):
         FolderStore(tmp_path).delete(tmp_path / "gone.servetop")
 
 
-def test_opening_another_closes_the_one_before(record: Callable[..., Path], tmp_path: Path) -> None:
+def test_opening_a_recording_closes_the_previous_one(record: Callable[..., Path], tmp_path: Path) -> None:
     shelf = FolderStore(tmp_path)
     first = shelf.open(record("one"))
     assert len(first.poll().ticks) == 8
@@ -141,7 +141,7 @@ def test_opening_another_closes_the_one_before(record: Callable[..., Path], tmp_
     shelf.close()
 
 
-def test_a_command_of_a_newer_servetop_is_left_out_and_told(record: Callable[..., Path]) -> None:
+def test_a_command_of_a_newer_servetop_is_omitted_and_reported(record: Callable[..., Path]) -> None:
     path = record("newer")
     with closing(sqlite3.connect(path)) as connection, connection:
         insert = "INSERT INTO command (at, action, text, source) VALUES (1.0, ?, '', 'keyboard')"

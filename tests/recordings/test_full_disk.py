@@ -36,7 +36,7 @@ def cramped() -> Cramped:
     return limit
 
 
-def test_a_full_disk_stops_nothing_and_loses_nothing_once_there_is_space_again(
+def test_after_a_full_disk_all_data_is_written_once_there_is_space(
     recorder: Recorder,
     make_tick: MakeTick,
     make_request: MakeRequest,
@@ -61,7 +61,7 @@ def test_a_full_disk_stops_nothing_and_loses_nothing_once_there_is_space_again(
         assert reader.request_count() == 16
 
 
-def test_what_memory_cannot_hold_is_dropped_counted_and_noted(
+def test_data_beyond_the_memory_limit_is_dropped_counted_and_noted(
     recorder: Recorder,
     make_tick: MakeTick,
     cramped: Cramped,
@@ -87,7 +87,7 @@ def test_what_memory_cannot_hold_is_dropped_counted_and_noted(
         assert note.text == "3 ticks and 0 requests are missing: the file could not be written for too long"
 
 
-def test_a_disk_that_stays_full_is_told_at_the_end_too(
+def test_a_disk_that_stays_full_is_also_reported_at_the_end(
     recorder: Recorder, make_tick: MakeTick, cramped: Cramped
 ) -> None:
     recorder.commit(TickTransaction(tick=make_tick(0)))
@@ -107,7 +107,7 @@ def test_a_disk_that_stays_full_is_told_at_the_end_too(
         assert reader.end == END
 
 
-def test_no_room_for_a_new_recording_is_one_line_and_leaves_no_file(
+def test_a_new_recording_on_a_full_disk_fails_in_one_line_and_leaves_no_file(
     tmp_path: Path, header: RunHeader, cramped: Cramped
 ) -> None:
     cramped(2000)
@@ -119,7 +119,7 @@ def test_no_room_for_a_new_recording_is_one_line_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_viewer_that_holds_the_lock_only_delays_the_writing(recorder: Recorder, make_tick: MakeTick) -> None:
+def test_a_viewer_with_the_lock_only_delays_writes(recorder: Recorder, make_tick: MakeTick) -> None:
     with closing(sqlite3.connect(recorder.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         recorder.commit(TickTransaction(tick=make_tick(0)))

@@ -92,7 +92,7 @@ def test_a_file_with_anything_but_plain_tables_and_indexes_is_not_opened(
         RecordingReader.open(recording)
 
 
-def test_plain_tables_columns_and_indexes_of_a_newer_minor_version_are_read_over(recording: Path) -> None:
+def test_plain_tables_columns_and_indexes_of_a_newer_minor_version_are_ignored(recording: Path) -> None:
     change(
         recording,
         "CREATE TABLE omen (seq INTEGER PRIMARY KEY, at REAL, text TEXT)",
@@ -155,7 +155,7 @@ HARMLESS = (
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_odd_values_anywhere_end_in_one_line_and_are_never_counted(recording: Path, what: str) -> None:
+def test_invalid_values_anywhere_are_reported_in_one_line_and_never_counted(recording: Path, what: str) -> None:
     change(recording, ODD[what])
     said, summary = look_at(recording)
     if what not in HARMLESS:
@@ -165,7 +165,7 @@ def test_odd_values_anywhere_end_in_one_line_and_are_never_counted(recording: Pa
         assert summary["completed"] == 40
 
 
-def test_an_altered_tick_is_known_by_its_checksum_and_not_shown(recording: Path) -> None:
+def test_an_altered_tick_is_detected_by_its_checksum_and_omitted(recording: Path) -> None:
     change(recording, "UPDATE tick SET output_tokens = 3 WHERE seq = 21")
     with closing(RecordingReader.open(recording)) as reader:
         assert [tick.index for tick in reader.poll().ticks] == list(range(20))
@@ -173,14 +173,14 @@ def test_an_altered_tick_is_known_by_its_checksum_and_not_shown(recording: Path)
 
 
 @pytest.mark.parametrize("column", ["ttft", "itl", "stage", "gpus", "number", "checksum", "engine_running"])
-def test_whatever_is_changed_in_a_tick_its_checksum_tells(recording: Path, column: str) -> None:
+def test_the_checksum_detects_any_change_of_a_tick(recording: Path, column: str) -> None:
     change(recording, f"UPDATE tick SET {column} = CASE WHEN {column} IS NULL THEN 5 ELSE NULL END WHERE seq = 21")
     with closing(RecordingReader.open(recording)) as reader:
         assert len(reader.poll().ticks) == 20
         assert reader.damage is not None
 
 
-def test_ticks_without_checksums_of_an_older_version_are_read_and_resumed_ones_after_them(
+def test_ticks_of_an_older_version_without_checksums_are_read_before_resumed_ones(
     recording: Path, header: RunHeader, make_tick: Callable[..., Tick]
 ) -> None:
     change(
@@ -200,7 +200,7 @@ def test_ticks_without_checksums_of_an_older_version_are_read_and_resumed_ones_a
         assert len(reader.ticks()) == 40
 
 
-def test_a_run_of_twenty_thousand_stages_is_cut_to_what_can_be_summed_up(recording: Path) -> None:
+def test_a_run_of_twenty_thousand_stages_is_limited_to_the_maximum(recording: Path) -> None:
     change(
         recording,
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO stage"
@@ -211,7 +211,7 @@ def test_a_run_of_twenty_thousand_stages_is_cut_to_what_can_be_summed_up(recordi
         assert f"it has more than {MAX_STAGES} stages" in str(reader.damage)
 
 
-def test_a_folder_with_hostile_files_lists_the_others_and_says_what_is_wrong(recording: Path) -> None:
+def test_a_folder_with_hostile_files_is_listed_with_their_errors(recording: Path) -> None:
     for number, statement in enumerate(ODD.values()):
         hostile = recording.with_name(f"hostile{number}.servetop")
         shutil.copyfile(recording, hostile)

@@ -21,7 +21,7 @@ END = RunEnd(at=1.0, exit_code=0, reason="")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux names the open files of a process")
-def test_a_moved_recording_is_written_on_where_it_is_and_complete_there(
+def test_writing_continues_in_a_moved_recording(
     tmp_path: Path, header: RunHeader, make_tick: MakeTick, make_request: MakeRequest
 ) -> None:
     old, new = tmp_path / "old.servetop", tmp_path / "elsewhere" / "new.servetop"
@@ -42,7 +42,7 @@ def test_a_moved_recording_is_written_on_where_it_is_and_complete_there(
         assert reader.end == END
 
 
-def test_a_removed_recording_is_told_and_can_be_read_from_memory(
+def test_a_removed_recording_is_reported_and_readable_from_memory(
     tmp_path: Path, header: RunHeader, make_tick: MakeTick, make_request: MakeRequest
 ) -> None:
     path = tmp_path / "night" / "run.servetop"
@@ -60,7 +60,7 @@ def test_a_removed_recording_is_told_and_can_be_read_from_memory(
     assert not path.parent.exists()
 
 
-def test_the_log_of_a_run_that_took_the_name_of_a_removed_recording_is_left_alone(
+def test_the_log_of_a_run_that_reuses_a_removed_name_is_kept(
     tmp_path: Path, header: RunHeader, make_tick: MakeTick
 ) -> None:
     path = tmp_path / "run.servetop"

@@ -32,14 +32,14 @@ def older(tmp_path: Path, header: RunHeader, make_request: MakeRequest) -> Path:
     return path
 
 
-def test_an_older_file_is_summed_up_without_what_it_lacks(older: Path) -> None:
+def test_an_older_file_is_summarised_without_missing_columns(older: Path) -> None:
     with contextlib.closing(RecordingReader.open(older)) as reader:
         summary = summary_json(run_summary(reader))
     assert (summary["completed"], summary["mean_ttft_ms"]) == (1, pytest.approx(100.0))
     assert "mean_ttfot_ms" not in summary
 
 
-def test_an_older_file_is_gone_on_with(older: Path, make_request: MakeRequest) -> None:
+def test_an_older_file_can_be_resumed(older: Path, make_request: MakeRequest) -> None:
     recorder, _ = resume_recording(older)
     recorder.commit(TickTransaction(requests=[make_request(2, 1.0, reasoning_tokens=1, first_output_at=1.2)]))
     recorder.close(INTERRUPTED)

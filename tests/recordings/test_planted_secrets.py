@@ -158,7 +158,7 @@ def test_none_of_60_planted_secrets_is_found_in_a_recording_its_name_its_log_or_
     )  # fmt: skip
 
 
-def test_nobody_else_may_read_a_recording_or_its_log(recorder: Recorder, make_tick: Callable[..., Tick]) -> None:
+def test_other_users_cannot_read_a_recording_or_its_log(recorder: Recorder, make_tick: Callable[..., Tick]) -> None:
     recorder.commit(TickTransaction(tick=make_tick(0)))
     files = list(recorder.path.parent.iterdir())
     assert len(files) == 3

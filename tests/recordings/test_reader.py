@@ -28,7 +28,7 @@ def test_a_recording_is_a_run_source(reader: RecordingReader) -> None:
     assert source.header.pid == os.getpid()
 
 
-def test_polling_gives_everything_so_far_then_only_what_is_new(
+def test_polling_returns_everything_so_far_then_only_new_data(
     recorder: Recorder, reader: RecordingReader, make_tick: MakeTick
 ) -> None:
     for number in range(3):
@@ -39,7 +39,7 @@ def test_polling_gives_everything_so_far_then_only_what_is_new(
     assert [tick.index for tick in reader.poll().ticks] == [3]
 
 
-def test_many_ticks_come_in_pieces_and_all_else_with_the_last(
+def test_many_ticks_are_polled_in_parts_and_all_else_with_the_last_part(
     recorder: Recorder, reader: RecordingReader, make_tick: MakeTick
 ) -> None:
     for number in range(5):
@@ -53,7 +53,7 @@ def test_many_ticks_come_in_pieces_and_all_else_with_the_last(
     assert reader.poll(most_ticks=2) == RunUpdate()
 
 
-def test_ticks_are_read_again_by_number_and_polling_goes_on_where_it_was(
+def test_reading_past_ticks_does_not_affect_polling(
     recorder: Recorder, reader: RecordingReader, make_tick: MakeTick
 ) -> None:
     for number in (0, 1, 2, 5, 6):
@@ -75,7 +75,7 @@ def test_a_tick_is_read_as_it_was_written(
     assert same(reader.poll().ticks[0], tick)
 
 
-def test_an_answered_command_is_given_again(recorder: Recorder, reader: RecordingReader) -> None:
+def test_a_command_is_polled_again_after_its_reply(recorder: Recorder, reader: RecordingReader) -> None:
     reader.send(Action.MARK, text="here")
     (asked,) = reader.poll().commands
     assert asked.reply is None
@@ -90,7 +90,7 @@ def _answered(recorder: Recorder) -> Any:
     return dataclasses.replace(recorder.new_commands()[0], obeyed_at=1.0, reply="marked")
 
 
-def test_the_end_is_told_once_and_then_the_run_is_not_live(recorder: Recorder, reader: RecordingReader) -> None:
+def test_the_end_is_polled_once_and_the_run_is_not_live_afterwards(recorder: Recorder, reader: RecordingReader) -> None:
     assert reader.poll().end is None
     assert reader.is_live()
     recorder.close(RunEnd(at=30.0, exit_code=3, reason="the engine died"))
@@ -99,7 +99,7 @@ def test_the_end_is_told_once_and_then_the_run_is_not_live(recorder: Recorder, r
     assert not reader.is_live()
 
 
-def test_a_refresh_takes_nothing_from_the_next_poll(recorder: Recorder, reader: RecordingReader) -> None:
+def test_a_refresh_does_not_affect_the_next_poll(recorder: Recorder, reader: RecordingReader) -> None:
     reader.poll()
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     reader.refresh()
@@ -107,7 +107,7 @@ def test_a_refresh_takes_nothing_from_the_next_poll(recorder: Recorder, reader: 
     assert reader.poll().end is not None
 
 
-def test_a_finished_run_cannot_be_steered(recorder: Recorder) -> None:
+def test_a_finished_run_accepts_no_commands(recorder: Recorder) -> None:
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     with (
         closing(RecordingReader.open(recorder.path)) as reader,
@@ -116,7 +116,7 @@ def test_a_finished_run_cannot_be_steered(recorder: Recorder) -> None:
         reader.send(Action.STOP)
 
 
-def test_requests_in_flight_between_two_instants_by_due_time(
+def test_requests_in_flight_between_two_times_are_ordered_by_due_time(
     recorder: Recorder, reader: RecordingReader, make_request: MakeRequest, same: Callable[[Any, Any], bool]
 ) -> None:
     early = make_request(1, 0.0, tokens_at=[0.5, 1.0])
@@ -134,7 +134,7 @@ def test_requests_in_flight_between_two_instants_by_due_time(
     assert reader.request_count() == 4
 
 
-def test_the_last_requests_are_read_once_and_given_again(
+def test_the_last_requests_are_read_once_and_cached(
     recorder: Recorder, reader: RecordingReader, make_request: MakeRequest
 ) -> None:
     first, second, third = (make_request(id, due, tokens_at=[0.5]) for id, due in ((1, 2.0), (2, 1.0), (3, 3.0)))
@@ -157,7 +157,7 @@ def test_closing_after_the_writer_leaves_a_single_file(recorder: Recorder, make_
     assert [path.name for path in recorder.path.parent.iterdir()] == ["run.servetop"]
 
 
-def test_a_name_with_odd_characters_is_no_obstacle(tmp_path: Path, header: RunHeader) -> None:
+def test_a_recording_with_special_characters_in_its_name_can_be_read(tmp_path: Path, header: RunHeader) -> None:
     path = tmp_path / "100% a?b#c ü.servetop"
     recorder = Recorder.create(path, header)
     with closing(RecordingReader.open(path)) as reader:
@@ -176,9 +176,7 @@ def test_columns_and_tables_of_a_newer_minor_version_are_ignored(recorder: Recor
         assert [tick.client.ok for tick in reader.poll().ticks] == [1]
 
 
-def test_columns_that_an_older_minor_version_did_not_have_take_their_defaults(
-    recorder: Recorder, make_tick: MakeTick
-) -> None:
+def test_missing_columns_of_an_older_minor_version_have_default_values(recorder: Recorder, make_tick: MakeTick) -> None:
     recorder.commit(TickTransaction(tick=make_tick(0, ok=1, cpu_seconds=0.1)))
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     change(

@@ -28,7 +28,7 @@ def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
-def test_a_closed_recording_is_one_plain_sqlite_file_with_its_marks(
+def test_a_closed_recording_is_one_plain_sqlite_file_with_its_signature(
     recorder: Recorder, make_tick: Callable[..., Tick], make_request: Callable[..., RequestRecord]
 ) -> None:
     recorder.commit(
@@ -45,7 +45,7 @@ def test_a_closed_recording_is_one_plain_sqlite_file_with_its_marks(
     assert query(recorder.path, "PRAGMA integrity_check") == [("ok",)]
 
 
-def test_closing_twice_changes_nothing_and_then_nothing_can_be_recorded(recorder: Recorder) -> None:
+def test_closing_twice_changes_nothing_and_a_closed_recorder_rejects_data(recorder: Recorder) -> None:
     recorder.close(END)
     recorder.close(RunEnd(at=9.0, exit_code=1, reason="again"))
     assert query(recorder.path, "SELECT end_at, exit_code FROM run") == [(2.5, 0)]
@@ -71,16 +71,14 @@ def test_a_missing_folder_is_created(tmp_path: Path, header: RunHeader) -> None:
     ("place", "reason"),
     [("file/run.servetop", "file exists|not a directory"), ("x" * 300, "file name too long"), (".", "already exists")],
 )
-def test_a_place_where_no_file_can_be_is_one_clear_line(
-    place: str, reason: str, tmp_path: Path, header: RunHeader
-) -> None:
+def test_an_impossible_path_is_reported_in_one_line(place: str, reason: str, tmp_path: Path, header: RunHeader) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RecordingError, match=reason) as caught:
         Recorder.create(tmp_path / place, header)
     assert "\n" not in str(caught.value)
 
 
-def test_the_header_comes_back_as_it_was(tmp_path: Path, header: RunHeader) -> None:
+def test_the_header_is_read_as_it_was_written(tmp_path: Path, header: RunHeader) -> None:
     config = RunConfig(
         engine=EngineConfig(name="vllm", url="http://gpu7:8000", extra_args=("--max-model-len", "4096")),
         workload=WorkloadConfig(burstiness=float("inf"), extra_body={"top_k": 5, "stop": None}),
@@ -99,7 +97,7 @@ def test_the_header_comes_back_as_it_was(tmp_path: Path, header: RunHeader) -> N
     recorder.close(END)
 
 
-def test_every_kind_of_event_lands_in_its_table(recorder: Recorder, reader: RecordingReader) -> None:
+def test_every_kind_of_event_is_written_to_its_table(recorder: Recorder, reader: RecordingReader) -> None:
     stage = StageChange(at=1.0, index=0, label="8 req/s", request_rate=8.0, max_concurrency=None, max_num_seqs=64)
     note = Note(at=1.5, severity=Severity.WARNING, source="metrics", text="the metrics page vanished")
     line = LogLine(at=0.2, text="INFO: loading weights")
@@ -110,7 +108,7 @@ def test_every_kind_of_event_lands_in_its_table(recorder: Recorder, reader: Reco
     assert reader.engine_samples() == [sample]
 
 
-def test_a_command_is_seen_once_and_its_answer_is_written_back(recorder: Recorder, reader: RecordingReader) -> None:
+def test_a_command_is_read_once_and_its_reply_is_written(recorder: Recorder, reader: RecordingReader) -> None:
     reader.send(Action.SET_RATE, value=32.0, text="more")
     (command,) = recorder.new_commands()
     assert (command.action, command.value, command.text, command.source) == (Action.SET_RATE, 32.0, "more", "keyboard")
@@ -151,7 +149,7 @@ def test_secrets_never_reach_the_file(
         assert reader.poll().log_lines[0].text == "args: {'api_key': [redacted], 'port': 8000}"
 
 
-def test_the_layout_of_format_1_5_is_what_it_was() -> None:
+def test_the_schema_of_format_1_5_is_unchanged() -> None:
     """If a column was added: raise FORMAT_MINOR, extend docs/reference/recording-format.md, then this number."""
     widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 5)
@@ -174,7 +172,7 @@ def test_every_column_is_in_the_documentation() -> None:
     assert [name for name in columns if f"`{name}`" not in text] == []
 
 
-def test_a_recording_that_is_removed_at_once_is_one_line(
+def test_a_recording_that_is_removed_immediately_fails_in_one_line(
     tmp_path: Path, header: RunHeader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def removed(path: Path) -> None:

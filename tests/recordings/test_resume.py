@@ -50,13 +50,13 @@ STAGES = [stage(0, 1.0), stage(1, 2.0), stage(2, 4.0), stage(3, 6.0)]
         ([resumed(3.0), resumed(5.0)], INTERRUPTED, [0]),
     ],
 )
-def test_a_stage_is_finished_when_another_follows_in_the_same_sitting(
+def test_a_stage_is_finished_when_another_follows_in_the_same_session(
     notes: list[Note], end: RunEnd | None, finished: list[int]
 ) -> None:
     assert [each.index for each in finished_stages(STAGES, notes, end=end)] == finished
 
 
-def test_request_numbers_go_on_above_the_highest_where_several_senders_left_gaps(tmp_path: Path) -> None:
+def test_request_numbers_continue_above_the_highest_when_several_senders_left_gaps(tmp_path: Path) -> None:
     path = tmp_path / "gaps.servetop"
     recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
     recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=0)), requests=[request(0), request(500)]))
@@ -91,7 +91,7 @@ def interrupted(tmp_path: Path) -> Path:
     return path
 
 
-def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) -> None:
+def test_run_time_and_numbers_continue_where_they_stopped(interrupted: Path) -> None:
     recorder, start = resume_recording(interrupted)
     assert (start.first_tick, start.first_stage, start.first_request) == (8, 1, 0)
     assert 2.0 <= MonotonicClock(start.anchor.origin_ns).now() < 3.0
@@ -141,7 +141,7 @@ def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> 
     recorder.close(PLANNED)
 
 
-def test_a_flag_that_an_older_file_had_not_was_not_set(interrupted: Path) -> None:
+def test_a_flag_missing_from_an_older_file_is_false(interrupted: Path) -> None:
     older = ("ALTER TABLE request DROP COLUMN turn", "ALTER TABLE stage DROP COLUMN warmup")
     change(interrupted, *older, "PRAGMA user_version = 1000")
     recorder, start = resume_recording(interrupted)

@@ -154,7 +154,7 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("kind", EVENTS)
-def test_what_is_written_is_what_is_read(kind: str, same: Same) -> None:
+def test_events_are_read_as_they_were_written(kind: str, same: Same) -> None:
     table, strategy = EVENTS[kind]
 
     @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -180,7 +180,7 @@ def test_an_empty_histogram_takes_no_space() -> None:
     assert unpack_histograms([None]) == [EMPTY]
 
 
-def test_a_histogram_is_eight_bytes_and_six_a_bucket() -> None:
+def test_a_histogram_takes_eight_bytes_and_six_per_bucket() -> None:
     histogram = LogHistogram(np.array([1, 700], np.int32), np.array([3, 70_000], np.int64), 1.5)
     assert pack_histogram(histogram) == (
         b"\x00\x00\x00\x00\x00\x00\xf8\x3f" + b"\x01\x00\x03\x00\x00\x00" + b"\xbc\x02\x70\x11\x01\x00"
@@ -188,24 +188,24 @@ def test_a_histogram_is_eight_bytes_and_six_a_bucket() -> None:
 
 
 @pytest.mark.parametrize("blob", [b"", b"12345678", b"12345678123", b"\0" * 8 + b"\xff\xff\x01\0\0\0"])
-def test_a_histogram_that_cannot_be_one_is_an_error(blob: bytes) -> None:
+def test_an_invalid_histogram_is_an_error(blob: bytes) -> None:
     with pytest.raises(ValueError, match="histogram"):
         unpack_histograms([blob])
     assert MAX_BUCKET < 0xFFFF
 
 
-def test_nan_from_a_garbled_metrics_page_is_not_known() -> None:
+def test_nan_from_a_garbled_metrics_page_is_stored_as_unknown() -> None:
     (back,) = stored(schema.ENGINE_SAMPLE, [EngineSample(scrape_start=1.0, scrape_end=1.1, running=math.nan)])
     assert back.running is None
 
 
-def test_log_lines_that_are_no_unicode_are_stored_all_the_same() -> None:
+def test_log_lines_that_are_not_unicode_are_stored() -> None:
     line = b"loading \xff\xfe weights".decode("utf-8", "surrogateescape")
     (back,) = stored(schema.LOG_LINE, [LogLine(at=1.0, text=line)])
     assert back.text == "loading ?? weights"
 
 
-def test_absurd_counts_of_a_broken_server_are_cut_to_what_a_column_holds() -> None:
+def test_absurd_counts_are_clipped_to_the_range_of_a_column() -> None:
     absurd = Note(at=0.0, severity=Severity.INFO, source="", text="")
     assert stored(schema.NOTE, [absurd]) == [absurd]
     (back,) = stored(
@@ -215,7 +215,7 @@ def test_absurd_counts_of_a_broken_server_are_cut_to_what_a_column_holds() -> No
     assert (back.max_concurrency, back.max_num_seqs) == (2**63 - 1, -(2**63 - 1))
 
 
-def test_a_command_comes_back_with_its_row_number_as_id() -> None:
+def test_a_command_is_read_with_its_row_number_as_id() -> None:
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.create_tables(connection)
         connection.execute("INSERT INTO command (at, action, value, text, source) VALUES (1, 'set_rate', 8, '', 'me')")

@@ -21,7 +21,7 @@ MakeRequest = Callable[..., RequestRecord]
 Summarise = Callable[..., dict[str, Any]]
 
 
-def test_server_counters_grow_from_where_they_stood_and_survive_a_restart(summary_of: Summarise) -> None:
+def test_server_counters_are_relative_to_the_first_scrape_and_survive_a_restart(summary_of: Summarise) -> None:
     totals = [100.0, 103.0, None, 110.0, 2.0, 5.0]  # attached at 100; restarted between 110 and 2
     samples = [sample(float(i), preemptions_total=value, kv_usage=0.1 * i) for i, value in enumerate(totals)]
     server = summary_of(samples=samples)["server"]
@@ -42,7 +42,7 @@ def test_prefix_cache_hits_are_of_the_run_and_of_each_stage(summary_of: Summaris
     assert [each["server"]["prefix_cache_hit_rate"] for each in summary["stages"]] == [0.0, 0.6]
 
 
-def test_a_cache_in_which_nothing_was_looked_up_has_no_hit_rate(summary_of: Summarise) -> None:
+def test_a_cache_without_queries_has_no_hit_rate(summary_of: Summarise) -> None:
     samples = [sample(float(at), prefix_cache_hits_total=9.0, prefix_cache_queries_total=90.0) for at in range(3)]
     server = summary_of(samples=samples)["server"]
     assert (server["prefix_cache_queries"], server["prefix_cache_hit_rate"]) == (0.0, None)
@@ -71,7 +71,7 @@ def test_the_stages_preemptions_add_up_to_the_runs(summary_of: Summarise, make_r
     assert (summary["request_rate"], summary["max_concurrency"]) == (None, None)
 
 
-def test_one_absurd_metric_value_costs_no_other_figure(tmp_path: Path, header: RunHeader) -> None:
+def test_an_absurd_metric_value_does_not_affect_other_metrics(tmp_path: Path, header: RunHeader) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
     absurd = [sample(at, running=1e308, generation_tokens_total=1e308 * (at > 1.0), waiting=2.0) for at in (1.0, 2.0)]
     recorder.commit(TickTransaction(engine_samples=[*absurd, sample(3.0, running=4.0, waiting=1.0)]))
@@ -93,9 +93,7 @@ def idle(at: float, tokens: float) -> EngineSample:
     return sample(at, running=0.0, waiting=0.0, kv_usage=0.0, generation_tokens_total=tokens)
 
 
-def test_what_no_scrape_saw_is_unknown_and_not_what_the_engine_told_when_idle(
-    summary_of: Summarise, make_request: MakeRequest
-) -> None:
+def test_metrics_without_a_scrape_under_load_are_unknown(summary_of: Summarise, make_request: MakeRequest) -> None:
     samples = [idle(0.5, 0.0), idle(2.5, 20.0), idle(3.5, 20.0), idle(3.9, 20.0)]
     requests = [make_request(1, 1.0, tokens_at=[0.5, 1.0]), make_request(2, 4.0, tokens_at=[0.5, 1.0], stage=1)]
     stages = [stage(0, 0.0), stage(1, 3.0)]
@@ -116,7 +114,7 @@ def test_one_scrape_in_the_load_is_enough_for_its_peaks(summary_of: Summarise, m
     assert (server["max_running"], server["max_kv_usage"], server["peaks_reason"]) == (1.0, 0.0, None)
 
 
-def test_a_scrape_that_was_longer_than_the_load_may_have_seen_an_idle_engine(
+def test_a_scrape_longer_than_the_load_may_describe_an_idle_engine(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:
     long = EngineSample(scrape_start=0.5, scrape_end=2.5, running=0.0, generation_tokens_total=20.0)
@@ -124,9 +122,7 @@ def test_a_scrape_that_was_longer_than_the_load_may_have_seen_an_idle_engine(
     assert (summary["server"]["max_running"], summary["server"]["generation_tokens"]) == (None, 20.0)
 
 
-def test_a_run_that_broke_off_knows_by_its_ticks_when_requests_were_in_flight(
-    tmp_path: Path, header: RunHeader
-) -> None:
+def test_the_ticks_of_a_killed_run_show_when_requests_were_in_flight(tmp_path: Path, header: RunHeader) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
     recorder.commit(TickTransaction(engine_samples=[idle(0.5, 0.0), idle(4.5, 20.0)], stages=[stage(0, 0.0)]))
     for index in range(16):  # four a second: one request from 1 s to 3 s

@@ -70,7 +70,7 @@ def requests(make_request: MakeRequest) -> Sequence[RequestRecord]:
     ]
 
 
-def test_a_stage_has_figures_for_the_whole_and_for_its_steady_window(
+def test_a_stage_has_totals_and_steady_metrics(
     summary_of: Summarise, requests: Sequence[RequestRecord], ticks: Sequence[Tick]
 ) -> None:
     summary = summary_of(*requests, ticks=ticks, stages=[stage(0, 0.0)])
@@ -88,7 +88,7 @@ def test_a_stage_has_figures_for_the_whole_and_for_its_steady_window(
     assert summary["steady"] == steady
 
 
-def test_goodput_counts_requests_in_the_whole_the_stage_and_the_steady_window(
+def test_goodput_is_computed_for_run_stage_and_steady_window(
     summary_of: Summarise, header: RunHeader, requests: Sequence[RequestRecord], ticks: Sequence[Tick]
 ) -> None:
     config = replace(header.config, goodput={"ttft": 0.5, "tpot": 0.5, "e2el": 5.0})
@@ -102,7 +102,7 @@ def test_goodput_counts_requests_in_the_whole_the_stage_and_the_steady_window(
     assert steady["request_goodput"] == pytest.approx(share * RATE)
 
 
-def test_several_stages_have_windows_of_their_own_and_the_run_has_none(
+def test_each_of_several_stages_has_a_steady_window_and_the_run_has_none(
     summary_of: Summarise, requests: Sequence[RequestRecord], ticks: Sequence[Tick]
 ) -> None:
     later = [replace(each, stage=1) if each.due >= 15.0 else each for each in requests]
@@ -114,7 +114,7 @@ def test_several_stages_have_windows_of_their_own_and_the_run_has_none(
     assert summary["steady"]["reason"] == "each stage is a separate load: 2 of 2 had a steady state, see stages"
 
 
-def test_a_cool_down_counts_in_no_total(
+def test_a_cool_down_is_excluded_from_all_totals(
     summary_of: Summarise, header: RunHeader, requests: Sequence[RequestRecord], ticks: Sequence[Tick]
 ) -> None:
     config = replace(header.config, cooldown=5.0)
@@ -126,7 +126,7 @@ def test_a_cool_down_counts_in_no_total(
     assert summary["steady"]["end"] <= last - 5.0 + TICK_SECONDS
 
 
-def test_every_stage_has_a_cool_down_of_its_own_but_a_warm_up(
+def test_every_stage_except_a_warm_up_has_a_cool_down(
     summary_of: Summarise, header: RunHeader, make_request: MakeRequest
 ) -> None:
     config = replace(header.config, cooldown=1.0)
@@ -162,7 +162,7 @@ def steady_of(path: Path) -> dict[str, Any]:
         return dict(summary_json(run_summary(reader))["steady"])
 
 
-def test_windows_are_stored_at_the_end_and_are_those_that_the_ticks_give(written: Path) -> None:
+def test_the_windows_stored_at_the_end_equal_those_computed_from_ticks(written: Path) -> None:
     with closing(RecordingReader.open(written)) as reader:
         stored = reader.steady
         assert stored == steady_windows(load_run(reader))
@@ -172,13 +172,13 @@ def test_windows_are_stored_at_the_end_and_are_those_that_the_ticks_give(written
 
 
 @pytest.mark.parametrize("text", [None, "", "[", "[7]", '[{"stage": "x"}]', '[{"stage": 0, "start": "soon"}]'])
-def test_a_run_without_stored_windows_has_them_found_again(written: Path, text: str | None) -> None:
+def test_missing_windows_are_computed_again(written: Path, text: str | None) -> None:
     before = steady_of(written)
     set_steady(written, text)
     assert steady_of(written) == before
 
 
-def test_windows_are_shown_as_stored_unless_another_method_found_them(written: Path) -> None:
+def test_stored_windows_are_used_if_found_by_the_same_method(written: Path) -> None:
     true = steady_of(written)
     window = {"stage": 0, "start": 5.0, "end": 20.0, "method": METHOD, "from_the_future": 1}
     set_steady(written, json.dumps([window]))
@@ -188,7 +188,7 @@ def test_windows_are_shown_as_stored_unless_another_method_found_them(written: P
     assert decode_windows(json.dumps([{"stage": 3, "reason": "no"}]))[3].reason == "no"
 
 
-def test_an_older_file_that_is_resumed_gets_room_for_its_windows(written: Path) -> None:
+def test_a_resumed_older_file_gets_the_column_for_windows(written: Path) -> None:
     change(written, "ALTER TABLE run DROP COLUMN steady")
     recorder, _ = resume_recording(written)
     recorder.close(RunEnd(at=41.0, exit_code=0, reason=""), steady={})

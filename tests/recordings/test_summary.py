@@ -47,9 +47,7 @@ def test_latencies_of_three_requests(summary_of: Summarise, make_request: MakeRe
     assert summary["mean_e2el_from_due_ms"] == pytest.approx(1700.0 / 3)
 
 
-def test_time_to_the_first_token_of_the_answer_where_a_model_reasoned(
-    summary_of: Summarise, make_request: MakeRequest
-) -> None:
+def test_time_to_first_output_token_of_a_model_that_reasoned(summary_of: Summarise, make_request: MakeRequest) -> None:
     summary = summary_of(
         make_request(1, 0.0, tokens_at=[0.1, 0.2, 0.5], reasoning_tokens=2, first_output_at=0.5),
         make_request(2, 1.0, tokens_at=[0.3, 0.4]),  # it did not reason: its first token is the answer's
@@ -61,7 +59,7 @@ def test_time_to_the_first_token_of_the_answer_where_a_model_reasoned(
     assert summary["total_reasoning_tokens"] == 4
 
 
-def test_without_reasoning_there_is_no_word_of_it(summary_of: Summarise, make_request: MakeRequest) -> None:
+def test_without_reasoning_there_are_no_reasoning_keys(summary_of: Summarise, make_request: MakeRequest) -> None:
     summary = summary_of(make_request(1, 0.0), make_request(2, 0.0, reasoning_tokens=0))
     assert [key for key in summary if "ttfot" in key or "reasoning" in key] == []
 
@@ -89,7 +87,7 @@ def test_chunks_of_several_tokens_count_as_several_gaps(summary_of: Summarise, m
     assert summary["total_output_tokens"] == 6
 
 
-def test_each_way_of_ending_is_counted_apart_and_only_good_ones_are_measured(
+def test_requests_are_counted_by_status_and_only_successful_ones_are_measured(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:
     summary = summary_of(
@@ -108,7 +106,7 @@ def test_each_way_of_ending_is_counted_apart_and_only_good_ones_are_measured(
     assert summary["max_concurrent_requests"] == 5
 
 
-def test_a_run_of_which_no_request_ended_well_has_no_figures_to_trust(
+def test_a_run_without_a_successful_request_has_no_trusted_figures(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:
     failed = [make_request(i, i * 0.1, tokens_at=[], status=RequestStatus.ERROR, error="HTTP 500") for i in range(5)]
@@ -117,9 +115,7 @@ def test_a_run_of_which_no_request_ended_well_has_no_figures_to_trust(
     assert trust["reasons"][0] == "no request succeeded, so nothing was measured"
 
 
-def test_a_warm_up_counts_in_no_total_and_is_no_stage_of_the_summary(
-    summary_of: Summarise, make_request: MakeRequest
-) -> None:
+def test_a_warm_up_is_excluded_from_totals_and_stages(summary_of: Summarise, make_request: MakeRequest) -> None:
     summary = summary_of(
         make_request(1, 0.0, tokens_at=[5.0], stage=0),
         make_request(2, 10.0, tokens_at=[0.1], stage=1),
@@ -129,7 +125,7 @@ def test_a_warm_up_counts_in_no_total_and_is_no_stage_of_the_summary(
     assert [each["stage"] for each in summary["stages"]] == [1]
 
 
-def test_goodput_counts_requests_that_keep_every_limit(
+def test_goodput_counts_requests_within_all_limits(
     summary_of: Summarise, make_request: MakeRequest, header: RunHeader
 ) -> None:
     requests = [
@@ -142,9 +138,7 @@ def test_goodput_counts_requests_that_keep_every_limit(
     assert summary_of(*requests, config=config)["request_goodput"] == pytest.approx(2 / 2.0)
 
 
-def test_goodput_can_ask_for_the_first_token_of_the_answer(
-    summary_of: Summarise, make_request: MakeRequest, header: RunHeader
-) -> None:
+def test_goodput_may_have_a_limit_of_ttfot(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
     requests = [
         make_request(1, 0.0, tokens_at=[0.1, 0.2, 0.5], reasoning_tokens=2, first_output_at=0.5),
         make_request(2, 1.0, tokens_at=[0.1, 0.2, 1.0], reasoning_tokens=2, first_output_at=2.0),  # too late an answer
@@ -160,7 +154,7 @@ def test_without_limits_there_is_no_goodput(summary_of: Summarise, make_request:
     assert summary_of(make_request(1, 0.0))["request_goodput"] is None
 
 
-def test_a_run_in_which_nothing_was_sent_has_no_figures_and_no_nan(summary_of: Summarise) -> None:
+def test_a_run_without_requests_has_nulls_and_no_nan(summary_of: Summarise) -> None:
     summary = summary_of()
     assert (summary["num_prompts"], summary["duration"], summary["output_throughput"]) == (0, 0.0, None)
     assert (summary["mean_ttft_ms"], summary["p99_itl_ms"]) == (None, None)
@@ -168,7 +162,7 @@ def test_a_run_in_which_nothing_was_sent_has_no_figures_and_no_nan(summary_of: S
     assert summary["server"]["preemptions"] is None
 
 
-def test_percentiles_that_were_asked_for_stand_beside_the_usual_ones(
+def test_requested_percentiles_are_added_to_the_standard_ones(
     tmp_path: Path, summary_of: Summarise, make_request: MakeRequest, header: RunHeader
 ) -> None:
     requests = [make_request(n, float(n), tokens_at=[(n + 1) / 100]) for n in range(101)]
@@ -191,7 +185,7 @@ def test_vllms_name_for_the_latency_with_the_clients_queue(summary_of: Summarise
     assert summary["mean_e2el_including_client_queue_ms"] == summary["mean_e2el_from_due_ms"] == 2500
 
 
-def test_a_ramp_is_told_as_vllm_does(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
+def test_a_ramp_is_reported_as_in_vllm(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
     ramp = StageConfig(ramp_from=1.0, request_rate=9.0, ramp_strategy="exponential", duration=10.0)
     config = replace(header.config, stages=(ramp,))
     summary = summary_of(make_request(1, 0.0), stages=[stage(0, 0.0)], config=config)
@@ -199,7 +193,7 @@ def test_a_ramp_is_told_as_vllm_does(summary_of: Summarise, make_request: MakeRe
     assert [summary[key] for key in keys] == ["exponential", 1.0, 9.0]
 
 
-def test_the_set_up_is_told_as_vllm_does(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
+def test_the_set_up_is_reported_as_in_vllm(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
     config = replace(header.config, metadata={"node": "gpu7", "completed": "no"})
     summary = summary_of(make_request(1, 0.0), stages=[stage(0, 0.0, rate=math.inf)], config=config)
     assert (summary["backend"], summary["model_id"], summary["label"]) == ("sim", "llama-2-7b", "test")
@@ -211,7 +205,7 @@ def test_the_set_up_is_told_as_vllm_does(summary_of: Summarise, make_request: Ma
     assert summary["date"].startswith("20231114-") or summary["date"].startswith("20231115-")
 
 
-def test_the_engine_is_what_it_said_of_itself(tmp_path: Path, header: RunHeader) -> None:
+def test_the_engine_is_summarised_from_its_own_facts(tmp_path: Path, header: RunHeader) -> None:
     facts = EngineFacts(name="vllm", title="vLLM", version="0.32.0", model="meta/L", kv_blocks_total=759)
     recorder = Recorder.create(tmp_path / "run.servetop", replace(header, engine=facts))
     recorder.commit(TickTransaction(engine_samples=[sample(1.0, max_num_seqs=64.0)]))
@@ -233,7 +227,7 @@ def test_a_stage_or_a_time_window_can_be_summarised_alone(
     assert summary_json(period_summary(reader))["num_prompts"] == 4
 
 
-def test_figures_from_blocks_are_the_figures_of_the_whole(
+def test_requests_read_in_blocks_give_the_same_summary(
     recorder: Recorder, reader: RecordingReader, make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generator = np.random.default_rng(7)
@@ -257,7 +251,7 @@ def test_every_key_of_a_threshold_is_a_number_of_the_summary(summary_of: Summari
         assert name in (summary[part] if part else summary), key
 
 
-def test_a_run_that_failed_before_its_first_request_has_an_error_and_no_figures(
+def test_a_run_that_failed_before_its_first_request_has_an_error_and_no_metrics(
     tmp_path: Path, header: RunHeader
 ) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)

@@ -48,7 +48,7 @@ def test_counted_events_that_the_engines_own_counter_confirms_are_trusted(
     assert (trust["token_source"], trust["verdict"]) == ("chunks", "ok")
 
 
-def test_gaps_between_events_of_unknown_size_are_no_inter_token_latency(
+def test_gaps_between_events_of_unknown_size_are_not_inter_token_latencies(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:
     known = [make_request(i, i * 0.1, tokens_at=[0.1, 0.2, 0.3]) for i in range(20)]
@@ -59,13 +59,15 @@ def test_gaps_between_events_of_unknown_size_are_no_inter_token_latency(
     assert summary["mean_ttft_ms"] == pytest.approx(100.0)
 
 
-def test_a_disputed_count_takes_no_inter_token_latency_away(summary_of: Summarise, make_request: MakeRequest) -> None:
+def test_a_disputed_count_keeps_the_inter_token_latencies(summary_of: Summarise, make_request: MakeRequest) -> None:
     wrong = {"output_tokens": 9, "token_source": TokenSource.DISPUTED}
     summary = summary_of(*(make_request(i, i * 0.1, tokens_at=[0.1, 0.2, 0.3], **wrong) for i in range(9)))
     assert (summary["mean_itl_ms"], summary["itl_reason"]) == (pytest.approx(100.0), None)
 
 
-def test_chunks_of_several_tokens_count_for_as_many(summary_of: Summarise, make_request: MakeRequest) -> None:
+def test_chunks_of_several_tokens_are_weighted_by_their_tokens(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
     requests = [make_request(i, i * 0.1, tokens_at=[0.1, 0.128, 0.156], chunk_tokens=[4, 4, 4]) for i in range(9)]
     summary = summary_of(*requests)
     assert summary["mean_itl_ms"] == pytest.approx(7.0)

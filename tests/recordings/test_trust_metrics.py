@@ -32,7 +32,7 @@ def trusted_ticks(count: int, **fields: Any) -> list[Tick]:
     ]
 
 
-def test_an_honest_run_is_trusted(summary_of: Summarise, make_request: MakeRequest) -> None:
+def test_a_consistent_run_is_trusted(summary_of: Summarise, make_request: MakeRequest) -> None:
     requests = [make_request(i, i * 0.1, slip=0.0005, tokens_at=[0.1, 0.4]) for i in range(80)]
     samples = [sample(0.25 * i + 0.005, running=4.0, waiting=0.0) for i in range(2, 30)]
     trust = summary_of(*requests, samples=samples, ticks=trusted_ticks(32))["trust"]
@@ -55,7 +55,7 @@ def test_littles_law_compares_means_weighted_by_time(summary_of: Summarise, make
     assert trust["verdict"] == "suspect"
 
 
-def test_an_engine_that_does_not_tell_its_queue_is_not_compared(
+def test_an_engine_that_does_not_export_its_queue_is_not_compared(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:
     trust = summary_of(make_request(1, 0.0), samples=[sample(0.1, running=1.0)], ticks=trusted_ticks(4))["trust"]
@@ -70,16 +70,14 @@ def test_late_requests_mean_that_the_client_was_the_bottleneck(
     assert trust["slip_p99_ms"] == pytest.approx(np.percentile([50.0 * i for i in range(40)], 99))
 
 
-def test_a_few_requests_that_left_a_little_late_were_delivered(
-    summary_of: Summarise, make_request: MakeRequest
-) -> None:
+def test_a_few_slightly_late_requests_count_as_delivered(summary_of: Summarise, make_request: MakeRequest) -> None:
     few = [make_request(i, i * 0.002, slip=0.0005 * i) for i in range(4)]
     trust = summary_of(*few, ticks=trusted_ticks(4))["trust"]
     assert trust["sent_rate"] < 0.9 * trust["offered_rate"]
     assert (trust["verdict"], trust["reasons"]) == ("ok", [])
 
 
-def test_waiting_for_the_concurrency_limit_is_no_slip(summary_of: Summarise, make_request: MakeRequest) -> None:
+def test_waiting_for_the_concurrency_limit_is_not_slip(summary_of: Summarise, make_request: MakeRequest) -> None:
     due = [0.0, 0.1, 0.2, 3.0]  # two at a time, each takes a second: the third waits for the first
     slips = [0.001, 0.001, 0.9, 0.001]
     requests = [
@@ -94,7 +92,7 @@ def test_waiting_for_the_concurrency_limit_is_no_slip(summary_of: Summarise, mak
     assert summary["p99_client_queue_time_ms"] > 800
 
 
-def test_the_engines_token_counter_is_held_against_the_clients(summary_of: Summarise) -> None:
+def test_the_engines_token_counter_is_compared_with_the_clients(summary_of: Summarise) -> None:
     ticks = trusted_ticks(40, output_tokens=100)  # 400 tokens/s
     samples = [sample(float(i), generation_tokens_total=5000.0 + 440.0 * i) for i in range(1, 9)]
     summary = summary_of(samples=samples, ticks=ticks)
@@ -114,7 +112,7 @@ def test_the_engines_token_counter_is_held_against_the_clients(summary_of: Summa
         (200, 100, None),  # too few to compare
     ],
 )
-def test_tokens_of_the_ticks_in_which_the_scrapes_were_may_lie_on_either_side_of_them(
+def test_tokens_in_the_ticks_of_the_scrapes_may_precede_or_follow_them(
     summary_of: Summarise, between: int, generated: int, error: float | None
 ) -> None:
     edge = 1000 if between != 200 else 0
@@ -124,7 +122,7 @@ def test_tokens_of_the_ticks_in_which_the_scrapes_were_may_lie_on_either_side_of
     assert summary_of(samples=samples, ticks=ticks)["trust"]["token_error"] == error
 
 
-def test_inter_token_latencies_of_a_client_that_read_many_events_together_are_doubtful(
+def test_inter_token_latencies_of_events_read_together_are_uncertain(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:
     requests = [make_request(i, i * 0.1, tokens_at=[0.1, 0.12]) for i in range(20)]
@@ -143,7 +141,7 @@ LAGGING = LogHistogram.of([0.5] * 20)
 
 
 @pytest.mark.parametrize(("stamped", "verdict"), [(50, "ok"), (49, "client-bound")], ids=["all", "not all"])
-def test_a_client_that_read_late_what_the_kernel_had_stamped_is_no_bottleneck(
+def test_reading_kernel_timestamped_chunks_late_is_not_a_bottleneck(
     summary_of: Summarise, make_request: MakeRequest, stamped: int, verdict: str
 ) -> None:
     requests = [make_request(i, i * 0.1) for i in range(20)]
@@ -155,7 +153,7 @@ def test_a_client_that_read_late_what_the_kernel_had_stamped_is_no_bottleneck(
 @pytest.mark.parametrize(
     ("took", "verdict"), [(10.0, "ok"), (1.0, "client-bound")], ids=["long requests", "short requests"]
 )
-def test_the_next_requests_of_a_closed_loop_may_be_late_by_a_small_share_of_their_time(
+def test_requests_of_a_closed_loop_may_be_late_by_a_small_fraction_of_their_time(
     summary_of: Summarise, make_request: MakeRequest, took: float, verdict: str
 ) -> None:
     closed = stage(0, 0.0, rate=float("inf"), max_concurrency=1)
@@ -172,7 +170,7 @@ def test_an_open_loop_is_judged_by_its_schedule(summary_of: Summarise, make_requ
     assert (trust["late_share"], trust["verdict"]) == (None, "client-bound")
 
 
-def test_a_run_is_judged_by_the_figures_that_its_summary_has_once_it_ended(
+def test_a_finished_run_is_judged_by_its_request_rows(
     tmp_path: Path, header: RunHeader, make_request: MakeRequest, make_tick: MakeTick
 ) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
@@ -190,7 +188,7 @@ def test_a_run_is_judged_by_the_figures_that_its_summary_has_once_it_ended(
     assert before == after
 
 
-def test_a_scrape_that_took_long_says_nothing_of_a_moment(summary_of: Summarise, make_request: MakeRequest) -> None:
+def test_a_long_scrape_is_not_compared(summary_of: Summarise, make_request: MakeRequest) -> None:
     requests = [make_request(i, 0.0, tokens_at=[0.1, 10.0]) for i in range(10)]
     brief = [sample(at, running=10.0, waiting=0.0) for at in (1.0, 1.5, 8.0)]
     late = EngineSample(scrape_start=2.0, scrape_end=7.5, running=0.0, waiting=0.0)
@@ -198,7 +196,7 @@ def test_a_scrape_that_took_long_says_nothing_of_a_moment(summary_of: Summarise,
     assert (trust["littles_law_error"], trust["verdict"]) == (0.0, "ok")
 
 
-def test_the_engines_counter_is_of_some_moment_of_its_scrape(summary_of: Summarise) -> None:
+def test_the_engines_counter_may_be_read_at_any_time_of_the_scrape(summary_of: Summarise) -> None:
     ticks = trusted_ticks(40, output_tokens=100)  # 400 tokens/s
     last = EngineSample(scrape_start=2.0, scrape_end=6.0, generation_tokens_total=1000.0)
     trust = summary_of(samples=[sample(1.0, generation_tokens_total=0.0), last], ticks=ticks)["trust"]

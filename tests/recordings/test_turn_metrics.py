@@ -19,7 +19,7 @@ def stage(index: int, at: float, *, warmup: bool = False) -> StageChange:
     )
 
 
-def test_each_turn_has_its_latencies_its_prompts_and_the_share_of_them_that_was_cached(
+def test_each_turn_has_latencies_prompt_lengths_and_a_cached_share(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:
     summary = summary_of(
@@ -57,7 +57,7 @@ def test_the_time_per_token_of_a_turn_counts_the_tokens_of_events(
     assert second["mean_ttft_ms"] == pytest.approx(100.0)
 
 
-def test_turns_of_a_warm_up_count_in_no_total_and_each_stage_has_its_own(
+def test_turns_of_a_warm_up_are_excluded_and_each_stage_has_its_own(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:
     summary = summary_of(
@@ -71,7 +71,9 @@ def test_turns_of_a_warm_up_count_in_no_total_and_each_stage_has_its_own(
     assert [[each["turn"] for each in part["turns"]] for part in summary["stages"]] == [[1], [2]]
 
 
-def test_a_server_that_tells_of_no_cache_has_no_cached_share(summary_of: Summarise, make_request: MakeRequest) -> None:
+def test_a_server_that_reports_no_cached_tokens_has_no_cached_share(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
     summary = summary_of(
         make_request(0, 0.0, conversation=0, turn=1),
         make_request(1, 0.0, conversation=1, turn=1, status=RequestStatus.ERROR, tokens_at=()),

@@ -30,7 +30,7 @@ def go_on(process: "subprocess.Popen[str]") -> None:
     process.stdin.flush()
 
 
-async def test_two_readers_that_poll_while_a_writer_writes_see_every_tick_once_and_in_order(
+async def test_two_readers_that_poll_during_a_run_read_every_tick_once_in_order(
     start_program: StartProgram, tmp_path: Path
 ) -> None:
     path = tmp_path / "run.servetop"
@@ -49,7 +49,7 @@ async def test_two_readers_that_poll_while_a_writer_writes_see_every_tick_once_a
     assert [[tick.index for tick in ticks] for ticks in seen] == [list(range(500))] * 2
 
 
-async def test_a_command_from_another_process_is_obeyed_at_a_tick_and_answered(
+async def test_a_command_from_another_process_is_applied_at_a_tick_and_gets_a_reply(
     start_program: StartProgram, tmp_path: Path
 ) -> None:
     path = tmp_path / "run.servetop"

@@ -37,7 +37,7 @@ def unsound(path: Path) -> dict[str, str]:
     return {check.name: check.detail for check in verify(path).checks if not check.sound}
 
 
-def test_a_recording_as_it_was_written_is_sound(recording: Path) -> None:
+def test_an_unaltered_recording_is_sound(recording: Path) -> None:
     assert {check.name: check.detail for check in verify(recording).checks if check.sound} == {
         "header": "format 1.5, servetop an unknown version",
         "pages": "SQLite found no errors",
@@ -85,7 +85,7 @@ INVALID = "1 rows of table request are invalid"
         ("CREATE VIEW v AS SELECT 1", "file", "it contains the view v, which servetop does not create"),
     ],
 )
-def test_what_is_wrong_is_said_by_what_was_looked_at(recording: Path, statement: str, name: str, detail: str) -> None:
+def test_damage_is_reported_by_the_check_that_finds_it(recording: Path, statement: str, name: str, detail: str) -> None:
     change(recording, statement)
     assert detail in unsound(recording)[name]
     assert "with text" not in unsound(recording)[name]

@@ -51,19 +51,19 @@ def gone_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("servetop.recordings.library.liveness.Writer.is_alive", lambda self: False)
 
 
-def test_a_log_as_a_kill_leaves_it_is_sound(left_behind: Path) -> None:
+def test_the_log_of_a_killed_run_is_sound(left_behind: Path) -> None:
     assert check_wal(left_behind).commits == TICKS
     assert ticks_and_damage(left_behind) == (TICKS, "")
 
 
-def test_a_transaction_that_was_cut_short_is_no_damage(left_behind: Path) -> None:
+def test_an_incomplete_last_transaction_is_not_damage(left_behind: Path) -> None:
     log = log_of(left_behind)
     with log.open("ab") as file:
         file.write(log.read_bytes()[-FRAME : -FRAME // 2])
     assert check_wal(left_behind).damage is None
 
 
-def test_commits_behind_a_torn_frame_are_counted_and_said(left_behind: Path) -> None:
+def test_commits_after_a_torn_frame_are_counted_and_reported(left_behind: Path) -> None:
     log = log_of(left_behind)
     alter(log, log.stat().st_size // 2)
     state = check_wal(left_behind)
@@ -73,13 +73,13 @@ def test_commits_behind_a_torn_frame_are_counted_and_said(left_behind: Path) -> 
     assert f"its write-ahead log is torn: at least {state.dropped} later commits were dropped" in damage
 
 
-def test_a_log_whose_header_is_torn_is_lost_as_a_whole_and_said(left_behind: Path) -> None:
+def test_a_log_with_a_torn_header_is_lost_and_reported(left_behind: Path) -> None:
     alter(log_of(left_behind), 10)
     assert check_wal(left_behind).damage == "the header of its write-ahead log is damaged"
     assert "no tick could be read" in ticks_and_damage(left_behind)[1]
 
 
-def test_a_log_with_damage_is_kept_as_it_is(left_behind: Path) -> None:
+def test_a_damaged_log_is_kept_unchanged(left_behind: Path) -> None:
     alter(log_of(left_behind), 40_000)
     before = log_of(left_behind).read_bytes()
     ticks_and_damage(left_behind)

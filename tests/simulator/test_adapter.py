@@ -12,7 +12,7 @@ from servetop.engines.attach import attach_engine
 from servetop.engines.start import start_engine
 
 
-async def test_a_started_simulator_is_known_changes_its_batch_size_and_can_be_attached_to(
+async def test_a_started_simulator_is_recognised_reconfigured_and_attached(
     clock: MonotonicClock,
 ) -> None:
     lines: list[LogLine] = []
@@ -41,7 +41,7 @@ async def test_a_started_simulator_is_known_changes_its_batch_size_and_can_be_at
     assert (report.signals, report.exit_code, report.trouble) == (("SIGINT",), 0, None)
 
 
-async def test_a_model_without_a_profile_is_refused_with_its_neighbour(clock: MonotonicClock) -> None:
+async def test_a_model_without_a_profile_is_rejected_with_the_closest_name(clock: MonotonicClock) -> None:
     with pytest.raises(UsageError, match=r"llama-2-8b.*did you mean"):
         await start_engine(EngineConfig(name="sim", model="llama-2-8b"), clock, on_line=lambda _: None)
 

@@ -34,7 +34,7 @@ def test_a_chat_with_n_has_a_role_and_an_end_for_each_choice(client: httpx.Clien
     assert sorted(choice["index"] for choice in choices if choice["finish_reason"]) == [0, 1, 2]
 
 
-def test_a_client_that_leaves_between_the_ends_of_its_choices_frees_all_their_blocks(client: httpx.Client) -> None:
+def test_a_client_that_disconnects_between_its_choices_frees_their_blocks(client: httpx.Client) -> None:
     body = {"prompt": "one two three", "n": 8, "max_tokens": 300, "stream": True, "seed": 3}
     with httpx.Client(base_url=client.base_url) as leaver, leaver.stream("POST", "/v1/completions", json=body) as reply:
         for line in reply.iter_lines():

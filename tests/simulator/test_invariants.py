@@ -92,7 +92,7 @@ def pooled_gaps(engine: VirtualEngine) -> dict[float, int]:
 
 @given(cases())
 @MANY
-def test_leaping_over_events_gives_the_very_numbers_of_going_step_by_step(case: Case) -> None:
+def test_closed_form_steps_give_exactly_the_results_of_single_steps(case: Case) -> None:
     leaping, stepping = case.run(), case.run(stride=1)
     assert timeline(leaping) == timeline(stepping)
     assert leaping.scheduler.preemptions == stepping.scheduler.preemptions
@@ -191,7 +191,7 @@ def test_the_same_case_gives_the_same_run(case: Case) -> None:
 
 @given(cases())
 @MANY
-def test_littles_law_counted_and_timed_agree(case: Case) -> None:
+def test_littles_law_holds_for_counts_and_times(case: Case) -> None:
     ledger = case.run().usage
     timed = sum((seq.finished_at or 0.0) - seq.arrival for seq in ledger.finished)
     if not ledger.refused:

@@ -41,7 +41,7 @@ def test_gemm_times_of_an_a100_80_are_reproduced(tokens: int, measured_ms: float
     assert attention_free * 1e3 == pytest.approx(measured_ms, rel=tolerance)
 
 
-def test_tokens_are_paid_for_in_tiles_of_128() -> None:
+def test_gemm_cost_is_rounded_up_to_tiles_of_128_tokens() -> None:
     cost = a100()
     assert cost.decode(129) == cost.decode(256) > cost.decode(128) > cost.decode(64) == cost.decode(1)
 
@@ -51,7 +51,7 @@ def test_kv_is_read_at_the_efficient_bandwidth() -> None:
     assert a100(tensor_parallel=2).kv_rate == pytest.approx(a100().kv_rate / 2, rel=1e-5)
 
 
-def test_chunks_of_a_prompt_cost_the_attention_of_the_whole() -> None:
+def test_the_chunks_of_a_prompt_cost_the_attention_of_the_whole_prompt() -> None:
     seq = SimSequence(SimRequest(1024, 1), index=0, arrival=0.0)
     cost = a100()
     halves = cost.prefill([PrefillChunk(seq, 0, 512)]) + cost.prefill([PrefillChunk(seq, 512, 512)])
@@ -97,7 +97,7 @@ engines = st.fixed_dictionaries(
     engines, st.integers(1, 200), st.integers(1, 120), st.sampled_from((1.0, 8.0, 64.0, math.inf)), st.integers(1, 80)
 )
 @MANY
-def test_no_engine_beats_bandwidth_compute_or_the_offered_load(
+def test_no_engine_exceeds_bandwidth_compute_or_the_offered_load(
     keys: dict[str, object], prompt_tokens: int, output: int, rate: float, count: int
 ) -> None:
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=keys)
@@ -131,7 +131,7 @@ def test_continuous_batching_gains_nothing_on_constant_lengths() -> None:
     )
 
 
-def test_its_gain_on_exponential_lengths_is_the_harmonic_number_of_the_batch() -> None:
+def test_the_gain_of_continuous_batching_on_exponential_lengths_is_the_harmonic_number() -> None:
     source = random.Random(4)
     outputs = [max(1, round(source.expovariate(1 / 400))) for _ in range(4000)]
     batch = 8
@@ -140,7 +140,7 @@ def test_its_gain_on_exponential_lengths_is_the_harmonic_number_of_the_batch() -
     assert gain == pytest.approx(harmonic, rel=0.04)
 
 
-def test_its_gain_grows_with_the_variance_of_the_lengths() -> None:
+def test_the_gain_of_continuous_batching_grows_with_the_variance_of_lengths() -> None:
     gains = []
     for spread in (0, 20, 60, 95):
         source = random.Random(5)

@@ -26,7 +26,7 @@ def longest_gap(engine: VirtualEngine) -> float:
     return max(first + growth * (count - 1) for first, growth, count, _ in engine.usage.gaps)
 
 
-def test_prompts_first_stalls_running_streams_and_chunks_hardly_do() -> None:
+def test_prefill_first_stalls_running_streams_and_chunked_prefill_hardly_does() -> None:
     requests, times = [SimRequest(16, 200), SimRequest(3000, 2)], [0.0, 0.5]
     stalls = {
         policy: longest_gap(run(policy, requests, times, max_num_batched_tokens=budget))
@@ -36,7 +36,7 @@ def test_prompts_first_stalls_running_streams_and_chunks_hardly_do() -> None:
     assert stalls["inflight"] < stalls["recompute"]
 
 
-def test_chunks_of_a_long_prompt_keep_to_the_token_budget() -> None:
+def test_chunks_of_a_long_prompt_fit_the_token_budget() -> None:
     engine = run("chunked", [SimRequest(1000, 2)], max_num_batched_tokens=100)
     (seq,) = engine.usage.finished
     assert seq.first_token_at is not None
@@ -44,21 +44,21 @@ def test_chunks_of_a_long_prompt_keep_to_the_token_budget() -> None:
     assert seq.first_token_at == pytest.approx(10 * (one_chunk or 0.0), rel=0.05)
 
 
-def test_reservation_runs_fewer_at_once_than_paging() -> None:
+def test_reservation_runs_fewer_sequences_than_paging() -> None:
     requests = [SimRequest(16, 16, 1000)] * 8
     reserved, paged = run("reserve", requests, kv_blocks=130), run("recompute", requests, kv_blocks=130)
     assert reserved.usage.ended_at > 2 * paged.usage.ended_at
     assert reserved.scheduler.blocks.peak == 128
 
 
-def test_orca_gives_every_request_a_slot_of_the_maximum_length() -> None:
+def test_orca_reserves_a_slot_of_the_maximum_length_for_each_request() -> None:
     engine = run("orca", [SimRequest(16, 16)] * 6, block_size=1, kv_blocks=2048, max_model_len=1024)
     assert engine.scheduler.blocks.peak == 2048
     starts = {seq.scheduled_at for seq in engine.usage.finished}
     assert len(starts) == 3
 
 
-def test_swapping_moves_blocks_instead_of_computing_them_again() -> None:
+def test_swapping_moves_blocks_instead_of_recomputing_them() -> None:
     requests = [SimRequest(100, 60)] * 6
     swapped, recomputed = run("swap", requests, kv_blocks=50), run("recompute", requests, kv_blocks=50)
     assert swapped.scheduler.preemptions > 0
@@ -77,19 +77,19 @@ def test_a_dynamic_batch_starts_when_full_or_when_its_oldest_request_has_waited(
     assert lonely.usage.sequences[0].scheduled_at == pytest.approx(0.7)
 
 
-def test_a_static_batch_ends_with_its_longest_answer() -> None:
+def test_a_static_batch_ends_with_its_longest_completion() -> None:
     engine = run("static", [SimRequest(8, 4), SimRequest(8, 40), SimRequest(8, 4)], max_num_seqs=2)
     first, second, third = engine.usage.sequences
     assert first.finished_at == second.finished_at == third.scheduled_at
 
 
-def test_without_batching_requests_follow_one_another() -> None:
+def test_without_batching_requests_run_one_at_a_time() -> None:
     engine = run("no-batching", [SimRequest(8, 4)] * 3, max_num_seqs=1)
     ends = [seq.finished_at for seq in engine.usage.sequences]
     assert [seq.scheduled_at for seq in engine.usage.sequences] == [0.0, *ends[:-1]]
 
 
-def test_offloaded_weights_are_paid_for_at_the_speed_of_pcie() -> None:
+def test_offloaded_weights_are_read_at_pcie_bandwidth() -> None:
     spec = sim_spec("opt-13b", gpu="a100-40", engine="flexgen")
     scheduler = build_scheduler(spec)
     over_pcie = spec.model.gemm_weight_bytes / spec.gpu.host_bandwidth
@@ -107,6 +107,6 @@ def test_tensor_parallelism_shortens_a_step_and_adds_all_reduces() -> None:
     assert steps[2] > steps[1] / 2
 
 
-def test_an_unknown_policy_is_named_with_the_nearest() -> None:
+def test_an_unknown_policy_is_rejected_with_the_closest_name() -> None:
     with pytest.raises(UsageError, match=r"no policy 'recompte': did you mean 'recompute'\?"):
         run("recompte", [SimRequest(1, 1)])

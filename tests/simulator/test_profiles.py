@@ -38,7 +38,7 @@ def test_every_shipped_profile_loads() -> None:
         assert load_engine(name).policy in policy_names()
 
 
-def test_the_wanted_hardware_models_and_engines_are_there() -> None:
+def test_the_required_gpu_model_and_engine_profiles_exist() -> None:
     assert {"v100-16", "a10g", "a100-40", "a100-80", "rtx6000", "h100", "h200", "l4"} <= set(profile_names("gpus"))
     models = {"opt-125m", "opt-1.3b", "opt-6.7b", "opt-13b", "llama-2-7b", "llama-2-13b", "llama-2-70b"}
     models |= {"llama-3-8b", "llama-3-70b", "galactica-1.3b", "mistral-7b", "qwen2.5-7b"}
@@ -48,7 +48,7 @@ def test_the_wanted_hardware_models_and_engines_are_there() -> None:
 
 
 @pytest.mark.parametrize(("model", "blocks"), [("llama-2-7b", 2883), ("llama-2-13b", 879)])
-def test_kv_blocks_beside_the_weights_are_those_the_tables_imply(model: str, blocks: int) -> None:
+def test_the_number_of_kv_blocks_matches_the_published_tables(model: str, blocks: int) -> None:
     assert block_count(sim_spec(model, gpu="a100-40", engine="vllm-0.2.1")) == blocks
 
 
@@ -62,19 +62,17 @@ def test_kv_blocks_beside_the_weights_are_those_the_tables_imply(model: str, blo
         ("llama-2-7b", "v100-16", "leaves KV blocks for"),
     ],
 )
-def test_a_model_that_does_not_fit_says_what_is_missing(model: str, gpu: str, words: str) -> None:
+def test_a_model_that_does_not_fit_is_rejected_with_the_missing_memory(model: str, gpu: str, words: str) -> None:
     with pytest.raises(UsageError, match=words.replace("(", r"\(")):
         build_scheduler(sim_spec(model, gpu=gpu, engine="vllm-0.2.1"))
 
 
-def test_tensor_parallelism_makes_room() -> None:
+def test_tensor_parallelism_makes_a_model_fit() -> None:
     spec = sim_spec("llama-2-70b", gpu="a100-40", engine="vllm-0.2.1", settings={"tensor_parallel": 8})
     assert block_count(spec) > 1000
 
 
-def test_a_profile_of_ones_own_is_found_and_its_mistakes_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_user_profiles_are_found_and_their_errors_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gpus").mkdir()
     own = (FOLDER / "gpus" / "l4.toml").read_text(encoding="utf-8").replace('name = "L4"', 'name = "mine"')
     (tmp_path / "gpus" / "mine.toml").write_text(own)
@@ -116,7 +114,7 @@ def test_any_number_can_be_set_by_name() -> None:
         ("prefix_cache", "perhaps", "prefix_cache=perhaps: expected bool"),
     ],
 )
-def test_a_wrong_setting_is_named_with_the_nearest_right_one(key: str, value: str, words: str) -> None:
+def test_an_unknown_setting_is_rejected_with_the_closest_name(key: str, value: str, words: str) -> None:
     with pytest.raises(UsageError) as refused:
         sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={key: value})
     assert words in str(refused.value)
@@ -135,7 +133,7 @@ def test_a_wrong_setting_is_named_with_the_nearest_right_one(key: str, value: st
         ("model.layers", "0", "model.layers must be above 0"),
     ],
 )
-def test_an_impossible_value_is_refused_before_anything_runs(key: str, value: str, words: str) -> None:
+def test_an_invalid_value_is_rejected_before_anything_runs(key: str, value: str, words: str) -> None:
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={key: value})
     with pytest.raises(UsageError) as refused:
         build_scheduler(spec)

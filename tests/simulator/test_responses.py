@@ -38,7 +38,7 @@ def test_a_stream_is_deltas_and_a_completed_event_with_the_counts(client: httpx.
     assert all(chunk.text.startswith(" ") for chunk in chunks[:5])
 
 
-def test_an_answer_in_one_piece_says_that_its_limit_ended_it(client: httpx.Client) -> None:
+def test_a_complete_response_reports_that_its_token_limit_ended_it(client: httpx.Client) -> None:
     response = respond(client, max_output_tokens=4, ignore_eos=True)
     assert response.json()["incomplete_details"] == {"reason": "max_output_tokens"}
     (chunk,) = DIALECT.parse_response(response.content)
@@ -58,7 +58,7 @@ def test_an_answer_in_one_piece_says_that_its_limit_ended_it(client: httpx.Clien
         ({"max_output_tokens": 0}, 400, "must be at least 1"),
     ],
 )
-def test_what_it_refuses(client: httpx.Client, body: dict[str, Any], status: int, words: str) -> None:
+def test_invalid_requests_are_rejected(client: httpx.Client, body: dict[str, Any], status: int, words: str) -> None:
     response = respond(client, **body)
     assert response.status_code == status
     assert words in DIALECT.error_text(response.content)

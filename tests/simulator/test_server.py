@@ -46,7 +46,7 @@ def test_a_stream_has_one_token_per_event_then_usage_then_done(client: httpx.Cli
     assert usage["usage"] == {"prompt_tokens": 3, "total_tokens": 8, "completion_tokens": 5}
 
 
-def test_events_have_the_very_fields_of_vllms(client: httpx.Client) -> None:
+def test_events_have_the_same_fields_as_vllms(client: httpx.Client) -> None:
     event, last = events(client, prompt="x", max_tokens=2, ignore_eos=True)
     common = {"index", "logprobs", "finish_reason", "token_ids"}
     assert set(event["choices"][0]) == common | {"text", "stop_reason", "prompt_token_ids"} == set(last["choices"][0])
@@ -56,7 +56,7 @@ def test_events_have_the_very_fields_of_vllms(client: httpx.Client) -> None:
     assert set(last["choices"][0]) == common | {"delta", "stop_reason"}
 
 
-def test_a_prefix_cache_tells_how_much_of_the_prompt_it_had() -> None:
+def test_the_usage_contains_the_cached_prompt_tokens() -> None:
     process, url = start("--model", "opt-125m", "--engine-profile", "vllm-current")
     with httpx.Client(base_url=url) as client:
         body = {"prompt": [7] * 50, "max_tokens": 2, "ignore_eos": True}
@@ -67,7 +67,7 @@ def test_a_prefix_cache_tells_how_much_of_the_prompt_it_had() -> None:
     assert stop(process) == 0
 
 
-def test_a_chat_stream_begins_with_the_role(client: httpx.Client) -> None:
+def test_a_chat_stream_starts_with_the_role(client: httpx.Client) -> None:
     message = {"role": "user", "content": "hello there"}
     first, *rest = events(client, "/v1/chat/completions", messages=[message], max_tokens=3, ignore_eos=True)
     assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
@@ -81,7 +81,7 @@ def test_continuous_usage_counts_up(client: httpx.Client) -> None:
     assert [event["usage"]["completion_tokens"] for event in seen] == [1, 2, 3, 3]
 
 
-def test_a_whole_answer_carries_text_and_usage(client: httpx.Client) -> None:
+def test_a_complete_response_has_text_and_usage(client: httpx.Client) -> None:
     body = complete(client, max_tokens=4, ignore_eos=True).json()
     assert len(body["choices"][0]["text"].split()) == 4
     assert body["usage"]["completion_tokens"] == 4
@@ -91,7 +91,7 @@ def test_a_whole_answer_carries_text_and_usage(client: httpx.Client) -> None:
     assert set(message) == {"role", "content", "refusal", "tool_calls"}
 
 
-def test_without_ignore_eos_some_answers_stop_and_some_reach_the_limit(client: httpx.Client) -> None:
+def test_without_ignore_eos_some_completions_stop_and_some_reach_the_limit(client: httpx.Client) -> None:
     answers = [complete(client, max_tokens=200).json() for _ in range(12)]
     reasons = {answer["choices"][0]["finish_reason"] for answer in answers}
     assert reasons == {"stop", "length"}
@@ -102,7 +102,7 @@ def test_without_ignore_eos_some_answers_stop_and_some_reach_the_limit(client: h
 
 
 @pytest.mark.parametrize(("prompt", "count"), [([5] * 17, 17), ([[5] * 17], 17), ("abcd" * 4, 4), (["abcde"], 2)])
-def test_prompts_are_billed_as_tokenize_says(client: httpx.Client, prompt: Any, count: int) -> None:
+def test_the_usage_of_prompts_matches_tokenize(client: httpx.Client, prompt: Any, count: int) -> None:
     told = client.post("/tokenize", json={"model": "tiny", "prompt": prompt}).json()
     assert told["count"] == len(told["tokens"]) == count
     assert complete(client, prompt=prompt, max_tokens=1).json()["usage"]["prompt_tokens"] == count
@@ -125,7 +125,7 @@ def test_prompts_are_billed_as_tokenize_says(client: httpx.Client, prompt: Any, 
         ({"prompt": {"a": 1}}, 400, "string or a list of token ids"),
     ],
 )
-def test_refusals_have_vllms_shape(client: httpx.Client, body: dict[str, Any], status: int, words: str) -> None:
+def test_errors_have_vllms_format(client: httpx.Client, body: dict[str, Any], status: int, words: str) -> None:
     response = complete(client, **body)
     assert response.status_code == status
     error = response.json()["error"]
@@ -134,7 +134,7 @@ def test_refusals_have_vllms_shape(client: httpx.Client, body: dict[str, Any], s
     assert set(error) == {"message", "type", "param", "code"}
 
 
-def test_broken_requests_are_answered_not_dropped(client: httpx.Client) -> None:
+def test_broken_requests_get_an_error_response(client: httpx.Client) -> None:
     assert client.post("/v1/completions", content=b"{not json").status_code == 400
     assert client.post("/v1/completions", content=b"[1]").status_code == 400
     assert client.get("/nowhere").status_code == 404
@@ -158,7 +158,7 @@ def answered(client: httpx.Client, *sent: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("more", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET /version HTTP/1.1\r\n\r\n"])
-def test_an_offer_to_upgrade_is_ignored_and_its_request_answered_once(client: httpx.Client, more: bytes) -> None:
+def test_an_upgrade_offer_is_ignored_and_its_request_gets_one_response(client: httpx.Client, more: bytes) -> None:
     offer = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
     answer = answered(client, offer + b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n" + more)
     assert answer.count(b"HTTP/1.1 ") == 1
@@ -188,7 +188,7 @@ def test_the_small_routes(client: httpx.Client) -> None:
     assert (model["id"], model["max_model_len"]) == ("tiny", 4096)
 
 
-def test_the_metrics_page_counts_what_clients_got(client: httpx.Client) -> None:
+def test_the_metrics_page_counts_what_clients_received(client: httpx.Client) -> None:
     before = metrics(client)
     for _ in range(3):
         complete(client, prompt=[1] * 40, max_tokens=6, ignore_eos=True)
@@ -214,7 +214,7 @@ def test_the_batch_limit_changes_while_it_runs(client: httpx.Client) -> None:
     client.post("/servetop/config", json={"max_num_seqs": 8})
 
 
-def test_a_client_that_leaves_frees_its_blocks(client: httpx.Client) -> None:
+def test_a_client_that_disconnects_frees_its_blocks(client: httpx.Client) -> None:
     before = metrics(client)["vllm:request_success_totalabort"]
     body = {"model": "tiny", "prompt": [1] * 100, "max_tokens": 1400, "ignore_eos": True, "stream": True}
     with httpx.Client(base_url=client.base_url) as leaver, leaver.stream("POST", "/v1/completions", json=body) as reply:

@@ -13,7 +13,7 @@ from tests.simulator.server_process import start, stop
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly_even_amid_streams(number: int) -> None:
+def test_a_signal_stops_the_server_cleanly_even_during_streams(number: int) -> None:
     process, url = start("--model", "opt-125m")
     body = {"prompt": "x", "max_tokens": 2000, "ignore_eos": True, "stream": True}
     with httpx.Client(base_url=url) as client, client.stream("POST", "/v1/completions", json=body) as reply:
@@ -22,7 +22,7 @@ def test_a_signal_ends_it_cleanly_even_amid_streams(number: int) -> None:
         assert stop(process, number) == 0
 
 
-def test_a_port_in_use_is_one_clear_line(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_reported_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -45,7 +45,7 @@ def test_a_port_in_use_is_one_clear_line(capfd: pytest.CaptureFixture[str]) -> N
         (["--max-model-len", "9000"], "above the 4096"),
     ],
 )
-def test_what_cannot_be_simulated_is_one_clear_line(
+def test_an_impossible_simulation_is_reported_in_one_line(
     options: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(options) == 2

@@ -137,7 +137,7 @@ def test_disconnected_clients_free_their_blocks_and_do_not_affect_others(
     assert all(sink.complete and len(sink.times) == seq.output_tokens for seq, sink in staying)
 
 
-def test_a_dropped_request_leaves_at_the_next_iteration_boundary() -> None:
+def test_a_dropped_request_is_removed_at_the_next_iteration_boundary() -> None:
     engine, clock = real_time(scheduler("recompute", 60, 8))
     long = engine.submit(SimRequest(10, 30), Tokens(clock))
     clock.go_to(0.005, engine)

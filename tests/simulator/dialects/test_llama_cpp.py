@@ -32,7 +32,7 @@ def chat(client: httpx.Client, **more: Any) -> httpx.Response:
     return ask(client, "/v1/chat/completions", messages=messages, max_tokens=5, **more)
 
 
-def test_a_native_stream_has_the_very_keys_of_the_captured_one(client: httpx.Client) -> None:
+def test_a_native_stream_has_the_captured_keys(client: httpx.Client) -> None:
     real = captured_events("llama.cpp/completion_stream.txt")
     seen = events(ask(client, stream=True))
     assert len(seen) == len(real) == 6
@@ -42,7 +42,7 @@ def test_a_native_stream_has_the_very_keys_of_the_captured_one(client: httpx.Cli
     assert (seen[-1]["stop"], seen[-1]["stop_type"], seen[-1]["tokens_predicted"]) == (True, "limit", 5)
 
 
-def test_a_text_stream_has_the_very_keys_of_the_captured_one(client: httpx.Client) -> None:
+def test_a_text_stream_has_the_captured_keys(client: httpx.Client) -> None:
     real = captured_events("llama.cpp/v1_completions_stream.txt")
     seen = events(ask(client, "/v1/completions", stream=True), done=True)
     assert [keys_of(event) for event in seen] == [keys_of(event) for event in real]
@@ -50,7 +50,7 @@ def test_a_text_stream_has_the_very_keys_of_the_captured_one(client: httpx.Clien
     assert [event["timings"]["predicted_n"] for event in seen] == [1, 2, 3, 4, 5, 5]
 
 
-def test_a_chat_stream_has_the_very_keys_of_the_captured_one(client: httpx.Client) -> None:
+def test_a_chat_stream_has_the_captured_keys(client: httpx.Client) -> None:
     real = captured_events("llama.cpp/chat_stream.txt")
     seen = events(chat(client, stream=True, stream_options={"include_usage": True}), done=True)
     assert [keys_of(event) for event in seen] == [keys_of(event) for event in real]
@@ -60,7 +60,7 @@ def test_a_chat_stream_has_the_very_keys_of_the_captured_one(client: httpx.Clien
     assert unasked[-1]["timings"]["predicted_n"] == 5
 
 
-def test_whole_answers(client: httpx.Client) -> None:
+def test_complete_responses_have_the_captured_keys(client: httpx.Client) -> None:
     whole = ask(client, "/v1/completions").json()
     assert keys_of(whole) == keys_of(json.loads(body("llama.cpp/v1_completions_nonstream.txt")))
     native = ask(client).json()
@@ -72,7 +72,7 @@ def test_whole_answers(client: httpx.Client) -> None:
     ("path", "name"),
     [("/health", "health_idle"), ("/slots", "slots_idle"), ("/v1/models", "v1_models_idle"), ("/props", "props_idle")],
 )
-def test_the_small_routes_tell_nothing_that_the_real_ones_do_not(client: httpx.Client, path: str, name: str) -> None:
+def test_the_other_routes_have_only_keys_of_the_real_server(client: httpx.Client, path: str, name: str) -> None:
     seen, real = client.get(path).json(), json.loads(body(f"llama.cpp/{name}.txt"))
     assert type(seen) is type(real)
     if path == "/props":
@@ -85,18 +85,18 @@ def test_the_small_routes_tell_nothing_that_the_real_ones_do_not(client: httpx.C
         assert seen == real
 
 
-def test_a_prompt_beyond_the_slot_is_refused_as_the_real_server_refuses_it(client: httpx.Client) -> None:
+def test_a_prompt_beyond_the_slot_is_rejected_as_by_the_real_server(client: httpx.Client) -> None:
     response = ask(client, prompt=[1] * 8000)
     assert response.status_code == 400
     assert response.json() == json.loads(body("llama.cpp/err_ctx_exceeded.txt"))
 
 
-def test_an_answer_ends_where_its_slot_is_full(client: httpx.Client) -> None:
+def test_a_completion_ends_when_its_slot_is_full(client: httpx.Client) -> None:
     assert ask(client, prompt=[1] * 1000, n_predict=500).json()["tokens_predicted"] == 24
     assert ask(client, prompt=[1] * 1000, n_predict=-1).json()["tokens_predicted"] == 24
 
 
-def test_the_page_has_the_captured_names_and_counts_what_clients_got() -> None:
+def test_the_metrics_page_has_the_captured_names_and_counts_tokens() -> None:
     with served("llama.cpp", **SETTINGS) as client:
         idle = client.get("/metrics").text
         assert samples(idle) == samples(body("llama.cpp/metrics_idle.txt"))
@@ -110,7 +110,7 @@ def test_the_page_has_the_captured_names_and_counts_what_clients_got() -> None:
     assert seen["llamacpp:n_busy_slots_per_decode"] == 1
 
 
-def test_slots_tell_what_is_running_and_how_long_it_has_become() -> None:
+def test_slots_report_the_running_requests_and_their_lengths() -> None:
     with served("llama.cpp", **{**SETTINGS, "time_scale": 1.0}) as client:
         asked = {"prompt": [1] * 100, "n_predict": 900, "ignore_eos": True, "stream": True}
         with client.stream("POST", "/completion", json=asked) as reply:
@@ -125,7 +125,7 @@ def test_slots_tell_what_is_running_and_how_long_it_has_become() -> None:
     assert slots[0]["next_token"][0]["n_remain"] == 900 - decoded
 
 
-def test_without_metrics_the_page_says_how_to_have_them() -> None:
+def test_without_metrics_the_page_explains_how_to_enable_them() -> None:
     with served("llama.cpp", EmulationOptions(metrics=False), **SETTINGS) as client:
         response = client.get("/metrics")
         assert response.status_code == 501

@@ -19,7 +19,7 @@ ASKED = {"prompt": "four words of text", "max_tokens": 6, "model": "tiny"}
 
 
 @pytest.mark.parametrize("dialect", PAGES)
-def test_each_family_has_one_help_and_one_type_and_stands_together(dialect: str) -> None:
+def test_each_family_has_one_help_and_one_type_and_contiguous_samples(dialect: str) -> None:
     with served(dialect) as client:
         client.post("/v1/completions", json=ASKED).raise_for_status()
         page = client.get(PAGES[dialect]).text
@@ -30,7 +30,7 @@ def test_each_family_has_one_help_and_one_type_and_stands_together(dialect: str)
 
 
 @pytest.mark.parametrize("dialect", ["vllm", "sglang", "trtllm"])
-def test_openmetrics_is_given_to_who_accepts_it_with_the_same_samples(dialect: str) -> None:
+def test_openmetrics_is_served_on_request_with_the_same_samples(dialect: str) -> None:
     with served(dialect) as client:
         client.post("/v1/completions", json=ASKED).raise_for_status()
         plain = client.get(PAGES[dialect])

@@ -25,7 +25,7 @@ def test_every_dialect_has_a_profile_and_its_engines_policy() -> None:
     }
 
 
-def test_profile_and_policy_can_be_others_than_the_dialects() -> None:
+def test_profile_and_policy_of_a_dialect_can_be_overridden() -> None:
     options = ("--dialect", "trtllm", "--engine-profile", "vllm-0.2.1", "--policy", "swap", "--model", "opt-125m")
     process, url = start(*options, "--kv-blocks", "777")
     with httpx.Client(base_url=url) as client:
@@ -35,7 +35,7 @@ def test_profile_and_policy_can_be_others_than_the_dialects() -> None:
     assert stop(process) == 0
 
 
-def test_a_dialect_that_there_is_not_exits_with_2_and_names_those_that_there_are(
+def test_an_unknown_dialect_exits_with_2_and_the_known_names(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -50,7 +50,7 @@ def test_each_event_of_a_native_stream_has_all_text_so_far(client: httpx.Client)
     assert (len(whole["text"].split()), whole["meta_info"]["prompt_tokens"]) == (4, 5)
 
 
-def test_the_openai_routes_end_with_done_and_tell_counts_if_asked(client: httpx.Client) -> None:
+def test_openai_streams_end_with_done_and_have_usage_on_request(client: httpx.Client) -> None:
     asked = {"prompt": "x", "max_tokens": 2, "ignore_eos": True, "stream": True}
     seen = events(client.post("/v1/completions", json=asked), done=True)
     assert [event["choices"][0]["finish_reason"] for event in seen] == [None, None, "length"]
@@ -60,7 +60,7 @@ def test_the_openai_routes_end_with_done_and_tell_counts_if_asked(client: httpx.
     assert usage["usage"]["completion_tokens"] == 2
 
 
-def test_the_page_has_sglangs_names_and_counts_what_clients_got(client: httpx.Client) -> None:
+def test_the_metrics_page_has_sglangs_names_and_counts_tokens(client: httpx.Client) -> None:
     for _ in range(3):
         generate(client, 6)
     page = client.get("/metrics").text
@@ -74,7 +74,7 @@ def test_the_page_has_sglangs_names_and_counts_what_clients_got(client: httpx.Cl
     assert seen[f"sglang:max_total_num_tokens {LABELS}"] == 1600
 
 
-def test_the_running_batch_can_be_cut_while_it_runs(client: httpx.Client) -> None:
+def test_the_batch_limit_can_be_lowered_at_run_time(client: httpx.Client) -> None:
     state = {"server_args": {"pp_max_micro_batch_size": 3}}
     assert client.post("/set_internal_state", json=state).json()["updated"] is True
     info = client.get("/server_info").json()
@@ -84,7 +84,7 @@ def test_the_running_batch_can_be_cut_while_it_runs(client: httpx.Client) -> Non
     assert client.get("/get_server_info").json() == info
 
 
-def test_its_small_routes_and_errors(client: httpx.Client) -> None:
+def test_the_other_routes_and_errors(client: httpx.Client) -> None:
     paths = ("/health", "/health_generate", "/ready", "/model_info", "/get_model_info", "/v1/models")
     assert [client.get(path).status_code for path in paths] == [200] * len(paths)
     assert client.get("/nowhere").json() == {"detail": "Not Found"}
@@ -92,7 +92,7 @@ def test_its_small_routes_and_errors(client: httpx.Client) -> None:
     assert (refused.status_code, refused.json()["object"]) == (400, "error")
 
 
-def test_without_metrics_there_is_no_page() -> None:
+def test_without_metrics_there_is_no_metrics_page() -> None:
     with served("sglang", EmulationOptions(metrics=False)) as client:
         assert client.get("/metrics").status_code == 404
         assert client.get("/server_info").json()["enable_metrics"] is False

@@ -67,7 +67,7 @@ def complete(client: httpx.Client, **body: Any) -> httpx.Response:
     return client.post("/v1/completions", json=asked)
 
 
-def test_metrics_are_empty_until_a_request_was_served_and_gone_once_read(client: httpx.Client) -> None:
+def test_metrics_are_empty_until_a_request_has_finished_and_can_be_read_once(client: httpx.Client) -> None:
     assert client.get("/metrics").json() == []
     complete(client)
     iterations = client.get("/metrics").json()
@@ -80,7 +80,7 @@ def test_metrics_are_empty_until_a_request_was_served_and_gone_once_read(client:
     assert [one["iter"] for one in client.get("/metrics").json()] == [11, 12, 13, 14]
 
 
-def test_an_iterations_numbers_are_those_of_the_batch(client: httpx.Client) -> None:
+def test_iteration_statistics_describe_the_batch(client: httpx.Client) -> None:
     complete(client)
     first, second, *_ = client.get("/metrics").json()
     assert first["inflightBatchingStats"]["numContextRequests"] == 1
@@ -92,7 +92,7 @@ def test_an_iterations_numbers_are_those_of_the_batch(client: httpx.Client) -> N
     assert second["iterLatencyMS"] > 0
 
 
-def test_where_memory_is_scarce_requests_are_paused_and_still_answered_in_full() -> None:
+def test_requests_paused_for_lack_of_memory_are_completed() -> None:
     with served("trtllm", kv_blocks=8, time_scale=0.2) as client, ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(complete, client, prompt=[1] * 60, max_tokens=250) for _ in range(4)]
         got = [answer.result(30).json()["usage"]["completion_tokens"] for answer in asked]
@@ -117,7 +117,7 @@ def test_the_prometheus_page_counts_finished_requests(client: httpx.Client) -> N
     assert client.get("/perf_metrics").json() == []
 
 
-def test_streams_end_with_done_and_tell_counts_if_asked(client: httpx.Client) -> None:
+def test_streams_end_with_done_and_have_usage_on_request(client: httpx.Client) -> None:
     seen = events(complete(client, max_tokens=2, stream=True, stream_options={"include_usage": True}), done=True)
     assert [event["choices"][0]["finish_reason"] for event in seen[:2]] == [None, "length"]
     assert seen[2]["usage"] == {"prompt_tokens": 30, "total_tokens": 32, "completion_tokens": 2}
@@ -128,14 +128,14 @@ def test_streams_end_with_done_and_tell_counts_if_asked(client: httpx.Client) ->
     assert client.post("/v1/chat/completions", json=chat).json()["usage"]["completion_tokens"] == 2
 
 
-def test_its_errors_have_no_object_around_them(client: httpx.Client) -> None:
+def test_errors_have_no_enclosing_object(client: httpx.Client) -> None:
     response = complete(client, max_tokens=90000)
     assert response.status_code == 400
     assert set(response.json()) == {"object", "message", "type", "param", "code"}
     assert complete(client, model="nope").status_code == 404
 
 
-def test_its_small_routes(client: httpx.Client) -> None:
+def test_the_other_routes(client: httpx.Client) -> None:
     assert client.get("/version").json() == {"version": "1.2.1"}
     assert client.get("/health").status_code == 200
     assert client.get("/v1/models").json()["data"][0]["id"] == "tiny"

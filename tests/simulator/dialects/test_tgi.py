@@ -45,7 +45,7 @@ def generate(client: httpx.Client, path: str = "/generate", **parameters: Any) -
     return client.post(path, json={"inputs": "four words of text", "parameters": parameters})
 
 
-def test_a_native_stream_has_an_event_per_token_and_tells_the_text_with_the_last(client: httpx.Client) -> None:
+def test_a_native_stream_has_one_event_per_token_and_the_text_in_the_last(client: httpx.Client) -> None:
     *before, last = events(generate(client, "/generate_stream", max_new_tokens=40, details=True), prefix="data:")
     assert [event["index"] for event in [*before, last]] == list(range(1, len(before) + 2))
     keys = {"index", "token", "generated_text", "details"}
@@ -57,13 +57,13 @@ def test_a_native_stream_has_an_event_per_token_and_tells_the_text_with_the_last
     assert counts["finish_reason"] == ("length" if len(before) == 39 else "eos_token")
 
 
-def test_without_details_a_native_stream_tells_no_counts(client: httpx.Client) -> None:
+def test_without_details_a_native_stream_has_no_counts(client: httpx.Client) -> None:
     *_, last = events(generate(client, "/generate_stream", max_new_tokens=3), prefix="data:")
     assert last["generated_text"]
     assert last["details"] is None
 
 
-def test_a_whole_answer_has_the_counts_in_its_headers(client: httpx.Client) -> None:
+def test_a_complete_response_has_the_counts_in_its_headers(client: httpx.Client) -> None:
     response = generate(client, max_new_tokens=3)
     assert response.json()["details"] is None
     assert set(response.headers) >= WHOLE_HEADERS
@@ -72,7 +72,7 @@ def test_a_whole_answer_has_the_counts_in_its_headers(client: httpx.Client) -> N
     assert [token["text"][0] for token in details["tokens"]] == [" "] * 3
 
 
-def test_the_openai_routes_end_with_done_and_tell_a_texts_counts_unasked(client: httpx.Client) -> None:
+def test_openai_streams_end_with_done_and_text_streams_always_have_usage(client: httpx.Client) -> None:
     asked = {"model": "whatever", "prompt": "x", "max_tokens": 2, "stream": True}
     first, last = events(client.post("/v1/completions", json=asked).raise_for_status(), prefix="data:", done=True)
     assert first["choices"][0]["finish_reason"] == ""
@@ -89,21 +89,21 @@ def test_the_openai_routes_end_with_done_and_tell_a_texts_counts_unasked(client:
     assert set(whole.headers) >= WHOLE_HEADERS
 
 
-def test_no_request_can_keep_the_model_from_ending_its_answer() -> None:
+def test_ignore_eos_is_ignored() -> None:
     with served("tgi") as client:
         asked = {"prompt": "x", "max_tokens": 200, "ignore_eos": True, "min_tokens": 200}
         answers = [client.post("/v1/completions", json=asked).json() for _ in range(12)]
     assert {answer["choices"][0]["finish_reason"] for answer in answers} == {"stop", "length"}
 
 
-def test_before_the_first_request_the_page_shows_the_budget_alone() -> None:
+def test_before_the_first_request_the_page_has_only_the_token_budget() -> None:
     with served("tgi") as client:
         assert samples(client.get("/metrics").text) == {"tgi_batch_max_total_tokens": 1600}
         generate(client, max_new_tokens=5)
         assert names(client.get("/metrics").text) == NAMES
 
 
-def test_the_page_counts_what_clients_got() -> None:
+def test_the_page_counts_what_clients_received() -> None:
     with served("tgi") as client:
         got = [int(generate(client, max_new_tokens=30).headers["x-generated-tokens"]) for _ in range(3)]
         client.post("/generate", json={"inputs": "a" * 8000})
@@ -118,7 +118,7 @@ def test_the_page_counts_what_clients_got() -> None:
     assert seen["tgi_batch_current_size"] == seen["tgi_batch_current_max_tokens"] == seen["tgi_queue_size"] == 0
 
 
-def test_a_running_request_has_all_it_may_become_reserved() -> None:
+def test_the_maximum_length_of_a_running_request_is_reserved() -> None:
     with served("tgi", time_scale=1.0) as client:
         body = {"inputs": "a" * 400, "parameters": {"max_new_tokens": 900}}
         with client.stream("POST", "/generate_stream", json=body) as reply:
@@ -130,7 +130,7 @@ def test_a_running_request_has_all_it_may_become_reserved() -> None:
 
 
 @pytest.mark.parametrize("path", ["/generate", "/v1/completions"])
-def test_what_is_too_long_is_refused_with_422(client: httpx.Client, path: str) -> None:
+def test_a_request_that_is_too_long_is_rejected_with_422(client: httpx.Client, path: str) -> None:
     body = {"inputs": "a" * 20000, "prompt": "a" * 20000, "parameters": {"max_new_tokens": 10}}
     response = client.post(path, json=body)
     assert response.status_code == 422
@@ -139,14 +139,14 @@ def test_what_is_too_long_is_refused_with_422(client: httpx.Client, path: str) -
     assert response.json()["error"].startswith("Input validation error: ")
 
 
-def test_a_native_stream_refuses_inside_the_stream(client: httpx.Client) -> None:
+def test_errors_of_a_native_stream_are_events(client: httpx.Client) -> None:
     response = client.post("/generate_stream", json={"inputs": "a" * 20000, "parameters": {"max_new_tokens": 10}})
     assert response.status_code == 200
     (event,) = events(response, prefix="data:")
     assert event["error_type"] == "validation"
 
 
-def test_too_many_at_once_are_refused_with_429() -> None:
+def test_too_many_concurrent_requests_are_rejected_with_429() -> None:
     with served("tgi", EmulationOptions(max_concurrent_requests=1), time_scale=1.0) as client:
         body = {"inputs": "x", "parameters": {"max_new_tokens": 900}}
         with client.stream("POST", "/generate_stream", json=body) as reply:
@@ -158,7 +158,7 @@ def test_too_many_at_once_are_refused_with_429() -> None:
             assert samples(client.get("/metrics").text)["tgi_request_failure overloaded"] == 1
 
 
-def test_its_small_routes_are_tgis_and_not_vllms(client: httpx.Client) -> None:
+def test_the_other_routes_are_tgis_and_not_vllms(client: httpx.Client) -> None:
     info = client.get("/info").json()
     assert (info["model_id"], info["max_concurrent_requests"], info["max_total_tokens"]) == ("tiny", 128, 4096)
     assert client.get("/health").content == b""
@@ -166,7 +166,7 @@ def test_its_small_routes_are_tgis_and_not_vllms(client: httpx.Client) -> None:
     assert [client.get(path).status_code for path in ("/version", "/servetop/config", "/load")] == [404] * 3
 
 
-def test_the_compatible_route_answers_a_list_of_one_as_tgis_client_expects(client: httpx.Client) -> None:
+def test_the_compatible_route_returns_a_list_of_one(client: httpx.Client) -> None:
     (whole,) = generate(client, "/", max_new_tokens=5, details=True).json()
     assert set(whole) == {"generated_text", "details"}
     assert set(whole["details"]) == {"finish_reason", "generated_tokens", "seed", "prefill", "tokens"}

@@ -36,19 +36,19 @@ def test_a_chat_stream_has_the_captured_keys_and_no_done(client: httpx.Client) -
     assert [keys_of(event) for event in seen] == [keys_of(event) for event in real]
 
 
-def test_a_whole_answer_has_the_captured_keys(client: httpx.Client) -> None:
+def test_a_complete_response_has_the_captured_keys(client: httpx.Client) -> None:
     whole = client.post("/v1/completions", json={"prompt": "hello", "max_tokens": 6}).json()
     assert keys_of(whole) == keys_of(json.loads(body("transformers/cb_completions_nonstream.txt")))
     chat = client.post("/v1/chat/completions", json={"messages": MESSAGES, "max_tokens": 2}).json()
     assert chat["choices"][0]["message"]["role"] == "assistant"
 
 
-def test_a_field_that_it_does_not_know_is_refused_in_the_captured_words(client: httpx.Client) -> None:
+def test_an_unknown_field_is_rejected_with_the_captured_text(client: httpx.Client) -> None:
     response = client.post("/v1/completions", json={"prompt": "x", "ignore_eos": True})
     assert (response.status_code, response.json()) == (422, json.loads(body("transformers/cb_err_unknown_param.txt")))
 
 
-def test_there_are_no_metrics_and_no_list_of_models(client: httpx.Client) -> None:
+def test_there_are_no_metrics_and_no_model_list(client: httpx.Client) -> None:
     assert client.get("/metrics").status_code == 404
     assert client.get("/v1/models").status_code == 500
     assert client.get("/health").json() == {"status": "ok"}

@@ -36,13 +36,13 @@ def generate(pair: Pair, path: str = "generate", *, model: str = "ensemble", **m
     return pair.client.post(f"/v2/models/{model}/{path}", json=asked)
 
 
-def test_a_stream_has_the_very_keys_of_the_captured_one_and_no_more(pair: Pair) -> None:
+def test_a_stream_has_exactly_the_captured_keys(pair: Pair) -> None:
     response = generate(pair, "generate_stream", stream=True)
     real = captured_events("triton/generate_stream.txt")
     assert [list(event) for event in events(response)] == [list(event) for event in real]
 
 
-def test_counts_come_when_they_are_asked_for(pair: Pair) -> None:
+def test_token_counts_are_sent_on_request(pair: Pair) -> None:
     asked: dict[str, Any] = {"return_num_input_tokens": True, "return_num_output_tokens": True}
     whole = generate(pair, **asked).json()
     assert (whole["num_input_tokens"], whole["num_output_tokens"]) == (5, 4)
@@ -52,7 +52,7 @@ def test_counts_come_when_they_are_asked_for(pair: Pair) -> None:
     assert list(generate(pair).json()) == list(json.loads(body("triton/generate.txt")))
 
 
-def test_the_other_model_calls_the_limit_otherwise(pair: Pair) -> None:
+def test_the_token_limit_has_another_name_in_the_other_model(pair: Pair) -> None:
     refused = generate(pair, model="tensorrt_llm")
     assert refused.status_code == 400
     assert "['sampling_param_max_tokens']" in refused.json()["error"]
@@ -60,7 +60,7 @@ def test_the_other_model_calls_the_limit_otherwise(pair: Pair) -> None:
     assert len(answer.json()["text_output"].split()) == 3
 
 
-def test_the_metrics_port_has_the_captured_families_and_counts_what_clients_got(pair: Pair) -> None:
+def test_the_metrics_port_has_the_captured_families_and_counts_tokens(pair: Pair) -> None:
     for _ in range(3):
         generate(pair)
     real, page = names(body("triton/metrics_loaded.txt")), pair.page()
@@ -78,7 +78,7 @@ def test_the_metrics_port_has_the_captured_families_and_counts_what_clients_got(
     assert httpx.get(pair.metrics_url + "/nowhere").status_code == 404
 
 
-def test_the_gauges_show_what_runs() -> None:
+def test_the_gauges_describe_running_requests() -> None:
     server = server_of("triton", time_scale=1.0)
     with client_of(server) as client:
         asked = {"text_input": "a" * 256, "max_tokens": 1000, "end_id": -1, "stream": True}
@@ -90,7 +90,7 @@ def test_the_gauges_show_what_runs() -> None:
     assert seen["nv_trt_llm_kv_cache_block_metrics used tensorrt_llm 1"] == 17  # 1063 tokens in blocks of 64
 
 
-def test_its_small_routes_have_the_captured_shapes(pair: Pair) -> None:
+def test_the_other_routes_have_the_captured_formats(pair: Pair) -> None:
     get = pair.client.get
     assert (get("/v2/health/ready").status_code, get("/v2/health/live").content) == (200, b"")
     assert get("/v2").json() == json.loads(body("triton/v2_server_metadata.json"))
@@ -105,7 +105,7 @@ def test_its_small_routes_have_the_captured_shapes(pair: Pair) -> None:
     assert index[0] == json.loads(body("triton/repository_index.json"))[0]
 
 
-def test_errors_are_the_captured_ones(pair: Pair) -> None:
+def test_errors_equal_the_captured_ones(pair: Pair) -> None:
     unknown = pair.client.post("/v2/models/nope/generate", json={})
     assert (unknown.status_code, unknown.json()) == (404, json.loads(body("triton/err_nomodel.txt")))
     missing = pair.client.post("/v2/models/ensemble/generate", json={"text_input": "x"})
@@ -115,7 +115,7 @@ def test_errors_are_the_captured_ones(pair: Pair) -> None:
     assert (decoupled.status_code, decoupled.json()) == (200, json.loads(body("triton/generate_err_decoupled.txt")))
 
 
-def test_a_metrics_port_in_use_is_one_clear_line(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_metrics_port_in_use_is_reported_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -127,7 +127,7 @@ def test_a_metrics_port_in_use_is_one_clear_line(capfd: pytest.CaptureFixture[st
     assert "--metrics-port" in line
 
 
-def test_statistics_are_told_of_all_models_of_one_and_of_a_version(pair: Pair) -> None:
+def test_statistics_are_available_for_all_models_one_model_and_one_version(pair: Pair) -> None:
     stats = [pair.client.get(f"/v2/models/{path}stats").json() for path in ("", "ensemble/", "ensemble/versions/1/")]
     assert [[each["name"] for each in one["model_stats"]] for one in stats] == [
         ["ensemble", "tensorrt_llm"], ["ensemble"], ["ensemble"],
@@ -142,7 +142,7 @@ def test_statistics_are_told_of_all_models_of_one_and_of_a_version(pair: Pair) -
         ("/v2/models/ensemble/trace/setting", {"trace_rate": "5"}),
     ],
 )
-def test_settings_are_told_and_changed(pair: Pair, path: str, change: dict[str, Any]) -> None:
+def test_settings_can_be_read_and_changed(pair: Pair, path: str, change: dict[str, Any]) -> None:
     before = pair.client.get(path).json()
     assert set(change) < set(before)
     assert pair.client.post(path, json=change).json() == {**before, **change} == pair.client.get(path).json()
@@ -150,7 +150,7 @@ def test_settings_are_told_and_changed(pair: Pair, path: str, change: dict[str, 
     assert (refused.status_code, refused.json()) == (400, {"error": "unknown setting: 'nonsense'"})
 
 
-def test_infer_is_refused_as_by_a_decoupled_model(pair: Pair) -> None:
+def test_infer_is_rejected_as_by_a_decoupled_model(pair: Pair) -> None:
     refused = pair.client.post("/v2/models/ensemble/infer", json={"inputs": []})
     words = "HTTP end point doesn't support models with decoupled transaction policy"
     assert (refused.status_code, refused.json()) == (400, {"error": words})

@@ -71,7 +71,7 @@ def test_each_variant_is_the_file_with_some_keys_replaced_and_settings_win(tmp_p
         ('[[sim.variants]]\nlengths = "norml"', "unknown 'norml': did you mean normal"),
     ],
 )
-def test_a_key_of_the_simulator_that_is_unknown_is_refused(tmp_path: Path, text: str, words: str) -> None:
+def test_an_unknown_key_of_the_simulator_table_is_rejected(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         predict_specs(stored(tmp_path, f"request_rate = 1\nnum_prompts = 3\n{text}"))
 
@@ -97,7 +97,7 @@ def predicted(folder: Path, lengths: str) -> tuple[FloatArray, FloatArray]:
     return rates, np.array([float(run[-1].preemptions) for run in runs])
 
 
-def test_predicted_cells_honour_the_lengths_of_the_workload(tmp_path: Path) -> None:
+def test_predicted_cells_use_the_lengths_of_the_workload(tmp_path: Path) -> None:
     rates, preemptions = predicted(tmp_path, "fixed:input=1000,output=300")
     assert (abs(rates.mean(axis=0) - HONOURED) < 2 * rates.std(axis=0)).all()
     assert preemptions.min() <= PREEMPTED <= preemptions.max()
@@ -114,7 +114,7 @@ def test_a_cell_serves_the_requests_that_a_run_sends(tmp_path: Path) -> None:
         assert result.total_token_throughput * result.duration == pytest.approx(sum(served))
 
 
-def test_warm_ups_and_repeats_take_their_requests_as_in_a_run(tmp_path: Path) -> None:
+def test_warm_ups_and_repeats_consume_requests_as_in_a_run(tmp_path: Path) -> None:
     grid = GRID.format(lengths="lognormal:input_mean=100,output_mean=30")
     whole, warmed = (
         results(predict_specs(stored(tmp_path, text)))

@@ -74,14 +74,14 @@ def test_think_time_delays_the_requests_of_a_user() -> None:
     assert thoughtful.duration == pytest.approx(eager.duration + 24, rel=0.05)
 
 
-def test_a_turn_of_a_conversation_is_sent_after_the_pause_and_holds_all_before() -> None:
+def test_a_turn_of_a_conversation_follows_the_pause_and_includes_previous_turns() -> None:
     result = result_of(num_prompts=1, num_turns="3", think_time="2", input_len=10, output_len=20)
     assert result.duration > 4.0
     prompts = 10 + (10 + 20 + 10) + (40 + 20 + 10)
     assert result.total_token_throughput * result.duration == pytest.approx(3 * 20 + prompts)
 
 
-def test_cancelled_requests_shorten_the_run_and_count_for_nothing() -> None:
+def test_cancelled_requests_shorten_the_run_and_are_excluded() -> None:
     whole, cancelled = (result_of(num_prompts=200, output_len=400, cancel_fraction=share) for share in (0.0, 0.5))
     assert (whole.completed, whole.cancelled) == (200, 0)
     assert cancelled.completed + cancelled.cancelled == 200
@@ -95,7 +95,7 @@ def test_the_model_stops_completions_without_ignore_eos() -> None:
     assert 200 < result.output_throughput * result.duration / 200 < 350
 
 
-def test_lengths_are_clipped_to_the_context_where_a_run_clips_them() -> None:
+def test_lengths_are_clipped_to_the_context_as_in_a_run() -> None:
     result = result_of(num_prompts=5, input_len=3000, output_len=100, clip_lengths=True)
     assert (result.completed, result.refused) == (5, 0)
 
