@@ -1,4 +1,4 @@
-"""Each cause is told once, where it began, and the same whether ticks come one by one or all at once."""
+"""Each anomaly is reported once, at its start, however the ticks are grouped."""
 
 from __future__ import annotations
 

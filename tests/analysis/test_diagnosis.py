@@ -1,4 +1,4 @@
-"""What limits throughput: each rule in the situation that it is for, and at its borders."""
+"""The diagnosis of what limits throughput: each rule in its situation and at its limits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def situation(
     rates: Rates = KEEPING_UP, *, growth: float = 0.0, load: LoadGauges | None = None, trust: Trust | None = None,
     engine: EngineSample | None = SAMPLE,
 ) -> LiveStats:  # fmt: skip
-    """Second 60 of a run whose queue grows by so many requests a second."""
+    """The statistics at second 60 of a run whose queue grows by `growth` requests/s."""
     times = np.arange(1.0, 61.0)
     flat = np.full(60, 16.0)
     rising = 20 + growth * times

@@ -1,4 +1,4 @@
-"""Energy is taken from the card's counter where there is one, else from its power; parts of a run add up to it."""
+"""Energy from the GPU's counter if it has one, else from its power; parts of a run add up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from servetop.core.events import GpuSample
 def readings(
     *, every: float = 0.25, count: int = 41, power: float | None = None, index: int = 0, rate: float | None = None
 ) -> list[GpuSample]:
-    """A card at an even `power`, or with a counter that grows by `rate` watts from 5000 J on."""
+    """A GPU with constant `power`, or a counter that grows from 5000 J by `rate` watts."""
     return [
         GpuSample(
             at=number * every,

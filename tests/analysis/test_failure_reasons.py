@@ -1,4 +1,4 @@
-"""How many requests may fail, and why they did."""
+"""The limit of failed requests, and the reasons of failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What histograms say of objectives: never more than the requests themselves would."""
+"""Goodput bounds from histograms, compared with the goodput of the requests."""
 
 from __future__ import annotations
 

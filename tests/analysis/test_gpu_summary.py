@@ -1,4 +1,4 @@
-"""The GPUs at an instant, from ticks alone."""
+"""The GPUs at one time of a run, from ticks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from servetop.core.tick import ClientTick, Tick
 
 
 def history(*, readings: int, ticks: int = 40, power: float | None = 400.0) -> TickHistory:
-    """50 tokens a tick; the first `readings` ticks have a reading."""
+    """50 tokens per tick; the first `readings` ticks have GPU samples."""
     cards = [(GpuSample(at=0.25 * index, index=0, name="H200", power=power),) for index in range(readings)]
     return TickHistory(
         Tick(client=ClientTick(index=index, output_tokens=50), gpus=cards[index] if index < readings else ())

@@ -1,4 +1,4 @@
-"""Weighted samples give what numpy gives for the same samples written out."""
+"""Statistics of weighted samples equal NumPy's for the same samples repeated."""
 
 import math
 

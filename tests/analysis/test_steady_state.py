@@ -1,4 +1,4 @@
-"""Where a stage was steady: on queues whose truth is known, and for whatever ticks there may be."""
+"""Steady-state detection on queues with known behaviour, and on arbitrary ticks."""
 
 import dataclasses
 from typing import Any
@@ -18,7 +18,7 @@ DRAIN = 20.0
 
 
 def columns(due: FloatArray, done: FloatArray, **fields: Any) -> TickColumns:
-    """Ticks over requests that were due and done at given instants, 100 tokens each, which come at their end."""
+    """Ticks of requests with given due and done times, each with 100 tokens at its end."""
     ends = np.arange(1, int((due[-1] + DRAIN) / TICK_SECONDS) + 1) * TICK_SECONDS
     edges = np.concatenate([[0.0], ends])
     completed = np.histogram(done, edges)[0].astype(np.float64)
@@ -37,7 +37,7 @@ def columns(due: FloatArray, done: FloatArray, **fields: Any) -> TickColumns:
 
 
 def plain(count: int, **fields: Any) -> TickColumns:
-    """So many ticks of a load of 8 requests/s, with nothing in them but what is given."""
+    """`count` ticks of a load of 8 requests/s, with the given columns."""
     values: dict[str, Any] = dict.fromkeys(("in_system", "output_tokens", "completed", "due"), np.zeros(count))
     values |= {"start": np.arange(count) * TICK_SECONDS, "request_rate": np.full(count, 8.0)}
     values |= {"max_concurrency": np.full(count, np.nan), "paused": np.zeros(count, dtype=np.bool_)}
@@ -50,7 +50,7 @@ def poisson(rate: float, *, seconds: float, seed: int) -> FloatArray:
 
 
 def one_server(due: FloatArray, *, rate: float, seed: int) -> FloatArray:
-    """When an M/M/1 queue is done with each request."""
+    """The times at which an M/M/1 queue finishes each request."""
     service = np.random.default_rng(seed + 1).exponential(1 / rate, size=due.size)
     done = np.empty_like(due)
     free = 0.0

@@ -27,7 +27,7 @@ TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def errors(value: Any, schema: Mapping[str, Any], where: str = "summary") -> list[str]:
-    """What of the value does not match, by the parts of JSON Schema that ours uses."""
+    """The mismatches of a value, for the parts of JSON Schema that the schema uses."""
     if "$ref" in schema:
         return errors(value, SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], where)
     if "const" in schema:

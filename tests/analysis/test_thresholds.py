@@ -1,4 +1,4 @@
-"""Conditions on a summary."""
+"""Thresholds: conditions on a summary."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""A history of which only the newest ticks are in memory says what one says that has them all."""
+"""A history with evicted ticks gives the same results as one with all ticks in memory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Recording:
 
 
 def grown(recording: Recording, *, steps: int) -> TickHistory:
-    """A history that took in `steps` ticks at a time."""
+    """A history to which `steps` ticks at a time were appended."""
     history = TickHistory(read=recording.past_ticks)
     for first in range(0, len(TICKS), steps):
         history.extend(TICKS[first : first + steps])

@@ -1,4 +1,4 @@
-"""Ticks merge by addition; whatever is shown at an instant is a pure function of the ticks up to it."""
+"""Ticks merge by addition; statistics at a time are a pure function of the ticks up to it."""
 
 import dataclasses
 import math
@@ -89,7 +89,7 @@ def test_a_decreasing_counter_means_a_restarted_engine_not_negative_preemptions(
 
 
 def test_prefix_cache_hit_rates_exclude_the_time_before_the_run() -> None:
-    """A server with 3.9 % behind it: this run's first second finds nothing, its last second half."""
+    """A server with an earlier hit rate of 3.9 %; this run's first second has no hits, its last second half."""
     counters = [(390.0, 10_000.0), *((390.0, 10_000.0 + 100 * n) for n in range(1, 5)), (590.0, 10_800.0)]
     samples = [
         dataclasses.replace(
@@ -136,7 +136,7 @@ def test_littles_law_compares_the_engines_requests_with_the_clients() -> None:
 
 
 def first_answers_end_after(seconds: float, counted: Callable[[float], float]) -> TickHistory:
-    """Ten seconds at 400 tokens/s, in answers that take so long; `counted`: the engine's counter at each instant."""
+    """Ten seconds at 400 tokens/s; `counted` returns the engine's token counter at a time."""
     ticks = []
     for index in range(40):
         end = (index + 1) / 4

@@ -1,4 +1,4 @@
-"""The trust meter's checks: the limit that is shown is the one that judges."""
+"""The trust meter's checks: the displayed limit is the one that is applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time to first token is split without losing or inventing any of it."""
+"""The parts of the time to first token add up to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from servetop.core.tick import ClientTick, Tick
 
 
 def tick(index: int, *, sent_after: float, ttft: float, engine: EngineSample | None) -> Tick:
-    """Two requests got their first token `ttft` after they were sent."""
+    """A tick in which two requests received their first token `ttft` after they were sent."""
     client = ClientTick(
         index=index, ttft=LogHistogram.of([ttft, ttft]), ttft_due=LogHistogram.of([sent_after + ttft] * 2)
     )
@@ -25,7 +25,7 @@ def tick(index: int, *, sent_after: float, ttft: float, engine: EngineSample | N
 
 
 def told(requests: int, *, first: float, queue: float, prefill: float, at: float = math.inf) -> EngineSample:
-    """An engine after so many requests with these times each."""
+    """The engine's sample after a number of requests with these times each."""
     return EngineSample(
         scrape_start=at, scrape_end=at,
         first_token_seconds_total=first * requests, first_tokens_total=requests,
@@ -54,7 +54,7 @@ def test_the_time_of_parts_that_are_not_exported_is_unexplained() -> None:
 
 
 def test_a_scrape_at_the_start_of_a_tick_is_compared_with_the_previous_ticks() -> None:
-    """TTFT doubles from tick to tick; the engine saw each request 0.1 s before its client, and tells a tick later."""
+    """TTFT doubles each tick; the engine's TTFT is 0.1 s shorter than the client's, and exported one tick later."""
     ttfts = [1.0, 2.0, 4.0, 8.0]
     summed = [0.0, *(sum(2 * (each - 0.1) for each in ttfts[: number + 1]) for number in range(3))]
     samples = [
@@ -73,7 +73,7 @@ def test_a_scrape_at_the_start_of_a_tick_is_compared_with_the_previous_ticks() -
 
 @pytest.mark.parametrize(("queue", "prefill"), [(0.1, 0.1), (4.0, 0.7)])
 def test_queue_and_prefill_of_other_requests_are_not_used(queue: float, prefill: float) -> None:
-    """The engine tells them at a request's end: while a queue builds up they are of requests that hardly waited."""
+    """The engine exports them at a request's end: while a queue grows, they belong to requests that hardly waited."""
     samples = [told(10 + 2 * number, first=2.9, queue=queue, prefill=prefill) for number in range(4)]
     history = TickHistory(tick(n, sent_after=0.5, ttft=3.0, engine=sample) for n, sample in enumerate(samples))
     parts = ttft_breakdown(history, 1, 4)
@@ -123,7 +123,7 @@ def test_the_parts_always_add_up_to_the_whole(
 
 
 def test_times_reported_with_each_response_take_precedence_over_averages() -> None:
-    """The averages know of other clients' requests too; llama.cpp tells prefill with the answer, and no queue."""
+    """The averages include other clients' requests; llama.cpp reports prefill with each response, and no queue time."""
     samples = [told(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
     history = TickHistory(
         replace(each, client=replace(each.client, server_prefill=LogHistogram.of([0.05, 0.15])))

@@ -1,4 +1,4 @@
-"""What the tests of recordings share: runs made of plain numbers, written to real files."""
+"""Fixtures for recordings: runs from plain numbers, written to real files."""
 
 import contextlib
 import dataclasses
@@ -62,7 +62,7 @@ def make_request() -> Callable[..., RequestRecord]:
 
 @pytest.fixture
 def make_tick() -> Callable[..., Tick]:
-    """Tick number `index` with some of its client's fields set; `in_flight` and the like go into its gauges."""
+    """Tick number `index` with some client fields set; gauges such as `in_flight` are set in its gauges."""
 
     def make(index: int, *, engine: EngineSample | None = None, ttfts: Sequence[float] = (), **fields: Any) -> Tick:
         gauge_names = {each.name for each in dataclasses.fields(LoadGauges)}
@@ -82,7 +82,7 @@ def recorder(tmp_path: Path, header: RunHeader) -> Iterator[Recorder]:
 
 @pytest.fixture
 def reader(recorder: Recorder) -> Iterator[RecordingReader]:
-    """Of the file that `recorder` writes."""
+    """A reader of the file that `recorder` writes."""
     opened = RecordingReader.open(recorder.path)
     yield opened
     opened.close()
@@ -90,7 +90,7 @@ def reader(recorder: Recorder) -> Iterator[RecordingReader]:
 
 @pytest.fixture
 def summary_of(tmp_path: Path, header: RunHeader) -> Callable[..., dict[str, Any]]:
-    """Record what is given, close the file, and summarise the run."""
+    """Record these events, close the file, and return the summary of the run."""
 
     def summary(
         *requests: RequestRecord,
@@ -117,7 +117,7 @@ def summary_of(tmp_path: Path, header: RunHeader) -> Callable[..., dict[str, Any
 
 @pytest.fixture
 def same() -> Callable[[Any, Any], bool]:
-    """Equality of events that hold arrays; chunk times may differ by the microsecond that the file keeps."""
+    """Whether two events with arrays are equal; chunk times may differ by the file's resolution of a microsecond."""
 
     def equal(left: Any, right: Any) -> bool:
         if isinstance(left, LogHistogram):
@@ -136,7 +136,7 @@ def same() -> Callable[[Any, Any], bool]:
 
 @pytest.fixture
 def start_program() -> Iterator[START_PROGRAM]:
-    """Start one of `programs/` with arguments; what is still running at the end of the test is killed."""
+    """Start one of `programs/` with arguments; it is killed at the end of the test if still running."""
     started: list[subprocess.Popen[str]] = []
 
     def start(name: str, *arguments: object, **options: Any) -> "subprocess.Popen[str]":

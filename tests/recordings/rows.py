@@ -1,4 +1,4 @@
-"""Rows of a recording, made of the fields that a test is about, and SQL statements that change its file."""
+"""Rows of a recording with the fields relevant to a test, and SQL statements that alter its file."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""The list of recordings, and what a person may call one."""
+"""The catalogue of recordings, and how they are found by name."""
 
 import dataclasses
 import os
@@ -36,7 +36,7 @@ NOON = 1_700_000_000.0
 
 @pytest.fixture
 def record(tmp_path: Path, header: RunHeader, make_tick: MakeTick) -> Callable[..., Path]:
-    """A finished recording of ten ticks, started some seconds after NOON."""
+    """A finished recording of ten ticks, started a number of seconds after NOON."""
 
     def make(name: str, *, after: float = 0.0) -> Path:
         anchor = ClockAnchor(origin_ns=0, wall_epoch_s=NOON + after)

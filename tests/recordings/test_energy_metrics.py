@@ -1,4 +1,4 @@
-"""The energy in a summary: while there was load, for the tokens and requests of that time, and null without a GPU."""
+"""The energy in a summary: under load, per token and request of that time, and null without a GPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stage(index: int, at: float, **fields: Any) -> StageChange:
 
 @pytest.fixture
 def ticks(make_tick: MakeTick) -> Sequence[Tick]:
-    """Load from second 10 to 30: each tick 20 tokens and one request; nothing before and after."""
+    """Load from second 10 to 30, with 20 tokens and one request per tick."""
     return [
         make_tick(index, due=1, ok=1, output_tokens=20, in_flight=1) if 40 <= index < 120 else make_tick(index)
         for index in range(160)
@@ -32,7 +32,7 @@ def ticks(make_tick: MakeTick) -> Sequence[Tick]:
 
 
 def card(*, counter: bool = False) -> list[GpuSample]:
-    """A reading every quarter of a second, at 100 W before second 10 and 500 W from then on."""
+    """A GPU sample every quarter of a second, with 100 W before second 10 and 500 W from then on."""
     samples, joules = [], 7000.0
     for number in range(161):
         at = number / 4

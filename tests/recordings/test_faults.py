@@ -1,4 +1,4 @@
-"""Whatever happens to run, disk or file: what was committed can be read, and one line says what is wrong."""
+"""After any fault of run, disk or file, committed data can be read, and one line describes the fault."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ def read_until(process: "subprocess.Popen[str]", line: str) -> None:
 
 @pytest.fixture
 def left_behind(start_program: StartProgram, tmp_path: Path) -> Path:
-    """A recording whose run was killed with -9 right after it had said that tick 49 was committed."""
+    """A recording whose run was killed with -9 right after it reported that tick 49 was committed."""
     path = tmp_path / "killed.servetop"
     process = start_program("writer.py", path, 1000)
     read_until(process, "tick 49")
@@ -76,7 +76,7 @@ def test_a_run_killed_during_a_write_can_be_opened(start_program: StartProgram, 
     path = tmp_path / "run.servetop"
     process = start_program("writer.py", path, 1000)
     read_until(process, "tick 20")
-    process.kill()  # it goes on to tick 49 meanwhile
+    process.kill()  # it continues to tick 49 meanwhile
     process.wait()
     with closing(RecordingReader.open(path)) as reader:
         ticks = reader.poll().ticks
@@ -103,7 +103,7 @@ def test_another_process_with_the_same_pid_is_not_the_run(recorder: Recorder) ->
 
 
 def a_big_recording(path: Path, header: RunHeader, *, make_tick: MakeTick, make_request: MakeRequest) -> None:
-    """400 ticks with a request each, written and closed."""
+    """A finished recording of 400 ticks with a request each."""
     recorder = Recorder.create(path, header)
     for number in range(400):
         request = make_request(number, number * 0.25, tokens_at=[0.01 * i for i in range(1, 20)])

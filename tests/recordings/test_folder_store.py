@@ -1,4 +1,4 @@
-"""The shelf: look at many recordings at once, rename and delete without losing any."""
+"""The recordings folder: preview, open, rename and delete recordings."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""A disk that refuses, and a lock that is held: the run goes on, and nothing is lost that memory can hold."""
+"""With a full disk or a locked file, the run continues, and no data is lost up to a memory limit."""
 
 import resource
 import signal
@@ -26,9 +26,11 @@ END = RunEnd(at=1.0, exit_code=0, reason="")
 
 @pytest.fixture
 def cramped() -> Cramped:
-    """Limit how large any file of this process may grow, in bytes: a disk that is full, until it is told otherwise."""
+    """Limit the size of this process's files in bytes, like a full disk, until the limit is changed."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    assert signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN  # as Python starts: writing fails, nothing dies
+    assert (
+        signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN
+    )  # Python's default: a write fails instead of killing the process
 
     def limit(size: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
@@ -102,7 +104,7 @@ def test_a_disk_that_stays_full_is_also_reported_at_the_end(
         assert [tick.index for tick in reader.poll().ticks] == [0]
         assert reader.end is None
     assert str(recorder.unrecorded).startswith(f"1 ticks, 0 requests not recorded: {recorder.path} cannot be written (")
-    with closing(recorder.reader()) as reader:  # what memory holds besides
+    with closing(recorder.reader()) as reader:  # including the data in memory
         assert [tick.index for tick in reader.poll().ticks] == [0, 1]
         assert reader.end == END
 

@@ -1,4 +1,4 @@
-"""A recording from a stranger may hold anything: it is refused, or read as far as it makes sense, in one line."""
+"""An untrusted recording is rejected, or its valid part is read, with one line on the problem."""
 
 import contextlib
 import json
@@ -35,7 +35,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 def recording(
     tmp_path: Path, header: RunHeader, make_tick: Callable[..., Tick], make_request: Callable[..., RequestRecord]
 ) -> Path:
-    """A sound one: 40 ticks with a request each."""
+    """A sound recording: 40 ticks with a request each."""
     recorder = Recorder.create(tmp_path / "run.servetop", header)
     stage = StageChange(at=0.0, index=0, label="8 req/s", request_rate=8.0, max_concurrency=None, max_num_seqs=None)
     for number in range(40):
@@ -48,7 +48,7 @@ def recording(
 
 
 def look_at(path: Path) -> tuple[str, dict[str, object]]:
-    """What every part of servetop that reads a file does with it: the complaint or damage, and the summary."""
+    """Read a file with every reader of servetop; return the error or damage, and the summary."""
     with contextlib.suppress(RecordingError):
         FolderStore(path.parent).preview(path, bins=20)
     describe(path)

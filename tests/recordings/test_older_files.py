@@ -1,4 +1,4 @@
-"""Files of an older minor version, which lack columns that are new since."""
+"""Files of older minor versions, which lack newer columns."""
 
 import contextlib
 from collections.abc import Callable

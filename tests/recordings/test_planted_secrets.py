@@ -1,4 +1,4 @@
-"""Secrets are planted in every place that a user, an engine or a server can put them; none is found again."""
+"""Secrets planted wherever a user, an engine or a server can put them are not recorded."""
 
 import itertools
 import json
@@ -34,13 +34,13 @@ VARIABLES = (
 
 @pytest.fixture
 def secrets() -> Callable[[], str]:
-    """Gives a new secret at each call."""
+    """Returns a new secret at each call."""
     numbers = itertools.count()
     return lambda: f"zq{next(numbers):03d}Plant"
 
 
 def planted_config(secret: Callable[[], str], environment: dict[str, str]) -> RunConfig:
-    """A run whose every setting holds something secret."""
+    """A run with a secret in every setting."""
     environment |= {name: secret() for name in VARIABLES}
     environment["HTTPS_PROXY"] = f"http://proxyuser:{secret()}@proxy:3128"
     environment["DATABASE_URL"] = f"postgres://me:{secret()}@db/x"
@@ -75,7 +75,7 @@ def planted_config(secret: Callable[[], str], environment: dict[str, str]) -> Ru
 
 
 def said_by_others(secret: Callable[[], str]) -> list[str]:
-    """Secrets that servetop was never given, in an engine's log or a server's error."""
+    """Secrets unknown to servetop, in an engine's log or a server's error."""
     return [
         f"Namespace(port=80, api_key=['{secret()}'], root_password='{secret()}')",
         f"vllm serve m --ssl-keyfile-password {secret()} --port 80",
@@ -91,7 +91,7 @@ def said_by_others(secret: Callable[[], str]) -> list[str]:
 def batch_of(
     config: RunConfig, environment: dict[str, str], make_request: Callable[..., RequestRecord]
 ) -> TickTransaction:
-    """What engines, servers and servetop itself say of such a run: all of it repeats what was configured."""
+    """Texts of engines, servers and servetop about such a run, which repeat the configuration."""
     command = " ".join(["vllm", "serve", *config.engine.command, *config.engine.extra_args])
     echoes = [
         command,

@@ -1,4 +1,4 @@
-"""The reader: everything once, in order, and nothing when nothing happened."""
+"""The reader returns everything once, in order, and nothing if nothing is new."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""The writer: one file, one transaction a tick, clear refusals, no secrets."""
+"""The recorder: one file, one transaction per tick, clear errors, no secrets."""
 
 import sqlite3
 from collections.abc import Callable
@@ -23,7 +23,7 @@ END = RunEnd(at=2.5, exit_code=0, reason="")
 
 
 def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    """What any SQLite tool would see."""
+    """The rows that any SQLite tool reads."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql).fetchall()
 
@@ -150,7 +150,7 @@ def test_secrets_never_reach_the_file(
 
 
 def test_the_schema_of_format_1_5_is_unchanged() -> None:
-    """If a column was added: raise FORMAT_MINOR, extend docs/reference/recording-format.md, then this number."""
+    """If you add a column, increment FORMAT_MINOR, extend docs/reference/recording-format.md and update this test."""
     widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 5)
     assert widths == {

@@ -1,4 +1,4 @@
-"""An interrupted run goes on in its own file; what it had not finished is known."""
+"""An interrupted run continues in its file, and its unfinished stages are known."""
 
 from __future__ import annotations
 

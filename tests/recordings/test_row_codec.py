@@ -1,4 +1,4 @@
-"""Every event comes back from the file as it was written."""
+"""Every event is read from the file as it was written."""
 
 import contextlib
 import math
@@ -135,7 +135,7 @@ def reader_of(connection: sqlite3.Connection) -> TableReader:
 
 
 def stored(table: schema.EventTable, events: list[Any]) -> list[Any]:
-    """The events, after a journey through SQLite."""
+    """Write the events to SQLite and read them back."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.create_tables(connection)
         connection.executemany(table.insert, [table.codec.encode(event) for event in events])

@@ -1,4 +1,4 @@
-"""What the summary says of the server: its counters, gauges and prefix cache, of the run and of each stage."""
+"""Server metrics in the summary: counters, gauges and prefix cache of the run and of each stage."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -125,7 +125,7 @@ def test_a_scrape_longer_than_the_load_may_describe_an_idle_engine(
 def test_the_ticks_of_a_killed_run_show_when_requests_were_in_flight(tmp_path: Path, header: RunHeader) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
     recorder.commit(TickTransaction(engine_samples=[idle(0.5, 0.0), idle(4.5, 20.0)], stages=[stage(0, 0.0)]))
-    for index in range(16):  # four a second: one request from 1 s to 3 s
+    for index in range(16):  # four per second: one request from 1 s to 3 s
         gauges = LoadGauges(in_flight=int(4 <= index < 12))
         recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=index, gauges=gauges))))
     with closing(RecordingReader.open(recorder.path)) as reader:

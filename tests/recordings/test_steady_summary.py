@@ -1,4 +1,4 @@
-"""What a summary says of steady windows and cool-downs, and what the file keeps of them."""
+"""Steady windows and cool-downs in the summary and in the file."""
 
 import json
 import sqlite3
@@ -45,7 +45,7 @@ def stage(index: int, at: float, **fields: Any) -> StageChange:
 
 @pytest.fixture
 def ticks(make_tick: MakeTick) -> Sequence[Tick]:
-    """A request is due, and after a second one ends, in every tick; then the last four drain."""
+    """One request is due in every tick and takes a second; the last four drain."""
     load, stay = int(SECONDS / TICK_SECONDS), int(STAY / TICK_SECONDS)
     return [
         make_tick(
@@ -63,7 +63,7 @@ def ticks(make_tick: MakeTick) -> Sequence[Tick]:
 
 @pytest.fixture
 def requests(make_request: MakeRequest) -> Sequence[RequestRecord]:
-    """Every third one takes its time to the first token."""
+    """Every third request has a long TTFT."""
     return [
         make_request(number, number / RATE, tokens_at=[0.6 if number % 3 == 0 else 0.2, 0.9, STAY])
         for number in range(int(SECONDS * RATE))
@@ -76,14 +76,14 @@ def test_a_stage_has_totals_and_steady_metrics(
     summary = summary_of(*requests, ticks=ticks, stages=[stage(0, 0.0)])
     steady = summary["stages"][0]["steady"]
     assert (steady["method"], steady["reason"]) == (METHOD, None)
-    assert steady["start"] == pytest.approx(1.25, abs=0.3)  # the second in which nothing ends is cut off
-    assert steady["end"] == SECONDS  # the drain is not in it
+    assert steady["start"] == pytest.approx(1.25, abs=0.3)  # the first second, in which nothing ends, is excluded
+    assert steady["end"] == SECONDS  # excluding the drain
     assert steady["seconds"] == steady["duration"] == steady["end"] - steady["start"]
     assert steady["num_prompts"] == steady["completed"] == steady["seconds"] * RATE
     assert steady["request_throughput"] == pytest.approx(RATE)
     assert steady["output_throughput"] == pytest.approx(3 * RATE)
     assert steady["total_token_throughput"] == pytest.approx(13 * RATE)
-    assert summary["request_throughput"] == pytest.approx(120 / 30.75)  # the whole has the drain in it
+    assert summary["request_throughput"] == pytest.approx(120 / 30.75)  # the whole run includes the drain
     assert steady["mean_e2el_ms"] == pytest.approx(1000.0)
     assert summary["steady"] == steady
 

@@ -1,4 +1,4 @@
-"""The final numbers of small runs, worked out by hand."""
+"""The final numbers of small runs, compared with manual calculations."""
 
 import math
 from collections.abc import Callable
@@ -50,8 +50,8 @@ def test_latencies_of_three_requests(summary_of: Summarise, make_request: MakeRe
 def test_time_to_first_output_token_of_a_model_that_reasoned(summary_of: Summarise, make_request: MakeRequest) -> None:
     summary = summary_of(
         make_request(1, 0.0, tokens_at=[0.1, 0.2, 0.5], reasoning_tokens=2, first_output_at=0.5),
-        make_request(2, 1.0, tokens_at=[0.3, 0.4]),  # it did not reason: its first token is the answer's
-        make_request(3, 2.0, tokens_at=[0.1, 0.2], reasoning_tokens=2),  # its answer never came
+        make_request(2, 1.0, tokens_at=[0.3, 0.4]),  # without reasoning, its first token is its first output token
+        make_request(3, 2.0, tokens_at=[0.1, 0.2], reasoning_tokens=2),  # its output never started
     )
     assert summary["mean_ttfot_ms"] == pytest.approx(400.0)
     assert summary["p99_ttfot_ms"] == pytest.approx(498.0)
@@ -130,7 +130,7 @@ def test_goodput_counts_requests_within_all_limits(
 ) -> None:
     requests = [
         make_request(1, 0.0, tokens_at=[0.1, 0.2]),
-        make_request(2, 0.0, tokens_at=[0.3, 0.4]),  # too late a first token
+        make_request(2, 0.0, tokens_at=[0.3, 0.4]),  # the first token is too late
         make_request(3, 0.0, tokens_at=[0.1, 2.0]),  # too slow
         make_request(4, 0.0, tokens_at=[0.1]),  # a single token has no TPOT
     ]
@@ -141,9 +141,11 @@ def test_goodput_counts_requests_within_all_limits(
 def test_goodput_may_have_a_limit_of_ttfot(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
     requests = [
         make_request(1, 0.0, tokens_at=[0.1, 0.2, 0.5], reasoning_tokens=2, first_output_at=0.5),
-        make_request(2, 1.0, tokens_at=[0.1, 0.2, 1.0], reasoning_tokens=2, first_output_at=2.0),  # too late an answer
+        make_request(
+            2, 1.0, tokens_at=[0.1, 0.2, 1.0], reasoning_tokens=2, first_output_at=2.0
+        ),  # the output is too late
         make_request(3, 2.0, tokens_at=[0.3, 0.4]),  # it did not reason
-        make_request(4, 3.0, tokens_at=[0.1, 1.0], reasoning_tokens=2),  # its answer never came
+        make_request(4, 3.0, tokens_at=[0.1, 1.0], reasoning_tokens=2),  # its output never started
     ]
     config = replace(header.config, goodput={"ttfot": 0.8})
     summary = summary_of(*requests, config=config)

@@ -1,4 +1,4 @@
-"""What a summary says of counts that are guessed, disputed, or not known for each chunk."""
+"""Summaries with token counts that are estimated, disputed, or unknown for each chunk."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""May a run's numbers be believed: worked out by hand for small runs."""
+"""The trust metrics of small runs, compared with manual calculations."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -47,7 +47,7 @@ def test_a_consistent_run_is_trusted(summary_of: Summarise, make_request: MakeRe
 
 def test_littles_law_compares_means_weighted_by_time(summary_of: Summarise, make_request: MakeRequest) -> None:
     requests = [make_request(i, 0.0, tokens_at=[0.1, 10.0]) for i in range(10)]
-    instants = [1.0, 1.5, 2.0, 3.0]  # stand for 0.25, 0.5, 0.75 and 0.5 s
+    instants = [1.0, 1.5, 2.0, 3.0]  # they represent 0.25, 0.5, 0.75 and 0.5 s
     held = [10.0, 10.0, 10.0, 2.0]
     samples = [sample(at, running=value - 1.0, waiting=1.0) for at, value in zip(instants, held, strict=True)]
     trust = summary_of(*requests, samples=samples, ticks=trusted_ticks(40))["trust"]
@@ -78,7 +78,7 @@ def test_a_few_slightly_late_requests_count_as_delivered(summary_of: Summarise, 
 
 
 def test_waiting_for_the_concurrency_limit_is_not_slip(summary_of: Summarise, make_request: MakeRequest) -> None:
-    due = [0.0, 0.1, 0.2, 3.0]  # two at a time, each takes a second: the third waits for the first
+    due = [0.0, 0.1, 0.2, 3.0]  # at most two in flight, a second each: the third waits for the first
     slips = [0.001, 0.001, 0.9, 0.001]
     requests = [
         make_request(i, at, slip=slip, tokens_at=[0.5, 1.0])
@@ -175,7 +175,7 @@ def test_a_finished_run_is_judged_by_its_request_rows(
 ) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
     recorder.commit(TickTransaction(stages=[stage(0, 0.0)]))
-    for number in range(8):  # the ticks' gauge says 0 in flight, the rows 1
+    for number in range(8):  # 0 in flight by the ticks' gauge, 1 by the rows
         sample = EngineSample(scrape_start=number * 0.25, scrape_end=number * 0.25 + 0.01, running=1.0, waiting=0.0)
         request = make_request(number, number * 0.25, tokens_at=(0.1, 0.24))
         recorder.commit(TickTransaction(tick=make_tick(number), requests=[request], engine_samples=[sample]))

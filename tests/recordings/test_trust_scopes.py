@@ -1,4 +1,4 @@
-"""One rule for trust: the same ticks and rows give the same verdict live, for a stage, a steady window and a run."""
+"""The same data give the same trust verdict live, for a stage, a steady window and a run."""
 
 import dataclasses
 from collections.abc import Callable
@@ -28,7 +28,7 @@ TAKES = 2.0
 
 
 def finished_by(at: float) -> float:
-    """Tokens of the requests that ended by then: 20 each, ten a second from TAKES on."""
+    """Tokens of the requests that have ended: 20 each, ten requests per second from TAKES on."""
     return 200.0 * max(0.0, min(at, SECONDS) - TAKES)
 
 

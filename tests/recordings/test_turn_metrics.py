@@ -1,4 +1,4 @@
-"""What is said of each turn of the conversations, worked out by hand."""
+"""The metrics of each turn of conversations, compared with manual calculations."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""A run process writes, other processes watch and steer it through the file."""
+"""A run process writes a file through which other processes view and control it."""
 
 import asyncio
 import subprocess
@@ -24,7 +24,7 @@ def start_writer(start_program: StartProgram, path: Path, ticks: int) -> "subpro
 
 
 def go_on(process: "subprocess.Popen[str]") -> None:
-    """Let the writer write its next 50 ticks."""
+    """Make the writer write its next 50 ticks."""
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()

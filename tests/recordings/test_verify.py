@@ -1,4 +1,4 @@
-"""What of a recording is sound and what is not."""
+"""Verification of sound and damaged recordings."""
 
 import os
 import sqlite3
@@ -92,7 +92,7 @@ def test_damage_is_reported_by_the_check_that_finds_it(recording: Path, statemen
 
 
 def test_a_table_whose_first_page_was_overwritten_by_an_empty_one_is_not_sound(recording: Path) -> None:
-    """SQLite finds nothing wrong with the table itself: there is only no row in it."""
+    """SQLite finds no error in the table, which merely has no rows."""
     with closing(sqlite3.connect(recording)) as connection:
         roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_master"))
     size = 4096

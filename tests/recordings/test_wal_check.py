@@ -1,4 +1,4 @@
-"""Commits that SQLite drops behind a torn frame are counted and said."""
+"""Commits that SQLite drops after a torn frame are counted and reported."""
 
 import shutil
 from collections.abc import Callable
@@ -20,7 +20,7 @@ FRAME = 4096 + 24
 
 @pytest.fixture
 def left_behind(recorder: Recorder, make_tick: Callable[..., Tick]) -> Path:
-    """What a kill -9 after 40 ticks leaves, apart from the run that writes it."""
+    """The files after a kill -9 at 40 ticks, copied from a running recording."""
     for number in range(TICKS):
         recorder.commit(TickTransaction(tick=make_tick(number)))
     copy = recorder.path.with_name("copy.servetop")
@@ -40,14 +40,14 @@ def alter(path: Path, at: int) -> None:
 
 
 def ticks_and_damage(path: Path) -> tuple[int, str]:
-    """As a viewer sees it, once the writer is not alive any more."""
+    """Read the recording as a viewer does after the writer has died."""
     with closing(RecordingReader.open(path)) as reader:
         return len(reader.poll().ticks), reader.damage or ""
 
 
 @pytest.fixture(autouse=True)
 def gone_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test itself is the writer: it counts as gone."""
+    """Treat the writer, which is the test itself, as dead."""
     monkeypatch.setattr("servetop.recordings.library.liveness.Writer.is_alive", lambda self: False)
 
 

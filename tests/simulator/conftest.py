@@ -1,4 +1,4 @@
-"""What tests of the simulator share."""
+"""Fixtures of the simulator's tests."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The simulator's server to ask: as a process of its own, or on a thread of this one."""
+"""The simulator's server, as a separate process or on a thread of this one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from servetop.simulator.server.server import SimulatorServer
 
 
 def start(*options: str) -> tuple[subprocess.Popen[str], str]:
-    """The process and its URL, once it is ready; time goes 50 times as fast."""
+    """The process and its URL, once it is ready; it runs 50 times as fast as real time."""
     command = [
         sys.executable,
         "-m",
@@ -39,7 +39,7 @@ def start(*options: str) -> tuple[subprocess.Popen[str], str]:
 
 
 def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
-    """Ask it to end; its exit code, after no traceback."""
+    """Terminate it, check that it wrote no traceback, and return its exit code."""
     process.send_signal(number)
     _, rest = process.communicate(timeout=10)
     assert "Traceback" not in rest
@@ -48,7 +48,7 @@ def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
 
 @contextlib.contextmanager
 def client_of(server: SimulatorServer) -> Iterator[httpx.Client]:
-    """A client of a server that runs on a thread meanwhile."""
+    """A client of a server that runs on another thread."""
     with asyncio.Runner() as runner, ThreadPoolExecutor(1) as thread:
         loop = runner.get_loop()
         running = thread.submit(loop.run_forever)

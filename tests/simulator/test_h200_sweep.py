@@ -23,7 +23,7 @@ KV_BLOCKS = 2882
 
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What was measured: batch sizes of 64, 128 and 256 by 16, 32 and 64 requests/s, 20 s each."""
+    """The measurements: batch sizes of 64, 128 and 256 by 16, 32 and 64 requests/s, 20 s each."""
     path = tmp_path_factory.mktemp("h200") / "sweep.servetop"
     path.write_bytes(lzma.decompress(RECORDING.read_bytes()))
     assert verify(path).verdict is VerifyVerdict.SOUND

@@ -1,4 +1,4 @@
-"""What holds for every schedule: tokens, blocks, order, refusals (random engines, random loads)."""
+"""Invariants of every schedule: tokens, blocks, order, rejections (random engines, random loads)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MANY = settings(max_examples=100, deadline=None)
 
 @dataclass(frozen=True)
 class Case:
-    """One small engine and what it is asked to do."""
+    """One small engine and its load."""
 
     policy: str
     kv_blocks: int

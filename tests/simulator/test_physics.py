@@ -1,4 +1,4 @@
-"""Durations, bounds that no engine can beat, and what continuous batching gains over static batching."""
+"""Durations, physical bounds, and the gain of continuous over static batching."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_no_engine_exceeds_bandwidth_compute_or_the_offered_load(
 
 
 def run_batching(policy: str, outputs: list[int], *, batch: int) -> float:
-    """Seconds to serve all; decode-only physics: prompts of one token, KV and host for nothing."""
+    """Seconds to serve all requests, with prompts of one token and no cost of KV reads and host."""
     keys = {"policy": policy, "max_num_seqs": batch, "kv_blocks": 10**6, "c1": 0.0, "gpu.kv_efficiency": 1e6}
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=keys)
     engine = VirtualEngine(build_scheduler(spec))

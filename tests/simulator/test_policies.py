@@ -1,4 +1,4 @@
-"""What sets the policies apart, each on a case small enough to see."""
+"""The differences between the policies, in small cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles are data with sources; what does not fit or does not exist is said in one line."""
+"""Profiles are data with sources; models that do not fit or exist are reported in one line."""
 
 from __future__ import annotations
 

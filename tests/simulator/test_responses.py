@@ -1,4 +1,4 @@
-"""`/v1/responses` of the simulator, read by the dialect that asks it."""
+"""The simulator's `/v1/responses`, read by the client's dialect."""
 
 from __future__ import annotations
 

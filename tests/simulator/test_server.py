@@ -1,4 +1,4 @@
-"""The simulator behind HTTP: vLLM's API, its metrics page, its errors, and clean ends."""
+"""The simulator's HTTP server: vLLM's API, metrics page, errors and connection handling."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_broken_requests_get_an_error_response(client: httpx.Client) -> None:
 
 
 def answered(client: httpx.Client, *sent: bytes) -> bytes:
-    """All that comes back on one connection until the server closes it."""
+    """Everything received on one connection until the server closes it."""
     with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
         raw.settimeout(20)
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):

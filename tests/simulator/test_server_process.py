@@ -1,4 +1,4 @@
-"""The simulator's server as a command: clean ends, and one clear line for what it cannot do."""
+"""The simulator's server as a command: clean exits, and errors in one line."""
 
 from __future__ import annotations
 

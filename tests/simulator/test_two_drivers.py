@@ -34,7 +34,7 @@ class Tokens:
 
 @dataclass
 class HandMovedClock:
-    """A clock that is advanced by the test, and wakes the engine at the times that it set."""
+    """A clock that the test advances, and that wakes the engine at the scheduled times."""
 
     now: float = 0.0
     alarm: float = math.inf
@@ -48,7 +48,7 @@ class HandMovedClock:
             self.now = until
 
     def go_just_before(self, until: float, engine: RealTimeEngine) -> None:
-        """Stop before what is due at that time: as in virtual time, an arrival at that time comes first."""
+        """Stop before events due at that time: as in virtual time, an arrival at that time comes first."""
         self._ring(until, engine)
         self.now = until
 
@@ -59,7 +59,7 @@ class HandMovedClock:
 
 
 class Silent:
-    """No metrics."""
+    """An event receiver that ignores all events."""
 
     def stepped(self, tokens: int) -> None: ...
     def emitted(self, count: int, *, due: float) -> None: ...

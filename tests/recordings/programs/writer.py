@@ -1,4 +1,4 @@
-"""A run process for the tests: `writer.py FILE TICKS` commits tick after tick and obeys commands.
+"""A run process for the tests: `writer.py FILE TICKS` commits ticks and applies commands.
 
 It prints `tick N` once tick N is committed, waits for a line on its input every 50 ticks, and closes the file
 after the last one, or when a `stop` command comes.
@@ -43,7 +43,7 @@ def requests_of(tick: int) -> list[RequestRecord]:
 
 
 def batch_of(tick: int, commands: list[Command]) -> TickTransaction:
-    """What tick number `tick` brings."""
+    """The transaction of tick number `tick`."""
     client = ClientTick(
         index=tick, ok=REQUESTS_PER_TICK, output_tokens=80, ttft=LogHistogram.of([0.01] * REQUESTS_PER_TICK)
     )
@@ -58,7 +58,7 @@ def batch_of(tick: int, commands: list[Command]) -> TickTransaction:
 
 
 def say(line: str) -> None:
-    """To the test, at once."""
+    """Write a line to the test, unbuffered."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

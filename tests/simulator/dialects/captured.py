@@ -1,4 +1,4 @@
-"""Answers that were captured from real servers (tests/engines/data), and the shape of a JSON value."""
+"""Responses captured from real servers (tests/engines/data), and the structure of a JSON value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DATA = Path(__file__).parents[2] / "engines" / "data"
 
 
 def body(name: str) -> str:
-    """A captured answer without its HTTP head, if it has one."""
+    """A captured response without its HTTP head, if any."""
     text = (DATA / name).read_text(encoding="utf-8")
     return text.partition("\n\n")[2] if text.startswith("HTTP/") else text
 
@@ -22,7 +22,7 @@ def captured_events(name: str) -> list[dict[str, Any]]:
 
 
 def keys_of(value: Any) -> Any:
-    """A JSON value with its keys and lists kept, and every leaf left out: equal for values of one shape."""
+    """The structure of a JSON value: its keys and lists, without leaf values."""
     if isinstance(value, dict):
         return {key: keys_of(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -20,7 +20,7 @@ _VALUE = re.compile(r'="([^"]*)"')
 
 
 def server_of(dialect: str, options: EmulationOptions | None = None, **settings: Any) -> SimulatorServer:
-    """Llama-2-7b as `tiny`, 50 times as fast, with 100 KV blocks and 8 places unless the settings say otherwise."""
+    """Llama-2-7b as `tiny`, 50 times as fast, by default with 100 KV blocks and a batch size of 8."""
     given = {"kv_blocks": 100, "max_num_seqs": 8, "time_scale": 0.02, **settings}
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine=server_dialect_class(dialect).profile, settings=given)
     return SimulatorServer(spec, served_name="tiny", dialect=dialect, options=options)
@@ -34,7 +34,7 @@ def served(dialect: str, options: EmulationOptions | None = None, **settings: An
 
 
 def events(response: httpx.Response, *, prefix: str = "data: ", done: bool = False) -> list[dict[str, Any]]:
-    """The JSON of a stream's events; `done` tells whether it must end with `[DONE]`."""
+    """The JSON of a stream's events; `done` is whether it must end with `[DONE]`."""
     assert response.headers["content-type"].startswith("text/event-stream")
     *blocks, rest = response.text.split("\n\n")
     assert rest == ""
@@ -45,12 +45,12 @@ def events(response: httpx.Response, *, prefix: str = "data: ", done: bool = Fal
 
 
 def samples(page: str) -> dict[str, float]:
-    """Values by name and label values, such as `tgi_request_failure validation`; buckets left out."""
+    """Values by name and label values, such as `tgi_request_failure validation`, without buckets."""
     lines = [line.rpartition(" ") for line in page.splitlines() if not line.startswith("#") and 'le="' not in line]
     return {" ".join([series.partition("{")[0], *_VALUE.findall(series)]): float(value) for series, _, value in lines}
 
 
 def names(page: str) -> dict[str, str]:
-    """The types of a page's metrics by name, as its TYPE lines say."""
+    """The types of a page's metrics by name, from its TYPE lines."""
     lines = [line.split() for line in page.splitlines() if line.startswith("# TYPE ")]
     return {line[2]: line[3] for line in lines}

@@ -1,4 +1,4 @@
-"""Each dialect's metrics page is well formed, as Prometheus text and, where the real engine has it, as OpenMetrics."""
+"""Each dialect's metrics page is well-formed Prometheus text and, if the real engine serves it, OpenMetrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dialect brings its engine's profile and policy along; options still win."""
+"""A dialect has a default profile and policy, which options override."""
 
 from __future__ import annotations
 

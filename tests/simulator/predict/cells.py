@@ -13,7 +13,7 @@ from servetop.simulator.predict.prediction import CellResult
 
 
 def spec_of(*, label: str = "", model: str = "opt-125m", stage: StageConfig | None = None, **keys: Any) -> PredictSpec:
-    """One cell: what is no field of PredictSpec is one of StageConfig or of WorkloadConfig."""
+    """One cell; the settings are fields of PredictSpec, StageConfig or WorkloadConfig."""
     own = {each.name for each in dataclasses.fields(PredictSpec)}
     of_stage = {each.name for each in dataclasses.fields(StageConfig)}
     stage_keys = {"num_prompts": 40, **{key: value for key, value in keys.items() if key in of_stage}}

@@ -1,4 +1,4 @@
-"""Predictions: their JSON, seeds, time scale, and what is refused."""
+"""Predictions: seeds, time scale and invalid specifications."""
 
 from __future__ import annotations
 
