@@ -13,7 +13,8 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import GpuSample
 from servetop.engines.gpu.gpu_processes import OwnPids, in_tree
-from servetop.engines.gpu.gpu_sampler import GpuReader, GpuSampler, open_gpus
+from servetop.engines.gpu.gpu_reader import GpuReader
+from servetop.engines.gpu.gpu_sampler import GpuSampler, open_gpus
 from servetop.engines.gpu.nvidia import NvmlReader, open_nvml, throttle_words
 from tests.engines.stand_in_nvml import SlowToFree, TwoCards
 

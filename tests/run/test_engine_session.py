@@ -21,12 +21,17 @@ from tests.simulator import server_process
 STAND_IN = Path(__file__).parents[1] / "engines" / "stand_in_engine.py"
 
 
+async def started(clock: MonotonicClock) -> EngineSession:
+    """The stand-in for vLLM with batch size 4."""
+    config = EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN)))
+    engine = EngineSession(config, clock)
+    await engine.start(max_num_seqs=4)
+    return engine
+
+
 async def test_the_counters_are_scraped_a_last_time_before_a_restart() -> None:
     clock = MonotonicClock()
-    engine = EngineSession(
-        EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock
-    )
-    await engine.start(max_num_seqs=4)
+    engine = await started(clock)
     try:
         asked = clock.now()
         facts = await engine.change_batch(8)
@@ -40,10 +45,7 @@ async def test_the_counters_are_scraped_a_last_time_before_a_restart() -> None:
 
 async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_the_new_ones_first() -> None:
     clock = MonotonicClock()
-    engine = EngineSession(
-        EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock
-    )
-    await engine.start(max_num_seqs=4)
+    engine = await started(clock)
     try:
         await engine.change_batch(8)
         restarted = clock.now()

@@ -7,6 +7,7 @@ from typing import Any
 
 from servetop.core.events import GpuSample
 from servetop.engines.gpu.gpu_processes import Owns, any_process, owned_memory
+from servetop.engines.gpu.gpu_reader import GpuReader
 
 MHZ = 1e6
 MIB = 1 << 20
@@ -15,20 +16,11 @@ HOTTEST = 1000
 """A higher temperature is in thousandths of a degree, as in some versions of amdsmi."""
 
 
-class AmdReader:
+class AmdReader(GpuReader):
     """Reads devices through a module with amdsmi's functions; values that are `N/A` are None."""
 
-    def __init__(self, smi: Any, devices: Sequence[Any], owns: Owns = any_process) -> None:
-        self._smi = smi
-        self._devices = list(devices)
-        self._owns = owns
-
-    def __call__(self, at: float) -> Sequence[GpuSample]:
-        """Read all devices, in the order of amdsmi."""
-        return [self._device(device, index, at) for index, device in enumerate(self._devices)]
-
     def _device(self, device: Any, index: int, at: float) -> GpuSample:
-        smi = self._smi
+        smi = self._library
         used, total = self._numbers(smi.amdsmi_get_gpu_vram_usage, device, keys=("vram_used", "vram_total"))
         (busy,) = self._numbers(smi.amdsmi_get_gpu_activity, device, keys=("gfx_activity",))
         asic = self._answer(smi.amdsmi_get_gpu_asic_info, device)
@@ -51,28 +43,28 @@ class AmdReader:
     def _power(self, device: Any) -> float | None:
         """Current power in watts; some cards report only a mean over some milliseconds."""
         keys = ("current_socket_power", "average_socket_power")
-        now, mean = self._numbers(self._smi.amdsmi_get_power_info, device, keys=keys)
+        now, mean = self._numbers(self._library.amdsmi_get_power_info, device, keys=keys)
         return now or mean
 
     def _temperature(self, device: Any) -> float | None:
         """Temperature of the hotspot, which every card measures."""
-        kinds = (self._smi.AmdSmiTemperatureType.HOTSPOT, self._smi.AmdSmiTemperatureMetric.CURRENT)
-        value = _number(self._answer(self._smi.amdsmi_get_temp_metric, device, *kinds))
+        kinds = (self._library.AmdSmiTemperatureType.HOTSPOT, self._library.AmdSmiTemperatureMetric.CURRENT)
+        value = _number(self._answer(self._library.amdsmi_get_temp_metric, device, *kinds))
         return value / 1000 if value is not None and value > HOTTEST else value
 
     def _clock(self, device: Any, kind: str) -> float | None:
-        ask, clock = self._smi.amdsmi_get_clock_info, getattr(self._smi.AmdSmiClkType, kind)
+        ask, clock = self._library.amdsmi_get_clock_info, getattr(self._library.AmdSmiClkType, kind)
         (value,) = self._numbers(ask, device, clock, keys=("clk",))
         return None if value is None else value * MHZ
 
     def _energy(self, device: Any) -> float | None:
         keys = ("energy_accumulator", "power", "counter_resolution")  # `power` is the first one's older name
-        count, older, resolution = self._numbers(self._smi.amdsmi_get_energy_count, device, keys=keys)
+        count, older, resolution = self._numbers(self._library.amdsmi_get_energy_count, device, keys=keys)
         total = older if count is None else count
         return None if total is None or resolution is None else total * resolution * MICROJOULE
 
     def _processes(self, device: Any) -> list[tuple[int, int | None]]:
-        listed = self._answer(self._smi.amdsmi_get_gpu_process_list, device)
+        listed = self._answer(self._library.amdsmi_get_gpu_process_list, device)
         rows = [row for row in listed if isinstance(row, dict) and "pid" in row] if isinstance(listed, list) else []
         sizes = [_number((row.get("memory_usage") or {}).get("vram_mem", row.get("mem"))) for row in rows]
         return [(row["pid"], None if size is None else int(size)) for row, size in zip(rows, sizes, strict=True)]
@@ -84,7 +76,7 @@ class AmdReader:
     def _answer(self, ask: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return ask(*arguments)
-        except self._smi.AmdSmiException:
+        except self._library.AmdSmiException:
             return None
 
 

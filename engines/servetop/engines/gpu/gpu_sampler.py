@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from servetop.core.clock import Clock
 from servetop.core.events import GpuSample
 from servetop.engines.gpu.amd import open_amd
 from servetop.engines.gpu.gpu_processes import Owns, any_process
+from servetop.engines.gpu.gpu_reader import GpuReader
 from servetop.engines.gpu.nvidia import open_nvml
 
 RELEASE_SECONDS = 5.0
 """Seconds for drivers to free the memory of processes that have exited."""
 ASK_EVERY = 0.05
 """Seconds between checks whether the memory is free."""
-
-
-class GpuReader(Protocol):
-    """Reads all devices; one reading may take some milliseconds."""
-
-    def __call__(self, at: float) -> Sequence[GpuSample]:
-        """Read all devices; `at` is the time of the samples."""
-        ...
 
 
 class GpuSampler:

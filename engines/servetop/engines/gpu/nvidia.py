@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from servetop.core.events import GpuSample
 from servetop.engines.gpu.gpu_processes import Owns, any_process, owned_memory
+from servetop.engines.gpu.gpu_reader import GpuReader
 
 MHZ = 1e6
 MILLIWATT = 1e-3
@@ -23,20 +24,14 @@ THROTTLE_REASONS: Mapping[int, str] = {
 somebody has set (0x2, 0x100) do not."""
 
 
-class NvmlReader:
-    """Reads devices through a module with NVML's functions; unsupported values are None."""
+class NvmlReader(GpuReader):
+    """Reads devices through a module with NVML's functions, in its order, which CUDA_VISIBLE_DEVICES does not change.
 
-    def __init__(self, nvml: Any, devices: Sequence[Any], owns: Owns = any_process) -> None:
-        self._nvml = nvml
-        self._devices = list(devices)
-        self._owns = owns
-
-    def __call__(self, at: float) -> Sequence[GpuSample]:
-        """Read all devices, in the order of NVML, which CUDA_VISIBLE_DEVICES does not change."""
-        return [self._device(device, index, at) for index, device in enumerate(self._devices)]
+    Unsupported values are None.
+    """
 
     def _device(self, device: Any, index: int, at: float) -> GpuSample:
-        nvml = self._nvml
+        nvml = self._library
         memory = self._value(nvml.nvmlDeviceGetMemoryInfo, device)
         use = self._value(nvml.nvmlDeviceGetUtilizationRates, device)
         temperature = self._value(nvml.nvmlDeviceGetTemperature, device, nvml.NVML_TEMPERATURE_GPU)
@@ -59,13 +54,13 @@ class NvmlReader:
         )
 
     def _processes(self, device: Any) -> list[tuple[int, int | None]]:
-        running = self._value(self._nvml.nvmlDeviceGetComputeRunningProcesses, device) or ()
+        running = self._value(self._library.nvmlDeviceGetComputeRunningProcesses, device) or ()
         return [(each.pid, each.usedGpuMemory) for each in running]
 
     def _value(self, ask: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return ask(*arguments)
-        except self._nvml.NVMLError:
+        except self._library.NVMLError:
             return None
 
 

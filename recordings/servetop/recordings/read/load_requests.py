@@ -27,7 +27,8 @@ BLOCK = 5000
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
             "first_output_at", "reasoning_tokens")  # fmt: skip
 _COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
-_PLAIN = {
+_EMPTY = {
+    **dict.fromkeys(_NUMBERS, np.empty(0)),
     "status": np.empty(0, np.int64),
     "token_source": np.empty(0, "<U1"),
     "first_tokens": np.empty(0),
@@ -71,33 +72,19 @@ class Selection:
         return " AND ".join([*active, *exclusions]), parameters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Block:
-    numbers: dict[str, FloatArray]
-    status: IntArray
-    token_source: StringArray
-    first_tokens: FloatArray
-    sized: BoolArray
-    itl: Distribution
-    tokens_by_second: FloatArray
-
-
 def load_requests(reader: RecordingReader, selection: Selection) -> RequestColumns:
     """Read the selected requests without texts and chunks; memory grows by about 60 bytes per request."""
-    numbers: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in _NUMBERS}
-    arrays: dict[str, list[Any]] = {name: [empty] for name, empty in _PLAIN.items()}
+    parts: dict[str, list[Any]] = {name: [empty] for name, empty in _EMPTY.items()}
     gaps: list[Distribution] = []
     by_second = np.zeros(0)
     for block in _blocks(reader, selection):
-        for name in _NUMBERS:
-            numbers[name].append(block.numbers[name])
-        for name in _PLAIN:
-            arrays[name].append(getattr(block, name))
+        for name, arrays in parts.items():
+            arrays.append(getattr(block, name))
         by_second = _sum_of(by_second, block.tokens_by_second)
         gaps.append(block.itl)
-        if sum(part.values.size for part in gaps) > _MAX_PENDING_GAPS:
+        if sum(each.values.size for each in gaps) > _MAX_PENDING_GAPS:
             gaps = [Distribution.merged(gaps)]
-    columns: dict[str, Any] = {name: np.concatenate(parts) for name, parts in (numbers | arrays).items()}
+    columns: dict[str, Any] = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     return RequestColumns(**columns, itl=Distribution.merged(gaps), tokens_by_second=by_second)
 
 
@@ -108,7 +95,7 @@ def load_timeline(reader: RecordingReader) -> InFlightTimeline:
     return InFlightTimeline.of(pairs["sent"], pairs["ended"])
 
 
-def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
+def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[RequestColumns]:
     """Yield blocks of rows, without invalid rows of torn pages."""
     where, parameters = selection.where
     rows = reader.request_rows(_COLUMNS, where=where, parameters=parameters)
@@ -120,8 +107,8 @@ def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
             raise RecordingError(f"{reader.path} is damaged: its request rows are invalid ({error})") from error
 
 
-def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
-    numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
+def _block(columns: dict[str, tuple[Any, ...]]) -> RequestColumns:
+    numbers: dict[str, Any] = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
     status = np.array([STATUSES.index(each) for each in columns["status"]], dtype=np.int64)
     base = np.where(np.isnan(numbers["sent"]), numbers["due"], numbers["sent"])
     chunks = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
@@ -130,8 +117,8 @@ def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
     sized = chunks.sized(numbers["output_tokens"], sources)
     in_itl = np.repeat((status == STATUSES.index(RequestStatus.OK)) & sized, counts)
     in_itl[_first_chunks(counts)] = False
-    return _Block(
-        numbers=numbers,
+    return RequestColumns(
+        **numbers,
         status=status,
         token_source=sources,
         first_tokens=chunks.first_tokens,
