@@ -17,26 +17,28 @@ from servetop.simulator.server.generation_request import ApiError, read_body
 from servetop.simulator.server.httpd import Connection, HttpRequest
 
 VERSION = "5.19.0"
-_TAIL = '"created":$created,"model":"$model@main","object":"%s"'
-_TEXT, _CHUNK = _TAIL % "text_completion", _TAIL % "chat.completion.chunk"
-_PRINT = '"system_fingerprint":""'
+_PRINT = ',"system_fingerprint":""'
+_COUNTS = ',"usage":$usage'
 _MESSAGE = '{"content":"$text","role":"assistant"}'
+
+
+def _event(kind: str, choice: str, more: str = "") -> str:
+    """An object with one choice, its fields in the server's order; `more` are the fields after `object`."""
+    head = f'"created":$created,"model":"$model@main","object":"{kind}"'
+    return f'{{"id":"$id","choices":[{{{choice}}}],{head}{more}}}'
+
+
 TEXT_TEMPLATE = CompletionTemplate(
-    token=f'{{"id":"$id","choices":[{{"index":0,"text":"$word"}}],{_TEXT}}}',
-    closing=f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"text":""}}],{_TEXT},"usage":$usage}}',
-    whole=f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"text":"$text"}}],{_TEXT},"usage":$usage}}',
+    token=_event("text_completion", '"index":0,"text":"$word"'),
+    closing=_event("text_completion", '"finish_reason":$finish,"index":0,"text":""', _COUNTS),
+    whole=_event("text_completion", '"finish_reason":$finish,"index":0,"text":"$text"', _COUNTS),
     done=False,
 )
 CHAT_TEMPLATE = CompletionTemplate(
-    role=f'{{"id":"$id","choices":[{{"delta":{{"role":"assistant"}},"index":0}}],{_CHUNK},{_PRINT}}}',
-    token=f'{{"id":"$id","choices":[{{"delta":{{"content":"$word"}},"index":0}}],{_CHUNK},{_PRINT}}}',
-    closing=(
-        f'{{"id":"$id","choices":[{{"delta":{{}},"finish_reason":$finish,"index":0}}],{_CHUNK},{_PRINT},"usage":$usage}}'
-    ),
-    whole=(
-        f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"message":{_MESSAGE}}}],'
-        f'{_TAIL % "chat.completion"},"usage":$usage}}'
-    ),
+    role=_event("chat.completion.chunk", '"delta":{"role":"assistant"},"index":0', _PRINT),
+    token=_event("chat.completion.chunk", '"delta":{"content":"$word"},"index":0', _PRINT),
+    closing=_event("chat.completion.chunk", '"delta":{},"finish_reason":$finish,"index":0', _PRINT + _COUNTS),
+    whole=_event("chat.completion", f'"finish_reason":$finish,"index":0,"message":{_MESSAGE}', _COUNTS),
     done=False,
 )
 _COMMON = {
