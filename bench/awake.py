@@ -1,8 +1,8 @@
 """Keeps CPUs from entering idle states during a measurement, as `idle=poll` would.
 
-An idle CPU takes from 0.1 ms to several milliseconds to wake up, longest on virtual machines, and that time would count
-as the client's or the server's. One endless loop per CPU in the kernel's lowest class (SCHED_IDLE) lets everything else
-run at once.
+An idle CPU takes from 0.1 ms to several milliseconds to wake up, longest on virtual machines, which would be attributed
+to the client or the server. One endless loop per CPU in the kernel's lowest class (SCHED_IDLE) lets all other processes
+run immediately.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python bench/duel.py [--runs 5] [--seconds 8] [--client aiohttp …] [--shape paced256 …]
 
-Server and client are pinned to different processors, and what measures to the server's; they do not sleep (awake.py)
-unless `--let-sleep` is given. A client's CPU is that of its whole process tree, from its start to its end; "under
-load" is the part between the first request's arrival at the server and the last answer's end; TTFT errors are the
-client's TTFT minus the server's own, request by request. Needs gcc; aiohttp and httpx-aiohttp (`pip install
-'servetop[bench]'`); vLLM's benchmark in Rust is fetched (rust_bench.py), that in Python takes part where
+Server and client are pinned to different processors, and the measuring process to the server's; they do not sleep
+(awake.py) unless `--let-sleep` is given. A client's CPU is that of its whole process tree, from its start to its end;
+"under load" is the part between the first request's arrival at the server and the last response's end; TTFT errors are
+the client's TTFT minus the server's own, request by request. Needs gcc; aiohttp and httpx-aiohttp (`pip install
+'servetop[bench]'`); vLLM's benchmark in Rust is fetched (rust_bench.py), that in Python is included if
 `make integration` has installed it.
 """
 
@@ -182,7 +182,7 @@ def main() -> None:
         clients = contenders(ccli)
         clients = {name: clients[name] for name in options.client or clients if name in clients}
         if CPUS[0] is not None:
-            os.sched_setaffinity(0, {CPUS[0]})  # what measures must not take the client's processor
+            os.sched_setaffinity(0, {CPUS[0]})  # the measuring process must not use the client's processor
         for name in options.shape or shapes(1.0):
             shape = shapes(options.seconds)[name]
             bouts: dict[str, list[Bout]] = {client: [] for client in clients}

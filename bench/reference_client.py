@@ -2,8 +2,8 @@
 
     python bench/reference_client.py aiohttp|httpx --port 8100 --tokens 32 (--rate 400 --requests 3200 | --streams 256)
 
-httpx goes over httpx-aiohttp, its fast transport. Both run under uvloop, keep connections alive, and parse the JSON of
-every event, as the benchmarks of the field do. Prints one JSON object: for each request its id, when it was due and
+httpx uses httpx-aiohttp, its fast transport. Both run on uvloop, keep connections alive, and parse the JSON of
+every event, as other benchmarks do. Prints one JSON object: for each request its id, when it was due and
 sent, its first token, and the gaps between its tokens, in seconds on CLOCK_MONOTONIC.
 """
 

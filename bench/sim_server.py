@@ -1,4 +1,4 @@
-"""Load on the simulator's server from one raw client: tokens per second, and how late its tokens are.
+"""Loads the simulator's server from one raw client; prints tokens per second and their lateness.
 
 python bench/sim_server.py [--streams 256] [--seconds 10] [--time-scale 0.28]
 """
@@ -33,14 +33,14 @@ class Reader(asyncio.Protocol):
         transport.write(self._request)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
-        """Count; ask again at the end."""
+        """Count events; send the next request after the last one."""
         self.events += data.count(b"data: {")
         if b"[DONE]" in data:
             self._transport.write(self._request)  # type: ignore[attr-defined]
 
 
 async def load(port: int, streams: int, seconds: float) -> tuple[float, str]:
-    """Tokens per second over `seconds`, after 2 s of warming up, and the metrics page."""
+    """Return tokens per second over `seconds`, after 2 s of warm-up, and the metrics page."""
     loop = asyncio.get_running_loop()
     readers = []
     for _ in range(streams):
@@ -56,14 +56,14 @@ async def load(port: int, streams: int, seconds: float) -> tuple[float, str]:
 
 
 def lateness_quantile(page: str, share: float) -> str:
-    """The smallest bucket bound that holds `share` of the tokens."""
+    """Return the smallest bucket bound that includes the fraction `share` of the tokens."""
     pairs = re.findall(r'servetop_sim_token_lateness_seconds_bucket\{.*?le="([^"]+)".*?\} (\S+)', page)
     total = float(pairs[-1][1])
     return next(bound for bound, count in pairs if float(count) >= share * total)
 
 
 def main() -> None:
-    """Start a server, load it, print one line."""
+    """Start a server, load it, and print one line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=10.0)

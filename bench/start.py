@@ -1,13 +1,13 @@
-"""How long servetop takes to start, beside Python and Textual themselves: `python bench/start.py [--rounds 9]`.
+"""Measures servetop's start-up time, compared with Python and Textual: `python bench/start.py [--rounds 9]`.
 
-In every round each command runs once, in turn. Printed are medians, and the median of the ratios within a round: times
-differ by machine and hour, ratios hardly. Processor time is that of the whole process tree (user and system).
+In every round each command runs once, in turn. It prints medians, and the median of the ratios within a round, because
+times vary with machine and time of day, but ratios hardly do. Processor time is that of the whole process tree.
 
-- `--help`, `--version`: until the process has ended. Beside `python -c pass`.
+- `--help`, `--version`: until the process has ended. Compared with `python -c pass`.
 - first request: until it has arrived at a server in this process, from the start of the command; the server has
-  answered what a run asks before. Beside `python -c pass`.
+  responded to the run's earlier requests. Compared with `python -c pass`.
 - first frame: until the first and the last line of the screen have been drawn in a terminal of 160x48: the whole
-  layout stands. Beside an App of Header, Static and Footer.
+  layout is complete. Compared with an App of Header, Static and Footer.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ANSWERS = {
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of one start."""
+    """Wall and processor seconds of one start."""
 
     wall: float
     processor: float
@@ -62,7 +62,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Start:
-    """What is started, beside what, and the ratio of wall time that is aimed at."""
+    """A command, the one it is compared with, and the target ratio of wall time."""
 
     name: str
     measure: Callable[[], Spent]
@@ -71,7 +71,7 @@ class Start:
 
 
 class FirstRequestServer:
-    """Answers on a loopback port, one thread a connection; notes when the first completion is asked for."""
+    """Serves a loopback port, one thread per connection, and records when the first completion is requested."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -105,7 +105,7 @@ class FirstRequestServer:
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process tree that still runs has used."""
+    """Return the processor time used so far by a running process tree."""
     total = 0.0
     with contextlib.suppress(psutil.Error):
         parent = psutil.Process(pid)
@@ -117,7 +117,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def until_end(*argv: str) -> Spent:
-    """From the start of a command to its end."""
+    """Measure from the start of a command to its end."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -125,7 +125,7 @@ def until_end(*argv: str) -> Spent:
 
 
 def until_first_request(server: FirstRequestServer, *words: str) -> Spent:
-    """From the start of a headless run to the arrival of its first request; it is played to its end."""
+    """Measure from the start of a headless run to the arrival of its first request; the run then completes."""
     server.asked.clear()
     argv = [*SERVETOP, "--headless", "--url", f"http://127.0.0.1:{server.port}", "--num-prompts", "1", *words]
     began = time.perf_counter()
@@ -139,7 +139,7 @@ def until_first_request(server: FirstRequestServer, *words: str) -> Spent:
 
 
 def until_first_frame(*words: str, program: tuple[str, ...] = SERVETOP, lines: tuple[bytes, bytes]) -> Spent:
-    """From the start of a program in a terminal until both texts have been drawn: its first and last line show them."""
+    """Measure from the start of a program in a terminal until its first and last line have been drawn."""
     began = time.perf_counter()
     with terminal(*words, program=program) as screen:
         seen = b""
@@ -155,7 +155,7 @@ def until_first_frame(*words: str, program: tuple[str, ...] = SERVETOP, lines: t
 
 
 def starts(folder: Path, server: FirstRequestServer) -> list[Start]:
-    """All that is measured, what the others are compared with first."""
+    """Return all starts, beginning with those that others are compared with."""
     numbers = iter(range(1_000_000))
     frame = (MARK, b"help")
 
@@ -194,7 +194,7 @@ def rounds(measured: list[Start], number: int) -> Iterator[dict[str, Spent]]:
 
 
 def main() -> None:
-    """Measure, and print one line a start."""
+    """Measure, and print one line per start."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", default="", help="starts whose name has this in it")
@@ -210,7 +210,7 @@ def main() -> None:
 
 
 def row(start: Start, found: list[dict[str, Spent]]) -> str:
-    """One line of the table."""
+    """Return one line of the table."""
     pairs = [(each[start.name], each[start.beside]) for each in found]
     wall = statistics.median(one.wall for one, _ in pairs)
     processor = statistics.median(one.processor for one, _ in pairs)

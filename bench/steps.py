@@ -1,6 +1,6 @@
 """Measures where a sender spends its time, and a request's memory: `python bench/steps.py`. Needs gcc.
 
-First the steps of reading one regular event, each in a loop of its own (µs per event, best of five). Then CPU time per
+First the steps of reading one regular event, each in a separate loop (µs per event, best of five). Then CPU time per
 event of real processes, pinned as in bench/duel.py, on 256 paced streams: the C client, the sender's sockets with the
 data discarded, the whole sender. Then the bytes that one request in flight uses.
 """
@@ -191,7 +191,7 @@ def memory(events: int, requests: int = 2000) -> float:
 
 
 def main() -> None:
-    """Print the three tables; with `--sockets PORT TOKENS`, only that figure."""
+    """Print the three tables; with `--sockets PORT TOKENS`, only that value."""
     if sys.argv[1:2] == ["--sockets"]:
         print(asyncio.run(sockets_alone(int(sys.argv[2]), int(sys.argv[3]))))
         return

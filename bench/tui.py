@@ -1,7 +1,7 @@
-"""The cost of the dashboard: `python bench/tui.py` from the repository's root (make bench).
+"""Measures the cost of the dashboard: `python bench/tui.py` from the repository's root (make bench).
 
-Start to first frame, whole-screen refresh at 160×48, processor share at 4 Hz over 20 s, and the output to the terminal
-meanwhile, on a canned run.
+Time to first frame, whole-screen refresh at 160×48, processor use at 4 Hz over 20 s, and terminal output during that
+time, for a canned run.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ async def refreshes(times: int = 100) -> tuple[list[float], list[float]]:
 
 
 async def processor_share(seconds: float) -> float:
-    """Share of one core while a live run is followed at 4 ticks per second."""
+    """Fraction of one core while a live run is followed at 4 ticks per second."""
     from servetop.tui.app import DashboardApp
     from tests.tui import canned
 
@@ -144,7 +144,7 @@ def key_to_redraw(presses: int = 40) -> list[float]:
         began = time.perf_counter()
         while time.perf_counter() < began + 3.0:  # start, first frames
             screen.read(0.1)
-        screen.press(b" ")  # it plays otherwise
+        screen.press(b" ")  # otherwise it plays
         while screen.read(1.0):
             pass
         for _ in range(presses):

@@ -1,7 +1,7 @@
-"""The dashboard on a long recording: `python bench/tui_hour.py [MINUTES]` (make bench-tui; default an hour).
+"""Measures the dashboard on a long recording: `python bench/tui_hour.py [MINUTES]` (make bench-tui; default an hour).
 
-A run of 280 requests a second, 1,000,000 in an hour: time to open it, to seek, to refresh each screen at its end
-(processor time), and the memory of the process that shows it.
+A run of 280 requests per second, 1,000,000 in an hour: time to open it, to seek, to refresh each screen at its end
+(processor time), and the memory of the dashboard's process.
 """
 
 from __future__ import annotations

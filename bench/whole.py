@@ -142,8 +142,8 @@ def main() -> None:
 def compare(folder: Path, pairs: int, seconds: float) -> None:
     """Alternate runs with and without the dashboard, each pair with its own seed.
 
-    TTFT percentiles are of the requests of all runs together: that of one run has only a handful of requests above its
-    p99, and wanders by 5 % between two equal runs.
+    TTFT percentiles are of the requests of all runs together: a single run has only a few requests above its
+    p99, which varies by 5 % between two equal runs.
     """
     shares, bytes_drawn, throughputs, ttfts = [], [], [], []
     for seed in range(pairs):
