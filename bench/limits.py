@@ -1,8 +1,8 @@
 """Measures one sender's limits and memory: `python bench/limits.py`. Needs gcc.
 
-Start-up to the first request at the server; 10,000 open streams; 2,000 requests per second; resident memory per
-stream in flight (including its connection), per chunk, and over time; the processor time per event of two senders that
-share twice the load (wall time would require a processor for each of them and one for the server). Uses bench/sseserver.
+Start-up to the first request at the server; 10,000 open streams; 2,000 requests per second; resident memory per stream
+in flight (including its connection), per chunk, and over time; the processor time per event of two senders that share
+twice the load (wall time would require a processor for each of them and one for the server). Uses bench/sseserver.
 """
 
 from __future__ import annotations

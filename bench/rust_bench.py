@@ -23,7 +23,7 @@ FETCH_SECONDS = 900.0
 
 
 def rust_bench(kept: Path = ENGINES / "vllm-rs") -> Path | None:
-    """Return the program of the vLLM environment (its CPU wheel has none), or fetch it; print why and return None on failure."""
+    """Return the program of the vLLM environment (its CPU wheel has none), or fetch it; else print why, return None."""
     installed = [*VLLM.glob(f"lib/python*/site-packages/{MEMBER}"), kept]
     found = next((place for place in installed if place.exists()), None)
     if found is not None:

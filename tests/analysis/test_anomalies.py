@@ -55,7 +55,7 @@ def test_a_stall_starts_when_the_tokens_stopped() -> None:
 
 @pytest.mark.parametrize(
     ("silence", "in_flight", "streamed"), [(8, 4, True), (30, 0, True), (30, 4, False)],
-    ids=["two seconds are none", "nothing in flight", "answers come in one piece"],
+    ids=["two seconds are no stall", "nothing in flight", "no streaming"],
 )  # fmt: skip
 def test_no_tokens_without_requests_in_flight_is_not_a_stall(silence: int, in_flight: int, streamed: bool) -> None:
     ticks = [tick(0), *(tick(index, tokens=0, in_flight=in_flight) for index in range(1, silence + 1))]

@@ -55,20 +55,20 @@ def sampled(**figures: Any) -> EngineSample:
     return replace(SAMPLE, **figures)
 
 
-def said(stats: LiveStats, facts: EngineFacts | None = FACTS) -> str:
+def line_of(stats: LiveStats, facts: EngineFacts | None = FACTS) -> str:
     return diagnose(stats, facts).line
 
 
 def test_full_blocks_and_preemptions_are_kv_bound_with_advice_on_the_batch_size() -> None:
     stats = situation(replace(FALLING_BEHIND, preemptions=4.0), engine=sampled(running=214, waiting=31, kv_usage=0.997))
-    assert said(stats) == (
+    assert line_of(stats) == (
         "KV-bound: 99.7 % of blocks, 4.0 preemptions/s, 31 waiting → max_num_seqs ≈ 192 or more KV memory"
     )
 
 
 def test_full_blocks_with_a_queue_and_without_preemptions_need_memory() -> None:
     stats = situation(FALLING_BEHIND, engine=sampled(running=180, waiting=40, kv_usage=0.96))
-    assert said(stats) == "KV-bound: 96.0 % of blocks, 40 waiting → more KV memory, or shorter requests"
+    assert line_of(stats) == "KV-bound: 96.0 % of blocks, 40 waiting → more KV memory, or shorter requests"
 
 
 def test_the_advised_batch_size_is_never_larger_than_the_current_one() -> None:
@@ -93,17 +93,19 @@ def test_the_limits_of_kv_bound(kv: float, preemptions: float, waiting: int, lim
 
 def test_kv_usage_is_computed_from_blocks_if_not_exported() -> None:
     sample = sampled(kv_usage=None, kv_blocks_used=2871, kv_blocks_total=2880, waiting=9)
-    assert said(situation(FALLING_BEHIND, engine=sample)).startswith("KV-bound: 99.6 % of blocks")
+    assert line_of(situation(FALLING_BEHIND, engine=sample)).startswith("KV-bound: 99.6 % of blocks")
 
 
 def test_a_full_batch_with_free_blocks_is_batch_bound() -> None:
     stats = situation(FALLING_BEHIND, engine=sampled(running=256, waiting=12, kv_usage=0.6))
-    assert said(stats) == "batch-bound: running 256 of 256, 12 waiting, KV only 60.0 % → raise max_num_seqs, to ≈ 384"
+    assert (
+        line_of(stats) == "batch-bound: running 256 of 256, 12 waiting, KV only 60.0 % → raise max_num_seqs, to ≈ 384"
+    )
 
 
 def test_a_larger_batch_is_not_advised_without_free_blocks() -> None:
     stats = situation(FALLING_BEHIND, engine=sampled(running=256, waiting=12, kv_usage=0.9))
-    assert said(stats).endswith("KV 90.0 % → lower the rate: a larger batch would soon fill the KV blocks")
+    assert line_of(stats).endswith("KV 90.0 % → lower the rate: a larger batch would soon fill the KV blocks")
 
 
 @pytest.mark.parametrize(
@@ -126,53 +128,53 @@ def test_the_current_batch_size_takes_precedence_over_the_one_at_startup() -> No
 def test_requests_queued_at_the_client_are_concurrency_limited() -> None:
     load = LoadGauges(stage=0, max_concurrency=64, in_flight=64, queued=210)
     trust = Trust(slip_p99=0.001, limited=True)
-    assert said(situation(FALLING_BEHIND, load=load, trust=trust)) == (
+    assert line_of(situation(FALLING_BEHIND, load=load, trust=trust)) == (
         "concurrency-limited: 210 requests queued at the client, limit 64 in flight → raise the concurrency limit"
     )
 
 
 def test_client_bound_takes_precedence_over_engine_verdicts() -> None:
     stats = situation(FALLING_BEHIND, trust=Trust(slip_p99=0.25), engine=sampled(kv_usage=0.99, waiting=50))
-    assert said(stats).startswith("client-bound: requests sent 250 ms late at p99 → ")
+    assert line_of(stats).startswith("client-bound: requests sent 250 ms late at p99 → ")
 
 
 def test_for_a_queue_that_grows_below_all_limits_a_lower_rate_is_advised() -> None:
     stats = situation(FALLING_BEHIND, growth=2.1, engine=sampled(waiting=146))
-    assert said(stats) == (
+    assert line_of(stats) == (
         "queue growing: +2.1 requests/s, 146 waiting, done 12.0 of 16.0 req/s → lower the rate below 12.0"
     )
 
 
 def test_without_metrics_a_growing_queue_is_detected_from_requests_in_flight() -> None:
     bare = EngineSample(scrape_start=59.9, scrape_end=59.9)
-    line = said(situation(FALLING_BEHIND, growth=4.0, engine=bare), replace(FACTS, max_num_seqs=None))
+    line = line_of(situation(FALLING_BEHIND, growth=4.0, engine=bare), replace(FACTS, max_num_seqs=None))
     assert line.startswith("queue growing: +4.0 requests/s, done 12.0 of 16.0 req/s, cause unknown without KV usage, ")
 
 
 def test_an_engine_that_keeps_up_is_load_bound() -> None:
-    assert said(situation()) == "headroom: the engine keeps up, done 16.0 of 16.0 req/s, KV 50.0 % → raise the rate"
+    assert line_of(situation()) == "headroom: the engine keeps up, done 16.0 of 16.0 req/s, KV 50.0 % → raise the rate"
 
 
 def test_missing_inputs_are_named() -> None:
     bare = sampled(waiting=None, kv_usage=None)
-    assert said(situation(engine=bare)) == "unclear: KV usage, waiting not known"
-    assert said(situation(engine=None)) == "unclear: KV usage, running, waiting, batch size not known"
+    assert line_of(situation(engine=bare)) == "unclear: KV usage, waiting not known"
+    assert line_of(situation(engine=None)) == "unclear: KV usage, running, waiting, batch size not known"
 
 
 def test_a_stale_sample_is_ignored() -> None:
     stale = sampled(scrape_end=60.0 - STALE_AFTER - 1, kv_usage=0.99, waiting=50)
-    assert said(situation(engine=stale)) == "unclear: the engine's newest sample is 2.5 s old"
+    assert line_of(situation(engine=stale)) == "unclear: the engine's newest sample is 2.5 s old"
 
 
 def test_a_stage_that_has_not_settled_is_unclear() -> None:
-    assert said(situation(FALLING_BEHIND)) == (
+    assert line_of(situation(FALLING_BEHIND)) == (
         "unclear: nothing is at its limit, yet done 12.0 of 16.0 req/s → hold this stage until it is steady"
     )
 
 
 def test_nothing_sent_and_nothing_in_flight_is_no_load() -> None:
-    assert said(situation(Rates(), load=LoadGauges())) == "idle"
-    assert said(situation(Rates(offered=0.0), load=LoadGauges(stage=0))) == "idle"
+    assert line_of(situation(Rates(), load=LoadGauges())) == "idle"
+    assert line_of(situation(Rates(offered=0.0), load=LoadGauges(stage=0))) == "idle"
 
 
 numbers = st.one_of(st.none(), st.floats(0, 1e6, allow_nan=False))

@@ -24,7 +24,7 @@ def tick(index: int, *, sent_after: float, ttft: float, engine: EngineSample | N
     return Tick(client=client, engine=engine)
 
 
-def told(requests: int, *, first: float, queue: float, prefill: float, at: float = math.inf) -> EngineSample:
+def exported(requests: int, *, first: float, queue: float, prefill: float, at: float = math.inf) -> EngineSample:
     """The engine's sample after a number of requests with these times each."""
     return EngineSample(
         scrape_start=at, scrape_end=at,
@@ -35,7 +35,7 @@ def told(requests: int, *, first: float, queue: float, prefill: float, at: float
 
 
 def test_each_part_is_a_mean_of_the_window_and_the_rest_is_unexplained() -> None:
-    samples = [told(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
+    samples = [exported(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
     history = TickHistory(tick(n, sent_after=0.5, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
     parts = ttft_breakdown(history, 1, 4)
     assert parts.requests == 6
@@ -74,7 +74,7 @@ def test_a_scrape_at_the_start_of_a_tick_is_compared_with_the_previous_ticks() -
 @pytest.mark.parametrize(("queue", "prefill"), [(0.1, 0.1), (4.0, 0.7)])
 def test_queue_and_prefill_of_other_requests_are_not_used(queue: float, prefill: float) -> None:
     """The engine exports them at a request's end: while a queue grows, they belong to requests that hardly waited."""
-    samples = [told(10 + 2 * number, first=2.9, queue=queue, prefill=prefill) for number in range(4)]
+    samples = [exported(10 + 2 * number, first=2.9, queue=queue, prefill=prefill) for number in range(4)]
     history = TickHistory(tick(n, sent_after=0.5, ttft=3.0, engine=sample) for n, sample in enumerate(samples))
     parts = ttft_breakdown(history, 1, 4)
     assert not parts.is_split
@@ -99,7 +99,7 @@ def test_time_at_an_engine_that_has_not_finished_any_request_is_one_part() -> No
 
 
 def test_an_engine_that_restarted_counts_from_zero_again() -> None:
-    samples = [told(100, first=2.0, queue=1.0, prefill=0.5), told(4, first=0.9, queue=0.5, prefill=0.3)]
+    samples = [exported(100, first=2.0, queue=1.0, prefill=0.5), exported(4, first=0.9, queue=0.5, prefill=0.3)]
     history = TickHistory(tick(n, sent_after=0.0, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
     assert ttft_breakdown(history, 0, 2).engine_queue == pytest.approx(0.5)
 
@@ -115,7 +115,7 @@ times = st.floats(0.0, 100.0)
 def test_the_parts_always_add_up_to_the_whole(
     wait: float, ttft: float, first: float, queue: float, prefill: float
 ) -> None:
-    samples = [told(number, first=first, queue=queue, prefill=prefill) for number in (0, 3)]
+    samples = [exported(number, first=first, queue=queue, prefill=prefill) for number in (0, 3)]
     history = TickHistory(tick(n, sent_after=wait, ttft=ttft, engine=sample) for n, sample in enumerate(samples))
     parts = ttft_breakdown(history, 0, 2)
     assert parts.known + parts.unexplained == pytest.approx(parts.total)
@@ -124,7 +124,7 @@ def test_the_parts_always_add_up_to_the_whole(
 
 def test_times_reported_with_each_response_take_precedence_over_averages() -> None:
     """The averages include other clients' requests; llama.cpp reports prefill with each response, and no queue time."""
-    samples = [told(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
+    samples = [exported(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
     history = TickHistory(
         replace(each, client=replace(each.client, server_prefill=LogHistogram.of([0.05, 0.15])))
         for each in (tick(n, sent_after=0.5, ttft=1.0, engine=sample) for n, sample in enumerate(samples))

@@ -40,7 +40,7 @@ def read_until(process: "subprocess.Popen[str]", line: str) -> None:
     for each in process.stdout:
         if each.strip() == line:
             return
-    raise AssertionError(f"the program ended before it said {line!r}")
+    raise AssertionError(f"the program ended before it wrote {line!r}")
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def recording(
     return recorder.path
 
 
-def look_at(path: Path) -> tuple[str, dict[str, object]]:
+def read_everywhere(path: Path) -> tuple[str, dict[str, object]]:
     """Read a file with every reader of servetop; return the error or damage, and the summary."""
     with contextlib.suppress(RecordingError):
         FolderStore(path.parent).preview(path, bins=20)
@@ -100,7 +100,7 @@ def test_plain_tables_columns_and_indexes_of_a_newer_minor_version_are_ignored(r
         "ALTER TABLE tick ADD COLUMN omens INTEGER",
         "ANALYZE",
     )
-    damage, summary = look_at(recording)
+    damage, summary = read_everywhere(recording)
     assert damage == ""
     assert summary["completed"] == 40
 
@@ -151,16 +151,16 @@ ODD = {
 HARMLESS = (
     "run.steady", "run twice", "run.writer pid", "run.writer large", "command", "request.output_tokens", "gpu_sample",
 )  # fmt: skip
-"""What is ignored, or what an absurd server may have said."""
+"""Values that are ignored, or that a faulty server may have sent."""
 
 
 @pytest.mark.parametrize("what", ODD)
 def test_invalid_values_anywhere_are_reported_in_one_line_and_never_counted(recording: Path, what: str) -> None:
     change(recording, ODD[what])
-    said, summary = look_at(recording)
+    message, summary = read_everywhere(recording)
     if what not in HARMLESS:
-        assert "is damaged" in said
-    assert len(said.splitlines()) <= 1
+        assert "is damaged" in message
+    assert len(message.splitlines()) <= 1
     if summary and not what.startswith("request"):
         assert summary["completed"] == 40
 

@@ -74,7 +74,7 @@ def planted_config(secret: Callable[[], str], environment: dict[str, str]) -> Ru
     return RunConfig(engine=engine, workload=workload, metadata=metadata, label=f"sk-{secret()}-run")
 
 
-def said_by_others(secret: Callable[[], str]) -> list[str]:
+def texts_of_others(secret: Callable[[], str]) -> list[str]:
     """Secrets unknown to servetop, in an engine's log or a server's error."""
     return [
         f"Namespace(port=80, api_key=['{secret()}'], root_password='{secret()}')",
@@ -127,7 +127,7 @@ def test_none_of_60_planted_secrets_is_found_in_a_recording_its_name_its_log_or_
     config = planted_config(secrets, environment)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    said = said_by_others(secrets)
+    texts = texts_of_others(secrets)
     count = int(secrets()[2:5])
     assert count >= PLANTED
     anchor = ClockAnchor(origin_ns=0, wall_epoch_s=1_700_000_000.0)
@@ -136,9 +136,9 @@ def test_none_of_60_planted_secrets_is_found_in_a_recording_its_name_its_log_or_
     facts = EngineFacts(name="vllm", title="vLLM", url=config.engine.url, replica_urls=config.engine.more_urls)
     recorder.set_engine(facts)
     batch = replace(batch_of(config, environment, make_request), tick=make_tick(0))
-    lines = [LogLine(at=0.0, text=each) for each in said]
-    refused = [make_request(900 + number, 0.0, error=each) for number, each in enumerate(said)]
-    recorder.commit(replace(batch, log_lines=[*batch.log_lines, *lines], requests=[*batch.requests, *refused]))
+    lines = [LogLine(at=0.0, text=each) for each in texts]
+    failed = [make_request(900 + number, 0.0, error=each) for number, each in enumerate(texts)]
+    recorder.commit(replace(batch, log_lines=[*batch.log_lines, *lines], requests=[*batch.requests, *failed]))
     recorder.commit(TickTransaction(tick=make_tick(1)))
     files = list(tmp_path.iterdir())
     assert path.with_name(f"{path.name}-wal") in files

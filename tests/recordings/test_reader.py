@@ -77,12 +77,12 @@ def test_a_tick_is_read_as_it_was_written(
 
 def test_a_command_is_polled_again_after_its_reply(recorder: Recorder, reader: RecordingReader) -> None:
     reader.send(Action.MARK, text="here")
-    (asked,) = reader.poll().commands
-    assert asked.reply is None
+    (command,) = reader.poll().commands
+    assert command.reply is None
     assert reader.poll().commands == ()
     recorder.commit(TickTransaction(commands=[_answered(recorder)]))
-    (answered,) = reader.poll().commands
-    assert (answered.id, answered.obeyed_at, answered.reply) == (asked.id, 1.0, "marked")
+    (replied,) = reader.poll().commands
+    assert (replied.id, replied.obeyed_at, replied.reply) == (command.id, 1.0, "marked")
     assert reader.poll().commands == ()
 
 

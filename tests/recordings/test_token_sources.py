@@ -15,7 +15,7 @@ TICKS = [Tick(client=ClientTick(index=i, output_tokens=50, loop_lag=LogHistogram
 
 
 @pytest.mark.parametrize(
-    ("source", "verdict", "words"),
+    ("source", "verdict", "expected"),
     [
         (TokenSource.USAGE, "ok", None),
         (TokenSource.TOKENIZER, "ok", None),
@@ -29,12 +29,12 @@ TICKS = [Tick(client=ClientTick(index=i, output_tokens=50, loop_lag=LogHistogram
     ],
 )
 def test_the_verdict_depends_on_where_the_tokens_are_counted(
-    summary_of: Summarise, make_request: MakeRequest, source: TokenSource, verdict: str, words: str | None
+    summary_of: Summarise, make_request: MakeRequest, source: TokenSource, verdict: str, expected: str | None
 ) -> None:
     requests = [make_request(i, i * 0.1, token_source=source) for i in range(20)]
     trust = summary_of(*requests, ticks=TICKS)["trust"]
     assert (trust["token_source"], trust["verdict"]) == (source, verdict)
-    assert trust["reasons"] == ([] if words is None else [words])
+    assert trust["reasons"] == ([] if expected is None else [expected])
 
 
 def test_counted_events_that_the_engines_own_counter_confirms_are_trusted(

@@ -108,13 +108,13 @@ def test_closed_form_steps_give_exactly_the_results_of_single_steps(case: Case) 
 @MANY
 def test_every_accepted_request_finishes_exactly_once_with_all_its_tokens(case: Case) -> None:
     engine = case.run()
-    ledger = engine.usage
-    assert sorted(seq.index for seq in ledger.finished) == sorted(seq.index for seq in ledger.sequences)
-    assert len(ledger.sequences) + ledger.refused == len(case.requests)
-    assert all(seq.generated == seq.output_tokens for seq in ledger.finished)
-    gaps = sum(count * weight for _, _, count, weight in ledger.gaps)
+    usage = engine.usage
+    assert sorted(seq.index for seq in usage.finished) == sorted(seq.index for seq in usage.sequences)
+    assert len(usage.sequences) + usage.refused == len(case.requests)
+    assert all(seq.generated == seq.output_tokens for seq in usage.finished)
+    gaps = sum(count * weight for _, _, count, weight in usage.gaps)
     if case.policy not in WHOLE_BATCH:
-        assert gaps == sum(seq.output_tokens - 1 for seq in ledger.finished)
+        assert gaps == sum(seq.output_tokens - 1 for seq in usage.finished)
 
 
 @given(cases())
@@ -192,7 +192,7 @@ def test_the_same_case_gives_the_same_run(case: Case) -> None:
 @given(cases())
 @MANY
 def test_littles_law_holds_for_counts_and_times(case: Case) -> None:
-    ledger = case.run().usage
-    timed = sum((seq.finished_at or 0.0) - seq.arrival for seq in ledger.finished)
-    if not ledger.refused:
-        assert math.isclose(ledger.unfinished_seconds, timed, rel_tol=1e-6, abs_tol=1e-9)
+    usage = case.run().usage
+    timed = sum((seq.finished_at or 0.0) - seq.arrival for seq in usage.finished)
+    if not usage.refused:
+        assert math.isclose(usage.unfinished_seconds, timed, rel_tol=1e-6, abs_tol=1e-9)

@@ -103,16 +103,16 @@ def test_no_engine_exceeds_bandwidth_compute_or_the_offered_load(
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=keys)
     engine = VirtualEngine(build_scheduler(spec))
     times = list(itertools.islice(arrivals_for(rate, burstiness=1.0, seed=(1,)).due_times(), count))
-    ledger = engine.run(OpenLoop([SimRequest(prompt_tokens, output)] * count, times))
-    if not ledger.finished:
+    usage = engine.run(OpenLoop([SimRequest(prompt_tokens, output)] * count, times))
+    if not usage.finished:
         return
-    busy = ledger.busy_seconds
+    busy = usage.busy_seconds
     model, gpu = spec.model, spec.gpu
     weights_once = model.gemm_weight_bytes / gpu.bandwidth
-    assert ledger.output_tokens / busy <= spec.batch_limit / weights_once
+    assert usage.output_tokens / busy <= spec.batch_limit / weights_once
     computed = prompt_tokens + output - 1
-    assert ledger.output_tokens / busy <= gpu.flops / (2 * model.gemm_parameters) * output / computed
-    assert ledger.ended_at - times[0] >= times[len(ledger.sequences) - 1] - times[0]
+    assert usage.output_tokens / busy <= gpu.flops / (2 * model.gemm_parameters) * output / computed
+    assert usage.ended_at - times[0] >= times[len(usage.sequences) - 1] - times[0]
 
 
 def run_batching(policy: str, outputs: list[int], *, batch: int) -> float:
@@ -120,8 +120,8 @@ def run_batching(policy: str, outputs: list[int], *, batch: int) -> float:
     keys = {"policy": policy, "max_num_seqs": batch, "kv_blocks": 10**6, "c1": 0.0, "gpu.kv_efficiency": 1e6}
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=keys)
     engine = VirtualEngine(build_scheduler(spec))
-    ledger = engine.run(OpenLoop([SimRequest(1, output) for output in outputs], [0.0] * len(outputs)))
-    return ledger.ended_at
+    usage = engine.run(OpenLoop([SimRequest(1, output) for output in outputs], [0.0] * len(outputs)))
+    return usage.ended_at
 
 
 def test_continuous_batching_gains_nothing_on_constant_lengths() -> None:

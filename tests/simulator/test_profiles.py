@@ -53,7 +53,7 @@ def test_the_number_of_kv_blocks_matches_the_published_tables(model: str, blocks
 
 
 @pytest.mark.parametrize(
-    ("model", "gpu", "words"),
+    ("model", "gpu", "expected"),
     [
         ("llama-2-70b", "a100-40", "needs 138 GB for weights; A100-40GB has 39.4 GiB: try tensor_parallel=4"),
         ("llama-2-70b", "l4", "needs 138 GB for weights; L4 has 22.0 GiB: try tensor_parallel=8"),
@@ -62,8 +62,8 @@ def test_the_number_of_kv_blocks_matches_the_published_tables(model: str, blocks
         ("llama-2-7b", "v100-16", "leaves KV blocks for"),
     ],
 )
-def test_a_model_that_does_not_fit_is_rejected_with_the_missing_memory(model: str, gpu: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words.replace("(", r"\(")):
+def test_a_model_that_does_not_fit_is_rejected_with_the_missing_memory(model: str, gpu: str, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected.replace("(", r"\(")):
         build_scheduler(sim_spec(model, gpu=gpu, engine="vllm-0.2.1"))
 
 
@@ -105,7 +105,7 @@ def test_any_number_can_be_set_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "words"),
+    ("key", "value", "expected"),
     [
         ("kv_block", "5", "no setting 'kv_block': did you mean 'kv_blocks'?"),
         ("gpu.bandwith", "5", "did you mean 'gpu.bandwidth'?"),
@@ -114,14 +114,14 @@ def test_any_number_can_be_set_by_name() -> None:
         ("prefix_cache", "perhaps", "prefix_cache=perhaps: expected bool"),
     ],
 )
-def test_an_unknown_setting_is_rejected_with_the_closest_name(key: str, value: str, words: str) -> None:
-    with pytest.raises(UsageError) as refused:
+def test_an_unknown_setting_is_rejected_with_the_closest_name(key: str, value: str, expected: str) -> None:
+    with pytest.raises(UsageError) as error_info:
         sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={key: value})
-    assert words in str(refused.value)
+    assert expected in str(error_info.value)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "words"),
+    ("key", "value", "expected"),
     [
         ("gpu.bandwidth", "0", "gpu.bandwidth must be above 0"),
         ("gpu.flops", "nan", "gpu.flops must be above 0"),
@@ -133,8 +133,8 @@ def test_an_unknown_setting_is_rejected_with_the_closest_name(key: str, value: s
         ("model.layers", "0", "model.layers must be above 0"),
     ],
 )
-def test_an_invalid_value_is_rejected_before_anything_runs(key: str, value: str, words: str) -> None:
+def test_an_invalid_value_is_rejected_before_anything_runs(key: str, value: str, expected: str) -> None:
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={key: value})
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as error_info:
         build_scheduler(spec)
-    assert words in str(refused.value)
+    assert expected in str(error_info.value)

@@ -51,14 +51,14 @@ def test_a_complete_response_reports_that_its_token_limit_ended_it(client: httpx
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "words"),
+    ("body", "status", "expected"),
     [
         ({"model": "nope"}, 404, "The model `nope` does not exist."),
         ({"input": 7}, 400, "input should be a string or a list of messages"),
         ({"max_output_tokens": 0}, 400, "must be at least 1"),
     ],
 )
-def test_invalid_requests_are_rejected(client: httpx.Client, body: dict[str, Any], status: int, words: str) -> None:
+def test_invalid_requests_are_rejected(client: httpx.Client, body: dict[str, Any], status: int, expected: str) -> None:
     response = respond(client, **body)
     assert response.status_code == status
-    assert words in DIALECT.error_text(response.content)
+    assert expected in DIALECT.error_text(response.content)

@@ -92,10 +92,10 @@ def test_a_complete_response_has_text_and_usage(client: httpx.Client) -> None:
 
 
 def test_without_ignore_eos_some_completions_stop_and_some_reach_the_limit(client: httpx.Client) -> None:
-    answers = [complete(client, max_tokens=200).json() for _ in range(12)]
-    reasons = {answer["choices"][0]["finish_reason"] for answer in answers}
+    completions = [complete(client, max_tokens=200).json() for _ in range(12)]
+    reasons = {completion["choices"][0]["finish_reason"] for completion in completions}
     assert reasons == {"stop", "length"}
-    assert all(answer["usage"]["completion_tokens"] <= 200 for answer in answers)
+    assert all(completion["usage"]["completion_tokens"] <= 200 for completion in completions)
     seeded = [complete(client, max_tokens=500, seed=7).json()["usage"] for _ in range(2)]
     assert seeded[0] == seeded[1]
     assert complete(client, max_tokens=150, min_tokens=150).json()["usage"]["completion_tokens"] == 150
@@ -103,13 +103,13 @@ def test_without_ignore_eos_some_completions_stop_and_some_reach_the_limit(clien
 
 @pytest.mark.parametrize(("prompt", "count"), [([5] * 17, 17), ([[5] * 17], 17), ("abcd" * 4, 4), (["abcde"], 2)])
 def test_the_usage_of_prompts_matches_tokenize(client: httpx.Client, prompt: Any, count: int) -> None:
-    told = client.post("/tokenize", json={"model": "tiny", "prompt": prompt}).json()
-    assert told["count"] == len(told["tokens"]) == count
+    tokenized = client.post("/tokenize", json={"model": "tiny", "prompt": prompt}).json()
+    assert tokenized["count"] == len(tokenized["tokens"]) == count
     assert complete(client, prompt=prompt, max_tokens=1).json()["usage"]["prompt_tokens"] == count
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "words"),
+    ("body", "status", "expected"),
     [
         ({"model": "nope"}, 404, "The model `nope` does not exist."),
         ({"max_tokens": 600000}, 400, "max_tokens=600000 cannot be greater than max_model_len=4096"),
@@ -125,11 +125,11 @@ def test_the_usage_of_prompts_matches_tokenize(client: httpx.Client, prompt: Any
         ({"prompt": {"a": 1}}, 400, "string or a list of token ids"),
     ],
 )
-def test_errors_have_vllms_format(client: httpx.Client, body: dict[str, Any], status: int, words: str) -> None:
+def test_errors_have_vllms_format(client: httpx.Client, body: dict[str, Any], status: int, expected: str) -> None:
     response = complete(client, **body)
     assert response.status_code == status
     error = response.json()["error"]
-    assert words in error["message"]
+    assert expected in error["message"]
     assert error["code"] == status
     assert set(error) == {"message", "type", "param", "code"}
 
@@ -145,7 +145,7 @@ def test_broken_requests_get_an_error_response(client: httpx.Client) -> None:
         assert raw.recv(1000).startswith(b"HTTP/1.1 400 ")
 
 
-def answered(client: httpx.Client, *sent: bytes) -> bytes:
+def exchange(client: httpx.Client, *sent: bytes) -> bytes:
     """Everything received on one connection until the server closes it."""
     with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
         raw.settimeout(20)
@@ -160,24 +160,24 @@ def answered(client: httpx.Client, *sent: bytes) -> bytes:
 @pytest.mark.parametrize("more", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET /version HTTP/1.1\r\n\r\n"])
 def test_an_upgrade_offer_is_ignored_and_its_request_gets_one_response(client: httpx.Client, more: bytes) -> None:
     offer = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-    answer = answered(client, offer + b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n" + more)
-    assert answer.count(b"HTTP/1.1 ") == 1
-    assert answer.startswith(b"HTTP/1.1 200 OK")
-    assert b'{"version":' in answer
+    received = exchange(client, offer + b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n" + more)
+    assert received.count(b"HTTP/1.1 ") == 1
+    assert received.startswith(b"HTTP/1.1 200 OK")
+    assert b'{"version":' in received
 
 
 def test_a_header_section_without_end_is_refused_with_431(client: httpx.Client) -> None:
-    answer = answered(client, b"GET /version HTTP/1.1\r\nx-endless: ", *[b"a" * 65536] * 128)
-    assert answer.count(b"HTTP/1.1 ") <= 1
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large")
+    received = exchange(client, b"GET /version HTTP/1.1\r\nx-endless: ", *[b"a" * 65536] * 128)
+    assert received.count(b"HTTP/1.1 ") <= 1
+    assert received == b"" or received.startswith(b"HTTP/1.1 431 Request Header Fields Too Large")
     assert client.get("/version").status_code == 200
 
 
 def test_many_header_fields_are_refused_with_431(client: httpx.Client) -> None:
     head = b"GET /version HTTP/1.1\r\n" + b"".join(b"x-%d: %b\r\n" % (each, b"v" * 80) for each in range(1000))
-    answer = answered(client, head)
-    assert answer.startswith(b"HTTP/1.1 431 ")
-    assert b"the header section is larger than 64 KiB" in answer
+    received = exchange(client, head)
+    assert received.startswith(b"HTTP/1.1 431 ")
+    assert b"the header section is larger than 64 KiB" in received
 
 
 def test_the_small_routes(client: httpx.Client) -> None:
@@ -232,9 +232,9 @@ def test_one_connection_serves_requests_in_order(client: httpx.Client) -> None:
     head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(request)
     with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
         raw.sendall((head + request) * 40 + b"GET /version HTTP/1.1\r\nconnection: close\r\n\r\n")
-        answer = b"".join(iter(lambda: raw.recv(65536), b""))
-    assert answer.count(b"HTTP/1.1 200 OK") == 41
-    assert answer.endswith(b'{"version":"0.32.0"}')
+        received = b"".join(iter(lambda: raw.recv(65536), b""))
+    assert received.count(b"HTTP/1.1 200 OK") == 41
+    assert received.endswith(b'{"version":"0.32.0"}')
 
 
 def test_garbage_after_a_request_ends_the_stream_and_frees_its_blocks(client: httpx.Client) -> None:

@@ -32,7 +32,7 @@ def test_a_port_in_use_is_reported_in_one_line(capfd: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "expected"),
     [
         (["--model", "llama-2-7"], "did you mean 'llama-2-7b'?"),
         (["--gpu", "a100"], "no gpu profile 'a100': did you mean"),
@@ -46,11 +46,11 @@ def test_a_port_in_use_is_reported_in_one_line(capfd: pytest.CaptureFixture[str]
     ],
 )
 def test_an_impossible_simulation_is_reported_in_one_line(
-    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+    options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(options) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert words in line
+    assert expected in line
 
 
 @pytest.mark.parametrize("options", [["--port", "x"], ["--max-num-seqs", "0"], ["--time-scale", "-1"], ["--nope"]])

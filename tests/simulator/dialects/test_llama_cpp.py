@@ -23,8 +23,8 @@ def client() -> Iterator[httpx.Client]:
 
 
 def ask(client: httpx.Client, path: str = "/completion", **more: Any) -> httpx.Response:
-    asked = {"prompt": "hello", "n_predict": 5, "ignore_eos": True, **more}
-    return client.post(path, json=asked)
+    request = {"prompt": "hello", "n_predict": 5, "ignore_eos": True, **more}
+    return client.post(path, json=request)
 
 
 def chat(client: httpx.Client, **more: Any) -> httpx.Response:
@@ -34,27 +34,27 @@ def chat(client: httpx.Client, **more: Any) -> httpx.Response:
 
 def test_a_native_stream_has_the_captured_keys(client: httpx.Client) -> None:
     real = captured_events("llama.cpp/completion_stream.txt")
-    seen = events(ask(client, stream=True))
-    assert len(seen) == len(real) == 6
-    assert [list(event) for event in seen[:-1]] == [list(event) for event in real[:-1]]
-    assert list(seen[-1]) == list(real[-1])
-    assert set(seen[-1]["timings"]) == set(real[-1]["timings"])
-    assert (seen[-1]["stop"], seen[-1]["stop_type"], seen[-1]["tokens_predicted"]) == (True, "limit", 5)
+    simulated = events(ask(client, stream=True))
+    assert len(simulated) == len(real) == 6
+    assert [list(event) for event in simulated[:-1]] == [list(event) for event in real[:-1]]
+    assert list(simulated[-1]) == list(real[-1])
+    assert set(simulated[-1]["timings"]) == set(real[-1]["timings"])
+    assert (simulated[-1]["stop"], simulated[-1]["stop_type"], simulated[-1]["tokens_predicted"]) == (True, "limit", 5)
 
 
 def test_a_text_stream_has_the_captured_keys(client: httpx.Client) -> None:
     real = captured_events("llama.cpp/v1_completions_stream.txt")
-    seen = events(ask(client, "/v1/completions", stream=True), done=True)
-    assert [keys_of(event) for event in seen] == [keys_of(event) for event in real]
-    assert seen[-1]["usage"]["completion_tokens"] == 5
-    assert [event["timings"]["predicted_n"] for event in seen] == [1, 2, 3, 4, 5, 5]
+    simulated = events(ask(client, "/v1/completions", stream=True), done=True)
+    assert [keys_of(event) for event in simulated] == [keys_of(event) for event in real]
+    assert simulated[-1]["usage"]["completion_tokens"] == 5
+    assert [event["timings"]["predicted_n"] for event in simulated] == [1, 2, 3, 4, 5, 5]
 
 
 def test_a_chat_stream_has_the_captured_keys(client: httpx.Client) -> None:
     real = captured_events("llama.cpp/chat_stream.txt")
-    seen = events(chat(client, stream=True, stream_options={"include_usage": True}), done=True)
-    assert [keys_of(event) for event in seen] == [keys_of(event) for event in real]
-    assert seen[0]["choices"][0]["delta"]["content"] is None
+    simulated = events(chat(client, stream=True, stream_options={"include_usage": True}), done=True)
+    assert [keys_of(event) for event in simulated] == [keys_of(event) for event in real]
+    assert simulated[0]["choices"][0]["delta"]["content"] is None
     unasked = events(chat(client, stream=True), done=True)
     assert unasked[-1]["choices"][0]["finish_reason"] == "length"
     assert unasked[-1]["timings"]["predicted_n"] == 5
@@ -73,16 +73,18 @@ def test_complete_responses_have_the_captured_keys(client: httpx.Client) -> None
     [("/health", "health_idle"), ("/slots", "slots_idle"), ("/v1/models", "v1_models_idle"), ("/props", "props_idle")],
 )
 def test_the_other_routes_have_only_keys_of_the_real_server(client: httpx.Client, path: str, name: str) -> None:
-    seen, real = client.get(path).json(), json.loads(body(f"llama.cpp/{name}.txt"))
-    assert type(seen) is type(real)
+    simulated, real = client.get(path).json(), json.loads(body(f"llama.cpp/{name}.txt"))
+    assert type(simulated) is type(real)
     if path == "/props":
-        assert set(seen) <= set(real)
-        assert set(seen["default_generation_settings"]["params"]) == set(real["default_generation_settings"]["params"])
-        assert (seen["total_slots"], seen["default_generation_settings"]["n_ctx"]) == (4, 1024)
+        assert set(simulated) <= set(real)
+        assert set(simulated["default_generation_settings"]["params"]) == set(
+            real["default_generation_settings"]["params"]
+        )
+        assert (simulated["total_slots"], simulated["default_generation_settings"]["n_ctx"]) == (4, 1024)
     elif path == "/v1/models":
-        assert set(seen["data"][0]) == set(real["data"][0])
+        assert set(simulated["data"][0]) == set(real["data"][0])
     else:
-        assert seen == real
+        assert simulated == real
 
 
 def test_a_prompt_beyond_the_slot_is_rejected_as_by_the_real_server(client: httpx.Client) -> None:
@@ -104,16 +106,16 @@ def test_the_metrics_page_has_the_captured_names_and_counts_tokens() -> None:
             ask(client, prompt=[1] * 40, n_predict=6)
         page = client.get("/metrics").text
     assert list(names(page).items()) == list(names(body("llama.cpp/metrics_loaded.txt")).items())
-    seen = samples(page)
-    assert (seen["llamacpp:prompt_tokens_total"], seen["llamacpp:tokens_predicted_total"]) == (120, 18)
-    assert (seen["llamacpp:n_decode_total"], seen["llamacpp:n_tokens_max"]) == (18, 46)
-    assert seen["llamacpp:n_busy_slots_per_decode"] == 1
+    simulated = samples(page)
+    assert (simulated["llamacpp:prompt_tokens_total"], simulated["llamacpp:tokens_predicted_total"]) == (120, 18)
+    assert (simulated["llamacpp:n_decode_total"], simulated["llamacpp:n_tokens_max"]) == (18, 46)
+    assert simulated["llamacpp:n_busy_slots_per_decode"] == 1
 
 
 def test_slots_report_the_running_requests_and_their_lengths() -> None:
     with served("llama.cpp", **{**SETTINGS, "time_scale": 1.0}) as client:
-        asked = {"prompt": [1] * 100, "n_predict": 900, "ignore_eos": True, "stream": True}
-        with client.stream("POST", "/completion", json=asked) as reply:
+        request = {"prompt": [1] * 100, "n_predict": 900, "ignore_eos": True, "stream": True}
+        with client.stream("POST", "/completion", json=request) as reply:
             chunks = reply.iter_raw()
             next(chunks)
             slots = client.get("/slots").json()

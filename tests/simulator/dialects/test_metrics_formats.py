@@ -15,13 +15,13 @@ from tests.simulator.dialects.served import served
 openmetrics: Callable[[str], Iterable[Metric]] = openmetrics_families
 
 PAGES = {"vllm": "/metrics", "sglang": "/metrics", "trtllm": "/prometheus/metrics", "tgi": "/metrics"}
-ASKED = {"prompt": "four words of text", "max_tokens": 6, "model": "tiny"}
+REQUEST = {"prompt": "four words of text", "max_tokens": 6, "model": "tiny"}
 
 
 @pytest.mark.parametrize("dialect", PAGES)
 def test_each_family_has_one_help_and_one_type_and_contiguous_samples(dialect: str) -> None:
     with served(dialect) as client:
-        client.post("/v1/completions", json=ASKED).raise_for_status()
+        client.post("/v1/completions", json=REQUEST).raise_for_status()
         page = client.get(PAGES[dialect]).text
     comments = [" ".join(line.split(" ", 3)[:3]) for line in page.splitlines() if line.startswith("#")]
     assert max(Counter(comments).values()) == 1
@@ -32,12 +32,14 @@ def test_each_family_has_one_help_and_one_type_and_contiguous_samples(dialect: s
 @pytest.mark.parametrize("dialect", ["vllm", "sglang", "trtllm"])
 def test_openmetrics_is_served_on_request_with_the_same_samples(dialect: str) -> None:
     with served(dialect) as client:
-        client.post("/v1/completions", json=ASKED).raise_for_status()
+        client.post("/v1/completions", json=REQUEST).raise_for_status()
         plain = client.get(PAGES[dialect])
-        answer = client.get(PAGES[dialect], headers={"Accept": "application/openmetrics-text; version=1.0.0,*/*;q=0.1"})
+        response = client.get(
+            PAGES[dialect], headers={"Accept": "application/openmetrics-text; version=1.0.0,*/*;q=0.1"}
+        )
     assert plain.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert answer.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
-    assert answer.text.endswith("# EOF\n")
-    seen = {sample.name for family in openmetrics(answer.text) for sample in family.samples}
+    assert response.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert response.text.endswith("# EOF\n")
+    names = {sample.name for family in openmetrics(response.text) for sample in family.samples}
     known = {sample.name for family in text_string_to_metric_families(plain.text) for sample in family.samples}
-    assert {name.removesuffix("_total") for name in seen} == {name.removesuffix("_total") for name in known}
+    assert {name.removesuffix("_total") for name in names} == {name.removesuffix("_total") for name in known}

@@ -35,26 +35,26 @@ def client() -> Iterator[httpx.Client]:
 
 
 def generate(client: httpx.Client, tokens: int = 4, **more: Any) -> httpx.Response:
-    asked = {"text": "four words of text", "sampling_params": {"max_new_tokens": tokens, "ignore_eos": True}, **more}
-    return client.post("/generate", json=asked)
+    body = {"text": "four words of text", "sampling_params": {"max_new_tokens": tokens, "ignore_eos": True}, **more}
+    return client.post("/generate", json=body)
 
 
 def test_each_event_of_a_native_stream_has_all_text_so_far(client: httpx.Client) -> None:
-    seen = events(generate(client, stream=True), done=True)
-    assert [len(event["text"].split()) for event in seen] == [1, 2, 3, 4]
-    assert all(after["text"].startswith(before["text"]) for before, after in itertools.pairwise(seen))
-    assert [event["meta_info"]["completion_tokens"] for event in seen] == [1, 2, 3, 4]
-    assert [event["meta_info"]["finish_reason"] for event in seen[:-1]] == [None] * 3
-    assert seen[-1]["meta_info"]["finish_reason"] == {"type": "length", "length": 4}
+    received = events(generate(client, stream=True), done=True)
+    assert [len(event["text"].split()) for event in received] == [1, 2, 3, 4]
+    assert all(after["text"].startswith(before["text"]) for before, after in itertools.pairwise(received))
+    assert [event["meta_info"]["completion_tokens"] for event in received] == [1, 2, 3, 4]
+    assert [event["meta_info"]["finish_reason"] for event in received[:-1]] == [None] * 3
+    assert received[-1]["meta_info"]["finish_reason"] == {"type": "length", "length": 4}
     whole = generate(client).json()
     assert (len(whole["text"].split()), whole["meta_info"]["prompt_tokens"]) == (4, 5)
 
 
 def test_openai_streams_end_with_done_and_have_usage_on_request(client: httpx.Client) -> None:
-    asked = {"prompt": "x", "max_tokens": 2, "ignore_eos": True, "stream": True}
-    seen = events(client.post("/v1/completions", json=asked), done=True)
-    assert [event["choices"][0]["finish_reason"] for event in seen] == [None, None, "length"]
-    chat = {**asked, "messages": [{"role": "user", "content": "x"}], "stream_options": {"include_usage": True}}
+    body = {"prompt": "x", "max_tokens": 2, "ignore_eos": True, "stream": True}
+    received = events(client.post("/v1/completions", json=body), done=True)
+    assert [event["choices"][0]["finish_reason"] for event in received] == [None, None, "length"]
+    chat = {**body, "messages": [{"role": "user", "content": "x"}], "stream_options": {"include_usage": True}}
     role, *_, usage = events(client.post("/v1/chat/completions", json=chat), done=True)
     assert role["choices"][0]["delta"]["role"] == "assistant"
     assert usage["usage"]["completion_tokens"] == 2
@@ -66,12 +66,12 @@ def test_the_metrics_page_has_sglangs_names_and_counts_tokens(client: httpx.Clie
     page = client.get("/metrics").text
     types = {"gauge": GAUGES, "counter": COUNTERS, "histogram": HISTOGRAMS}
     assert {kind: {name for name, its in names(page).items() if its == kind} for kind in types} == types
-    seen = samples(page)
-    assert seen[f"sglang:generation_tokens_total {LABELS}"] == 18
-    assert seen[f"sglang:prompt_tokens_total {LABELS}"] == 15
-    assert seen[f"sglang:num_requests_total {LABELS}"] == 3
-    assert seen[f"sglang:inter_token_latency_seconds_count {LABELS}"] == 15
-    assert seen[f"sglang:max_total_num_tokens {LABELS}"] == 1600
+    received = samples(page)
+    assert received[f"sglang:generation_tokens_total {LABELS}"] == 18
+    assert received[f"sglang:prompt_tokens_total {LABELS}"] == 15
+    assert received[f"sglang:num_requests_total {LABELS}"] == 3
+    assert received[f"sglang:inter_token_latency_seconds_count {LABELS}"] == 15
+    assert received[f"sglang:max_total_num_tokens {LABELS}"] == 1600
 
 
 def test_the_batch_limit_can_be_lowered_at_run_time(client: httpx.Client) -> None:
@@ -88,8 +88,8 @@ def test_the_other_routes_and_errors(client: httpx.Client) -> None:
     paths = ("/health", "/health_generate", "/ready", "/model_info", "/get_model_info", "/v1/models")
     assert [client.get(path).status_code for path in paths] == [200] * len(paths)
     assert client.get("/nowhere").json() == {"detail": "Not Found"}
-    refused = generate(client, 90000)
-    assert (refused.status_code, refused.json()["object"]) == (400, "error")
+    rejected = generate(client, 90000)
+    assert (rejected.status_code, rejected.json()["object"]) == (400, "error")
 
 
 def test_without_metrics_there_is_no_metrics_page() -> None:

@@ -63,8 +63,8 @@ def client() -> Iterator[httpx.Client]:
 
 
 def complete(client: httpx.Client, **body: Any) -> httpx.Response:
-    asked = {"model": "tiny", "prompt": [1] * 30, "max_tokens": 10, "ignore_eos": True, **body}
-    return client.post("/v1/completions", json=asked)
+    request = {"model": "tiny", "prompt": [1] * 30, "max_tokens": 10, "ignore_eos": True, **body}
+    return client.post("/v1/completions", json=request)
 
 
 def test_metrics_are_empty_until_a_request_has_finished_and_can_be_read_once(client: httpx.Client) -> None:
@@ -94,10 +94,10 @@ def test_iteration_statistics_describe_the_batch(client: httpx.Client) -> None:
 
 def test_requests_paused_for_lack_of_memory_are_completed() -> None:
     with served("trtllm", kv_blocks=8, time_scale=0.2) as client, ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(complete, client, prompt=[1] * 60, max_tokens=250) for _ in range(4)]
-        got = [answer.result(30).json()["usage"]["completion_tokens"] for answer in asked]
+        futures = [pool.submit(complete, client, prompt=[1] * 60, max_tokens=250) for _ in range(4)]
+        received = [response.result(30).json()["usage"]["completion_tokens"] for response in futures]
         iterations = client.get("/metrics").json()
-    assert got == [250] * 4
+    assert received == [250] * 4
     assert sum(one["inflightBatchingStats"]["numPausedRequests"] for one in iterations) > 0
     assert max(one["kvCacheStats"]["usedNumBlocks"] for one in iterations) == 8
     assert max(one["numQueuedRequests"] for one in iterations) > 0

@@ -73,8 +73,8 @@ def test_a_complete_response_has_the_counts_in_its_headers(client: httpx.Client)
 
 
 def test_openai_streams_end_with_done_and_text_streams_always_have_usage(client: httpx.Client) -> None:
-    asked = {"model": "whatever", "prompt": "x", "max_tokens": 2, "stream": True}
-    first, last = events(client.post("/v1/completions", json=asked).raise_for_status(), prefix="data:", done=True)
+    body = {"model": "whatever", "prompt": "x", "max_tokens": 2, "stream": True}
+    first, last = events(client.post("/v1/completions", json=body).raise_for_status(), prefix="data:", done=True)
     assert first["choices"][0]["finish_reason"] == ""
     assert "usage" not in first
     assert last["usage"] == {"prompt_tokens": 1, "total_tokens": 3, "completion_tokens": 2}
@@ -91,9 +91,9 @@ def test_openai_streams_end_with_done_and_text_streams_always_have_usage(client:
 
 def test_ignore_eos_is_ignored() -> None:
     with served("tgi") as client:
-        asked = {"prompt": "x", "max_tokens": 200, "ignore_eos": True, "min_tokens": 200}
-        answers = [client.post("/v1/completions", json=asked).json() for _ in range(12)]
-    assert {answer["choices"][0]["finish_reason"] for answer in answers} == {"stop", "length"}
+        body = {"prompt": "x", "max_tokens": 200, "ignore_eos": True, "min_tokens": 200}
+        completions = [client.post("/v1/completions", json=body).json() for _ in range(12)]
+    assert {completion["choices"][0]["finish_reason"] for completion in completions} == {"stop", "length"}
 
 
 def test_before_the_first_request_the_page_has_only_the_token_budget() -> None:
@@ -105,17 +105,19 @@ def test_before_the_first_request_the_page_has_only_the_token_budget() -> None:
 
 def test_the_page_counts_what_clients_received() -> None:
     with served("tgi") as client:
-        got = [int(generate(client, max_new_tokens=30).headers["x-generated-tokens"]) for _ in range(3)]
+        received = [int(generate(client, max_new_tokens=30).headers["x-generated-tokens"]) for _ in range(3)]
         client.post("/generate", json={"inputs": "a" * 8000})
-        seen = samples(client.get("/metrics").text)
-    assert seen["tgi_request_generated_tokens_sum"] == sum(got)
-    assert (seen["tgi_request_count"], seen["tgi_request_success"]) == (4, 3)
-    assert seen["tgi_request_failure validation"] == 1
-    assert seen["tgi_request_input_length_sum"] == 15
-    assert seen["tgi_request_max_new_tokens_sum"] == 90
-    assert seen["tgi_batch_inference_count prefill"] == 3
-    assert seen["tgi_batch_inference_count decode"] == sum(got) - 3
-    assert seen["tgi_batch_current_size"] == seen["tgi_batch_current_max_tokens"] == seen["tgi_queue_size"] == 0
+        metrics = samples(client.get("/metrics").text)
+    assert metrics["tgi_request_generated_tokens_sum"] == sum(received)
+    assert (metrics["tgi_request_count"], metrics["tgi_request_success"]) == (4, 3)
+    assert metrics["tgi_request_failure validation"] == 1
+    assert metrics["tgi_request_input_length_sum"] == 15
+    assert metrics["tgi_request_max_new_tokens_sum"] == 90
+    assert metrics["tgi_batch_inference_count prefill"] == 3
+    assert metrics["tgi_batch_inference_count decode"] == sum(received) - 3
+    assert (
+        metrics["tgi_batch_current_size"] == metrics["tgi_batch_current_max_tokens"] == metrics["tgi_queue_size"] == 0
+    )
 
 
 def test_the_maximum_length_of_a_running_request_is_reserved() -> None:
@@ -124,9 +126,9 @@ def test_the_maximum_length_of_a_running_request_is_reserved() -> None:
         with client.stream("POST", "/generate_stream", json=body) as reply:
             chunks = reply.iter_raw()
             next(chunks)
-            seen = samples(client.get("/metrics").text)
-    assert seen["tgi_batch_current_max_tokens"] == 1008  # 999 tokens in blocks of 16
-    assert seen["tgi_batch_current_size"] == 1
+            metrics = samples(client.get("/metrics").text)
+    assert metrics["tgi_batch_current_max_tokens"] == 1008  # 999 tokens in blocks of 16
+    assert metrics["tgi_batch_current_size"] == 1
 
 
 @pytest.mark.parametrize("path", ["/generate", "/v1/completions"])

@@ -21,19 +21,19 @@ def client() -> Iterator[httpx.Client]:
 
 
 def test_a_text_stream_has_the_captured_keys_and_no_done(client: httpx.Client) -> None:
-    asked = {"prompt": "hello", "max_tokens": 6, "seed": 1, "stream": True}
-    seen = events(client.post("/v1/completions", json=asked))
+    body = {"prompt": "hello", "max_tokens": 6, "seed": 1, "stream": True}
+    received = events(client.post("/v1/completions", json=body))
     real = captured_events("transformers/cb_completions_stream.txt")
-    assert [keys_of(event) for event in seen] == [keys_of(event) for event in real]
-    assert seen[-1]["usage"] == {"prompt_tokens": 2, "total_tokens": 8, "completion_tokens": 6}
-    assert seen[0]["model"] == "tiny@main"
+    assert [keys_of(event) for event in received] == [keys_of(event) for event in real]
+    assert received[-1]["usage"] == {"prompt_tokens": 2, "total_tokens": 8, "completion_tokens": 6}
+    assert received[0]["model"] == "tiny@main"
 
 
 def test_a_chat_stream_has_the_captured_keys_and_no_done(client: httpx.Client) -> None:
     real = captured_events("transformers/cb_chat_stream.txt")
-    asked = {"messages": MESSAGES, "max_tokens": len(real) - 2, "seed": 1, "stream": True}
-    seen = events(client.post("/v1/chat/completions", json=asked))
-    assert [keys_of(event) for event in seen] == [keys_of(event) for event in real]
+    body = {"messages": MESSAGES, "max_tokens": len(real) - 2, "seed": 1, "stream": True}
+    received = events(client.post("/v1/chat/completions", json=body))
+    assert [keys_of(event) for event in received] == [keys_of(event) for event in real]
 
 
 def test_a_complete_response_has_the_captured_keys(client: httpx.Client) -> None:

@@ -32,8 +32,8 @@ def pair() -> Iterator[Pair]:
 
 
 def generate(pair: Pair, path: str = "generate", *, model: str = "ensemble", **more: Any) -> httpx.Response:
-    asked = {"text_input": "four words of text", "max_tokens": 4, "end_id": -1, **more}
-    return pair.client.post(f"/v2/models/{model}/{path}", json=asked)
+    request = {"text_input": "four words of text", "max_tokens": 4, "end_id": -1, **more}
+    return pair.client.post(f"/v2/models/{model}/{path}", json=request)
 
 
 def test_a_stream_has_exactly_the_captured_keys(pair: Pair) -> None:
@@ -43,19 +43,19 @@ def test_a_stream_has_exactly_the_captured_keys(pair: Pair) -> None:
 
 
 def test_token_counts_are_sent_on_request(pair: Pair) -> None:
-    asked: dict[str, Any] = {"return_num_input_tokens": True, "return_num_output_tokens": True}
-    whole = generate(pair, **asked).json()
+    request: dict[str, Any] = {"return_num_input_tokens": True, "return_num_output_tokens": True}
+    whole = generate(pair, **request).json()
     assert (whole["num_input_tokens"], whole["num_output_tokens"]) == (5, 4)
     assert len(whole["text_output"].split()) == 4
-    seen = events(generate(pair, "generate_stream", stream=True, **asked))
-    assert sum(event["num_output_tokens"] for event in seen) == 4
+    received = events(generate(pair, "generate_stream", stream=True, **request))
+    assert sum(event["num_output_tokens"] for event in received) == 4
     assert list(generate(pair).json()) == list(json.loads(body("triton/generate.txt")))
 
 
 def test_the_token_limit_has_another_name_in_the_other_model(pair: Pair) -> None:
-    refused = generate(pair, model="tensorrt_llm")
-    assert refused.status_code == 400
-    assert "['sampling_param_max_tokens']" in refused.json()["error"]
+    rejected = generate(pair, model="tensorrt_llm")
+    assert rejected.status_code == 400
+    assert "['sampling_param_max_tokens']" in rejected.json()["error"]
     answer = generate(pair, model="tensorrt_llm", sampling_param_max_tokens=3)
     assert len(answer.json()["text_output"].split()) == 3
 
@@ -66,14 +66,14 @@ def test_the_metrics_port_has_the_captured_families_and_counts_tokens(pair: Pair
     real, page = names(body("triton/metrics_loaded.txt")), pair.page()
     own = {"nv_trt_llm_general_metrics", "nv_llm_input_token_len", "nv_llm_output_token_len"}
     assert [pair for pair in names(page).items() if pair[0] not in own] == list(real.items())
-    seen = samples(page)
+    received = samples(page)
     known = set(samples(body("triton/metrics_loaded.txt")))
-    assert {name for name in seen if not name.startswith(("nv_llm", "nv_trt_llm_general"))} == known
-    assert seen["nv_inference_request_success ensemble 1"] == 3
-    assert seen["nv_llm_output_token_len_sum tensorrt_llm 1"] == 12
-    assert seen["nv_llm_input_token_len_sum tensorrt_llm 1"] == 15
-    assert seen["nv_trt_llm_kv_cache_block_metrics max tensorrt_llm 1"] == 100
-    assert seen["nv_trt_llm_request_metrics tensorrt_llm max 1"] == 8
+    assert {name for name in received if not name.startswith(("nv_llm", "nv_trt_llm_general"))} == known
+    assert received["nv_inference_request_success ensemble 1"] == 3
+    assert received["nv_llm_output_token_len_sum tensorrt_llm 1"] == 12
+    assert received["nv_llm_input_token_len_sum tensorrt_llm 1"] == 15
+    assert received["nv_trt_llm_kv_cache_block_metrics max tensorrt_llm 1"] == 100
+    assert received["nv_trt_llm_request_metrics tensorrt_llm max 1"] == 8
     assert pair.client.get("/metrics").status_code == 404
     assert httpx.get(pair.metrics_url + "/nowhere").status_code == 404
 
@@ -81,13 +81,13 @@ def test_the_metrics_port_has_the_captured_families_and_counts_tokens(pair: Pair
 def test_the_gauges_describe_running_requests() -> None:
     server = server_of("triton", time_scale=1.0)
     with client_of(server) as client:
-        asked = {"text_input": "a" * 256, "max_tokens": 1000, "end_id": -1, "stream": True}
-        with client.stream("POST", "/v2/models/ensemble/generate_stream", json=asked) as reply:
+        request = {"text_input": "a" * 256, "max_tokens": 1000, "end_id": -1, "stream": True}
+        with client.stream("POST", "/v2/models/ensemble/generate_stream", json=request) as reply:
             chunks = reply.iter_raw()
             next(chunks)
-            seen = samples(httpx.get(server.metrics_url).text)
-    assert seen["nv_trt_llm_request_metrics tensorrt_llm scheduled 1"] == 1
-    assert seen["nv_trt_llm_kv_cache_block_metrics used tensorrt_llm 1"] == 17  # 1063 tokens in blocks of 64
+            received = samples(httpx.get(server.metrics_url).text)
+    assert received["nv_trt_llm_request_metrics tensorrt_llm scheduled 1"] == 1
+    assert received["nv_trt_llm_kv_cache_block_metrics used tensorrt_llm 1"] == 17  # 1063 tokens in blocks of 64
 
 
 def test_the_other_routes_have_the_captured_formats(pair: Pair) -> None:
@@ -146,11 +146,11 @@ def test_settings_can_be_read_and_changed(pair: Pair, path: str, change: dict[st
     before = pair.client.get(path).json()
     assert set(change) < set(before)
     assert pair.client.post(path, json=change).json() == {**before, **change} == pair.client.get(path).json()
-    refused = pair.client.post(path, json={"nonsense": 1})
-    assert (refused.status_code, refused.json()) == (400, {"error": "unknown setting: 'nonsense'"})
+    rejected = pair.client.post(path, json={"nonsense": 1})
+    assert (rejected.status_code, rejected.json()) == (400, {"error": "unknown setting: 'nonsense'"})
 
 
 def test_infer_is_rejected_as_by_a_decoupled_model(pair: Pair) -> None:
-    refused = pair.client.post("/v2/models/ensemble/infer", json={"inputs": []})
-    words = "HTTP end point doesn't support models with decoupled transaction policy"
-    assert (refused.status_code, refused.json()) == (400, {"error": words})
+    rejected = pair.client.post("/v2/models/ensemble/infer", json={"inputs": []})
+    expected = "HTTP end point doesn't support models with decoupled transaction policy"
+    assert (rejected.status_code, rejected.json()) == (400, {"error": expected})

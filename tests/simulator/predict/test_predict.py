@@ -32,18 +32,18 @@ def test_requests_beyond_the_context_are_refused_and_counted(load: dict[str, Any
 
 def test_a_cell_that_cannot_start_has_an_error_and_the_others_are_predicted() -> None:
     specs = [spec_of(), spec_of(model="llama-2-70b")]
-    fine, refused = predict(specs).cells
+    fine, failed = predict(specs).cells
     assert fine.require_result().completed == 40
-    assert "needs 138 GB" in refused.error
-    assert "result" not in cell_json(refused)
+    assert "needs 138 GB" in failed.error
+    assert "result" not in cell_json(failed)
     with pytest.raises(UsageError, match="needs 138 GB"):
-        refused.require_result()
+        failed.require_result()
     with pytest.raises(UsageError, match="needs 138 GB"):
         predict(specs[1])
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    ("spec", "expected"),
     [
         (spec_of(request_rate=0.0), "a request rate of 0 sends nothing"),
         (spec_of(num_prompts=0), "a number of prompts of 0"),
@@ -54,6 +54,6 @@ def test_a_cell_that_cannot_start_has_an_error_and_the_others_are_predicted() ->
         (spec_of(lengths="long"), "unknown 'long'"),
     ],
 )
-def test_an_invalid_prediction_is_rejected_in_one_line(spec: PredictSpec, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_an_invalid_prediction_is_rejected_in_one_line(spec: PredictSpec, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
         predict(spec)

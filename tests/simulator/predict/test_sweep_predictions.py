@@ -63,7 +63,7 @@ def test_each_variant_is_the_file_with_some_keys_replaced_and_settings_win(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [
         ('[sim]\ngpus = "l4"', r"unknown key 'gpus' in \[sim\]: did you mean 'gpu'\?"),
         ('[sim]\nlengths = "sharegpt"', r"unknown key 'lengths' in \[sim\]: state the load once"),
@@ -71,8 +71,8 @@ def test_each_variant_is_the_file_with_some_keys_replaced_and_settings_win(tmp_p
         ('[[sim.variants]]\nlengths = "norml"', "unknown 'norml': did you mean normal"),
     ],
 )
-def test_an_unknown_key_of_the_simulator_table_is_rejected(tmp_path: Path, text: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_an_unknown_key_of_the_simulator_table_is_rejected(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
         predict_specs(stored(tmp_path, f"request_rate = 1\nnum_prompts = 3\n{text}"))
 
 
