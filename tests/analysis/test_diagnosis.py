@@ -32,7 +32,7 @@ KEEPING_UP = Rates(offered=16.0, sent=16.0, completed=16.0, preemptions=0.0)
 FALLING_BEHIND = Rates(offered=16.0, sent=16.0, completed=12.0, preemptions=0.0)
 
 
-def situation(
+def stats_of(
     rates: Rates = KEEPING_UP, *, growth: float = 0.0, load: LoadGauges | None = None, trust: Trust | None = None,
     engine: EngineSample | None = SAMPLE,
 ) -> LiveStats:  # fmt: skip
@@ -60,19 +60,19 @@ def line_of(stats: LiveStats, facts: EngineFacts | None = FACTS) -> str:
 
 
 def test_full_blocks_and_preemptions_are_kv_bound_with_advice_on_the_batch_size() -> None:
-    stats = situation(replace(FALLING_BEHIND, preemptions=4.0), engine=sampled(running=214, waiting=31, kv_usage=0.997))
+    stats = stats_of(replace(FALLING_BEHIND, preemptions=4.0), engine=sampled(running=214, waiting=31, kv_usage=0.997))
     assert line_of(stats) == (
         "KV-bound: 99.7 % of blocks, 4.0 preemptions/s, 31 waiting → max_num_seqs ≈ 192 or more KV memory"
     )
 
 
 def test_full_blocks_with_a_queue_and_without_preemptions_need_memory() -> None:
-    stats = situation(FALLING_BEHIND, engine=sampled(running=180, waiting=40, kv_usage=0.96))
+    stats = stats_of(FALLING_BEHIND, engine=sampled(running=180, waiting=40, kv_usage=0.96))
     assert line_of(stats) == "KV-bound: 96.0 % of blocks, 40 waiting → more KV memory, or shorter requests"
 
 
 def test_the_advised_batch_size_is_never_larger_than_the_current_one() -> None:
-    stats = situation(replace(FALLING_BEHIND, preemptions=1.0), engine=sampled(running=300, waiting=9, kv_usage=0.99))
+    stats = stats_of(replace(FALLING_BEHIND, preemptions=1.0), engine=sampled(running=300, waiting=9, kv_usage=0.99))
     assert diagnose(stats, FACTS).advice == "more KV memory, or shorter requests"
 
 
@@ -87,24 +87,24 @@ def test_the_advised_batch_size_is_never_larger_than_the_current_one() -> None:
     ],
 )
 def test_the_limits_of_kv_bound(kv: float, preemptions: float, waiting: int, limit: Bottleneck) -> None:
-    stats = situation(replace(KEEPING_UP, preemptions=preemptions), engine=sampled(kv_usage=kv, waiting=waiting))
+    stats = stats_of(replace(KEEPING_UP, preemptions=preemptions), engine=sampled(kv_usage=kv, waiting=waiting))
     assert diagnose(stats, FACTS).bottleneck is limit
 
 
 def test_kv_usage_is_computed_from_blocks_if_not_exported() -> None:
     sample = sampled(kv_usage=None, kv_blocks_used=2871, kv_blocks_total=2880, waiting=9)
-    assert line_of(situation(FALLING_BEHIND, engine=sample)).startswith("KV-bound: 99.6 % of blocks")
+    assert line_of(stats_of(FALLING_BEHIND, engine=sample)).startswith("KV-bound: 99.6 % of blocks")
 
 
 def test_a_full_batch_with_free_blocks_is_batch_bound() -> None:
-    stats = situation(FALLING_BEHIND, engine=sampled(running=256, waiting=12, kv_usage=0.6))
+    stats = stats_of(FALLING_BEHIND, engine=sampled(running=256, waiting=12, kv_usage=0.6))
     assert (
         line_of(stats) == "batch-bound: running 256 of 256, 12 waiting, KV only 60.0 % → raise max_num_seqs, to ≈ 384"
     )
 
 
 def test_a_larger_batch_is_not_advised_without_free_blocks() -> None:
-    stats = situation(FALLING_BEHIND, engine=sampled(running=256, waiting=12, kv_usage=0.9))
+    stats = stats_of(FALLING_BEHIND, engine=sampled(running=256, waiting=12, kv_usage=0.9))
     assert line_of(stats).endswith("KV 90.0 % → lower the rate: a larger batch would soon fill the KV blocks")
 
 
@@ -117,29 +117,29 @@ def test_a_larger_batch_is_not_advised_without_free_blocks() -> None:
     ],
 )
 def test_the_limits_of_batch_bound(running: int, waiting: int, limit: Bottleneck) -> None:
-    assert diagnose(situation(engine=sampled(running=running, waiting=waiting)), FACTS).bottleneck is limit
+    assert diagnose(stats_of(engine=sampled(running=running, waiting=waiting)), FACTS).bottleneck is limit
 
 
 def test_the_current_batch_size_takes_precedence_over_the_one_at_startup() -> None:
-    stats = situation(FALLING_BEHIND, engine=sampled(running=64, waiting=9, max_num_seqs=64))
+    stats = stats_of(FALLING_BEHIND, engine=sampled(running=64, waiting=9, max_num_seqs=64))
     assert diagnose(stats, FACTS).bottleneck is Bottleneck.BATCH
 
 
 def test_requests_queued_at_the_client_are_concurrency_limited() -> None:
     load = LoadGauges(stage=0, max_concurrency=64, in_flight=64, queued=210)
     trust = Trust(slip_p99=0.001, limited=True)
-    assert line_of(situation(FALLING_BEHIND, load=load, trust=trust)) == (
+    assert line_of(stats_of(FALLING_BEHIND, load=load, trust=trust)) == (
         "concurrency-limited: 210 requests queued at the client, limit 64 in flight → raise the concurrency limit"
     )
 
 
 def test_client_bound_takes_precedence_over_engine_verdicts() -> None:
-    stats = situation(FALLING_BEHIND, trust=Trust(slip_p99=0.25), engine=sampled(kv_usage=0.99, waiting=50))
+    stats = stats_of(FALLING_BEHIND, trust=Trust(slip_p99=0.25), engine=sampled(kv_usage=0.99, waiting=50))
     assert line_of(stats).startswith("client-bound: requests sent 250 ms late at p99 → ")
 
 
 def test_for_a_queue_that_grows_below_all_limits_a_lower_rate_is_advised() -> None:
-    stats = situation(FALLING_BEHIND, growth=2.1, engine=sampled(waiting=146))
+    stats = stats_of(FALLING_BEHIND, growth=2.1, engine=sampled(waiting=146))
     assert line_of(stats) == (
         "queue growing: +2.1 requests/s, 146 waiting, done 12.0 of 16.0 req/s → lower the rate below 12.0"
     )
@@ -147,34 +147,34 @@ def test_for_a_queue_that_grows_below_all_limits_a_lower_rate_is_advised() -> No
 
 def test_without_metrics_a_growing_queue_is_detected_from_requests_in_flight() -> None:
     bare = EngineSample(scrape_start=59.9, scrape_end=59.9)
-    line = line_of(situation(FALLING_BEHIND, growth=4.0, engine=bare), replace(FACTS, max_num_seqs=None))
+    line = line_of(stats_of(FALLING_BEHIND, growth=4.0, engine=bare), replace(FACTS, max_num_seqs=None))
     assert line.startswith("queue growing: +4.0 requests/s, done 12.0 of 16.0 req/s, cause unknown without KV usage, ")
 
 
 def test_an_engine_that_keeps_up_is_load_bound() -> None:
-    assert line_of(situation()) == "headroom: the engine keeps up, done 16.0 of 16.0 req/s, KV 50.0 % → raise the rate"
+    assert line_of(stats_of()) == "headroom: the engine keeps up, done 16.0 of 16.0 req/s, KV 50.0 % → raise the rate"
 
 
 def test_missing_inputs_are_named() -> None:
     bare = sampled(waiting=None, kv_usage=None)
-    assert line_of(situation(engine=bare)) == "unclear: KV usage, waiting not known"
-    assert line_of(situation(engine=None)) == "unclear: KV usage, running, waiting, batch size not known"
+    assert line_of(stats_of(engine=bare)) == "unclear: KV usage, waiting not known"
+    assert line_of(stats_of(engine=None)) == "unclear: KV usage, running, waiting, batch size not known"
 
 
 def test_a_stale_sample_is_ignored() -> None:
     stale = sampled(scrape_end=60.0 - STALE_AFTER - 1, kv_usage=0.99, waiting=50)
-    assert line_of(situation(engine=stale)) == "unclear: the engine's newest sample is 2.5 s old"
+    assert line_of(stats_of(engine=stale)) == "unclear: the engine's newest sample is 2.5 s old"
 
 
 def test_a_stage_that_has_not_settled_is_unclear() -> None:
-    assert line_of(situation(FALLING_BEHIND)) == (
+    assert line_of(stats_of(FALLING_BEHIND)) == (
         "unclear: nothing is at its limit, yet done 12.0 of 16.0 req/s → hold this stage until it is steady"
     )
 
 
 def test_nothing_sent_and_nothing_in_flight_is_no_load() -> None:
-    assert line_of(situation(Rates(), load=LoadGauges())) == "idle"
-    assert line_of(situation(Rates(offered=0.0), load=LoadGauges(stage=0))) == "idle"
+    assert line_of(stats_of(Rates(), load=LoadGauges())) == "idle"
+    assert line_of(stats_of(Rates(offered=0.0), load=LoadGauges(stage=0))) == "idle"
 
 
 numbers = st.one_of(st.none(), st.floats(0, 1e6, allow_nan=False))
@@ -185,7 +185,7 @@ def test_any_statistics_give_one_diagnosis_on_one_line(
     running: float | None, waiting: float | None, kv: float | None, offered: float
 ) -> None:
     rates = Rates(offered=offered, completed=offered / 2, preemptions=math.nan)
-    found = diagnose(situation(rates, engine=sampled(running=running, waiting=waiting, kv_usage=kv)), None)
+    found = diagnose(stats_of(rates, engine=sampled(running=running, waiting=waiting, kv_usage=kv)), None)
     assert isinstance(found, Diagnosis)
     assert "\n" not in found.line
     assert "nan" not in found.line
@@ -193,7 +193,7 @@ def test_any_statistics_give_one_diagnosis_on_one_line(
 
 def test_headroom_advice_depends_on_the_loop_and_on_preemptions() -> None:
     loop = LoadGauges(stage=0, request_rate=math.inf, max_concurrency=24, in_flight=24)
-    assert diagnose(situation(load=loop), FACTS).advice == "raise the concurrency limit"
-    preempting = diagnose(situation(replace(KEEPING_UP, preemptions=12.2), load=loop), FACTS)
+    assert diagnose(stats_of(load=loop), FACTS).advice == "raise the concurrency limit"
+    preempting = diagnose(stats_of(replace(KEEPING_UP, preemptions=12.2), load=loop), FACTS)
     assert preempting.evidence[-1] == "12.2 preemptions/s"
     assert preempting.advice == "more KV memory: some requests are computed twice"

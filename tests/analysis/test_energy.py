@@ -95,7 +95,7 @@ def test_a_gpu_without_memory_of_the_engine_is_excluded() -> None:
         [GpuSample(at=0.0, index=0, name="T4", power=70.0)],
         [GpuSample(at=float(at), index=0, name="T4") for at in range(5)],
     ],
-    ids=["no card", "one reading", "a card that tells neither"],
+    ids=["no GPU", "one reading", "neither energy nor power"],
 )
 def test_without_samples_the_energy_is_unknown(samples: list[GpuSample]) -> None:
     assert energy_between(energy_meters(samples), 0.0, 10.0) is None

@@ -49,7 +49,7 @@ def poisson(rate: float, *, seconds: float, seed: int) -> FloatArray:
     return arrivals[arrivals < seconds]
 
 
-def one_server(due: FloatArray, *, rate: float, seed: int) -> FloatArray:
+def queue_finish_times(due: FloatArray, *, rate: float, seed: int) -> FloatArray:
     """The times at which an M/M/1 queue finishes each request."""
     service = np.random.default_rng(seed + 1).exponential(1 / rate, size=due.size)
     done = np.empty_like(due)
@@ -62,7 +62,7 @@ def one_server(due: FloatArray, *, rate: float, seed: int) -> FloatArray:
 @pytest.mark.parametrize("seed", range(8))
 def test_a_noisy_queue_at_half_its_capacity_is_steady(seed: int) -> None:
     due = poisson(8.0, seconds=60.0, seed=seed)
-    window = steady_window(columns(due, one_server(due, rate=16.0, seed=seed)))
+    window = steady_window(columns(due, queue_finish_times(due, rate=16.0, seed=seed)))
     assert window.reason == ""
     assert window.seconds is not None
     assert window.seconds >= 30.0
@@ -73,7 +73,7 @@ def test_a_noisy_queue_at_half_its_capacity_is_steady(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_a_queue_above_its_capacity_has_no_steady_state_but_a_growth_rate(seed: int) -> None:
     due = poisson(15.0, seconds=60.0, seed=seed)
-    window = steady_window(columns(due, one_server(due, rate=10.0, seed=seed)))
+    window = steady_window(columns(due, queue_finish_times(due, rate=10.0, seed=seed)))
     assert window.start is None
     assert window.reason.startswith("in flight grows by ")
     assert window.reason.endswith(" requests/s: the offered load is above what the engine serves")
@@ -81,14 +81,14 @@ def test_a_queue_above_its_capacity_has_no_steady_state_but_a_growth_rate(seed: 
     assert 3.0 < growth < 7.0  # 15 come and 10 go
 
 
-def even(rate: float, *, seconds: float, stay: float) -> tuple[FloatArray, FloatArray]:
+def evenly_spaced(rate: float, *, seconds: float, stay: float) -> tuple[FloatArray, FloatArray]:
     """Evenly spaced requests that all take `stay` seconds."""
     due = np.arange(0.0, seconds, 1 / rate)
     return due, due + stay
 
 
 def test_initial_transient_and_drain_are_excluded() -> None:
-    due, done = even(10.0, seconds=60.0, stay=5.0)
+    due, done = evenly_spaced(10.0, seconds=60.0, stay=5.0)
     window = steady_window(columns(due, done))
     assert window.start is not None
     assert window.end is not None
@@ -97,7 +97,7 @@ def test_initial_transient_and_drain_are_excluded() -> None:
 
 
 def test_a_cool_down_is_excluded_from_the_end() -> None:
-    due, done = even(10.0, seconds=60.0, stay=1.0)
+    due, done = evenly_spaced(10.0, seconds=60.0, stay=1.0)
     window = steady_window(columns(due, done), cooldown=10.0)
     assert window.end is not None
     assert 48.0 <= window.end <= 50.0
@@ -133,14 +133,14 @@ def test_a_closed_loop_is_steady_when_its_throughput_is() -> None:
 
 
 def test_a_ramped_stage_has_no_steady_state() -> None:
-    due, done = even(10.0, seconds=60.0, stay=0.5)
+    due, done = evenly_spaced(10.0, seconds=60.0, stay=0.5)
     size = columns(due, done).size
     window = steady_window(columns(due, done, request_rate=np.linspace(5.0, 15.0, size)))
     assert window == SteadyWindow(reason="the load was ramped or kept changing")
 
 
 def test_only_the_longest_constant_load_is_searched() -> None:
-    due, done = even(10.0, seconds=60.0, stay=0.5)
+    due, done = evenly_spaced(10.0, seconds=60.0, stay=0.5)
     size = columns(due, done).size
     rate = np.where(np.arange(size) * TICK_SECONDS < 22.0, 20.0, 10.0)  # a key was pressed at 22 s
     window = steady_window(columns(due, done, request_rate=rate))
@@ -157,7 +157,7 @@ def test_only_the_longest_constant_load_is_searched() -> None:
     ],
 )
 def test_a_stage_that_is_too_short_has_a_reason(seconds: float, stay: float, reason: str) -> None:
-    window = steady_window(columns(*even(10.0, seconds=seconds, stay=stay)))
+    window = steady_window(columns(*evenly_spaced(10.0, seconds=seconds, stay=stay)))
     assert window.start is None
     assert window.reason.startswith(reason)
 

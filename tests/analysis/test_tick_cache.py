@@ -20,7 +20,7 @@ KEEP = 100
 MISSING = range(300, 320)
 
 
-def made(index: int) -> Tick:
+def tick_of(index: int) -> Tick:
     rng = np.random.default_rng(index)
     names = (*SLIDING, "slip", "tpot")
     latencies: dict[str, Any] = {name: LogHistogram.of(rng.lognormal(-3, 1, size=index % 4)) for name in names}
@@ -35,7 +35,7 @@ def made(index: int) -> Tick:
     return Tick(client=client, engine=sample if index % 5 else None)
 
 
-TICKS = [made(index) for index in range(1000) if index not in MISSING]
+TICKS = [tick_of(index) for index in range(1000) if index not in MISSING]
 
 
 class Recording:
@@ -50,7 +50,7 @@ class Recording:
         return found
 
 
-def grown(recording: Recording, *, steps: int) -> TickHistory:
+def history_of(recording: Recording, *, steps: int) -> TickHistory:
     """A history to which `steps` ticks at a time were appended."""
     history = TickHistory(read=recording.past_ticks)
     for first in range(0, len(TICKS), steps):
@@ -66,7 +66,7 @@ def same(one: LiveStats, other: LiveStats) -> None:
 @pytest.mark.parametrize("steps", [1, 3, 700])
 @pytest.mark.parametrize("span", [30.0, 120.0, 249.0])
 def test_evicted_ticks_give_the_same_statistics_at_any_time(steps: int, span: float) -> None:
-    whole, short = TickHistory(TICKS), grown(Recording(), steps=steps)
+    whole, short = TickHistory(TICKS), history_of(Recording(), steps=steps)
     for at in (3.0, 60.1, 77.0, 118.3, 200.0, 249.0, 250.0):
         same(live_stats(short, at, span=span), live_stats(whole, at, span=span))
     for start, stop in ((0, len(TICKS)), (70, 900), (130, 140), (64, 128)):
@@ -99,7 +99,7 @@ def test_following_a_run_reads_no_evicted_ticks() -> None:
 
 
 def test_each_tick_has_its_position_in_memory_or_evicted() -> None:
-    ticks = grown(Recording(), steps=7).ticks
+    ticks = history_of(Recording(), steps=7).ticks
     assert [tick.index for tick in ticks] == [tick.index for tick in TICKS]
     assert [tick.index for tick in ticks[50:-50]] == [tick.index for tick in TICKS[50:-50]]
     assert ticks[-1].index == TICKS[-1].index

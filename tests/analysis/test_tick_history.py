@@ -135,7 +135,7 @@ def test_littles_law_compares_the_engines_requests_with_the_clients() -> None:
     assert live_stats(history, 10.0).trust.littles_law_error == pytest.approx(4 / 5 - 1)
 
 
-def first_answers_end_after(seconds: float, counted: Callable[[float], float]) -> TickHistory:
+def history_with_first_end_after(seconds: float, counted: Callable[[float], float]) -> TickHistory:
     """Ten seconds at 400 tokens/s; `counted` returns the engine's token counter at a time."""
     ticks = []
     for index in range(40):
@@ -159,12 +159,12 @@ def first_answers_end_after(seconds: float, counted: Callable[[float], float]) -
 def test_tokens_are_compared_in_the_way_in_which_the_engine_counts(
     counted: Callable[[float], float], error: float
 ) -> None:
-    history = first_answers_end_after(4.0, counted)
+    history = history_with_first_end_after(4.0, counted)
     assert live_stats(history, 10.0).trust.token_error == pytest.approx(error)
 
 
 def test_an_engine_that_counts_finished_requests_is_not_suspect_at_first() -> None:
-    history = first_answers_end_after(4.0, lambda at: 400 * max(0.0, at - 4))
+    history = history_with_first_end_after(4.0, lambda at: 400 * max(0.0, at - 4))
     verdicts = {live_stats(history, instant / 4).trust.token_error for instant in range(1, 16)}
     assert all(math.isnan(error) for error in verdicts)
 
@@ -196,17 +196,17 @@ def test_the_verdict_is_the_worst_problem(trust: Trust, verdict: TrustVerdict) -
 
 
 def test_a_closed_loop_is_judged_live_by_its_share_of_lateness() -> None:
-    def judged(rate: float, *, limit: int | None = 8) -> Trust:
+    def trust_of(rate: float, *, limit: int | None = 8) -> Trust:
         gauges = LoadGauges(stage=0, request_rate=rate, max_concurrency=limit)
         late, took, lag = (LogHistogram.of([seconds]) for seconds in (0.2, 9.8, 0.4))
         tick = ClientTick(index=0, gauges=gauges, slip=late, e2el=took, loop_lag=lag, chunks=200, stamped=199)
         ticks = [Tick(client=dataclasses.replace(tick, index=index)) for index in range(40)]
         return live_stats(TickHistory(ticks), 10.0).trust
 
-    closed = judged(math.inf)
+    closed = trust_of(math.inf)
     assert closed.late_share == pytest.approx(0.02)
     assert (closed.stamped, closed.verdict) == (True, TrustVerdict.OK)
-    for other in (judged(8.0), judged(math.inf, limit=None)):
+    for other in (trust_of(8.0), trust_of(math.inf, limit=None)):
         assert math.isnan(other.late_share)
         assert other.verdict is TrustVerdict.CLIENT_BOUND
 

@@ -6,11 +6,11 @@ import pytest
 
 from servetop.analysis.verdicts.trust import CheckState, Trust, TrustVerdict
 
-WELL = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10.0, sent_rate=10.0, seconds=10.0)
+TRUSTED = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10.0, sent_rate=10.0, seconds=10.0)
 
 
 def trust(**changes: float | bool | None) -> Trust:
-    values = {name: getattr(WELL, name) for name in WELL.__slots__} | changes
+    values = {name: getattr(TRUSTED, name) for name in TRUSTED.__slots__} | changes
     return Trust(**values)
 
 

@@ -31,7 +31,7 @@ def ticks(make_tick: MakeTick) -> Sequence[Tick]:
     ]
 
 
-def card(*, counter: bool = False) -> list[GpuSample]:
+def gpu_samples(*, counter: bool = False) -> list[GpuSample]:
     """A GPU sample every quarter of a second, with 100 W before second 10 and 500 W from then on."""
     samples, joules = [], 7000.0
     for number in range(161):
@@ -47,7 +47,7 @@ def card(*, counter: bool = False) -> list[GpuSample]:
 def test_only_the_energy_during_the_load_counts(
     counter: bool, summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
-    summary = summary_of(make_request(0, 10.0), ticks=ticks, stages=[stage(0, 10.0)], gpus=card(counter=counter))
+    summary = summary_of(make_request(0, 10.0), ticks=ticks, stages=[stage(0, 10.0)], gpus=gpu_samples(counter=counter))
     energy = summary["energy"]
     assert energy["joules"] == pytest.approx(500.0 * 20)
     assert energy["joules_per_output_token"] == pytest.approx(500.0 * 20 / 1600)
@@ -60,7 +60,7 @@ def test_stages_add_up_to_the_run_without_the_time_between_them(
     summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
     stages = [stage(0, 10.0), stage(1, 15.0, request_rate=None), stage(2, 20.0)]
-    summary = summary_of(make_request(0, 10.0), ticks=ticks, stages=stages, gpus=card())
+    summary = summary_of(make_request(0, 10.0), ticks=ticks, stages=stages, gpus=gpu_samples())
     parts = [each["energy"]["joules"] for each in summary["stages"]]
     assert parts == [pytest.approx(2500.0), pytest.approx(5000.0)]
     assert summary["energy"]["joules"] == pytest.approx(sum(parts))
@@ -70,7 +70,7 @@ def test_a_warm_up_is_excluded_from_all_totals(
     summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
     stages = [stage(0, 10.0, warmup=True), stage(1, 20.0)]
-    summary = summary_of(make_request(0, 20.0, stage=1), ticks=ticks, stages=stages, gpus=card())
+    summary = summary_of(make_request(0, 20.0, stage=1), ticks=ticks, stages=stages, gpus=gpu_samples())
     assert summary["energy"]["joules"] == pytest.approx(5000.0)
 
 
@@ -78,7 +78,7 @@ def test_the_steady_window_has_its_own_energy(
     summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
     requests = [make_request(index, 10.0 + index / 4) for index in range(80)]
-    steady = summary_of(*requests, ticks=ticks, stages=[stage(0, 10.0)], gpus=card())["steady"]
+    steady = summary_of(*requests, ticks=ticks, stages=[stage(0, 10.0)], gpus=gpu_samples())["steady"]
     assert steady["energy"]["joules"] == pytest.approx(500.0 * steady["seconds"], rel=0.02)
     assert steady["energy"]["joules_per_output_token"] == pytest.approx(500.0 / 80, rel=0.02)
 
@@ -86,7 +86,7 @@ def test_the_steady_window_has_its_own_energy(
 def test_a_gap_is_reported_and_does_not_reduce_the_energy_per_token(
     summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
-    gpus = [each for each in card() if not 15.0 < each.at < 20.0]
+    gpus = [each for each in gpu_samples() if not 15.0 < each.at < 20.0]
     energy = summary_of(make_request(0, 10.0), ticks=ticks, stages=[stage(0, 10.0)], gpus=gpus)["energy"]
     assert (energy["joules"], energy["known_share"]) == (pytest.approx(7500.0), pytest.approx(0.75))
     assert energy["joules_per_output_token"] == pytest.approx(500.0 * 20 / 1600)

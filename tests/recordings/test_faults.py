@@ -44,7 +44,7 @@ def read_until(process: "subprocess.Popen[str]", line: str) -> None:
 
 
 @pytest.fixture
-def left_behind(start_program: StartProgram, tmp_path: Path) -> Path:
+def killed_recording(start_program: StartProgram, tmp_path: Path) -> Path:
     """A recording whose run was killed with -9 right after it reported that tick 49 was committed."""
     path = tmp_path / "killed.servetop"
     process = start_program("writer.py", path, 1000)
@@ -54,21 +54,21 @@ def left_behind(start_program: StartProgram, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_run_killed_with_9_keeps_everything_up_to_its_last_tick(left_behind: Path) -> None:
-    assert left_behind.with_name("killed.servetop-wal").stat().st_size > 0
-    with closing(RecordingReader.open(left_behind)) as reader:
+def test_a_run_killed_with_9_keeps_everything_up_to_its_last_tick(killed_recording: Path) -> None:
+    assert killed_recording.with_name("killed.servetop-wal").stat().st_size > 0
+    with closing(RecordingReader.open(killed_recording)) as reader:
         assert not reader.is_live()
         assert [tick.index for tick in reader.poll().ticks] == list(range(50))
         assert reader.request_count() == 200
         assert (reader.end, reader.damage) == (None, None)
         assert summary_json(run_summary(reader))["recording_state"] == "broken-off"
-    assert describe(left_behind).state is RecordingState.BROKEN_OFF
+    assert describe(killed_recording).state is RecordingState.BROKEN_OFF
 
 
-def test_opening_a_killed_run_merges_it_into_one_plain_file(left_behind: Path) -> None:
-    RecordingReader.open(left_behind).close()
-    assert [path.name for path in left_behind.parent.iterdir()] == ["killed.servetop"]
-    with closing(RecordingReader.open(left_behind)) as reader:
+def test_opening_a_killed_run_merges_it_into_one_plain_file(killed_recording: Path) -> None:
+    RecordingReader.open(killed_recording).close()
+    assert [path.name for path in killed_recording.parent.iterdir()] == ["killed.servetop"]
+    with closing(RecordingReader.open(killed_recording)) as reader:
         assert len(reader.poll().ticks) == 50
 
 
@@ -102,7 +102,7 @@ def test_another_process_with_the_same_pid_is_not_the_run(recorder: Recorder) ->
         assert not reader.is_live()
 
 
-def a_big_recording(path: Path, header: RunHeader, *, make_tick: MakeTick, make_request: MakeRequest) -> None:
+def write_large_recording(path: Path, header: RunHeader, *, make_tick: MakeTick, make_request: MakeRequest) -> None:
     """A finished recording of 400 ticks with a request each."""
     recorder = Recorder.create(path, header)
     for number in range(400):
@@ -114,7 +114,7 @@ def a_big_recording(path: Path, header: RunHeader, *, make_tick: MakeTick, make_
 @pytest.fixture
 def finished(tmp_path: Path, header: RunHeader, make_tick: MakeTick, make_request: MakeRequest) -> Path:
     path = tmp_path / "run.servetop"
-    a_big_recording(path, header, make_tick=make_tick, make_request=make_request)
+    write_large_recording(path, header, make_tick=make_tick, make_request=make_request)
     return path
 
 
@@ -184,7 +184,7 @@ def test_a_newer_major_version_is_rejected_with_advice(finished: Path) -> None:
         RecordingReader.open(finished)
 
 
-READ_AS_NOBODY = """
+READ_WITHOUT_RIGHTS = """
 import os, sys
 import numpy, psutil  # loaded later by servetop, when this process may not read the library any more
 from pathlib import Path
@@ -209,7 +209,7 @@ def read_without_rights(tmp_path: Path) -> Callable[[Path], str]:
         for file in path.parent.iterdir():
             file.chmod(0o644 if file.stat().st_mode & 0o400 else 0o000)
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": "/tmp"}
-        command = [sys.executable, "-c", READ_AS_NOBODY, str(path)]
+        command = [sys.executable, "-c", READ_WITHOUT_RIGHTS, str(path)]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
         path.parent.chmod(0o755)
         return result.stdout.strip() or result.stderr
@@ -225,10 +225,10 @@ def test_a_finished_recording_in_a_read_only_folder_opens(
 
 @pytest.mark.parametrize("lost", ["-shm", "nothing"])
 def test_a_killed_run_in_a_read_only_folder_opens_with_its_log(
-    left_behind: Path, lost: str, read_without_rights: Callable[[Path], str]
+    killed_recording: Path, lost: str, read_without_rights: Callable[[Path], str]
 ) -> None:
-    left_behind.with_name(left_behind.name + lost).unlink(missing_ok=True)
-    assert read_without_rights(left_behind) == "50"
+    killed_recording.with_name(killed_recording.name + lost).unlink(missing_ok=True)
+    assert read_without_rights(killed_recording) == "50"
 
 
 def test_a_file_without_read_permission_is_reported(finished: Path, read_without_rights: Callable[[Path], str]) -> None:

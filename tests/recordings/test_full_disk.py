@@ -20,12 +20,12 @@ from servetop.recordings.write.tick_transaction import TickTransaction
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]
-Cramped = Callable[[int | None], None]
+LimitFileSize = Callable[[int | None], None]
 END = RunEnd(at=1.0, exit_code=0, reason="")
 
 
 @pytest.fixture
-def cramped() -> Cramped:
+def limit_file_size() -> LimitFileSize:
     """Limit the size of this process's files in bytes, like a full disk, until the limit is changed."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     assert (
@@ -42,10 +42,10 @@ def test_after_a_full_disk_all_data_is_written_once_there_is_space(
     recorder: Recorder,
     make_tick: MakeTick,
     make_request: MakeRequest,
-    cramped: Cramped,
+    limit_file_size: LimitFileSize,
 ) -> None:
     recorder.commit(TickTransaction(tick=make_tick(0)))
-    cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
+    limit_file_size(recorder.path.with_name("run.servetop-wal").stat().st_size)
     try:
         for number in range(1, 9):
             recorder.commit(
@@ -55,7 +55,7 @@ def test_after_a_full_disk_all_data_is_written_once_there_is_space(
         assert "run.servetop: cannot be written (" in recorder.trouble
         assert "8 ticks and 16 requests kept in memory" in recorder.trouble
     finally:
-        cramped(None)
+        limit_file_size(None)
     recorder.commit(TickTransaction(tick=make_tick(9)))
     assert recorder.trouble is None
     with closing(RecordingReader.open(recorder.path)) as reader:
@@ -66,17 +66,17 @@ def test_after_a_full_disk_all_data_is_written_once_there_is_space(
 def test_data_beyond_the_memory_limit_is_dropped_counted_and_noted(
     recorder: Recorder,
     make_tick: MakeTick,
-    cramped: Cramped,
+    limit_file_size: LimitFileSize,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(recorder_module, "MAX_WAITING_ROWS", 5)
     recorder.commit(TickTransaction(tick=make_tick(0)))
-    cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
+    limit_file_size(recorder.path.with_name("run.servetop-wal").stat().st_size)
     try:
         for number in range(1, 9):
             recorder.commit(TickTransaction(tick=make_tick(number)))
     finally:
-        cramped(None)
+        limit_file_size(None)
     assert recorder.trouble is not None
     assert recorder.trouble.endswith("5 ticks and 0 requests kept in memory; 3 ticks and 0 requests were dropped")
     recorder.commit(TickTransaction(tick=make_tick(9)))
@@ -90,15 +90,15 @@ def test_data_beyond_the_memory_limit_is_dropped_counted_and_noted(
 
 
 def test_a_disk_that_stays_full_is_also_reported_at_the_end(
-    recorder: Recorder, make_tick: MakeTick, cramped: Cramped
+    recorder: Recorder, make_tick: MakeTick, limit_file_size: LimitFileSize
 ) -> None:
     recorder.commit(TickTransaction(tick=make_tick(0)))
-    cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
+    limit_file_size(recorder.path.with_name("run.servetop-wal").stat().st_size)
     try:
         recorder.commit(TickTransaction(tick=make_tick(1)))
         recorder.close(END)
     finally:
-        cramped(None)
+        limit_file_size(None)
     assert recorder.trouble is not None
     with closing(RecordingReader.open(recorder.path)) as reader:
         assert [tick.index for tick in reader.poll().ticks] == [0]
@@ -110,14 +110,14 @@ def test_a_disk_that_stays_full_is_also_reported_at_the_end(
 
 
 def test_a_new_recording_on_a_full_disk_fails_in_one_line_and_leaves_no_file(
-    tmp_path: Path, header: RunHeader, cramped: Cramped
+    tmp_path: Path, header: RunHeader, limit_file_size: LimitFileSize
 ) -> None:
-    cramped(2000)
+    limit_file_size(2000)
     try:
         with pytest.raises(RecordingError, match=r"cannot record to .*full\.servetop \(.*\): free some space"):
             Recorder.create(tmp_path / "full.servetop", header)
     finally:
-        cramped(None)
+        limit_file_size(None)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -105,7 +105,7 @@ def test_plain_tables_columns_and_indexes_of_a_newer_minor_version_are_ignored(r
     assert summary["completed"] == 40
 
 
-ODD = {
+INVALID_VALUES = {
     "run.end_at": "UPDATE run SET end_at = 9e999",
     "run.end_reason": "UPDATE run SET end_reason = x'ff00'",
     "run.exit_code": "UPDATE run SET exit_code = 'none'",
@@ -148,17 +148,17 @@ ODD = {
 }  # fmt: skip
 
 
-HARMLESS = (
+IGNORED_VALUES = (
     "run.steady", "run twice", "run.writer pid", "run.writer large", "command", "request.output_tokens", "gpu_sample",
 )  # fmt: skip
 """Values that are ignored, or that a faulty server may have sent."""
 
 
-@pytest.mark.parametrize("what", ODD)
+@pytest.mark.parametrize("what", INVALID_VALUES)
 def test_invalid_values_anywhere_are_reported_in_one_line_and_never_counted(recording: Path, what: str) -> None:
-    change(recording, ODD[what])
+    change(recording, INVALID_VALUES[what])
     message, summary = read_everywhere(recording)
-    if what not in HARMLESS:
+    if what not in IGNORED_VALUES:
         assert "is damaged" in message
     assert len(message.splitlines()) <= 1
     if summary and not what.startswith("request"):
@@ -212,7 +212,7 @@ def test_a_run_of_twenty_thousand_stages_is_limited_to_the_maximum(recording: Pa
 
 
 def test_a_folder_with_hostile_files_is_listed_with_their_errors(recording: Path) -> None:
-    for number, statement in enumerate(ODD.values()):
+    for number, statement in enumerate(INVALID_VALUES.values()):
         hostile = recording.with_name(f"hostile{number}.servetop")
         shutil.copyfile(recording, hostile)
         change(hostile, statement)
@@ -220,7 +220,7 @@ def test_a_folder_with_hostile_files_is_listed_with_their_errors(recording: Path
     shutil.copyfile(recording, view)
     change(view, "CREATE VIEW fine AS SELECT 1")
     found = {info.path.stem: info for info in list_recordings(recording.parent)}
-    assert len(found) == len(ODD) + 2
+    assert len(found) == len(INVALID_VALUES) + 2
     assert found["run"].state is RecordingState.FINISHED
     assert found["view"].state is RecordingState.UNREADABLE
     assert "which servetop does not create" in found["view"].problem

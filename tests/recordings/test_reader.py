@@ -80,13 +80,13 @@ def test_a_command_is_polled_again_after_its_reply(recorder: Recorder, reader: R
     (command,) = reader.poll().commands
     assert command.reply is None
     assert reader.poll().commands == ()
-    recorder.commit(TickTransaction(commands=[_answered(recorder)]))
+    recorder.commit(TickTransaction(commands=[_replied(recorder)]))
     (replied,) = reader.poll().commands
     assert (replied.id, replied.obeyed_at, replied.reply) == (command.id, 1.0, "marked")
     assert reader.poll().commands == ()
 
 
-def _answered(recorder: Recorder) -> Any:
+def _replied(recorder: Recorder) -> Any:
     return dataclasses.replace(recorder.new_commands()[0], obeyed_at=1.0, reply="marked")
 
 

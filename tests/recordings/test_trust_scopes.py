@@ -75,7 +75,7 @@ def client_tick(index: int, *, loop_lag: float, itl_uncertainty: LogHistogram) -
         ({}, {"loop_lag": 0.3}, "client-bound"),
     ],
     ids=[
-        "agree", "counts at the end", "counts more", "counts hardly any", "few in transit", "holds more",
+        "consistent", "counts finished requests", "more tokens", "few tokens", "in transit", "more requests",
         "uncertain gaps", "lagging loop",
     ],
 )  # fmt: skip

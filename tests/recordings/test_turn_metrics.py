@@ -10,7 +10,7 @@ from servetop.core.events import RequestRecord, RequestStatus, StageChange
 
 MakeRequest = Callable[..., RequestRecord]
 Summarise = Callable[..., dict[str, Any]]
-TALKING = RunConfig(workload=WorkloadConfig(num_turns="2"))
+CONVERSATIONS = RunConfig(workload=WorkloadConfig(num_turns="2"))
 
 
 def stage(index: int, at: float, *, warmup: bool = False) -> StageChange:
@@ -27,7 +27,7 @@ def test_each_turn_has_latencies_prompt_lengths_and_a_cached_share(
         make_request(1, 0.0, tokens_at=[0.3, 0.5], conversation=1, turn=1, prompt_tokens=30, cached_tokens=8),
         make_request(2, 1.0, tokens_at=[0.4], conversation=0, turn=2, prompt_tokens=50, cached_tokens=40),
         make_request(3, 1.0, conversation=1, turn=2, status=RequestStatus.ERROR, prompt_tokens=70),
-        config=TALKING,
+        config=CONVERSATIONS,
     )
     first, second = summary["turns"]
     assert (first["turn"], first["requests"], first["completed"]) == (1, 2, 2)
@@ -48,7 +48,7 @@ def test_the_time_per_token_of_a_turn_counts_the_tokens_of_events(
     summary = summary_of(
         make_request(0, 0.0, conversation=0, turn=1, **fours),
         make_request(1, 1.0, conversation=0, turn=2, **unknown),
-        config=TALKING,
+        config=CONVERSATIONS,
     )
     first, second = summary["turns"]
     assert (first["mean_tpot_ms"], first["tpot_reason"]) == (pytest.approx(25.0), None)
@@ -65,7 +65,7 @@ def test_turns_of_a_warm_up_are_excluded_and_each_stage_has_its_own(
         make_request(1, 1.1, conversation=1, turn=1, stage=1),
         make_request(2, 2.1, conversation=1, turn=2, stage=2),
         stages=[stage(0, 0.0, warmup=True), stage(1, 1.0), stage(2, 2.0)],
-        config=TALKING,
+        config=CONVERSATIONS,
     )
     assert [(each["turn"], each["requests"]) for each in summary["turns"]] == [(1, 1), (2, 1)]
     assert [[each["turn"] for each in part["turns"]] for part in summary["stages"]] == [[1], [2]]
@@ -77,6 +77,6 @@ def test_a_server_that_reports_no_cached_tokens_has_no_cached_share(
     summary = summary_of(
         make_request(0, 0.0, conversation=0, turn=1),
         make_request(1, 0.0, conversation=1, turn=1, status=RequestStatus.ERROR, tokens_at=()),
-        config=TALKING,
+        config=CONVERSATIONS,
     )
     assert [each["cached_share"] for each in summary["turns"]] == [None]

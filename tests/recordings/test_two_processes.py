@@ -23,7 +23,7 @@ def start_writer(start_program: StartProgram, path: Path, ticks: int) -> "subpro
     return process
 
 
-def go_on(process: "subprocess.Popen[str]") -> None:
+def continue_writing(process: "subprocess.Popen[str]") -> None:
     """Make the writer write its next 50 ticks."""
     assert process.stdin is not None
     process.stdin.write("go\n")
@@ -36,7 +36,7 @@ async def test_two_readers_that_poll_during_a_run_read_every_tick_once_in_order(
     path = tmp_path / "run.servetop"
     process = start_writer(start_program, path, 500)
     for _ in range(10):
-        go_on(process)
+        continue_writing(process)
     clock = MonotonicClock()
     seen: list[list[Tick]] = [[], []]
     with closing(RecordingReader.open(path)) as one, closing(RecordingReader.open(path)) as two:
@@ -60,7 +60,7 @@ async def test_a_command_from_another_process_is_applied_at_a_tick_and_gets_a_re
         viewer.poll()
         other.send(Action.BURST, value=5.0, text="five more")
         other.send(Action.STOP, text="enough")
-        go_on(process)
+        continue_writing(process)
         while viewer.end is None and clock.now() < DEADLINE:
             commands += viewer.poll().commands
         assert viewer.end is not None

@@ -142,8 +142,8 @@ def test_a_missing_file_is_one_failed_check(tmp_path: Path) -> None:
         (Path.unlink, VerifyVerdict.NOT_A_RECORDING),
     ],
     ids=[
-        "as it was written", "cut off", "first page lost", "header lost", "another kind of file", "too short", "empty",
-        "another program's", "a newer servetop's", "with a view", "gone",
+        "unaltered", "truncated", "first page lost", "header lost", "another kind of file", "too short", "empty",
+        "another program's", "a newer servetop's", "with a view", "missing",
     ],
 )  # fmt: skip
 def test_a_damaged_recording_is_not_sound_and_another_file_is_not_a_recording(

@@ -57,7 +57,7 @@ def batch_of(tick: int, commands: list[Command]) -> TickTransaction:
     )
 
 
-def say(line: str) -> None:
+def write_line(line: str) -> None:
     """Write a line to the test, unbuffered."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -71,12 +71,12 @@ def main(path: str, ticks: int) -> None:
     for tick in range(ticks):
         commands = recorder.new_commands()
         recorder.commit(batch_of(tick, commands))
-        say(f"tick {tick}")
+        write_line(f"tick {tick}")
         stopping = stopping or any(each.action is Action.STOP for each in commands)
         if stopping or (tick % 50 == 49 and not sys.stdin.readline()):
             break
     recorder.close(RunEnd(at=ticks * 0.25, exit_code=0, reason=""))
-    say("closed")
+    write_line("closed")
 
 
 if __name__ == "__main__":

@@ -22,19 +22,19 @@ def client() -> Iterator[httpx.Client]:
         yield client
 
 
-def ask(client: httpx.Client, path: str = "/completion", **more: Any) -> httpx.Response:
+def complete(client: httpx.Client, path: str = "/completion", **more: Any) -> httpx.Response:
     request = {"prompt": "hello", "n_predict": 5, "ignore_eos": True, **more}
     return client.post(path, json=request)
 
 
 def chat(client: httpx.Client, **more: Any) -> httpx.Response:
     messages = [{"role": "user", "content": "hello"}]
-    return ask(client, "/v1/chat/completions", messages=messages, max_tokens=5, **more)
+    return complete(client, "/v1/chat/completions", messages=messages, max_tokens=5, **more)
 
 
 def test_a_native_stream_has_the_captured_keys(client: httpx.Client) -> None:
     real = captured_events("llama.cpp/completion_stream.txt")
-    simulated = events(ask(client, stream=True))
+    simulated = events(complete(client, stream=True))
     assert len(simulated) == len(real) == 6
     assert [list(event) for event in simulated[:-1]] == [list(event) for event in real[:-1]]
     assert list(simulated[-1]) == list(real[-1])
@@ -44,7 +44,7 @@ def test_a_native_stream_has_the_captured_keys(client: httpx.Client) -> None:
 
 def test_a_text_stream_has_the_captured_keys(client: httpx.Client) -> None:
     real = captured_events("llama.cpp/v1_completions_stream.txt")
-    simulated = events(ask(client, "/v1/completions", stream=True), done=True)
+    simulated = events(complete(client, "/v1/completions", stream=True), done=True)
     assert [keys_of(event) for event in simulated] == [keys_of(event) for event in real]
     assert simulated[-1]["usage"]["completion_tokens"] == 5
     assert [event["timings"]["predicted_n"] for event in simulated] == [1, 2, 3, 4, 5, 5]
@@ -61,9 +61,9 @@ def test_a_chat_stream_has_the_captured_keys(client: httpx.Client) -> None:
 
 
 def test_complete_responses_have_the_captured_keys(client: httpx.Client) -> None:
-    whole = ask(client, "/v1/completions").json()
+    whole = complete(client, "/v1/completions").json()
     assert keys_of(whole) == keys_of(json.loads(body("llama.cpp/v1_completions_nonstream.txt")))
-    native = ask(client).json()
+    native = complete(client).json()
     assert len(native["content"].split()) == native["tokens_predicted"] == 5
     assert chat(client).json()["choices"][0]["message"]["role"] == "assistant"
 
@@ -88,14 +88,14 @@ def test_the_other_routes_have_only_keys_of_the_real_server(client: httpx.Client
 
 
 def test_a_prompt_beyond_the_slot_is_rejected_as_by_the_real_server(client: httpx.Client) -> None:
-    response = ask(client, prompt=[1] * 8000)
+    response = complete(client, prompt=[1] * 8000)
     assert response.status_code == 400
     assert response.json() == json.loads(body("llama.cpp/err_ctx_exceeded.txt"))
 
 
 def test_a_completion_ends_when_its_slot_is_full(client: httpx.Client) -> None:
-    assert ask(client, prompt=[1] * 1000, n_predict=500).json()["tokens_predicted"] == 24
-    assert ask(client, prompt=[1] * 1000, n_predict=-1).json()["tokens_predicted"] == 24
+    assert complete(client, prompt=[1] * 1000, n_predict=500).json()["tokens_predicted"] == 24
+    assert complete(client, prompt=[1] * 1000, n_predict=-1).json()["tokens_predicted"] == 24
 
 
 def test_the_metrics_page_has_the_captured_names_and_counts_tokens() -> None:
@@ -103,7 +103,7 @@ def test_the_metrics_page_has_the_captured_names_and_counts_tokens() -> None:
         idle = client.get("/metrics").text
         assert samples(idle) == samples(body("llama.cpp/metrics_idle.txt"))
         for _ in range(3):
-            ask(client, prompt=[1] * 40, n_predict=6)
+            complete(client, prompt=[1] * 40, n_predict=6)
         page = client.get("/metrics").text
     assert list(names(page).items()) == list(names(body("llama.cpp/metrics_loaded.txt")).items())
     simulated = samples(page)

@@ -11,7 +11,7 @@ import pytest
 from servetop.simulator.dialects.server_dialect import EmulationOptions
 from tests.simulator.dialects.served import events, names, samples, served
 
-WHOLE_HEADERS = {"x-queue-time", "x-inference-time", "x-time-per-token", "x-prompt-tokens", "x-generated-tokens"}
+RESPONSE_HEADERS = {"x-queue-time", "x-inference-time", "x-time-per-token", "x-prompt-tokens", "x-generated-tokens"}
 NAMES = {  # of those in the router's and backend's source, the ones that a simulator can count
     "tgi_batch_max_total_tokens": "gauge",
     "tgi_queue_size": "gauge",
@@ -66,7 +66,7 @@ def test_without_details_a_native_stream_has_no_counts(client: httpx.Client) -> 
 def test_a_complete_response_has_the_counts_in_its_headers(client: httpx.Client) -> None:
     response = generate(client, max_new_tokens=3)
     assert response.json()["details"] is None
-    assert set(response.headers) >= WHOLE_HEADERS
+    assert set(response.headers) >= RESPONSE_HEADERS
     assert (response.headers["x-prompt-tokens"], response.headers["x-generated-tokens"]) == ("5", "3")
     details = generate(client, max_new_tokens=3, details=True).json()["details"]
     assert [token["text"][0] for token in details["tokens"]] == [" "] * 3
@@ -86,7 +86,7 @@ def test_openai_streams_end_with_done_and_text_streams_always_have_usage(client:
     assert last["usage"]["completion_tokens"] == 2
     whole = client.post("/v1/chat/completions", json={**messages, "stream": False})
     assert whole.json()["choices"][0]["message"]["role"] == "assistant"
-    assert set(whole.headers) >= WHOLE_HEADERS
+    assert set(whole.headers) >= RESPONSE_HEADERS
 
 
 def test_ignore_eos_is_ignored() -> None:

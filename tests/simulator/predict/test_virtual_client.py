@@ -100,7 +100,7 @@ def test_lengths_are_clipped_to_the_context_as_in_a_run() -> None:
     assert (result.completed, result.refused) == (5, 0)
 
 
-def land_all(client: Client, *, late: float = 0.0) -> list[tuple[float, int]]:
+def send_all(client: Client, *, late: float = 0.0) -> list[tuple[float, int]]:
     landed = []
     while (due := client.due()) < math.inf:
         at, requests = client.send(due + late)
@@ -116,12 +116,12 @@ def client_of(arrivals: str, *, rate: float, count: int) -> Client:
 def test_in_process_bursts_wait_for_the_boundary_and_the_next_second_starts_there() -> None:
     client = client_of("in-process-burst", rate=4.0, count=10)
     assert isinstance(client, InProcessClient)
-    assert land_all(client, late=0.25) == [(0.25, 4), (1.5, 4)]
+    assert send_all(client, late=0.25) == [(0.25, 4), (1.5, 4)]
 
 
 def test_requests_of_an_open_loop_keep_their_due_times() -> None:
-    assert land_all(OpenLoop([SimRequest(1, 1)] * 2, [0.5, 1.0]), late=9.0) == [(0.5, 1), (1.0, 1)]
-    assert land_all(client_of("constant", rate=4.0, count=3), late=9.0) == [(0.0, 1), (0.25, 1), (0.5, 1)]
-    assert land_all(client_of("spaced", rate=96.0, count=3)) == [(0.0, 1), (0.010, 1), (0.020, 1)]
-    times = [at for at, _ in land_all(client_of("poisson", rate=8.0, count=4000))]
+    assert send_all(OpenLoop([SimRequest(1, 1)] * 2, [0.5, 1.0]), late=9.0) == [(0.5, 1), (1.0, 1)]
+    assert send_all(client_of("constant", rate=4.0, count=3), late=9.0) == [(0.0, 1), (0.25, 1), (0.5, 1)]
+    assert send_all(client_of("spaced", rate=96.0, count=3)) == [(0.0, 1), (0.010, 1), (0.020, 1)]
+    times = [at for at, _ in send_all(client_of("poisson", rate=8.0, count=4000))]
     assert statistics.stdev(np.diff(times)) == pytest.approx(1 / 8, rel=0.1)
