@@ -60,8 +60,8 @@ class LlamaCppServerDialect(ServerDialect):
     def open(self, engine: RealTimeEngine) -> None:
         super().open(engine)
         blocks = engine.scheduler.blocks
-        share = blocks.total // self.context.spec.batch_limit * blocks.block_size
-        self.slot_tokens = min(share, self.context.spec.context_limit)
+        slot_tokens = blocks.total // self.context.spec.batch_limit * blocks.block_size
+        self.slot_tokens = min(slot_tokens, self.context.spec.context_limit)
 
     def routes(self) -> dict[tuple[str, str], Handler]:
         text = (partial(LlamaCppStream, template=TEXT_TEMPLATE), partial(LlamaCppResponse, template=TEXT_TEMPLATE))

@@ -77,12 +77,12 @@ class CostModel:
         return on_grid(self.time_scale * payload / self.gpu.host_bandwidth)
 
     def _kv_seconds_per_token(self) -> float:
-        share = self.model.kv_bytes_per_token / self.tensor_parallel
-        return share / (self.gpu.bandwidth * self.gpu.kv_efficiency)
+        device_bytes = self.model.kv_bytes_per_token / self.tensor_parallel
+        return device_bytes / (self.gpu.bandwidth * self.gpu.kv_efficiency)
 
     def _weight_seconds(self) -> float:
-        share = self.model.gemm_weight_bytes / self.tensor_parallel
-        return share / (self.gpu.bandwidth * self.gpu.memory_efficiency)
+        device_bytes = self.model.gemm_weight_bytes / self.tensor_parallel
+        return device_bytes / (self.gpu.bandwidth * self.gpu.memory_efficiency)
 
     def _linear(self, tokens: int) -> float:
         """Seconds of the GEMMs, g(M), and all-reduces of M tokens."""
@@ -110,9 +110,9 @@ class OffloadedCostModel(CostModel):
     """Weights stay in host memory and cross PCIe once an iteration, overlapped with compute (FlexGen's schedule)."""
 
     def _weight_seconds(self) -> float:
-        share = self.model.gemm_weight_bytes / self.tensor_parallel
-        return share / (self.gpu.host_bandwidth * self.gpu.memory_efficiency)
+        device_bytes = self.model.gemm_weight_bytes / self.tensor_parallel
+        return device_bytes / (self.gpu.host_bandwidth * self.gpu.memory_efficiency)
 
     def _kv_seconds_per_token(self) -> float:
-        share = self.model.kv_bytes_per_token / self.tensor_parallel
-        return share / (self.gpu.host_bandwidth * self.gpu.memory_efficiency)
+        device_bytes = self.model.kv_bytes_per_token / self.tensor_parallel
+        return device_bytes / (self.gpu.host_bandwidth * self.gpu.memory_efficiency)
