@@ -90,7 +90,7 @@ async def server() -> AsyncIterator[PageServer]:
 
 @pytest.fixture
 async def vllm_server(server: PageServer, vllm_data: Path) -> PageServer:
-    """A server that answers like vLLM 0.32 with 63 usable KV blocks."""
+    """A server that responds like vLLM 0.32 with 63 usable KV blocks."""
     server.pages = {
         "/health": (200, b""),
         "/version": (200, (vllm_data / "version.json").read_bytes()),

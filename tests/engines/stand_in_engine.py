@@ -1,6 +1,6 @@
 """A small server that behaves as engines do, well and badly; run as a script with vLLM's options.
 
-It answers like vLLM 0.32 from tests/engines/data/vllm, after printing what vLLM prints while it loads.
+It responds like vLLM 0.32 from tests/engines/data/vllm, after printing what vLLM prints while it loads.
 """
 
 from __future__ import annotations

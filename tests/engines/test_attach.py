@@ -131,7 +131,7 @@ async def test_a_key_goes_into_every_question_and_a_wrong_one_is_told(
     assert set(server.authorization) == {"Bearer sk-1"}
     server.pages = {"/v1/models": (401, b"")}
     message = await refused(server.url, clock, key="ACME_KEY")
-    assert "refuses the key in ACME_KEY" in message
+    assert "rejects the key in ACME_KEY" in message
     assert "sk-1" not in message
 
 
@@ -180,16 +180,16 @@ async def test_an_alias_finds_the_model_that_is_served_under_its_hub_name(
 async def test_the_wrong_engine_named_is_told_what_answered(
     server: PageServer, vllm_server: PageServer, clock: MonotonicClock
 ) -> None:
-    assert "answers like vLLM 0.32.0, not like servetop simulator: say --engine vllm" in await refused(
+    assert "responds like vLLM 0.32.0, not like servetop simulator: give --engine vllm" in await refused(
         vllm_server.url, clock, name="sim"
     )
     server.pages = {"/v1/models": ONE_MODEL}
-    assert "answers like OpenAI-compatible server, not like vLLM" in await refused(server.url, clock, name="vllm")
+    assert "responds like OpenAI-compatible server, not like vLLM" in await refused(server.url, clock, name="vllm")
 
 
 async def test_a_batch_size_that_cannot_change_is_refused(vllm_server: PageServer, clock: MonotonicClock) -> None:
     config = EngineConfig(name="auto", url=vllm_server.url, model="", max_num_seqs=64)
-    with pytest.raises(UsageError, match=r"vLLM at .* keeps its batch size.*--max-concurrency"):
+    with pytest.raises(UsageError, match=r"vLLM at .* cannot change its batch size.*--max-concurrency"):
         await attach_engine(config, clock)
 
 
@@ -224,18 +224,18 @@ async def test_a_server_that_is_gone_is_noticed_soon(
         if sampled:
             assert await handle.sample() is None
         await clock.sleep_until(clock.now() + 0.1)
-    assert handle.exit_reason() == f"vLLM at {vllm_server.url} is gone (connection refused)"
+    assert handle.exit_reason() == f"vLLM at {vllm_server.url} stopped responding (connection refused)"
     await handle.stop()
 
 
 async def test_a_slow_server_is_not_dead(
     vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patient_client, "BUSY_PATIENCE", 1000.0)
+    monkeypatch.setattr(patient_client, "BUSY_TIMEOUT", 1000.0)
     handle = await attached(vllm_server.url, clock)
     vllm_server.answering.clear()
     assert await handle.sample() is None
-    assert "no answer within 1 s" in (handle.metrics_trouble or "")
+    assert "no response within 1 s" in (handle.metrics_trouble or "")
     patient = asyncio.create_task(handle.sample())
     await asyncio.sleep(1.2)
     assert not patient.done(), "its next page is waited for longer: it would never be heard"

@@ -51,7 +51,7 @@ async def test_a_saturated_server_is_waited_for_and_the_wait_is_told(
 
     handle = await attach_engine(at(vllm_server.url), clock, on_line=heard)
     assert (handle.facts.name, handle.facts.model, handle.facts.kv_blocks_total) == ("vllm", "/models/tiny-llama", 63)
-    assert said[0].text.startswith(f"waiting for {vllm_server.url} to answer: ")
+    assert said[0].text.startswith(f"waiting for {vllm_server.url} to respond: ")
     assert said[0].text.endswith(" s left of --attach-timeout 30")
     await handle.stop()
 
@@ -71,9 +71,7 @@ async def test_a_server_that_never_answers_is_given_up_after_the_attach_timeout(
     vllm_server: PageServer, clock: MonotonicClock
 ) -> None:
     vllm_server.answering.clear()
-    with pytest.raises(
-        EngineError, match=r"nothing answers at .* is the server up\? give it longer by --attach-timeout"
-    ):
+    with pytest.raises(EngineError, match=r"nothing answers at .* is the server up\? give a longer --attach-timeout"):
         await asyncio.wait_for(attach_engine(at(vllm_server.url, timeout=0.3), clock), 20.0)
     vllm_server.answering.set()
 

@@ -42,16 +42,22 @@ def sglang(server: PageServer) -> PageServer:
 
 async def test_the_wrong_engine_is_told_what_answered_and_in_which_version(server: PageServer) -> None:
     server.pages = {"/info": answer(TGI_INFO), "/v1/models": models("org/m")}
-    with pytest.raises(EngineError, match=r"answers like TGI 3\.3\.6-dev0, not like vLLM: say --engine tgi, or leave"):
+    with pytest.raises(
+        EngineError, match=r"responds like TGI 3\.3\.6-dev0, not like vLLM: give --engine tgi, or leave"
+    ):
         await attached(server, "vllm")
 
 
 @pytest.mark.parametrize(
     ("version", "pages", "words"),
     [
-        ("1.4.5", {"/info": answer({**TGI_INFO, "version": "1.4.5"})}, "TGI 1.4.5, which is understood from 2.0 on"),
-        ("0.3.6", {"/server_info": answer({**SGLANG_INFO, "version": "0.3.6"})}, "SGLang 0.3.6, which is understood"),
-        ("0.2.1", {"/version": answer({"version": "0.2.1"}), "/v1/models": models("vllm")}, "vLLM 0.2.1, which is"),
+        ("1.4.5", {"/info": answer({**TGI_INFO, "version": "1.4.5"})}, "TGI 1.4.5, older than the supported 2.0"),
+        (
+            "0.3.6",
+            {"/server_info": answer({**SGLANG_INFO, "version": "0.3.6"})},
+            "SGLang 0.3.6, older than the supported",
+        ),
+        ("0.2.1", {"/version": answer({"version": "0.2.1"}), "/v1/models": models("vllm")}, "vLLM 0.2.1, older than"),
     ],
 )
 async def test_too_old_a_version_says_from_which_on(
@@ -61,7 +67,7 @@ async def test_too_old_a_version_says_from_which_on(
     with pytest.raises(EngineError) as caught:
         await attached(server)
     assert words in str(caught.value)
-    assert "or say --engine openai to load it without its metrics" in str(caught.value)
+    assert "or give --engine openai to load it without its metrics" in str(caught.value)
     handle = await attached(server, "openai")
     assert handle.facts.version == (version if "/version" in pages else None)
     await handle.stop()
@@ -89,11 +95,11 @@ async def test_an_sglang_takes_a_smaller_batch_size_while_it_runs(sglang: PageSe
 @pytest.mark.parametrize("body", [b"[false]", b'{"updated":false,"server_args":{"trust_remote_code":true}}'])
 async def test_a_batch_size_that_sglang_refuses_says_why(sglang: PageServer, body: bytes) -> None:
     sglang.pages["/set_internal_state"] = (200, body)
-    with pytest.raises(EngineError, match=r"did not take batch size 128 \(running requests \(--max-running-requests\)"):
+    with pytest.raises(EngineError, match=r"refused batch size 128 \(running requests \(--max-running-requests\)"):
         await attached(sglang, max_num_seqs=128)
 
 
 async def test_a_tgi_keeps_its_batch_size(server: PageServer) -> None:
     server.pages = {"/info": answer(TGI_INFO), "/v1/models": models("org/m")}
-    with pytest.raises(UsageError, match=r"TGI at .* keeps its batch size while it runs"):
+    with pytest.raises(UsageError, match=r"TGI at .* cannot change its batch size while it runs"):
         await attached(server, max_num_seqs=16)

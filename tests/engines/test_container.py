@@ -16,12 +16,12 @@ from servetop.engines.process.container import (
     Container,
     container_name,
     container_of,
-    gpu_maker,
+    gpu_vendor,
     in_container,
+    listening_everywhere,
     local_model,
     model_cache,
     published_image,
-    reachable,
     remove_container,
 )
 
@@ -101,12 +101,12 @@ def test_downloaded_models_are_shared_with_the_container(tmp_path: Path) -> None
 def test_a_path_with_a_colon_cannot_be_mounted(tmp_path: Path) -> None:
     odd = tmp_path / "a:b"
     odd.mkdir()
-    with pytest.raises(UsageError, match="cannot be mounted, its name has a colon"):
+    with pytest.raises(UsageError, match=r"cannot mount .*, because its name has a colon"):
         in_container(VLLM, replace(CONTAINER, model=str(odd)), environ={})
 
 
 def test_an_unknown_runtime_is_refused() -> None:
-    with pytest.raises(UsageError, match="'lxc' runs no containers: --launcher is one of docker, podman"):
+    with pytest.raises(UsageError, match="unknown container runtime 'lxc': give --launcher docker or podman"):
         in_container(VLLM, replace(CONTAINER, runtime="lxc"), environ={})
 
 
@@ -154,13 +154,15 @@ def test_no_secret_ever_stands_on_the_command_line(token: str, key: str, runtime
     ],
 )
 def test_a_server_listens_where_it_can_be_reached(words: list[str], inside: list[str]) -> None:
-    assert reachable(words) == inside
+    assert listening_everywhere(words) == inside
 
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=8))
 def test_all_other_arguments_reach_the_engine_as_they_are(words: list[str]) -> None:
     command = replace(VLLM, argv=("vllm", "serve", *words))
-    assert in_container(command, CONTAINER, environ={}).argv[-len(words) :] == tuple(reachable(["serve", *words])[1:])
+    assert in_container(command, CONTAINER, environ={}).argv[-len(words) :] == tuple(
+        listening_everywhere(["serve", *words])[1:]
+    )
 
 
 def test_a_container_is_removed_by_its_name() -> None:
@@ -174,9 +176,9 @@ def test_a_containers_name_takes_any_run() -> None:
 
 def test_engines_have_the_images_that_their_makers_publish() -> None:
     assert published_image("vllm") == "vllm/vllm-openai:latest"
-    with pytest.raises(UsageError, match="published as huggingface/text-generation-inference, in a registry of its"):
+    with pytest.raises(UsageError, match="published as huggingface/text-generation-inference, in its makers"):
         published_image("tgi")
-    with pytest.raises(UsageError, match="knows no image of deepspeed-mii: name one with --image"):
+    with pytest.raises(UsageError, match="no image is known for deepspeed-mii: give one with --image"):
         published_image("deepspeed-mii")
 
 
@@ -193,11 +195,11 @@ def test_a_configuration_asks_for_a_container(tmp_path: Path) -> None:
 
 
 def test_the_maker_of_the_gpus_is_known_by_the_files_of_the_driver(tmp_path: Path) -> None:
-    assert gpu_maker(tmp_path) == ""
+    assert gpu_vendor(tmp_path) == ""
     (tmp_path / "kfd").touch()
-    assert gpu_maker(tmp_path) == "amd"
+    assert gpu_vendor(tmp_path) == "amd"
     (tmp_path / "nvidiactl").touch()
-    assert gpu_maker(tmp_path) == "nvidia"
+    assert gpu_vendor(tmp_path) == "nvidia"
 
 
 def test_the_cache_of_models_is_where_the_hubs_library_has_it() -> None:

@@ -93,14 +93,17 @@ async def test_a_runtime_that_is_not_installed_names_the_other_one(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     config = replace(stand_in(), launcher="podman", image="an-image")
-    with pytest.raises(EngineError, match=r"^podman is not installed here: install it, or take --launcher docker$"):
+    with pytest.raises(EngineError, match=r"^podman is not installed here: install it, or give --launcher docker$"):
         await start_engine(config, clock, on_line=lambda _: None)
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "docker's daemon does not run"),
+        (
+            "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
+            "docker's daemon is not running",
+        ),
         ("Error: initializing source docker://localhost/none:latest: pinging", "its image could not be fetched"),
         ("docker: Error response from daemon: pull access denied for an-image", "its image could not be fetched"),
         ("Error: container-init binary not found on the host: stat /usr/libexec/podman/catatonit", "package catatonit"),

@@ -35,7 +35,7 @@ async def ask(server: PageServer, body: bytes, encoding: str = "") -> HttpResult
 
 async def test_a_page_of_50_mb_is_refused_with_the_limit_in_the_reason(server: PageServer) -> None:
     answer = await ask(server, b"vllm:num_requests_running 1\n" * (50_000_000 // 28))
-    assert (answer.error, answer.body) == ("its answer is longer than 8 MiB: not read", b"")
+    assert (answer.error, answer.body) == ("its response is longer than 8 MiB: discarded", b"")
 
 
 async def test_a_page_of_8_mib_of_line_ends_is_refused(server: PageServer) -> None:
@@ -52,14 +52,14 @@ async def test_a_page_that_is_packed_although_nobody_asked_is_read(server: PageS
 async def test_a_packed_answer_is_unpacked_up_to_the_limit_and_no_further(server: PageServer) -> None:
     bomb = gzip.compress(bytes(1 << 26))
     assert len(bomb) < 1 << 20
-    assert (await ask(server, bomb, "gzip")).error == "its answer is longer than 8 MiB: not read"
+    assert (await ask(server, bomb, "gzip")).error == "its response is longer than 8 MiB: discarded"
 
 
 @pytest.mark.parametrize(
     ("body", "encoding", "trouble"),
     [
-        (b"no gzip", "gzip", "it answers with broken gzip"),
-        (b"x", "zstd", "it answers with content encoding zstd, which was not asked for"),
+        (b"no gzip", "gzip", "it sends malformed gzip"),
+        (b"x", "zstd", "it responds with content encoding zstd, which was not requested"),
     ],
 )
 async def test_what_cannot_be_unpacked_is_a_reason(

@@ -63,12 +63,12 @@ async def test_an_answer_ends_where_it_says_so(answer: bytes) -> None:
 @pytest.mark.parametrize(
     ("answer", "trouble"),
     [
-        (b"", "it closed the connection without an answer"),
-        (b"HTTP/1.1 200 OK\r\nContent-Le", "it closed the connection in the middle of its answer"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", "it closed the connection in the middle of its answer"),
+        (b"", "it closed the connection without a response"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "it closed the connection in the middle of its response"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", "it closed the connection in the middle of its response"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "another protocol"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n", "it answers with broken HTTP"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * (1 << 17), "headers of its answer are longer than 64 KiB"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "it sends malformed HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * (1 << 17), "response headers are longer than 64 KiB"),
     ],
     ids=["nothing", "no head", "too short", "upgrade", "no HTTP", "endless header"],
 )

@@ -15,7 +15,7 @@ from servetop.core.events import GpuSample
 from servetop.engines.gpu.gpu_processes import OwnPids, in_tree
 from servetop.engines.gpu.gpu_reader import GpuReader
 from servetop.engines.gpu.gpu_sampler import GpuSampler, open_gpus
-from servetop.engines.gpu.nvidia import NvmlReader, open_nvml, throttle_words
+from servetop.engines.gpu.nvidia import NvmlReader, open_nvml, throttle_reasons
 from tests.engines.stand_in_nvml import SlowToFree, TwoCards
 
 
@@ -132,7 +132,7 @@ def test_opening_whatever_gpus_there_are_gives_no_error() -> None:
     ],
 )
 def test_throttling_is_told_in_words_and_idling_is_none(reasons: int | None, words: str | None) -> None:
-    assert throttle_words(reasons) == words
+    assert throttle_reasons(reasons) == words
 
 
 def test_a_descendant_and_a_member_of_the_session_are_the_engines_and_others_are_not() -> None:

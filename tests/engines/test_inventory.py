@@ -42,7 +42,7 @@ def test_a_card_is_told_with_its_driver_and_its_holders_most_first() -> None:
     assert (found.driver, found.trouble) == ("NVIDIA 580.82.07, CUDA up to 13.0", "")
     (card,) = found.devices
     assert (card.name, card.used, card.total) == ("NVIDIA H200", 12 << 30, 140 << 30)
-    assert card.holders[0] == f"process {1 << 30} with 9.0 GiB (a process that cannot be looked at)"
+    assert card.holders[0] == f"process {1 << 30} with 9.0 GiB (a process that cannot be inspected)"
     assert card.holders[1].startswith(f"process {os.getpid()} with 2.0 GiB (")
 
 
@@ -58,9 +58,9 @@ def test_a_driver_that_is_there_and_does_not_answer_is_a_trouble(there: bool, tm
     sign = tmp_path / "version"
     if there:
         sign.touch()
-    found = gpu_inventory(NoDriver(), signs=[str(sign)])
+    found = gpu_inventory(NoDriver(), driver_files=[str(sign)])
     assert found.devices == ()
-    assert found.trouble == ("NVIDIA's driver is there and cannot be used: Driver Not Loaded" if there else "")
+    assert found.trouble == ("NVIDIA's driver is installed but cannot be used: Driver Not Loaded" if there else "")
 
 
 def test_every_engine_can_be_started_or_says_why_not() -> None:

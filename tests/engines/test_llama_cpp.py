@@ -71,7 +71,7 @@ def test_what_is_no_model_file_is_told(model: str) -> None:
 def test_a_missing_server_says_how_to_name_one(gguf: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert LlamaCppEngine().installed() is None
-    with pytest.raises(EngineError, match=r"no llama-server on the PATH.*name it by --engine-command"):
+    with pytest.raises(EngineError, match=r"no llama-server on the PATH.*or set --engine-command"):
         LlamaCppEngine().launch(EngineConfig(name="llama.cpp", model=gguf), port=1)
 
 
@@ -138,9 +138,9 @@ def test_the_cause_of_a_captured_failure_is_told_in_one_line(log: str, reason: s
 
 def test_other_causes_and_none() -> None:
     reason = LlamaCppEngine().failure_reason
-    assert reason(["error: invalid argument: --nope"]) == "it does not understand its command line: " + (
+    assert reason(["error: invalid argument: --nope"]) == "llama-server rejects its command line: " + (
         "invalid argument: --nope"
     )
     magic = "0.00.032.571 E gguf_init_from_reader: invalid magic characters: 'vers', expected 'GGUF'"
-    assert reason([magic]) == "no model for it: " + magic.partition(" E ")[2]
+    assert reason([magic]) == "not a model that it can load: " + magic.partition(" E ")[2]
     assert reason(["0.00.042.442 I srv  llama_server: model loaded"]) is None

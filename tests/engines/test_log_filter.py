@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from servetop.core.clock import ManualClock
 from servetop.core.events import LogLine
 from servetop.engines.process.log_filter import (
+    BURST_LINES,
     KEPT_LINES,
-    LINE_BYTES,
-    LINES_AT_ONCE,
     LINES_PER_SECOND,
+    MAX_LINE_CHARS,
     LogCapture,
     clean_line,
 )
@@ -37,7 +37,7 @@ class Listener(list[LogLine]):
         (b"a\tb\x00\x08\x7f", "a       b"),
         ("caf\u00e9 \u202egnp.exe".encode(), "caf\u00e9 gnp.exe"),
         (b"broken \xff\xfe utf-8", "broken \ufffd\ufffd utf-8"),
-        (b"x" * 5000, "x" * LINE_BYTES),
+        (b"x" * 5000, "x" * MAX_LINE_CHARS),
     ],
 )
 def test_a_line_is_cleaned_of_what_a_terminal_would_obey(raw: bytes, text: str) -> None:
@@ -75,8 +75,8 @@ def test_a_flood_is_thinned_out_and_says_so_while_the_last_lines_are_kept() -> N
         clock.advance_to(float(second))
         log.feed(b"".join(b"step %d %05d %s\n" % (second, each, b"." * 85) for each in range(100_000)))
     log.end()
-    assert len(lines) <= LINES_AT_ONCE + 10 * LINES_PER_SECOND + 10
-    told = [int(text.split()[1].replace(",", "")) for text in lines.texts if "left out" in text]
+    assert len(lines) <= BURST_LINES + 10 * LINES_PER_SECOND + 10
+    told = [int(text.split()[1].replace(",", "")) for text in lines.texts if "dropped" in text]
     assert sum(told) + len(lines) - len(told) == 1_000_000
     assert len(log.tail()) == KEPT_LINES
     assert log.tail(1)[0].startswith("step 9 99999")
@@ -88,7 +88,7 @@ def test_a_line_without_end_is_cut_and_does_not_pile_up() -> None:
     for _ in range(1000):
         log.feed(b"x" * 65536)
     log.feed(b"\nnext\n")
-    assert lines.texts == ["x" * LINE_BYTES, "next"]
+    assert lines.texts == ["x" * MAX_LINE_CHARS, "next"]
 
 
 def test_secrets_and_noise_do_not_come_through() -> None:

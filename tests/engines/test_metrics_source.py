@@ -11,7 +11,7 @@ from servetop.core.config import EngineConfig
 from servetop.engines.adapters.vllm import VllmEngine
 from servetop.engines.control import patient_client
 from servetop.engines.control.control_client import ServerClient
-from servetop.engines.metrics.metrics_source import metrics_feed
+from servetop.engines.metrics.metrics_source import metrics_scraper
 
 if TYPE_CHECKING:
     from tests.engines.conftest import PageServer
@@ -25,21 +25,21 @@ class Impatient(VllmEngine):
 async def test_a_silent_page_is_given_up_after_the_engines_own_time(
     server: PageServer, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patient_client, "BUSY_PATIENCE", 1000.0)
+    monkeypatch.setattr(patient_client, "BUSY_TIMEOUT", 1000.0)
     client = ServerClient(server.url if where == "its own server" else "http://127.0.0.1:1")
     config = EngineConfig(metrics_url=server.url if where == "a named address" else None)
     port = int(server.url.rsplit(":", 1)[1]) if where == "another port" else None
-    feed = metrics_feed(Impatient(), client, config=config, port=port)
+    feed = metrics_scraper(Impatient(), client, config=config, port=port)
     assert feed is not None
     server.answering.clear()
-    assert (await feed.fetch())["/metrics"].error == "no answer within 0.2 s"
+    assert (await feed.fetch())["/metrics"].error == "no response within 0.2 s"
     patient = asyncio.create_task(feed.fetch())
     await asyncio.sleep(0.5)
     assert not patient.done(), "a server that was too busy once is waited for longer"
     server.answering.set()
     assert (await patient)["/metrics"].status == 404
     server.answering.clear()
-    assert (await feed.fetch())["/metrics"].error == "no answer within 0.2 s"
+    assert (await feed.fetch())["/metrics"].error == "no response within 0.2 s"
     server.answering.set()
     await feed.pages.close()
     await client.close()

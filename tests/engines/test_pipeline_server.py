@@ -41,12 +41,12 @@ class Repeater:
         assert self.gate.wait(10)
         if any(13 in each.ids for each in batch):
             raise ValueError("13 brings bad luck")
-        return [(each.ids[-1:] * each.most, not each.ignore_eos) for each in batch]
+        return [(each.ids[-1:] * each.max_tokens, not each.ignore_eos) for each in batch]
 
 
 @asynccontextmanager
-async def serving(model: Repeater, *, size: int, patience: float = 0.05) -> AsyncIterator[httpx.AsyncClient]:
-    batches = Batches(model, size=size, patience=patience)  # type: ignore[arg-type]
+async def serving(model: Repeater, *, size: int, timeout: float = 0.05) -> AsyncIterator[httpx.AsyncClient]:
+    batches = Batches(model, size=size, timeout=timeout)  # type: ignore[arg-type]
     server = await asyncio.start_server(PipelineServer(batches, "m", 64).serve, "127.0.0.1", 0)
     work = asyncio.create_task(batches.run())
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -69,7 +69,7 @@ async def page(client: httpx.AsyncClient) -> dict[str, float]:
 
 async def test_what_comes_together_is_one_batch_up_to_its_size() -> None:
     model = Repeater()
-    async with serving(model, size=4, patience=10.0) as client:
+    async with serving(model, size=4, timeout=10.0) as client:
         answers = await asyncio.gather(*(completed(client, [7, number]) for number in range(1, 9)))
     assert model.sizes == [4, 4]
     assert [each.json()["choices"][0]["text"] for each in answers][:2] == ["x x x", "xx xx xx"]
@@ -77,7 +77,7 @@ async def test_what_comes_together_is_one_batch_up_to_its_size() -> None:
 
 async def test_a_batch_begins_when_its_first_request_has_waited_long_enough() -> None:
     model = Repeater()
-    async with serving(model, size=4, patience=0.01) as client:
+    async with serving(model, size=4, timeout=0.01) as client:
         assert (await completed(client, "one")).json()["usage"]["completion_tokens"] == 3
     assert model.sizes == [1]
 
@@ -117,7 +117,7 @@ async def test_a_stream_is_one_event_with_its_counts_and_the_end(path: str, aske
     [
         ("", {}, 400, "not empty"),
         ({"a": 1}, {}, 400, "a text or a list of token ids"),
-        ("one", {"max_tokens": 64}, 400, "1 prompt tokens and 64 of the answer are more than 64"),
+        ("one", {"max_tokens": 64}, 400, "1 prompt tokens and 64 completion tokens exceed 64"),
         ([13], {}, 500, "ValueError: 13 brings bad luck"),
     ],
 )

@@ -148,7 +148,7 @@ async def test_a_metrics_url_that_is_no_prometheus_server_is_read_as_a_page(
     chosen = dataclasses.replace(config, metrics_url=f'{vllm_server.url}/?match={{job="x"}}')
     handle = await attach_engine(chosen, clock)
     assert await handle.sample() is None
-    assert "does not answer as a Prometheus server" in (handle.metrics_trouble or "")
+    assert "does not respond as a Prometheus server" in (handle.metrics_trouble or "")
     await handle.stop()
 
 

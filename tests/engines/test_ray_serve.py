@@ -95,6 +95,6 @@ def test_a_ray_that_has_not_served_yet_has_no_numbers_and_no_trouble() -> None:
 
 def test_the_cause_of_a_captured_failure_is_told_in_one_line() -> None:
     reason = RayServeEngine().failure_reason((DATA / "fail_device_string.log").read_text().splitlines())
-    assert reason == "vLLM does not find its platform there: is its build for this machine?"
+    assert reason == "vLLM does not find its platform: is it built for this machine?"
     boot = gzip.decompress((DATA / "app.log.gz").read_bytes()).decode().splitlines()
     assert RayServeEngine().failure_reason(boot) is None

@@ -1,15 +1,17 @@
-"""Engines are found by name, and importing none is needed to list them."""
+"""Engines are found by name, and listing them imports none."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.capabilities import capabilities
-from servetop.engines.engine_registry import BUILT_IN, engine_names, load_engine, loadable_engines
+from servetop.engines.engine_registry import BUILT_IN, GROUP, engine_names, load_engine, loadable_engines
 
 LISTING = """
 import sys
@@ -21,7 +23,12 @@ print([name for name in (adapters + "vllm", adapters + "openai_compatible", "ser
 """
 
 
-def test_the_three_engines_are_there() -> None:
+def test_the_built_in_engines_are_the_entry_points_of_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["entry-points"][GROUP] == BUILT_IN
+
+
+def test_every_built_in_engine_can_be_loaded() -> None:
     assert set(engine_names()) >= {"openai", "sim", "vllm"}
     assert [load_engine(name).name for name in BUILT_IN] == list(BUILT_IN)
 
@@ -33,9 +40,7 @@ def test_listing_imports_no_engine() -> None:
     assert listed.stdout.strip() == b"[]"
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"), [("vLLM", "did you mean vllm"), ("orca", "there are .*openai, .*sim, .*vllm")]
-)
+@pytest.mark.parametrize(("name", "hint"), [("vLLM", "did you mean vllm"), ("orca", "choose .*openai, .*sim, .*vllm")])
 def test_an_unknown_engine_is_answered_with_those_there_are(name: str, hint: str) -> None:
     with pytest.raises(UsageError, match=f"unknown engine '{name}': {hint}"):
         load_engine(name)

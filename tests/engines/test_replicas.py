@@ -16,8 +16,8 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample
 from servetop.engines.control import patient_client
-from servetop.engines.metrics.sample_merge import COUNTERS, CounterTotals, added_up
-from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
+from servetop.engines.metrics.sample_merge import COUNTERS, CounterTotals, merge_samples
+from servetop.engines.replicas import ReplicaGroup, attach_replicas, check_load_balancer
 from tests.engines.conftest import PageServer
 from tests.harness import SLOW_MACHINE
 
@@ -86,7 +86,7 @@ async def test_one_that_goes_is_noted_its_tokens_stay_and_it_is_used_when_it_is_
     port = int(other_server.url.rsplit(":", 1)[1])
     await other_server.vanish()
     await until(lambda: heard)
-    assert heard == [(False, f"vLLM at {other_server.url} is gone (connection refused): 1 of 2 left")]
+    assert heard == [(False, f"vLLM at {other_server.url} stopped responding (connection refused): 1 of 2 left")]
     assert not group.died.is_set()
     alone = await group.sample()
     assert alone is not None
@@ -108,7 +108,7 @@ async def test_when_the_last_one_goes_the_engine_is_dead(
     await vllm_server.vanish()
     await other_server.vanish()
     await asyncio.wait_for(group.died.wait(), 10)
-    assert "is gone (connection refused)" in group.exit_reason()
+    assert "stopped responding (connection refused)" in group.exit_reason()
     assert await group.sample() is None
     await group.stop()
 
@@ -144,14 +144,14 @@ async def test_one_that_does_not_answer_is_named(
 
 
 async def test_a_server_named_twice_is_refused(vllm_server: PageServer, clock: MonotonicClock) -> None:
-    assert "named twice" in await refused(group_of(vllm_server, vllm_server), clock)
+    assert "is given twice" in await refused(group_of(vllm_server, vllm_server), clock)
 
 
 async def test_a_front_door_that_nobody_opens_is_told(other_server: PageServer) -> None:
-    await refuse_closed_door(other_server.url)
+    await check_load_balancer(other_server.url)
     await other_server.vanish()
     with pytest.raises(EngineError, match="is --front-door right"):
-        await refuse_closed_door(other_server.url)
+        await check_load_balancer(other_server.url)
 
 
 lives = st.lists(st.lists(st.integers(0, 1000), min_size=1, max_size=5).map(sorted), min_size=1, max_size=4)
@@ -163,7 +163,7 @@ def test_a_counter_goes_on_through_restarts(told: list[list[int]]) -> None:
     totals, expected, last, seen = CounterTotals(), 0.0, 0.0, [0.0]
     for life in told:
         for value in life:
-            totals.take(EngineSample(scrape_start=0.0, scrape_end=0.0, generation_tokens_total=float(value)))
+            totals.add(EngineSample(scrape_start=0.0, scrape_end=0.0, generation_tokens_total=float(value)))
             expected += value - last if value >= last else value
             last = value
             seen.append(totals.total("generation_tokens_total") or 0.0)
@@ -178,7 +178,7 @@ def test_usage_is_weighted_by_blocks_and_plain_where_they_are_not_known() -> Non
             EngineSample(scrape_start=float(number), scrape_end=number + 0.5, kv_usage=share, kv_blocks_total=blocks)
             for number, (share, blocks) in enumerate(servers)
         ]
-        sum_of_all = added_up(samples, [])
+        sum_of_all = merge_samples(samples, [])
         assert (sum_of_all.scrape_start, sum_of_all.scrape_end) == (0.0, len(servers) - 0.5)
         return sum_of_all.kv_usage
 
@@ -196,7 +196,7 @@ def test_every_counter_of_a_sample_is_added_through_restarts() -> None:
 async def test_one_that_is_late_holds_up_none_of_the_others(
     vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patient_client, "BUSY_PATIENCE", 1000.0)
+    monkeypatch.setattr(patient_client, "BUSY_TIMEOUT", 1000.0)
     vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)
     group = await attach_replicas(group_of(vllm_server, other_server), clock, on_change=quiet)
     other_server.answering.clear()

@@ -75,7 +75,7 @@ async def test_a_started_engine_is_known_can_be_sampled_and_leaves_nothing_behin
 async def test_an_engine_that_ignores_every_polite_signal_is_killed_with_its_children(
     clock: MonotonicClock, stand_in: Configured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_process, "KILL_PATIENCE", 0.3)
+    monkeypatch.setattr(engine_process, "KILL_TIMEOUT", 0.3)
     lines: list[LogLine] = []
     handle = await start_engine(
         stand_in("--stubborn", "--children", "1", "--runaway-child"), clock, on_line=lines.append
@@ -91,8 +91,8 @@ async def test_an_engine_that_ignores_every_polite_signal_is_killed_with_its_chi
 async def test_an_engine_that_is_being_stopped_can_be_hurried(
     clock: MonotonicClock, stand_in: Configured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_process, "HURRIED_PATIENCE", 0.1)
-    monkeypatch.setattr(engine_process, "KILL_PATIENCE", 600.0)
+    monkeypatch.setattr(engine_process, "HURRIED_TIMEOUT", 0.1)
+    monkeypatch.setattr(engine_process, "KILL_TIMEOUT", 600.0)
     handle = await start_engine(stand_in("--stubborn"), clock, on_line=lambda _: None)
     monkeypatch.setattr(handle.engine, "stop_grace_period", 600.0)
     stopping = asyncio.create_task(handle.stop())
@@ -172,7 +172,7 @@ async def test_an_engine_that_writes_without_end_does_not_hold_up_anything(
     handle = await start_engine(stand_in("--flood"), clock, on_line=lines.append)
     began = clock.now()
     samples = [await handle.sample() for _ in range(4)]
-    await until(clock, lambda: any("lines left out" in line.text for line in lines))
+    await until(clock, lambda: any("lines dropped" in line.text for line in lines))
     assert all(samples)
     assert len(lines) < 1100 + 250 * (clock.now() - began + 2)
     assert (await handle.stop()).leftover_pids == ()

@@ -14,7 +14,7 @@ import pytest
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
-from servetop.engines.adapters.tensorrt_llm import switched_on
+from servetop.engines.adapters.tensorrt_llm import with_options
 from servetop.engines.control.control_client import HttpResult
 from servetop.engines.engine import LaunchCommand
 from servetop.engines.engine_registry import engine_names, load_engine
@@ -119,8 +119,8 @@ def test_tensorrt_llms_options_file_is_copied_with_its_iterations_told_and_goes_
         ("c:\n  ba: 1\n", "c:\n  ba: 1\na: true\nb: true\n"),
     ],
 )
-def test_options_are_switched_on_unless_the_file_says_something_of_them(text: str, expected: str) -> None:
-    assert switched_on(text, ("a", "b")) == expected
+def test_options_are_added_to_the_file_unless_it_sets_them(text: str, expected: str) -> None:
+    assert with_options(text, ("a", "b")) == expected
 
 
 def models(owner: str, name: str = "org/m") -> HttpResult:
@@ -202,12 +202,12 @@ def test_what_their_logs_say_at_the_start() -> None:
 
 
 FAILURES = [
-    ("tgi", "error: unexpected argument '--max-seqs' found", "TGI refuses its options: unexpected"),
+    ("tgi", "error: unexpected argument '--max-seqs' found", "TGI rejects its options: unexpected"),
     ("tgi", "RuntimeError: Not enough memory to handle 4096 prefill tokens. You", "smaller --max-batch-prefill"),
     ("sglang", "launch_server.py: error: unrecognized arguments: --seqs 3", "unrecognized arguments: --seqs 3"),
     ("sglang", "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", "raise --mem"),
-    ("tensorrt-llm", "ValueError: No GPU devices found on the node", "it needs an NVIDIA GPU, and finds none"),
-    ("tensorrt-llm", "Error: No such option: --seqs", "it refuses its command line: No such option: --seqs"),
+    ("tensorrt-llm", "ValueError: No GPU devices found on the node", "it needs an NVIDIA GPU and finds none"),
+    ("tensorrt-llm", "Error: No such option: --seqs", "it rejects its command line: No such option: --seqs"),
     ("tensorrt-llm", "RuntimeError: Failed to bind socket to 127.0.0.1:8000", "its port was taken by another process"),
     ("deepspeed-mii", "RuntimeError: server crashed for some reason, unable to proceed", "its model server died"),
     *((name, "OSError: [Errno 98] Address already in use", "its port was taken by another process") for name in OURS),

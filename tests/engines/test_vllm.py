@@ -140,7 +140,7 @@ def test_every_alias_is_lower_case_and_leads_to_a_hub_name() -> None:
 
 
 FAILURES = {
-    "fail_badflag.log": "vLLM does not understand its command line: unrecognized arguments: --max-num-sequences",
+    "fail_badflag.log": "vLLM rejects its command line: unrecognized arguments: --max-num-sequences",
     "fail_badmodel.log": "there is no such model SCRATCH/nope-model: check --model",
     "fail_hubname.log": "the model is not on this machine and the model hub cannot be reached",
     "fail_kv_too_small.log": "the KV cache is too small: To serve at least one request",
@@ -171,7 +171,7 @@ def test_the_cause_of_a_captured_failure_is_told_in_one_line(vllm_data: Path, lo
                 "allow overriding this maximum, set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 [type=value_error]",
                 "(APIServer pid=7)     For further information visit https://errors.pydantic.dev/2.14/v/value_error",
             ],
-            "the model takes 4096 tokens at most, not 999999: give a smaller --max-model-len",
+            "the model supports at most 4096 tokens, not 999999: give a smaller --max-model-len",
         ),
         (
             [

@@ -59,7 +59,7 @@ async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_t
     assert starts == sorted(starts)
 
 
-@pytest.mark.parametrize(("readings", "words"), [(2, []), (10**9, ["6.0 GiB of GPU memory is still held for it"])])
+@pytest.mark.parametrize(("readings", "words"), [(2, []), (10**9, ["6.0 GiB of its GPU memory is still in use"])])
 async def test_leftover_gpu_memory_is_noted(readings: int, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     card = SlowToFree(os.getpid(), readings=readings)
     monkeypatch.setitem(sys.modules, "pynvml", cast("ModuleType", card))

@@ -28,13 +28,13 @@ async def test_a_started_simulator_is_recognised_reconfigured_and_attached(
     assert sample is not None
     assert (sample.max_num_seqs, sample.kv_blocks_total, sample.kv_usage) == (48, 600, 0)
     assert handle.facts.max_num_seqs == 48
-    with pytest.raises(EngineError, match="did not take batch size 0"):
+    with pytest.raises(EngineError, match="refused batch size 0"):
         await handle.set_max_num_seqs(0)
 
     attached = await attach_engine(EngineConfig(name="auto", model="", url=handle.url, max_num_seqs=16), clock)
     assert (attached.facts.name, attached.facts.managed, attached.facts.max_num_seqs) == ("sim", False, 16)
     await attached.stop()
-    with pytest.raises(EngineError, match="answers like servetop simulator, not like vLLM: say --engine sim"):
+    with pytest.raises(EngineError, match="responds like servetop simulator, not like vLLM: give --engine sim"):
         await attach_engine(EngineConfig(name="vllm", model="", url=handle.url), clock)
 
     report = await handle.stop()

@@ -189,7 +189,9 @@ def stage_changes() -> list[StageChange]:
 
 NOTES = (
     Note(at=40.0, severity=Severity.INFO, source="user", text="prefix cache warmed"),
-    Note(at=72.0, severity=Severity.WARNING, source="metrics", text="no answer within 1 s: is the server overloaded?"),
+    Note(
+        at=72.0, severity=Severity.WARNING, source="metrics", text="no response within 1 s: is the server overloaded?"
+    ),
 )
 
 

@@ -18,14 +18,14 @@ from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine, loadable_engines
 from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.metrics_reader import GAUGES
-from servetop.engines.metrics.metrics_source import metrics_feed
+from servetop.engines.metrics.metrics_source import metrics_scraper
 from servetop.engines.server_facts import is_older
 from servetop.engines.start import api_key, engine_facts, read_static_facts, refuse_without_key
 
 AUTO = "auto"
 """The engine name that requests detection."""
 MODELS = "/v1/models"
-ANYTHING = "openai"
+FALLBACK = "openai"
 """The fallback engine, which matches every OpenAI-compatible server."""
 
 
@@ -34,40 +34,40 @@ async def attach_engine(
 ) -> EngineHandle:
     """Attach to the server at `config.url`; with the name `auto` the engine is detected from its responses.
 
-    A slow server, such as a saturated one, has `attach_timeout` seconds; `on_line` receives the progress.
+    Slow servers, such as saturated ones, have `attach_timeout` seconds to respond; `on_line` receives the progress.
 
     EngineError, in one line with the next step, if the server does not respond, requires a key, is another engine or
     too old a version, or does not serve the model; UsageError for an invalid address, and for a batch size that only
     a restart can change.
     """
     if config.url is None:
-        raise UsageError("no server is named to attach to: give --url http://host:port")
+        raise UsageError("no server to attach to: give --url http://host:port")
     wanted = None if config.name == AUTO else load_engine(config.name)
-    engines = [wanted] if wanted is not None and wanted.name == ANYTHING else loadable_engines()
+    engines = [wanted] if wanted is not None and wanted.name == FALLBACK else loadable_engines()
     url = normalise_url(config.url)
-    way = route_to(url, config.connection, os.environ).connection
-    client = ServerClient(url, api_key=api_key(config, os.environ), connection=way)
+    connection = route_to(url, config.connection, os.environ).connection
+    client = ServerClient(url, api_key=api_key(config, os.environ), connection=connection)
     try:
-        results = await _first_answers(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
+        results = await _probe(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
         await refuse_wrong_scheme(client.url, results)
-        _refuse_silence(results, client.url)
+        _refuse_unresponsive(results, client.url)
         refuse_without_key(results[MODELS], client.url, config=config)
-        engine = _recognised(engines, results, wanted=wanted, url=client.url)
+        engine = _detect(engines, results, wanted=wanted, url=client.url)
         _refuse_old(engine, results, client.url)
         model = _model(engine, results, config=config, url=client.url)
         _refuse_batch_size(engine, config.max_num_seqs, client.url)
     except BaseException:
         await client.close()
         raise
-    scraper = metrics_feed(engine, client, config=config, connection=way)
+    scraper = metrics_scraper(engine, client, config=config, connection=connection)
     from_metrics, missing = await read_static_facts(
-        scraper, instead=results if scraper is not None and scraper.pages.url == client.url else None
+        scraper, fallback=results if scraper is not None and scraper.pages.url == client.url else None
     )
-    if missing == GAUGES and engine.name == ANYTHING and config.metrics_url is None:
+    if missing == GAUGES and engine.name == FALLBACK and config.metrics_url is None:
         scraper = None  # no known metrics: not an error
     known = engine.facts(results).merged_with(from_metrics)
     facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
-    handle = EngineHandle(engine, facts, client=client, clock=clock, feed=scraper)
+    handle = EngineHandle(engine, facts, client=client, clock=clock, scraper=scraper)
     return await _with_batch_size(handle, config.max_num_seqs)
 
 
@@ -82,32 +82,32 @@ async def _with_batch_size(handle: EngineHandle, max_num_seqs: int | None) -> En
     return handle
 
 
-async def _first_answers(
+async def _probe(
     client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: Callable[[LogLine], None]
 ) -> HttpResults:
     """GET all probe paths, and repeat those that timed out while they could still decide the match."""
-    began = clock.now()
-    specific = [engine for engine in engines if engine.name != ANYTHING] or engines
+    started = clock.now()
+    specific = [engine for engine in engines if engine.name != FALLBACK] or engines
 
     def left() -> float:
-        return limit - (clock.now() - began)
+        return limit - (clock.now() - started)
 
-    def tell() -> None:
-        text = f"waiting for {client.url} to answer: {left():.0f} s left of --attach-timeout {limit:g}"
+    def report_waiting() -> None:
+        text = f"waiting for {client.url} to respond: {left():.0f} s left of --attach-timeout {limit:g}"
         on_line(LogLine(at=clock.now(), text=text, stream="servetop"))
 
     first = await client.request(MODELS, timeout=min(REQUEST_TIMEOUT, limit))
     if first.error and not first.late:
         return {MODELS: first}  # not an HTTP server: the other paths would fail too
     if first.late:
-        tell()
+        report_waiting()
     others = await client.get_all(_paths(engines), timeout=max(min(REQUEST_TIMEOUT, left()), 0.0))
     results = {**others, MODELS: first}
     while late := [path for path, result in results.items() if result.late]:
-        recognised = any(engine.match_score(results) for engine in specific)
-        if left() <= 0 or (recognised and not results[MODELS].late):
+        detected = any(engine.match_score(results) for engine in specific)
+        if left() <= 0 or (detected and not results[MODELS].late):
             break
-        tell()
+        report_waiting()
         results |= await client.get_all(late, timeout=left())
     return results
 
@@ -117,40 +117,42 @@ def _paths(engines: list[Engine]) -> list[str]:
     return paths + [path for engine in engines if (reader := engine.metrics()) is not None for path in reader.paths]
 
 
-def _refuse_silence(results: HttpResults, url: str) -> None:
-    troubles = [result.error for result in results.values()]
-    if all(troubles):
+def _refuse_unresponsive(results: HttpResults, url: str) -> None:
+    errors = [result.error for result in results.values()]
+    if all(errors):
         late = all(result.late for result in results.values())
-        longer = "give it longer by --attach-timeout, or " if late else ""
-        raise EngineError(f"nothing answers at {url} ({troubles[0]}): is the server up? {longer}try: curl {url}/health")
+        longer = "give a longer --attach-timeout, or " if late else ""
+        raise EngineError(f"nothing answers at {url} ({errors[0]}): is the server up? {longer}try: curl {url}/health")
 
 
-def _recognised(engines: list[Engine], results: HttpResults, *, wanted: Engine | None, url: str) -> Engine:
-    claims = {engine.name: engine.match_score(results) for engine in engines}
-    best = max(engines, key=lambda engine: claims[engine.name])
+def _detect(engines: list[Engine], results: HttpResults, *, wanted: Engine | None, url: str) -> Engine:
+    scores = {engine.name: engine.match_score(results) for engine in engines}
+    best = max(engines, key=lambda engine: scores[engine.name])
     if wanted is None:
-        return best if claims[best.name] else load_engine(ANYTHING)
-    if wanted.name == ANYTHING or claims[wanted.name] == claims[best.name]:
+        return best if scores[best.name] else load_engine(FALLBACK)
+    if wanted.name == FALLBACK or scores[wanted.name] == scores[best.name]:
         return wanted
     version = best.facts(results).version
-    who = f"{best.title} {version}" if version and version[0].isdigit() else best.title
-    raise EngineError(f"{url} answers like {who}, not like {wanted.title}: say --engine {best.name}, or leave it out")
+    detected = f"{best.title} {version}" if version and version[0].isdigit() else best.title
+    raise EngineError(
+        f"{url} responds like {detected}, not like {wanted.title}: give --engine {best.name}, or leave it out"
+    )
 
 
 def _refuse_old(engine: Engine, results: HttpResults, url: str) -> None:
     version = engine.facts(results).version
     if version and engine.oldest_version and is_older(version, engine.oldest_version):
         raise EngineError(
-            f"{url} runs {engine.title} {version}, which is understood from {engine.oldest_version} on: update it, "
-            f"or say --engine {ANYTHING} to load it without its metrics"
+            f"{url} runs {engine.title} {version}, older than the supported {engine.oldest_version}: update it, "
+            f"or give --engine {FALLBACK} to load it without its metrics"
         )
 
 
 def _refuse_batch_size(engine: Engine, max_num_seqs: int | None, url: str) -> None:
     if max_num_seqs is not None and not engine.changes_batch_size_live:
         raise UsageError(
-            f"{engine.title} at {url} keeps its batch size while it runs: leave out --max-num-seqs, "
-            "or limit the client's side with --max-concurrency"
+            f"{engine.title} at {url} cannot change its batch size while it runs: leave out --max-num-seqs, "
+            "or limit the client with --max-concurrency"
         )
 
 
@@ -159,9 +161,7 @@ def _model(engine: Engine, results: HttpResults, *, config: EngineConfig, url: s
     if not served and not config.model:
         result = results[MODELS]
         why = result.error or f"HTTP {result.status}: {excerpt(result.body)}"
-        raise EngineError(
-            f"{url}{MODELS} lists no models ({why}): is that the server's address? else name one by --model"
-        )
+        raise EngineError(f"{url}{MODELS} lists no models ({why}): is that the server's address? or give --model")
     if not config.model:
         return served[0]
     names = [config.model]

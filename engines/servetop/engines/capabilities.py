@@ -67,11 +67,11 @@ def _capability(name: str) -> Capability:
 def exported(engine: Engine) -> tuple[str, ...]:
     """Return the fields of EngineSample that this engine can export, in their order."""
     reader = engine.metrics()
-    missing = GAUGES if reader is None else _missing_at_best(reader)
+    missing = GAUGES if reader is None else _never_exported(reader)
     return tuple(name for name in GAUGES if name not in missing)
 
 
-def _missing_at_best(reader: MetricsReader) -> tuple[str, ...]:
+def _never_exported(reader: MetricsReader) -> tuple[str, ...]:
     if not isinstance(reader, MetricMap):
         return reader.missing({})
     known = dict.fromkeys(reader.fields, 1.0) | ({"kv_blocks_total": 1.0} if reader.cache else {})

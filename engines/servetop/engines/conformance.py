@@ -15,7 +15,7 @@ from servetop.engines.metrics.metrics_reader import GAUGES, MetricsReader, not_e
 
 _PROMPT = Prompt(text="One two three", token_ids=(1, 2, 3), input_tokens=3, output_tokens=4)
 _BROKEN = (b"", b"\xff\xfe\x00", b"{", b"[]", b"data: {\n\n", b"<html>", b"x" * 4096)
-"""Bodies of a broken server, sent as response and as metrics page."""
+"""Bodies of a faulty server, parsed as response and as metrics page."""
 
 
 def find_problems(kind: Callable[[], Engine], *, pages: Mapping[str, bytes] | None = None) -> list[str]:
@@ -47,7 +47,7 @@ def _plain_problems(engine: Engine) -> Iterator[str]:
     if not engine.endpoints:
         yield "endpoints is empty: name a dialect, as in {'completions': 'module:Class'}"
     for name in ("failure_reason", "boot_facts"):
-        yield from _raised(f"{name} of a log without known lines", getattr(engine, name), ["", "\x00 what is this"])
+        yield from _raised(f"{name} of a log without known lines", getattr(engine, name), ["", "\x00 unknown"])
 
 
 def _dialects_problems(engine: Engine) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _page_problems(reader: MetricsReader, pages: Mapping[str, bytes]) -> Iterato
     """Compare `missing` with the fields that `sample` leaves empty."""
     sample = reader.sample(pages, start=0.0, end=0.0)
     if not isinstance(sample, EngineSample):
-        yield f"the pages at {', '.join(pages)} are not recognised: sample gives {sample!r}"
+        yield f"the pages at {', '.join(pages)} are not recognised: sample returns {sample!r}"
         return
     named, absent = tuple(reader.missing(pages)), not_exported(sample)
     yield from (f"missing does not name {name}, which sample leaves empty" for name in absent if name not in named)

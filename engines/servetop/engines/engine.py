@@ -46,7 +46,7 @@ class BatchSizeChange:
     data: Mapping[str, Any]
     """JSON body of the POST."""
     refused_by: re.Pattern[bytes] | None = None
-    """Matches the body of an HTTP 200 response that refuses the change; None: such a response accepts it."""
+    """Matches the body of an HTTP 200 response that refuses the change; None: HTTP 200 always accepts it."""
 
 
 class Engine(ABC):
@@ -59,7 +59,7 @@ class Engine(ABC):
     name: str
     """Value of `--engine`."""
     title: str
-    """Display name, as its makers write it."""
+    """Display name."""
     ready_path: str = "/health"
     """Path of the health check (readiness): it returns 200 once the server accepts requests."""
     probe_paths: Sequence[str] = ("/version", "/v1/models")
@@ -89,7 +89,7 @@ class Engine(ABC):
     takes_token_ids: bool = True
     """The endpoint `completions` accepts token ids; otherwise prompts are text of estimated length."""
     metrics_caveat: str = ""
-    """A limitation of its metrics that readers must know, in one sentence; empty: none."""
+    """A limitation of its metrics to show to the user, in one sentence; empty: none."""
     scrape_timeout: float = SCRAPE_TIMEOUT
     """Seconds after which a scrape is abandoned."""
     scrape_period: float = TICK_SECONDS
@@ -115,7 +115,7 @@ class Engine(ABC):
         )
 
     def resolve_model(self, model: str) -> str:
-        """Return the engine's name of the model that the user wrote; UsageError for an unknown alias."""
+        """Return the engine's name for the model that the user gave; UsageError for an unknown alias."""
         return model
 
     def facts(self, results: HttpResults) -> ServerFacts:

@@ -1,4 +1,4 @@
-"""The registry of engines: built-in ones and plug-ins of the entry-point group; listing names imports none."""
+"""The registry of engines: built-in ones and plug-ins of the entry-point group; listing the names imports no engine."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ BUILT_IN = {
 
 
 def engine_names() -> tuple[str, ...]:
-    """Names for `--engine`, sorted."""
-    return tuple(sorted({*BUILT_IN, *_places()}))
+    """Return the values of `--engine`, sorted."""
+    return tuple(sorted({*BUILT_IN, *_locations()}))
 
 
 def load_engine(name: str) -> Engine:
     """Return the engine of that name; UsageError, with similar names, if there is none."""
-    place = BUILT_IN.get(name) or _places().get(name)
-    if place is None:
+    location = BUILT_IN.get(name) or _locations().get(name)
+    if location is None:
         near = difflib.get_close_matches(name.lower(), engine_names(), n=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(engine_names())}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"choose {', '.join(engine_names())}"
         raise UsageError(f"unknown engine {name!r}: {hint}")
-    return _made(name, place)
+    return _create(name, location)
 
 
 def loadable_engines() -> list[Engine]:
@@ -54,18 +54,18 @@ def loadable_engines() -> list[Engine]:
     return found
 
 
-def _places() -> dict[str, str]:
+def _locations() -> dict[str, str]:
     """Return `module:Class` by the name of each entry point."""
     from importlib.metadata import entry_points  # slow, and needed only for plug-ins
 
     return {point.name: point.value for point in entry_points(group=GROUP)}
 
 
-def _made(name: str, place: str) -> Engine:
-    module, _, attribute = place.partition(":")
+def _create(name: str, location: str) -> Engine:
+    module, _, attribute = location.partition(":")
     try:
         engine: Engine = getattr(importlib.import_module(module), attribute)()
     except Exception as error:  # a plug-in may raise anything
-        words = f"{type(error).__name__}: {error}"
-        raise EngineError(f"engine {name!r} ({place}) cannot be loaded: {words}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise EngineError(f"engine {name!r} ({location}) cannot be loaded: {reason}") from error
     return engine

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from servetop.engines.engine import Engine
     from servetop.engines.process.engine_process import EngineProcess
 
-PROBE_EVERY = 0.5
+PROBE_INTERVAL = 0.5
 """Seconds between health checks of an attached engine that is not scraped."""
 REFUSED_LIMIT = 1.25
 """Seconds of refused connections after which an attached engine counts as stopped."""
@@ -45,7 +45,7 @@ class EngineHandle:
         client: ServerClient,
         clock: Clock,
         process: EngineProcess | None = None,
-        feed: MetricsScraper | None = None,
+        scraper: MetricsScraper | None = None,
     ) -> None:
         self.engine = engine
         self.facts = facts
@@ -53,14 +53,14 @@ class EngineHandle:
         """Set when the engine exits or an attached one stops responding; not by `stop`."""
         self.metrics_trouble: str | None = None
         """Why `sample` returned None, in one line; None while metrics are read."""
-        self._feed = feed
+        self._scraper = scraper
         self._last_sample: EngineSample | None = None
         self._client = client
         self._clock = clock
         self._process = process
-        self._gone = ""
-        self._heard_at = clock.now()
-        self._watch = asyncio.create_task(self._watch_process(process) if process else self._watch_server())
+        self._stop_reason = ""
+        self._responded_at = clock.now()
+        self._watcher = asyncio.create_task(self._watch_process(process) if process else self._watch_server())
 
     @property
     def url(self) -> str:
@@ -79,28 +79,28 @@ class EngineHandle:
 
     @property
     def continuous_usage(self) -> bool:
-        """Requests may ask for token counts in every chunk."""
+        """Whether requests can request token counts in every chunk."""
         return self.engine.continuous_usage
 
     async def sample(self) -> EngineSample | None:
         """Scrape once; None if there is no metrics page, or if it cannot be read (`metrics_trouble`).
 
-        A Prometheus server returns its last scrape with its time: the same object until there is a newer one.
+        A Prometheus server returns its last scrape: the same object is returned until there is a newer one.
         """
-        feed = self._feed
-        if feed is None:
+        scraper = self._scraper
+        if scraper is None:
             return None
         start = self._clock.now()
-        results = await feed.fetch()
+        results = await scraper.fetch()
         end = self._clock.now()
-        first = results[feed.reader.paths[0]]
-        if feed.pages.url == self.url:
-            self._listen(first)
-        last, old = self._last_sample, first.age
-        if last is not None and old and end - old < last.scrape_end + SAME_SCRAPE:
+        first = results[scraper.reader.paths[0]]
+        if scraper.pages.url == self.url:
+            self._record_response(first)
+        last, age = self._last_sample, first.age
+        if last is not None and age and end - age < last.scrape_end + SAME_SCRAPE:
             return last
-        sample = feed.reader.sample(bodies(results), start=start - old, end=end - old) if first.ok else None
-        self.metrics_trouble = None if sample else self._page_trouble(feed, first)
+        sample = scraper.reader.sample(bodies(results), start=start - age, end=end - age) if first.ok else None
+        self.metrics_trouble = None if sample else self._metrics_error(scraper, first)
         self._last_sample = sample
         return sample
 
@@ -115,9 +115,9 @@ class EngineHandle:
         result = await self._client.request(change.path, method="POST", data=change.data)
         refused = change.refused_by is not None and change.refused_by.search(result.body) is not None
         if refused or not result.ok:
-            why = result.error or f"HTTP {result.status}: {excerpt(result.body)}"
-            why = self.engine.batch_size_help if refused else why
-            raise EngineError(f"{self.engine.title} did not take batch size {max_num_seqs} ({why})")
+            reason = result.error or f"HTTP {result.status}: {excerpt(result.body)}"
+            reason = self.engine.batch_size_help if refused else reason
+            raise EngineError(f"{self.engine.title} refused batch size {max_num_seqs} ({reason})")
         self.facts = replace(self.facts, max_num_seqs=max_num_seqs)
         return True
 
@@ -136,7 +136,7 @@ class EngineHandle:
         if not self.died.is_set():
             return ""
         if self._process is None:
-            return f"{self.engine.title} at {self.url} is gone ({self._gone})"
+            return f"{self.engine.title} at {self.url} stopped responding ({self._stop_reason})"
         cause = self.engine.failure_reason(self.log_tail())
         return f"{self.engine.title} {self._process.exit_description()}" + (f": {cause}" if cause else "")
 
@@ -146,20 +146,20 @@ class EngineHandle:
 
     async def stop(self) -> StopReport:
         """Stop a managed engine with all its processes, or disconnect from an attached one; may be called again."""
-        self._watch.cancel()
-        await asyncio.gather(self._watch, return_exceptions=True)
-        if self._feed is not None:
-            await self._feed.pages.close()
+        self._watcher.cancel()
+        await asyncio.gather(self._watcher, return_exceptions=True)
+        if self._scraper is not None:
+            await self._scraper.pages.close()
         await self._client.close()
         return await stop_process(self._process, self.engine, port=urlsplit(self.url).port)
 
     def hurry(self) -> None:
-        """Stop a managed engine within seconds, also during a graceful shutdown."""
+        """Shorten the shutdown of a managed engine to seconds, also one in progress."""
         if self._process is not None:
             self._process.hurry()
 
-    def _page_trouble(self, feed: MetricsScraper, result: HttpResult) -> str:
-        where = feed.pages.where(feed.reader.paths[0])
+    def _metrics_error(self, scraper: MetricsScraper, result: HttpResult) -> str:
+        where = scraper.pages.where(scraper.reader.paths[0])
         if result.error:
             return f"no metrics from {where} ({result.error})"
         advice = f": {self.engine.metrics_off_help}" if self.engine.metrics_off_help else ""
@@ -172,28 +172,28 @@ class EngineHandle:
         self.died.set()
 
     async def _watch_server(self) -> None:
-        while not self._gone:
-            await self._clock.sleep_until(self._heard_at + PROBE_EVERY)
-            if self._clock.now() - self._heard_at >= PROBE_EVERY:
-                self._listen(await self._client.request(self.engine.ready_path))
-                await self._clock.sleep_until(self._clock.now() + PROBE_EVERY / 2)
+        while not self._stop_reason:
+            await self._clock.sleep_until(self._responded_at + PROBE_INTERVAL)
+            if self._clock.now() - self._responded_at >= PROBE_INTERVAL:
+                self._record_response(await self._client.request(self.engine.ready_path))
+                await self._clock.sleep_until(self._clock.now() + PROBE_INTERVAL / 2)
         self.died.set()
 
-    def _listen(self, result: HttpResult) -> None:
-        silence = self._clock.now() - self._heard_at
+    def _record_response(self, result: HttpResult) -> None:
+        silence = self._clock.now() - self._responded_at
         if not result.error:
-            self._heard_at = self._clock.now()
+            self._responded_at = self._clock.now()
         elif silence >= (REFUSED_LIMIT if result.refused else SILENT_LIMIT):
-            self._gone = result.error
+            self._stop_reason = result.error
 
 
 async def stop_process(
-    process: EngineProcess | None, engine: Engine, *, port: int | None, patience: float | None = None
+    process: EngineProcess | None, engine: Engine, *, port: int | None, timeout: float | None = None
 ) -> StopReport:
     """Stop a server process and report what is left; None: nothing to stop."""
     if process is None:
         return StopReport()
     from servetop.engines.process.ports import port_is_free  # needed only for started engines
 
-    report = await process.stop(engine.stop_grace_period if patience is None else patience, first=engine.stop_signal)
+    report = await process.stop(engine.stop_grace_period if timeout is None else timeout, first=engine.stop_signal)
     return replace(report, port_free=port is None or port_is_free(port))

@@ -16,9 +16,9 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import ServetopError
 from servetop.engines.engine_registry import engine_names, load_engine
 
-SOME_PORT = 8000
-LONGEST_COMMAND = 60
-NVIDIA_SIGNS = ("/proc/driver/nvidia/version", "/dev/nvidiactl")
+EXAMPLE_PORT = 8000
+MAX_COMMAND_CHARS = 60
+NVIDIA_DRIVER_FILES = ("/proc/driver/nvidia/version", "/dev/nvidiactl")
 """Files of NVIDIA's kernel driver."""
 
 
@@ -42,19 +42,19 @@ def _startable(name: str, model: str) -> StartableEngine:
     except ServetopError as error:
         return StartableEngine(name=name, trouble=str(error))
     try:
-        command = engine.launch(EngineConfig(name=name, model=model), port=SOME_PORT)
+        command = engine.launch(EngineConfig(name=name, model=model), port=EXAMPLE_PORT)
     except ServetopError as error:
-        here = engine.installed()
-        if here:  # only the model is unsuitable
-            return StartableEngine(name=name, command="found" if here == "yes" else f"version {here}")
+        version = engine.installed()
+        if version:  # only the model is unsuitable
+            return StartableEngine(name=name, command="found" if version == "yes" else f"version {version}")
         return StartableEngine(name=name, trouble=str(error))
-    program = Path(command.argv[0]).name  # its folder would fill the line
+    program = Path(command.argv[0]).name  # without its long folder
     return StartableEngine(name=name, command=shortened(shlex.join([program, *command.argv[1:]])))
 
 
-def shortened(words: str, longest: int = LONGEST_COMMAND) -> str:
+def shortened(text: str, longest: int = MAX_COMMAND_CHARS) -> str:
     """Cut the text to `longest` characters, with an ellipsis."""
-    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class GpuInventory:
     """Why no device is usable although a driver is installed."""
 
 
-def gpu_inventory(nvml: Any = None, *, signs: Sequence[str] = NVIDIA_SIGNS) -> GpuInventory:
+def gpu_inventory(nvml: Any = None, *, driver_files: Sequence[str] = NVIDIA_DRIVER_FILES) -> GpuInventory:
     """List NVIDIA's devices through NVML (a module with its functions; None: pynvml); never raises."""
     nvml = import_module("pynvml") if nvml is None else nvml
     try:
@@ -88,8 +88,8 @@ def gpu_inventory(nvml: Any = None, *, signs: Sequence[str] = NVIDIA_SIGNS) -> G
         devices = tuple(_memory(nvml, handle) for handle in handles)
         return GpuInventory(devices=devices, driver=_driver(nvml) if devices else "")
     except nvml.NVMLError as error:
-        there = any(Path(sign).exists() for sign in signs)
-        return GpuInventory(trouble=f"NVIDIA's driver is there and cannot be used: {error}" if there else "")
+        installed = any(Path(file).exists() for file in driver_files)
+        return GpuInventory(trouble=f"NVIDIA's driver is installed but cannot be used: {error}" if installed else "")
 
 
 def _driver(nvml: Any) -> str:
@@ -110,7 +110,7 @@ def _memory(nvml: Any, device: Any) -> GpuMemory:
 
 
 def _holder(pid: int, size: int) -> str:
-    command = "a process that cannot be looked at"
+    command = "a process that cannot be inspected"
     with suppress(psutil.Error, OSError):
         command = shortened(" ".join(psutil.Process(pid).cmdline()))
     return f"process {pid} with {size / (1 << 30):.1f} GiB ({command})"

@@ -17,15 +17,15 @@ from servetop.engines.attach import MODELS, attach_engine
 from servetop.engines.control.control_client import ServerClient, normalise_url
 from servetop.engines.engine import Engine
 from servetop.engines.handle import EXIT_LIMIT, EngineHandle
-from servetop.engines.metrics.sample_merge import CounterTotals, added_up
+from servetop.engines.metrics.sample_merge import CounterTotals, merge_samples
 from servetop.engines.process.stop_report import StopReport
 
-LOOK_AGAIN = 1.0
+PROBE_INTERVAL = 1.0
 """Seconds between health checks of a failed replica."""
-HOLD = 2.0
+SAMPLE_LIFETIME = 2.0
 """Seconds for which a replica's last sample replaces a missing one."""
 
-News = Callable[[bool, str], None]
+OnChange = Callable[[bool, str], None]
 """Receives the state of a replica, failed (False) or recovered (True), and a line of text."""
 
 
@@ -42,7 +42,9 @@ class _Replica:
 class ReplicaGroup:
     """A group of replicas with the interface of `EngineHandle`, created by `attach_replicas`."""
 
-    def __init__(self, handles: Sequence[EngineHandle], config: EngineConfig, *, clock: Clock, on_change: News) -> None:
+    def __init__(
+        self, handles: Sequence[EngineHandle], config: EngineConfig, *, clock: Clock, on_change: OnChange
+    ) -> None:
         self.facts = _facts(handles)
         self.engine: Engine = handles[0].engine
         self.died = asyncio.Event()
@@ -57,7 +59,7 @@ class ReplicaGroup:
             _Replica(handle.url, dataclasses.replace(config, url=handle.url, more_urls=(), front_door=None), handle)
             for handle in handles
         ]
-        self._watches = [asyncio.create_task(self._watch(each)) for each in self._replicas]
+        self._watchers = [asyncio.create_task(self._watch(each)) for each in self._replicas]
 
     @property
     def url(self) -> str:
@@ -71,7 +73,7 @@ class ReplicaGroup:
 
     @property
     def continuous_usage(self) -> bool:
-        """Requests may ask for token counts in every chunk."""
+        """Whether requests can request token counts in every chunk."""
         return self.engine.continuous_usage
 
     @property
@@ -86,27 +88,27 @@ class ReplicaGroup:
     async def sample(self) -> EngineSample | None:
         """Scrape all replicas concurrently and merge the samples; None if none could be read.
 
-        A late server does not delay the others: its scrape continues, and the next one starts after it.
+        A slow server does not delay the others: its scrape continues, and its next one starts afterwards.
         """
         at = self._clock.now()
         late = {number for task, number in self._late.items() if not task.done()}
-        asked = {
+        scrapes = {
             asyncio.create_task(self._scrape(number, each)): number
             for number, each in enumerate(self._replicas)
             if number not in late
         }
         try:
-            await asyncio.wait(asked or self._late, timeout=self.engine.scrape_timeout)
+            await asyncio.wait(scrapes or self._late, timeout=self.engine.scrape_timeout)
         finally:
-            self._late |= asked
+            self._late |= scrapes
         for task in [task for task in self._late if task.done()]:
             del self._late[task]
             task.result()
         for each in self._replicas:
-            if each.last is not None and (each.handle is None or at - each.last.scrape_end > HOLD):
+            if each.last is not None and (each.handle is None or at - each.last.scrape_end > SAMPLE_LIFETIME):
                 each.last = None
         samples = [each.last for each in self._replicas if each.last is not None]
-        return added_up(samples, [each.totals for each in self._replicas]) if samples else None
+        return merge_samples(samples, [each.totals for each in self._replicas]) if samples else None
 
     async def _scrape(self, number: int, replica: _Replica) -> None:
         handle = replica.handle
@@ -114,7 +116,7 @@ class ReplicaGroup:
         if sample is None or sample is replica.last:
             return
         replica.last = sample
-        replica.totals.take(sample)
+        replica.totals.add(sample)
         values = {each.name: getattr(sample, each.name) for each in dataclasses.fields(sample)}
         self._fresh.append(ReplicaSample(replica=number, **values))
 
@@ -125,15 +127,15 @@ class ReplicaGroup:
 
     async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
         """Change the batch size of every replica; True if all of them have changed it."""
-        told = [await handle.set_max_num_seqs(max_num_seqs) for handle in self._alive]
-        if all(told):
+        changed = [await handle.set_max_num_seqs(max_num_seqs) for handle in self._alive]
+        if all(changed):
             self.facts = dataclasses.replace(self.facts, max_num_seqs=max_num_seqs)
-        return all(told)
+        return all(changed)
 
     async def still_there(self) -> bool:
         """Whether at least one replica is still up."""
-        asked = await asyncio.gather(*(handle.still_there() for handle in self._alive))
-        if not any(asked):
+        alive = await asyncio.gather(*(handle.still_there() for handle in self._alive))
+        if not any(alive):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.died.wait(), EXIT_LIMIT)
         return not self.died.is_set()
@@ -152,7 +154,7 @@ class ReplicaGroup:
 
     async def stop(self) -> StopReport:
         """Disconnect from all replicas, which keep running."""
-        tasks = [*self._watches, *self._late]
+        tasks = [*self._watchers, *self._late]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -163,19 +165,19 @@ class ReplicaGroup:
         """Report the failure of a replica, and probe it until it recovers."""
         while replica.handle is not None:
             await replica.handle.died.wait()
-            gone, replica.handle = replica.handle, None
-            self._exit_reason = gone.exit_reason()
-            await gone.stop()
+            failed, replica.handle = replica.handle, None
+            self._exit_reason = failed.exit_reason()
+            await failed.stop()
             if not self._alive:
                 self.died.set()
                 return
             self._on_change(False, f"{self._exit_reason}: {len(self._alive)} of {len(self._replicas)} left")
-            replica.handle = await self._come_back(replica)
+            replica.handle = await self._reattach(replica)
             self._on_change(True, f"{self.engine.title} at {replica.url} is back")
 
-    async def _come_back(self, replica: _Replica) -> EngineHandle:
+    async def _reattach(self, replica: _Replica) -> EngineHandle:
         while True:
-            await self._clock.sleep_until(self._clock.now() + LOOK_AGAIN)
+            await self._clock.sleep_until(self._clock.now() + PROBE_INTERVAL)
             try:
                 handle = await attach_engine(replica.config, self._clock)
             except (EngineError, UsageError):
@@ -185,7 +187,7 @@ class ReplicaGroup:
             await handle.stop()
 
 
-async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: News) -> ReplicaGroup:
+async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: OnChange) -> ReplicaGroup:
     """Attach to the servers at `config.url` and `config.more_urls` concurrently.
 
     EngineError if one cannot be attached to (with the first one's reason), or if engine or model differ; UsageError
@@ -193,11 +195,11 @@ async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: News
     """
     urls = [normalise_url(url) for url in (config.url or "", *config.more_urls)]
     if (twice := next((url for url in urls if urls.count(url) > 1), None)) is not None:
-        raise UsageError(f"{twice} is named twice: give each server's --url once")
+        raise UsageError(f"{twice} is given twice: give each server's --url once")
     if config.metrics_url is not None:
         raise UsageError(
-            "--metrics-url is one server's, and the metrics of several --url are read from each: leave it out, or give "
-            "one --url and a Prometheus server that has them all"
+            "--metrics-url belongs to one server, but each of several --url has its own metrics: leave it out, or give "
+            "one --url and a Prometheus server with the metrics of all"
         )
     configs = [dataclasses.replace(config, url=url, more_urls=(), front_door=None) for url in urls]
     found = await asyncio.gather(*(attach_engine(each, clock) for each in configs), return_exceptions=True)
@@ -213,7 +215,7 @@ async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: News
     return ReplicaGroup(handles, config, clock=clock, on_change=on_change)
 
 
-async def refuse_closed_door(url: str, *, api_key: str | None = None) -> None:
+async def check_load_balancer(url: str, *, api_key: str | None = None) -> None:
     """Raise EngineError if the load balancer that receives the requests does not respond."""
     client = ServerClient(normalise_url(url), api_key=api_key)
     try:
@@ -227,8 +229,10 @@ async def refuse_closed_door(url: str, *, api_key: str | None = None) -> None:
 def _refuse_differences(handles: Sequence[EngineHandle]) -> None:
     kinds = {(handle.facts.title, handle.facts.model): handle for handle in handles}
     if len(kinds) > 1:
-        words = ", ".join(f"{handle.url} is {title} with {model}" for (title, model), handle in kinds.items())
-        raise EngineError(f"the servers differ: {words}; give several --url of one engine and model, or name a --model")
+        kinds_found = ", ".join(f"{handle.url} is {title} with {model}" for (title, model), handle in kinds.items())
+        raise EngineError(
+            f"the servers differ: {kinds_found}; give several --url of one engine and model, or give a --model"
+        )
 
 
 def _facts(handles: Sequence[EngineHandle]) -> EngineFacts:

@@ -20,7 +20,7 @@ from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine
 from servetop.engines.handle import EngineHandle, stop_process
 from servetop.engines.metrics.metrics_reader import GAUGES
-from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_feed
+from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
 from servetop.engines.process.log_filter import LogCapture
 from servetop.engines.process.ports import free_port, port_holder, port_is_free
 from servetop.engines.server_facts import ServerFacts
@@ -28,11 +28,11 @@ from servetop.engines.server_facts import ServerFacts
 if TYPE_CHECKING:
     from servetop.engines.process.engine_process import EngineProcess
 
-ASK_EVERY = 0.1
+PROBE_INTERVAL = 0.1
 """Seconds between readiness checks."""
 TAIL_LINES = 20
 """Log lines attached to an error."""
-GIVE_UP_PATIENCE = 3.0
+GIVE_UP_TIMEOUT = 3.0
 """Seconds for the graceful shutdown after a failed or interrupted start."""
 
 
@@ -43,29 +43,29 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     UsageError for an unknown engine or model, or conflicting options. No process is left behind on failure or
     cancellation.
     """
-    from servetop.engines.process.container import contained  # not needed for attached engines
+    from servetop.engines.process.container import with_launcher  # not needed for attached engines
     from servetop.engines.process.engine_process import EngineProcess
 
     engine = load_engine(config.name)
     refuse_secrets([*config.command, *config.extra_args])
     key = api_key(config, os.environ)
     port = _port(config, engine)
-    command = contained(engine.launch(config, port=port), config, environ=os.environ)
+    command = with_launcher(engine.launch(config, port=port), config, environ=os.environ)
     log = LogCapture(clock, on_line, secrets=engine_secrets(config, os.environ), log_filter=engine.log_filter)
     client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
-    feed = metrics_feed(engine, client, config=config, port=command.metrics_port)
+    scraper = metrics_scraper(engine, client, config=config, port=command.metrics_port)
     process = await EngineProcess.start(
         command.argv, env=command.env, cwd=command.cwd, cleanup=command.cleanup, log=log, clock=clock
     )
     try:
         await _wait_until_ready(engine, process, client=client, config=config, clock=clock)
-        facts = await _facts(engine, process, feed, client=client, config=config)
+        facts = await _facts(engine, process, scraper, client=client, config=config)
     except BaseException:
         await _give_up(process, client, engine, port=command.port)
-        if feed is not None:
-            await feed.pages.close()
+        if scraper is not None:
+            await scraper.pages.close()
         raise
-    return EngineHandle(engine, facts, client=client, clock=clock, process=process, feed=feed)
+    return EngineHandle(engine, facts, client=client, clock=clock, process=process, scraper=scraper)
 
 
 def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
@@ -86,8 +86,8 @@ def _port(config: EngineConfig, engine: Engine) -> int:
         raise UsageError(f"invalid port {port}: use 1-65535, or omit --port to pick a free one")
     if not port_is_free(port):
         raise EngineError(
-            f"port {port} is in use by {port_holder(port)}: stop that, give another --port, "
-            f"or none to take a free one; to use what runs there: --url http://127.0.0.1:{port}"
+            f"port {port} is in use by {port_holder(port)}: stop it, give another --port, "
+            f"or omit --port to pick a free one; to attach to that server: --url http://127.0.0.1:{port}"
         )
     return port
 
@@ -96,7 +96,7 @@ async def _wait_until_ready(
     engine: Engine, process: EngineProcess, *, client: ServerClient, config: EngineConfig, clock: Clock
 ) -> None:
     died = asyncio.create_task(process.exited.wait())
-    results = asyncio.create_task(_answering(engine, client, clock))
+    results = asyncio.create_task(_until_healthy(engine, client, clock))
     try:
         done, _ = await asyncio.wait({died, results}, timeout=config.start_timeout, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -105,31 +105,36 @@ async def _wait_until_ready(
         await asyncio.gather(died, results, return_exceptions=True)
     if died in done:
         cause = engine.failure_reason(process.log.tail())
-        words = cause or f"it {process.exit_description()}"
-        raise EngineError(f"{engine.title} did not start: {words}", process.log.tail(TAIL_LINES))
+        reason = cause or f"it {process.exit_description()}"
+        raise EngineError(f"{engine.title} did not start: {reason}", process.log.tail(TAIL_LINES))
     if not done:
         raise EngineError(
-            f"{engine.title} was not ready after {config.start_timeout:g} s: see its log, or give it longer",
+            f"{engine.title} was not ready after {config.start_timeout:g} s: see its log, or extend --start-timeout",
             process.log.tail(TAIL_LINES),
         )
 
 
-async def _answering(engine: Engine, client: ServerClient, clock: Clock) -> None:
+async def _until_healthy(engine: Engine, client: ServerClient, clock: Clock) -> None:
     while not (await client.request(engine.ready_path)).ok:
-        await clock.sleep_until(clock.now() + ASK_EVERY)
+        await clock.sleep_until(clock.now() + PROBE_INTERVAL)
 
 
 async def _facts(
-    engine: Engine, process: EngineProcess, feed: MetricsScraper | None, *, client: ServerClient, config: EngineConfig
+    engine: Engine,
+    process: EngineProcess,
+    scraper: MetricsScraper | None,
+    *,
+    client: ServerClient,
+    config: EngineConfig,
 ) -> EngineFacts:
     results = await client.get_all(engine.probe_paths)
     refuse_without_key(results.get("/v1/models", HttpResult()), client.url, config=config)
-    told, missing = await read_static_facts(feed)
+    from_metrics, missing = await read_static_facts(scraper)
     limit = agreed(config.max_num_seqs, config.extra_args, engine.batch_size_flag)
     known = (
         ServerFacts(max_num_seqs=limit)
         .merged_with(engine.facts(results))
-        .merged_with(told)
+        .merged_with(from_metrics)
         .merged_with(engine.boot_facts(process.log.tail()))
     )
     model = known.models[0] if known.models else config.model
@@ -137,17 +142,17 @@ async def _facts(
 
 
 async def read_static_facts(
-    feed: MetricsScraper | None, *, instead: HttpResults | None = None
+    scraper: MetricsScraper | None, *, fallback: HttpResults | None = None
 ) -> tuple[ServerFacts, tuple[str, ...]]:
     """Read the facts that do not change from an engine's metrics, and the names of the fields that they lack.
 
-    `instead` are earlier results of the same server, used for pages that time out now.
+    `fallback` are earlier results of the same server, used for pages that time out now.
     """
-    if feed is None:
+    if scraper is None:
         return ServerFacts(), GAUGES
-    pages = {**bodies({} if instead is None else instead), **bodies(await feed.fetch())}
-    pages = {path: page for path, page in pages.items() if path in feed.reader.paths}
-    return feed.reader.facts(pages), feed.reader.missing(pages)
+    pages = {**bodies({} if fallback is None else fallback), **bodies(await scraper.fetch())}
+    pages = {path: page for path, page in pages.items() if path in scraper.reader.paths}
+    return scraper.reader.facts(pages), scraper.reader.missing(pages)
 
 
 def engine_facts(
@@ -179,28 +184,28 @@ def engine_facts(
     )
 
 
-def _count(told: int | None) -> int | None:
+def _count(value: int | None) -> int | None:
     """Return a plausible size, else None."""
-    return told if told is not None and 0 < told <= LARGEST_VALUE else None
+    return value if value is not None and 0 < value <= LARGEST_VALUE else None
 
 
 def refuse_without_key(result: HttpResult, url: str, *, config: EngineConfig) -> None:
     """Raise EngineError if the server requires an API key, or rejects the given one."""
     if result.status in (401, 403):
-        how = (
-            f"it refuses the key in {config.api_key_env}"
+        advice = (
+            f"it rejects the key in {config.api_key_env}"
             if config.api_key_env
-            else "put the API key into an environment variable and name that with --api-key-env"
+            else "put the API key into an environment variable and give its name with --api-key-env"
         )
-        raise EngineError(f"{url} asks for authentication (HTTP {result.status}): {how}")
+        raise EngineError(f"{url} requires authentication (HTTP {result.status}): {advice}")
 
 
 async def _give_up(process: EngineProcess, client: ServerClient, engine: Engine, *, port: int) -> None:
-    stopping = asyncio.create_task(stop_process(process, engine, port=port, patience=GIVE_UP_PATIENCE))
+    stopping = asyncio.create_task(stop_process(process, engine, port=port, timeout=GIVE_UP_TIMEOUT))
     try:
         await asyncio.shield(stopping)
         await client.close()
-    except asyncio.CancelledError:  # a second Ctrl-C: no more patience
+    except asyncio.CancelledError:  # a second Ctrl-C: stop waiting
         process.kill_now()
         stopping.cancel()
         raise

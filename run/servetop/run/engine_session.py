@@ -74,9 +74,9 @@ class EngineSession:
         wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
         config = dataclasses.replace(self._config, max_num_seqs=wanted)
         if config.front_door is not None:
-            from servetop.engines.replicas import refuse_closed_door
+            from servetop.engines.replicas import check_load_balancer
 
-            await refuse_closed_door(config.front_door, api_key=self.api_key)
+            await check_load_balancer(config.front_door, api_key=self.api_key)
         if config.url is None:
             self._handle = await start_engine(config, self._clock, on_line=self._keep_log_line)
             # a restarted engine listens on the same port: the sender keeps its URL

@@ -80,7 +80,7 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, str], words: 
 def test_a_file_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("nothing of the kind")
-    with pytest.raises(UsageError, match=r"cannot use .*ca\.pem \(.*PEM is wanted"):
+    with pytest.raises(UsageError, match=r"cannot use .*ca\.pem \(.*give PEM files"):
         check_connection(ConnectionConfig(ca_cert=str(file)), attached=True)
 
 

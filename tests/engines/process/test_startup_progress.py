@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.engines.process.startup_progress import boot_step
+from servetop.engines.process.startup_progress import startup_step
 
 
 @pytest.mark.parametrize(
@@ -32,15 +32,15 @@ from servetop.engines.process.startup_progress import boot_step
     ],
 )  # fmt: skip
 def test_a_line_says_what_is_being_done(line: str, step: str) -> None:
-    assert boot_step([line]) == step
+    assert startup_step([line]) == step
 
 
 def test_the_newest_line_that_says_something_counts() -> None:
     lines = ["Loading safetensors checkpoint shards: 1/3", "Loading safetensors checkpoint shards: 2/3", "", "noise"]
-    assert boot_step(lines) == "loading weights 2/3"
-    assert boot_step([]) == ""
+    assert startup_step(lines) == "loading weights 2/3"
+    assert startup_step([]) == ""
 
 
 @given(st.lists(st.text(max_size=200), max_size=5))
 def test_no_log_can_confuse_it(lines: list[str]) -> None:
-    assert len(boot_step(lines)) < 500
+    assert len(startup_step(lines)) < 500

@@ -10,7 +10,7 @@ from typing import Protocol
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.text.sanitize import sanitize_line
-from servetop.engines.process.startup_progress import boot_step
+from servetop.engines.process.startup_progress import startup_step
 from servetop.run import console
 from servetop.tui.drawing import formats
 
@@ -51,7 +51,7 @@ class BootLog:
 
     def add(self, lines: Sequence[str], at: float) -> None:
         """Add new lines of output, received by `at`."""
-        self._step = boot_step(lines) or self._step
+        self._step = startup_step(lines) or self._step
         self.line, self._newest_at = lines[-1], at
 
     def text(self, at: float, *, repeated: bool = False) -> str:

@@ -31,7 +31,7 @@ class DeepSpeedMiiEngine(Engine):
     failures = (
         *HUB_FAILURES,
         KnownFailure.of(
-            r"error: (?P<what>unrecognized arguments: .+|argument .+)", "MII refuses its command line: {what}"
+            r"error: (?P<what>unrecognized arguments: .+|argument .+)", "MII rejects its command line: {what}"
         ),
         KnownFailure.of(r"(?P<what>server crashed for some reason.*)", "its model server died while loading: {what}"),
         KnownFailure.of(r"Unsupported model type (?P<model>\S+)", "MII cannot serve models of type {model}"),
@@ -60,6 +60,6 @@ class DeepSpeedMiiEngine(Engine):
         return resolve_model(model)
 
     def match_score(self, results: HttpResults) -> int:
-        """By models that it says to own; its other server, which has only `/generate`, must be named."""
+        """Match the `owned_by` field of its models; its other server, which has only `/generate`, must be named."""
         models = results.get("/v1/models")
         return 2 if models is not None and models.ok and b'"deepspeed-mii"' in models.body else 0

@@ -10,7 +10,7 @@ SECRET_FLAGS = ("--api-key", "--hf-token", "--token")
 
 
 def flag_value(args: Sequence[str], flag: str) -> str | None:
-    """The value given for `--flag`, as `--flag V`, `--flag=V` or with underscores; the last one counts."""
+    """Return the last value of a flag, given as `--flag V`, `--flag=V` or with underscores; None without one."""
     values = _values(args, flag)
     return values[-1] if values else None
 
@@ -27,7 +27,7 @@ def with_flags(args: Sequence[str], wanted: Mapping[str, object]) -> list[str]:
 
 
 def without_flag(args: Sequence[str], flag: str) -> list[str]:
-    """`args` without `--flag V` and `--flag=V`."""
+    """Return `args` without `--flag V` and `--flag=V`."""
     kept, skip = [], False
     for arg in args:
         name, equals, _ = arg.partition("=")
@@ -44,7 +44,7 @@ def agreed(ours: int | None, args: Sequence[str], flag: str) -> int | None:
     if text is None:
         return ours
     if not text.isdecimal():
-        raise UsageError(f"{flag} {text!r} is no whole number")
+        raise UsageError(f"{flag} {text!r} is not a whole number")
     if ours is not None and int(text) != ours:
         raise UsageError(f"{flag} is given twice, as {ours} and after -- as {text}: leave one out")
     return int(text)

@@ -1,4 +1,4 @@
-"""The beginning of an engine's command line: --engine-command, the program of an image, or an installed one."""
+"""Finds an engine's program: that of --engine-command, of the container image, or an installed one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from servetop.core.errors import EngineError, UsageError
 def checked(command: Sequence[str], *, program: str = "python") -> list[str]:
     """Return the arguments of --engine-command; EngineError if its program does not exist.
 
-    A folder is an environment: its own `program` is meant, else its Python.
+    A folder is taken as a Python environment: the command is its `program`, else its Python.
     """
     if len(command) == 1 and Path(command[0]).expanduser().is_dir():
         return [_in_environment(Path(command[0]).expanduser(), program)]
@@ -46,7 +46,10 @@ def program_argv(config: EngineConfig, program: str, *, title: str, how: str) ->
 
 
 def module_argv(config: EngineConfig, module: str, *, title: str, how: str) -> list[str]:
-    """For an engine that is a Python module; a command of one word is a Python that has it. EngineError as above."""
+    """Return the command of an engine that is a Python module; EngineError, with `how`, if it is not installed.
+
+    An --engine-command of one word is a Python interpreter that has the module.
+    """
     if config.launcher:
         return list(config.command or ("python3", "-m", module))
     if config.command:
@@ -57,6 +60,6 @@ def module_argv(config: EngineConfig, module: str, *, title: str, how: str) -> l
 
 
 def refuse_containers(config: EngineConfig, title: str) -> None:
-    """UsageError for an engine that is started by a script of servetop's own, which no image has."""
+    """Raise UsageError for a launcher, if servetop starts the engine by its own script, which no image has."""
     if config.launcher:
         raise UsageError(f"{title} is started by a script that its image does not have: leave out --launcher")

@@ -1,4 +1,4 @@
-"""llama.cpp: `llama-server`, a number of slots that each hold one request."""
+"""llama.cpp: `llama-server`, which serves one request per slot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from servetop.engines.process.startup_failures import KnownFailure
 from servetop.engines.server_facts import ServerFacts
 
 _LONG = {"-m": "--model", "-hf": "--hf-repo", "-np": "--parallel", "-c": "--ctx-size", "-a": "--alias"}
-"""Its short options that say the same as ours."""
+"""Short forms of the options that servetop sets."""
 _SHARED = ("--kv-unified", "-kvu", "--kv-unified-per-slot")
 _OWN = ("--no-kv-unified", "-no-kvu")
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
@@ -40,8 +40,8 @@ class LlamaCppEngine(Engine):
         "generate": "servetop.engines.dialects.llama_cpp_completion:LlamaCppDialect",
     }
     batch_size_flag = "--parallel"
-    batch_size_help = "slots (--parallel), each with its part of --ctx-size; only a restart changes them"
-    install_help = "build or download llama-server, and put it on the PATH or name it by --engine-command"
+    batch_size_help = "slots (--parallel), each with its share of --ctx-size; only a restart changes them"
+    install_help = "build or download llama-server, and put it on the PATH or set --engine-command"
     metrics_off_help = "metrics are off: start llama-server with --metrics"
     stop_signal = signal.SIGTERM
     log_filter = re.compile(
@@ -59,12 +59,14 @@ class LlamaCppEngine(Engine):
             r"failed to open GGUF file '(?P<file>[^']+)'",
             "there is no model file {file}: give --model with the path of a GGUF file",
         ),
-        KnownFailure.of(r"invalid magic|unknown model architecture|gguf_init_from_\w+: .*", "no model for it: {line}"),
+        KnownFailure.of(
+            r"invalid magic|unknown model architecture|gguf_init_from_\w+: .*", "not a model that it can load: {line}"
+        ),
         KnownFailure.of(
             r"failed to allocate|unable to allocate|cudaMalloc failed",
             "not enough memory: give a smaller --ctx-size, --parallel or model ({line})",
         ),
-        KnownFailure.of(r"error: (?P<what>invalid argument: .+)", "it does not understand its command line: {what}"),
+        KnownFailure.of(r"error: (?P<what>invalid argument: .+)", "llama-server rejects its command line: {what}"),
         KnownFailure.of(r"failed to load model", "the model cannot be loaded: {line}"),
     )
 
@@ -72,7 +74,7 @@ class LlamaCppEngine(Engine):
         self._shared: bool | None = None
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """EngineError without a llama-server; `--metrics` is always given."""
+        """Return the command, always with `--metrics`; EngineError if llama-server is not found."""
         extra = [_LONG.get(arg, arg) for arg in config.extra_args]
         slots = agreed(config.max_num_seqs, extra, "--parallel")
         host = flag_value(extra, "--host") or "127.0.0.1"
@@ -88,15 +90,15 @@ class LlamaCppEngine(Engine):
         )
 
     def installed(self) -> str | None:
-        """`yes` for a llama-server on the path."""
+        """Return `yes` if llama-server is on the PATH; its version is unknown."""
         return "yes" if shutil.which("llama-server") else None
 
     def metrics(self) -> LlamaCppPages:
-        """Knows of the server that was started, and of no other, whether its slots share one KV cache."""
+        """Return a reader; only for a started server is it known whether the slots share one KV cache."""
         return LlamaCppPages(self._shared)
 
     def resolve_model(self, model: str) -> str:
-        """A GGUF file, or a repository of the hub as `user/name` or `user/name:quantisation`; UsageError for others."""
+        """Accept a GGUF file, or a hub repository as `user/name` or `user/name:quantisation`; UsageError for others."""
         path = Path(model).expanduser()
         if path.is_file():
             return str(path)
@@ -111,26 +113,26 @@ class LlamaCppEngine(Engine):
         return ["--model" if Path(resolved).is_file() else "--hf-repo", resolved]
 
     def match_score(self, results: HttpResults) -> int:
-        """By its properties, or by models that it says to own."""
+        """Match its properties page, or the `owned_by` field of its models."""
         models = results.get("/v1/models")
         owned = models is not None and models.ok and b'"llamacpp"' in models.body
         return 2 if owned or ("total_slots" in _props(results)) else 0
 
     def facts(self, results: HttpResults) -> ServerFacts:
-        """Its build, slots, and the tokens that a slot takes."""
+        """Read its build, its slots and the tokens per slot."""
         props = _props(results)
         settings = props.get("default_generation_settings")
-        told = settings.get("n_ctx") if isinstance(settings, dict) else None
+        length = settings.get("n_ctx") if isinstance(settings, dict) else None
         slots, build = props.get("total_slots"), props.get("build_info")
         own = ServerFacts(
             version=build if isinstance(build, str) else None,
-            max_model_len=told if isinstance(told, int) else None,
+            max_model_len=length if isinstance(length, int) else None,
             max_num_seqs=slots if isinstance(slots, int) else None,
         )
         return own.merged_with(super().facts(results))
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
-        """From its lines without their times."""
+        """Return the cause of the exit, from lines without their timestamps."""
         return super().failure_reason([_TIME.sub("", line) for line in lines])
 
 

@@ -1,4 +1,4 @@
-"""Model names: what a user types, and what a model hub calls it."""
+"""Resolves the model names that users type to hub names."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from servetop.core.errors import UsageError
 
 
 def aliases() -> Mapping[str, str]:
-    """The table of data/models.toml: short names and hub names."""
+    """Return the hub name by alias, from data/models.toml."""
     text = files("servetop.engines").joinpath("data/models.toml").read_text(encoding="utf-8")
     table: dict[str, str] = tomllib.loads(text)["aliases"]
     return table
 
 
 def resolve_model(model: str) -> str:
-    """A local path and a hub name (`org/name`) as they are, an alias by the table.
+    """Return the hub name of an alias; local paths and hub names (`org/name`) are returned unchanged.
 
-    UsageError for an unknown alias, with the nearest ones, and for a path that is not there.
+    UsageError for an unknown alias, with similar ones, and for a path that does not exist.
     """
     if not model:
         raise UsageError("no model is named: give --model with an alias, a hub name or a local path")
@@ -36,5 +36,5 @@ def resolve_model(model: str) -> str:
     if (known := table.get(model.lower())) is not None:
         return known
     near = difflib.get_close_matches(model.lower(), table, n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else "aliases are such as llama-2-7b;"
-    raise UsageError(f"unknown model {model!r}: {hint} a hub name (org/name) or a local path is taken as it is")
+    hint = f"did you mean {', '.join(near)}?" if near else "an example of an alias is llama-2-7b;"
+    raise UsageError(f"unknown model {model!r}: {hint} a hub name (org/name) or a local path is used as it is")

@@ -1,6 +1,6 @@
 """Ray Serve LLM, which runs vLLM behind Ray's proxy: started through `servers/ray_app.py`, or attached.
 
-Its metrics are vLLM's under other names, on the port of Ray's agent and not on that of its API.
+Its metrics are vLLM's under other names, on the port of Ray's agent instead of that of its API.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ SCRIPT = "adapters/servers/ray_app.py"
 USUAL_METRICS_PORT = 8080
 """As in Ray's documentation: `ray start --metrics-export-port=8080`."""
 _HISTOGRAMS = ("first_token", "queue", "prefill")
-"""Of these Ray exports sums that it makes up from the buckets' middles: not used."""
+"""Not used: Ray estimates the sums of these histograms from the middles of the buckets."""
 _PREFIX = re.compile(r"^(\(\w[^)]*pid=\d+[^)]*\) )?")
 
 
 def _fields() -> dict[str, MetricSeries]:
-    """vLLM's, by the names that Ray gives them; a counter appears there only when it first counts."""
+    """Return vLLM's fields under Ray's metric names; Ray exports a counter only after its first increment."""
     fields = {}
     for name, series in VLLM_FIELDS.items():
         renamed = tuple(each.replace("vllm:", "ray_vllm_") for each in series.names)
@@ -64,9 +64,9 @@ class RayServeEngine(Engine):
         ),
         lazy=True,
     )
-    batch_size_help = "sequences in a batch of each replica (engine_kwargs.max_num_seqs); only a new start changes it"
-    install_help = "pip install 'ray[serve,llm]', and name that Python by --engine-command"
-    metrics_off_help = "name the port of Ray's metrics by --metrics-url (ray start --metrics-export-port)"
+    batch_size_help = "sequences in a batch of each replica (engine_kwargs.max_num_seqs); only a restart changes it"
+    install_help = "pip install 'ray[serve,llm]', and set --engine-command to that Python"
+    metrics_off_help = "give the port of Ray's metrics with --metrics-url (ray start --metrics-export-port)"
     metrics_caveat = "Ray refreshes its metrics every 5 to 10 s (every second where servetop started it): they lag"
     scrape_timeout = 3.0
     scrape_period = 1.0
@@ -74,7 +74,7 @@ class RayServeEngine(Engine):
     stop_grace_period = 30.0
     failures = (
         KnownFailure.of(
-            r"Device string must not be empty", "vLLM does not find its platform there: is its build for this machine?"
+            r"Device string must not be empty", "vLLM does not find its platform: is it built for this machine?"
         ),
         KnownFailure.of(r"HFValidationError|RepositoryNotFoundError", "there is no such model: check --model ({line})"),
         KnownFailure.of(
@@ -83,11 +83,11 @@ class RayServeEngine(Engine):
         ),
         KnownFailure.of(r"error: (?P<what>unrecognized arguments: .+|argument .+)", "its app: {what}"),
         KnownFailure.of(r"No available node types can fulfill|Insufficient resources|cannot be scheduled",
-                        "Ray finds no GPU or processor free for it: -- --accelerator cpu goes without GPU ({line})"),
+                        "Ray finds no free GPU or processor: -- --accelerator cpu runs without a GPU ({line})"),
     )  # fmt: skip
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """EngineError without Ray; metrics get a port of their own."""
+        """Return the command, with a separate metrics port; EngineError if Ray is not installed."""
         refuse_containers(config, self.title)
         extra = config.extra_args
         metrics = agreed(None, extra, "--metrics-port") or free_port()
@@ -114,7 +114,7 @@ class RayServeEngine(Engine):
         return package_version("ray")
 
     def metrics_url(self, url: str) -> str:
-        """The agent's usual port; it is random unless somebody sets it."""
+        """Return the agent's usual port; without configuration Ray picks a random one."""
         return with_port(url, USUAL_METRICS_PORT)
 
     def match_score(self, results: HttpResults) -> int:
@@ -123,26 +123,26 @@ class RayServeEngine(Engine):
         return 2 if health.ok and health.body == b"success" and isinstance(routes.json(), dict) else 0
 
     def facts(self, results: HttpResults) -> ServerFacts:
-        """Its models, and the context that the first of them takes."""
+        """Read its models, and the context length of the first one."""
         data = results["/v1/models"].json() if "/v1/models" in results else None
         cards = data.get("data") if isinstance(data, dict) else None
-        told = [card.get("metadata") for card in cards or () if isinstance(card, dict)]
-        lengths = [each.get("max_request_context_length") for each in told if isinstance(each, dict)]
+        metadata = [card.get("metadata") for card in cards or () if isinstance(card, dict)]
+        lengths = [each.get("max_request_context_length") for each in metadata if isinstance(each, dict)]
         longest = next((each for each in lengths if isinstance(each, int)), None)
         return ServerFacts(max_model_len=longest).merged_with(super().facts(results))
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
-        """From its lines without the names of Ray's processes."""
+        """Return the cause of the exit, from lines without the names of Ray's processes."""
         return super().failure_reason([_PREFIX.sub("", line) for line in lines])
 
 
 def _app(command: Sequence[str]) -> list[str]:
-    """A Python that runs our app, or a whole command that takes the same options."""
+    """Return a Python that runs servetop's app, or a complete command with the same options."""
     if not command and find_spec("ray") is None:
         raise EngineError(
             "Ray is not installed in this environment: pip install 'ray[serve,llm]', "
-            "or point --engine-command at a Python that has it"
+            "or set --engine-command to a Python that has it"
         )
-    words = checked(command) or [sys.executable]
-    lone = len(words) == 1 and re.fullmatch(r"python[\d.]*", Path(words[0]).name)
-    return [*words, str(package_path("servetop.engines", SCRIPT))] if lone else words
+    argv = checked(command) or [sys.executable]
+    lone = len(argv) == 1 and re.fullmatch(r"python[\d.]*", Path(argv[0]).name)
+    return [*argv, str(package_path("servetop.engines", SCRIPT))] if lone else argv

@@ -21,7 +21,7 @@ from servetop.engines.server_facts import ServerFacts
 SERVER = "sglang.launch_server"
 _INFOS = ("/server_info", "/get_server_info")
 _REFUSED = re.compile(rb'"updated": *false|^\s*\[?\s*false')
-"""A list with an answer of each rank, or one object of an older version."""
+"""The response is a list with the result of each rank, or one object in older versions."""
 
 
 class SglangEngine(Engine):
@@ -65,8 +65,8 @@ class SglangEngine(Engine):
     )
     batch_size_flag = "--max-running-requests"
     batch_size_help = (
-        "running requests (--max-running-requests); of a server that was attached to, any number up to that one takes "
-        "effect while it runs, and another only by a restart"
+        "running requests (--max-running-requests); on an attached server any number up to that one takes effect at "
+        "once, a larger one needs a restart"
     )
     install_help = "pip install sglang, or --engine-command for a python that has it"
     stop_grace_period = 20.0
@@ -78,7 +78,7 @@ class SglangEngine(Engine):
     failures = (
         *HUB_FAILURES,
         KnownFailure.of(
-            r"error: (?P<what>unrecognized arguments: .+|argument .+)", "SGLang refuses its command line: {what}"
+            r"error: (?P<what>unrecognized arguments: .+|argument .+)", "SGLang rejects its command line: {what}"
         ),
         KnownFailure.of(
             r"Not enough memory\. Please try to increase --mem-fraction-static",
@@ -90,7 +90,7 @@ class SglangEngine(Engine):
     )
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """With metrics; what stands in `extra_args` is not given twice. EngineError when SGLang is not installed."""
+        """Return the command, with metrics; EngineError if SGLang is not installed. `extra_args` take precedence."""
         extra = config.extra_args
         given = flag_value(extra, "--model-path") or flag_value(extra, "--model")
         flags = {
@@ -102,7 +102,9 @@ class SglangEngine(Engine):
         argv = [*module_argv(config, SERVER, title=self.title, how=self.install_help), *with_flags(extra, flags)]
         if "--enable-metrics" not in extra:
             argv.append("--enable-metrics")
-        self.changes_batch_size_live = False  # a restart can do what its limit forbids: a sweep needs every size
+        self.changes_batch_size_live = (
+            False  # a sweep restarts it for each size, because it also needs those above its limit
+        )
         return LaunchCommand(argv=tuple(argv), host=reachable(flag_value(extra, "--host")), port=port)
 
     def installed(self) -> str | None:
@@ -112,13 +114,13 @@ class SglangEngine(Engine):
         return resolve_model(model)
 
     def match_score(self, results: HttpResults) -> int:
-        """By what its servers say of themselves, or by models that it says to own."""
+        """Match its server information, or the `owned_by` field of its models."""
         models = results.get("/v1/models")
         owned = models is not None and models.ok and b'"sglang"' in models.body
         return 2 if owned or "mem_fraction_static" in _info(results) else 0
 
     def facts(self, results: HttpResults) -> ServerFacts:
-        """From `/server_info`: the arguments of its start, and what became of them."""
+        """Read `/server_info`: the arguments of its start and the limits in effect."""
         info = _info(results)
         states = info.get("internal_states")
         state = states[0] if isinstance(states, list) and states and isinstance(states[0], dict) else {}
@@ -127,24 +129,24 @@ class SglangEngine(Engine):
             state.get("effective_max_running_requests_per_dp"),
             state.get("pp_max_micro_batch_size"),
         ]
-        told = [limit for limit in limits if type(limit) is int]
+        known = [limit for limit in limits if type(limit) is int]
         tokens, longest, version = (info.get(key) for key in ("max_total_num_tokens", "context_length", "version"))
         own = ServerFacts(
             version=version if isinstance(version, str) else None,
             max_model_len=longest if type(longest) is int else None,
             kv_blocks_total=tokens if type(tokens) is int else None,
             block_size=1,
-            max_num_seqs=min(told, default=None),
+            max_num_seqs=min(known, default=None),
         )
         return own.merged_with(super().facts(results)) if info else super().facts(results)
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """Its one line of limits: `max_total_num_tokens=…, max_running_requests=…, context_len=…`."""
+        """Read the log line of limits: `max_total_num_tokens=…, max_running_requests=…, context_len=…`."""
         facts = super().boot_facts(lines)
         return facts if facts == ServerFacts() else replace(facts, block_size=1)
 
     def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange | None:
-        """In force from the next batch on; what is above the start's limit is refused."""
+        """Return a change that applies from the next batch on; SGLang refuses values above the limit of its start."""
         if not self.changes_batch_size_live:
             return None
         wanted = {"server_args": {"pp_max_micro_batch_size": max_num_seqs}}

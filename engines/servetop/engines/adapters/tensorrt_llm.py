@@ -24,8 +24,8 @@ from servetop.engines.server_facts import is_older
 PROGRAM = "trtllm-serve"
 _FILE_FLAGS = ("--extra_llm_api_options", "--config")
 _PERF_SINCE = "1.1"
-"""The version from which on `return_perf_metrics` is an option; older ones refuse what they do not know."""
-_SWITCHES = ("enable_iter_perf_stats", "return_perf_metrics")
+"""The first version with the option `return_perf_metrics`; older ones reject unknown options."""
+_METRICS_OPTIONS = ("enable_iter_perf_stats", "return_perf_metrics")
 
 
 class TensorRtLlmEngine(Engine):
@@ -37,14 +37,18 @@ class TensorRtLlmEngine(Engine):
     oldest_version = "0.17"
     metrics_off_help = "metrics are off: put enable_iter_perf_stats: true into its --extra_llm_api_options file"
     metrics_caveat = (
-        "TensorRT-LLM tells each iteration once, and nothing while idle: its gauges are as old as the panels say, "
-        "what it counts moves when a request ends, and another reader of its /metrics takes iterations away"
+        "TensorRT-LLM reports each iteration once, and nothing while idle: its gauges are as old as the panels show, "
+        "its counters move when a request ends, and another reader of its /metrics takes iterations away"
     )
     scrape_timeout = 3.0
-    """Longer than the 2 s that its page waits for an iteration."""
+    """Longer than the 2 s for which its metrics page waits for an iteration."""
     batch_size_flag = "--max_batch_size"
-    batch_size_help = "requests in a batch (--max_batch_size); only a restart changes it, its own tuner may lower it"
-    install_help = "pip install tensorrt-llm beside an NVIDIA GPU, or --engine-command for one that is elsewhere"
+    batch_size_help = (
+        "requests in a batch (--max_batch_size); only a restart changes it, and its own tuner may lower it"
+    )
+    install_help = (
+        "pip install tensorrt-llm on a machine with an NVIDIA GPU, or --engine-command for another environment"
+    )
     stop_grace_period = 20.0
     boot_patterns: Mapping[str, re.Pattern[str]] = {
         "version": re.compile(r"TensorRT[- ]LLM version: (\d[\w.+]*)"),
@@ -53,12 +57,12 @@ class TensorRtLlmEngine(Engine):
     }
     failures = (
         *HUB_FAILURES,
-        KnownFailure.of(r"No GPU devices found", "it needs an NVIDIA GPU, and finds none on this machine"),
+        KnownFailure.of(r"No GPU devices found", "it needs an NVIDIA GPU and finds none on this machine"),
         KnownFailure.of(r"Failed to bind socket", "its port was taken by another process: choose another with --port"),
-        KnownFailure.of(r"^Error: (?P<what>No such option.+|Invalid value.+)", "it refuses its command line: {what}"),
+        KnownFailure.of(r"^Error: (?P<what>No such option.+|Invalid value.+)", "it rejects its command line: {what}"),
         KnownFailure.of(
             r"Extra inputs are not permitted|extra fields not permitted",
-            "its options file has an option that this version does not know: see the log",
+            "its options file has an option that this version does not support: see the log",
         ),
         KnownFailure.of(
             r"no free GPU memory|insufficient.*KV cache|Max tokens in KV cache.* is (too )?small",
@@ -70,10 +74,10 @@ class TensorRtLlmEngine(Engine):
         self._counting = False
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """What stands in `extra_args` is not given twice; an options file in it is copied, with our switches added.
+        """Return the command, with a copy of the user's options file to which the metrics options are added.
 
-        In a container, which would not see the copy, it is the user's. EngineError without a trtllm-serve, UsageError
-        for an options file that cannot be read.
+        In a container, which would not see the copy, the user's own file is used. `extra_args` take precedence.
+        EngineError if trtllm-serve is not found, UsageError for an unreadable options file.
         """
         argv = program_argv(config, PROGRAM, title=self.title, how=self.install_help)
         extra = list(config.extra_args)
@@ -98,10 +102,10 @@ class TensorRtLlmEngine(Engine):
         )
 
     def _options(self, given: str | None) -> str:
-        """The path of an options file that goes when this engine does."""
+        """Write an options file, which is deleted with this object, and return its path."""
         version = package_version("tensorrt-llm")
-        wanted = _SWITCHES[:1] if version is None or is_older(version, _PERF_SINCE) else _SWITCHES
-        text = switched_on(_read(given), wanted)
+        missing = _METRICS_OPTIONS[:1] if version is None or is_older(version, _PERF_SINCE) else _METRICS_OPTIONS
+        text = with_options(_read(given), missing)
         number, path = tempfile.mkstemp(prefix="servetop-trtllm-", suffix=".yaml")
         with os.fdopen(number, "w", encoding="utf-8") as file:
             file.write(text)
@@ -121,21 +125,21 @@ class TensorRtLlmEngine(Engine):
         return resolve_model(model)
 
     def match_score(self, results: HttpResults) -> int:
-        """By models that it says to own, or by either of its metrics pages."""
+        """Match the `owned_by` field of its models, or either of its metrics pages."""
         models, page, iterations = (results.get(path) for path in ("/v1/models", PROMETHEUS, ITERATIONS))
         owned = models is not None and models.ok and b'"tensorrt_llm"' in models.body
         named = page is not None and page.ok and b"\ntrtllm_" in page.body
         return 2 if owned or named or (iterations is not None and b'"kvCacheStats"' in iterations.body) else 0
 
 
-def switched_on(text: str, names: Sequence[str]) -> str:
-    """An options file (YAML, or JSON which is YAML too) with these options true, unless it says something of them."""
-    wanted = [name for name in names if not re.search(rf"^[\s{{,]*[\"']?{name}[\"']?\s*:", text, re.MULTILINE)]
+def with_options(text: str, names: Sequence[str]) -> str:
+    """Set these options to true in an options file (YAML or JSON), unless it already sets them."""
+    missing = [name for name in names if not re.search(rf"^[\s{{,]*[\"']?{name}[\"']?\s*:", text, re.MULTILINE)]
     if text.lstrip().startswith("{"):
         head, _, rest = text.partition("{")
-        return head + "{" + "".join(f'"{name}": true, ' for name in wanted) + rest
+        return head + "{" + "".join(f'"{name}": true, ' for name in missing) + rest
     ends = "" if not text or text.endswith("\n") else "\n"
-    return text + ends + "".join(f"{name}: true\n" for name in wanted)
+    return text + ends + "".join(f"{name}: true\n" for name in missing)
 
 
 def _read(path: str | None) -> str:

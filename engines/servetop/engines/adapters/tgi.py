@@ -24,7 +24,7 @@ _BUDGET = re.compile(r"(?:Setting max batch total tokens to|Inferred max batch t
 
 
 def _since_used(name: str) -> MetricSeries:
-    """A part of a histogram, which is not on the page before the first request."""
+    """A sum or count of a histogram; it is not on the page before the first request."""
     return MetricSeries((name,), absent=0.0)
 
 
@@ -52,8 +52,8 @@ class TgiEngine(Engine):
         lazy=True,
     )
     metrics_caveat = (
-        "TGI counts tokens when a request ends, and KV memory as what its requests may need at most: it reserves that "
-        "when they are admitted, so nothing is ever preempted and a shortage shows as a queue"
+        "TGI counts tokens when a request ends, and reserves the maximum KV memory of a request when it is admitted: "
+        "so it never preempts, and a shortage shows as a queue"
     )
     oldest_version = "2.0"
     batch_size_flag = "--max-batch-size"
@@ -67,7 +67,7 @@ class TgiEngine(Engine):
     log_filter = None
     failures = (
         *HUB_FAILURES,
-        KnownFailure.of(r"error: (?P<what>unexpected argument .+|invalid value .+)", "TGI refuses its options: {what}"),
+        KnownFailure.of(r"error: (?P<what>unexpected argument .+|invalid value .+)", "TGI rejects its options: {what}"),
         KnownFailure.of(
             r"Not enough memory to handle (?P<tokens>\d+) prefill tokens",
             "not enough GPU memory for {tokens} prefill tokens: give a smaller --max-batch-prefill-tokens after --",
@@ -79,7 +79,7 @@ class TgiEngine(Engine):
     )
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """EngineError when there is no launcher; what stands in `extra_args` is not given twice."""
+        """Return the command; EngineError if the launcher is not found. `extra_args` take precedence."""
         extra = config.extra_args
         flags = {
             "--model-id": None if flag_value(extra, "--model-id") else self.resolve_model(config.model),
@@ -93,7 +93,7 @@ class TgiEngine(Engine):
         )
 
     def installed(self) -> str | None:
-        """Its launcher does not tell its version without being started."""
+        """Return `yes` if the launcher is on the PATH; its version is unknown."""
         return "yes" if shutil.which(LAUNCHER) else None
 
     def resolve_model(self, model: str) -> str:
@@ -105,10 +105,10 @@ class TgiEngine(Engine):
         return 2 if "text-generation-router" in str(info.get("router")) or "max_best_of" in info else 0
 
     def facts(self, results: HttpResults) -> ServerFacts:
-        """From `/info`; its `max_concurrent_requests` is not the size of a batch."""
+        """Read `/info`; its `max_concurrent_requests` is not the size of a batch."""
         info = _info(results)
-        told = {name: info.get(key) for name, key in (("version", "version"), ("model", "model_id"))}
-        texts = {name: text for name, text in told.items() if isinstance(text, str)}
+        values = {name: info.get(key) for name, key in (("version", "version"), ("model", "model_id"))}
+        texts = {name: text for name, text in values.items() if isinstance(text, str)}
         longest = info.get("max_total_tokens")
         own = ServerFacts(
             version=texts.get("version"),
@@ -118,7 +118,7 @@ class TgiEngine(Engine):
         return super().facts(results).merged_with(own)
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """The tokens that all running requests together may have."""
+        """Read the maximum tokens of all running requests together from the start-up log."""
         budgets = [int(match[1]) for line in lines if (match := _BUDGET.search(line))]
         return ServerFacts(kv_blocks_total=budgets[-1], block_size=1) if budgets else ServerFacts()
 

@@ -1,4 +1,4 @@
-"""Hugging Face transformers: `transformers serve`, with continuous batching unless that is turned off after `--`."""
+"""Hugging Face transformers: `transformers serve`, with continuous batching unless it is turned off after `--`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from servetop.engines.server_facts import ServerFacts
 
 _MODULE = "transformers.cli.transformers"
 _POSTED = ("/load_model", "/reset")
-"""Paths that only `transformers serve` has; a GET is answered by 405 there."""
+"""Paths of `transformers serve` alone, where a GET returns 405."""
 QUIET = {"PYTHONUNBUFFERED": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
@@ -39,11 +39,11 @@ class TransformersEngine(Engine):
     }
     takes_token_ids = False
     batch_size_help = (
-        "none of sequences; --cb-max-batch-tokens limits the tokens of a step, --cb-num-blocks the KV cache"
+        "no limit of sequences; --cb-max-batch-tokens limits the tokens of a step, --cb-num-blocks the KV cache"
     )
     install_help = "pip install 'transformers[serving]' accelerate, or --engine-command /path/to/transformers"
     stop_signal = signal.SIGTERM
-    """SIGINT hangs once continuous batching was used."""
+    """SIGINT hangs after the use of continuous batching."""
     log_filter = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d|\[Request received\]|GET /(metrics|version)')
     failures = (
         KnownFailure.of(
@@ -65,20 +65,20 @@ class TransformersEngine(Engine):
         self._model = ""
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """EngineError when it is not found; UsageError for a batch size, which it does not have."""
+        """Return the command; EngineError if it is not found, UsageError for a batch size, which it does not have."""
         extra = config.extra_args
         if flag_value(extra, "--batching") is not None:
-            raise UsageError("--batching dynamic and none are of servetop's own server: --engine transformers-pipeline")
+            raise UsageError("--batching is an option of servetop's own server: give --engine transformers-pipeline")
         if agreed(config.max_num_seqs, extra, "--max-num-seqs") is not None:
             raise UsageError(
                 "transformers serve has no limit of sequences in a batch: leave out --max-num-seqs, "
-                "and give --cb-max-batch-tokens after -- if you like"
+                "or give --cb-max-batch-tokens after --"
             )
         self._model = self.resolve_model(config.model)
         host = flag_value(extra, "--host") or "127.0.0.1"
-        told = any(arg.endswith("continuous-batching") for arg in extra)
+        chosen = any(arg.endswith("continuous-batching") for arg in extra)
         serve = ["transformers", "serve"] if config.launcher and not config.command else _serve(config.command)
-        argv = [*serve, self._model, *([] if told else ["--continuous-batching"])]
+        argv = [*serve, self._model, *([] if chosen else ["--continuous-batching"])]
         flags: dict[str, object] = {"--host": host, "--port": port}
         return LaunchCommand(
             argv=(*argv, *with_flags(extra, flags)),
@@ -95,45 +95,48 @@ class TransformersEngine(Engine):
         return package_version("transformers") or ("yes" if shutil.which("transformers") else None)
 
     def match_score(self, results: HttpResults) -> int:
-        """It tells no name: by what it takes as a POST only, and by having no metrics."""
+        """Match by its POST-only paths and missing metrics, because it reports no name."""
         known = all(results.get(path, HttpResult()).status == 405 for path in _POSTED)
         metrics = results.get("/metrics", HttpResult())
         return 2 if known and results.get("/health", HttpResult()).ok and metrics.status == 404 else 0
 
     def facts(self, results: HttpResults) -> ServerFacts:
-        """A started one serves the model that it was started with; what it lists is all that is in its cache."""
+        """Read the models: that of a started server, because it lists all models in its cache."""
         return ServerFacts(models=(self._model,) if self._model else ()).merged_with(super().facts(results))
 
 
 def _serve(command: Sequence[str]) -> list[str]:
-    """The beginning of the command line, up to and with `serve`."""
-    words = checked(command) or [installed("transformers") or sys.executable]
-    last = Path(words[-1]).name
+    """Return the beginning of the command line, through `serve`."""
+    argv = checked(command) or [installed("transformers") or sys.executable]
+    last = Path(argv[-1]).name
     if re.fullmatch(r"python[\d.]*", last):
-        return [*words, "-m", _MODULE, "serve"]
-    return [*words, "serve"] if last == "transformers" else words
+        return [*argv, "-m", _MODULE, "serve"]
+    return [*argv, "serve"] if last == "transformers" else argv
 
 
 def python_of(command: Sequence[str]) -> str:
-    """The interpreter that has transformers: the one named, or the one beside the command named."""
-    words = checked(command) or [installed("transformers") or sys.executable]
-    named = Path(shutil.which(words[0]) or words[0])
+    """Return the Python that has transformers: the configured one, or the one beside the configured command."""
+    argv = checked(command) or [installed("transformers") or sys.executable]
+    named = Path(shutil.which(argv[0]) or argv[0])
     if re.fullmatch(r"python[\d.]*", named.name):
         return str(named)
     beside = named.with_name("python")
     if not beside.exists():
-        raise EngineError(f"there is no Python beside {named}: name the one that has transformers by --engine-command")
+        raise EngineError(f"there is no Python beside {named}: set --engine-command to the one that has transformers")
     return str(beside)
 
 
 def installed(name: str) -> str | None:
-    """The script on the path or beside our Python; None when the package alone is here; EngineError without it."""
+    """Return the script on the PATH or beside this Python; None if only the package is installed.
+
+    EngineError if neither is installed.
+    """
     beside = Path(sys.executable).with_name(name)
     script = shutil.which(name) or (str(beside) if os.access(beside, os.X_OK) else None)
     spec = find_spec(name) if script is None else None
     if script is None and (spec is None or spec.origin is None):
         raise EngineError(
             "transformers is not installed in this environment: pip install 'transformers[serving]' accelerate, "
-            "or point --engine-command at a Python that has it"
+            "or set --engine-command to a Python that has it"
         )
     return script

@@ -1,7 +1,7 @@
-"""Serving before continuous batching, as a baseline: servetop's own thin server over transformers' `generate`.
+"""A baseline without continuous batching: servetop's own thin server over transformers' `generate`.
 
-`servers/pipeline_server.py` is started with the Python that has transformers. It gathers requests to a padded batch
-(`--batching dynamic`), or takes them one by one (`--batching none`); what is given after `--` goes to it.
+`servers/pipeline_server.py` runs in the Python that has transformers. It collects requests into a padded batch
+(`--batching dynamic`), or serves them one by one (`--batching none`); options after `--` are passed to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from servetop.engines.server_facts import ServerFacts
 
 BATCHING = ("dynamic", "none")
 OWNER = b'"servetop-pipeline"'
-"""Of the models that it lists."""
+"""The `owned_by` field of its models."""
 SCRIPT = "adapters/servers/pipeline_server.py"
 _SERIES = {
     "running": "requests_running",
@@ -39,26 +39,30 @@ _BOOT = re.compile(r"servetop pipeline: \w+ batching of (\d+), transformers (\S+
 
 
 class PipelineEngine(Engine):
-    """An answer comes in one piece when its batch is complete: TTFT is then the whole time, and ITL nothing."""
+    """Sends each completion as a whole when its batch is complete: TTFT is then the full latency, without ITL."""
 
     name = "transformers-pipeline"
     title = "transformers pipeline"
     endpoints: Mapping[str, str] = {name: OPENAI_ENDPOINTS[name] for name in ("completions", "chat")}
     metric_map = MetricMap(fields={name: gauge(f"servetop_pipeline_{series}") for name, series in _SERIES.items()})
-    metrics_caveat = "answers come in one piece when their batch is complete: TTFT is the whole time of a request"
+    metrics_caveat = (
+        "completions are sent as a whole when their batch is complete: TTFT is the full latency of a request"
+    )
     continuous_usage = True
-    batch_size_help = "requests gathered to a padded batch (--max-num-seqs); only a restart changes it"
+    batch_size_help = "requests in a padded batch (--max-num-seqs); only a restart changes it"
     install_help = TransformersEngine.install_help
     failures = TransformersEngine.failures
     stop_signal = signal.SIGTERM
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """EngineError without a Python that has transformers; UsageError for an unknown kind of batching."""
+        """Return the command; EngineError without a Python that has transformers, UsageError for unknown batching."""
         refuse_containers(config, self.title)
         extra = config.extra_args
         kind = flag_value(extra, "--batching")
         if kind is not None and kind not in BATCHING:
-            raise UsageError(f"--batching {kind!r}: give {' or '.join(BATCHING)}; --engine transformers is continuous")
+            raise UsageError(
+                f"--batching {kind!r}: give {' or '.join(BATCHING)}; --engine transformers batches continuously"
+            )
         host = flag_value(extra, "--host") or "127.0.0.1"
         flags: dict[str, object] = {
             "--host": host,
@@ -89,6 +93,6 @@ class PipelineEngine(Engine):
         return 2 if models.ok and OWNER in models.body else 0
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """Batch size and version, from its own line."""
+        """Read the batch size and version from the start-up log."""
         found = next((match for line in lines if (match := _BOOT.search(line))), None)
         return ServerFacts(max_num_seqs=int(found[1]), version=found[2]) if found else ServerFacts()

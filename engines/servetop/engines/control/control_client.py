@@ -50,7 +50,7 @@ class HttpResult:
         return parsed_json(self.body) if self.ok else None
 
 
-NO_TLS = "it does not speak TLS: write http:// instead of https://"
+NOT_TLS = "it does not speak TLS: write http:// instead of https://"
 _PLAIN_HTTP = ("wrong version number", "wrong_version_number", "packet length too long", "record layer failure")
 """Parts of OpenSSL's error for a response that is not TLS."""
 
@@ -76,19 +76,19 @@ class ServerClient:
 
     def __init__(self, url: str, *, api_key: str | None = None, connection: ConnectionConfig | None = None) -> None:
         self.url = url
-        way = connection or ConnectionConfig()
-        self._proxy = way.proxy
+        settings = connection or ConnectionConfig()
+        self._proxy = settings.proxy
         headers = {"Accept-Encoding": "identity"}  # compressing a page costs the engine more than sending it
         if api_key is not None:
             headers["Authorization"] = f"Bearer {api_key}"
-        context = tls_context(way) if url.startswith("https:") else None
+        context = tls_context(settings) if url.startswith("https:") else None
         self._http: DirectHttp | ProxiedHttp
-        if way.proxy is None:
+        if settings.proxy is None:
             self._http = DirectHttp(url, headers=headers, context=context)
         else:
             from servetop.engines.control.proxied_http import ProxiedHttp
 
-            self._http = ProxiedHttp(url, headers=headers, context=context, proxy=way.proxy)
+            self._http = ProxiedHttp(url, headers=headers, context=context, proxy=settings.proxy)
 
     async def request(
         self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = REQUEST_TIMEOUT
@@ -101,16 +101,16 @@ class ServerClient:
         except ResponseError as error:
             return HttpResult(error=str(error))
         except TimeoutError:
-            return HttpResult(error=f"no answer within {timeout:.3g} s", late=True)
+            return HttpResult(error=f"no response within {timeout:.3g} s", late=True)
         except (ProtocolError, OSError, ValueError) as error:
-            return HttpResult(error=self._by_proxy(_reason(error)), refused=isinstance(error, ConnectError))
+            return HttpResult(error=self._with_proxy(_reason(error)), refused=isinstance(error, ConnectError))
 
-    def _by_proxy(self, error: str) -> str:
+    def _with_proxy(self, error: str) -> str:
         if self._proxy is None:
             return error
-        wants = "407" in error
-        words = "it wants other credentials (HTTP 407), put them into HTTP_PROXY or HTTPS_PROXY" if wants else error
-        return f"by the proxy {address_of(self._proxy)}: {words}"
+        rejected = "407" in error
+        reason = "it rejects the credentials (HTTP 407): set them in HTTP_PROXY or HTTPS_PROXY" if rejected else error
+        return f"by the proxy {address_of(self._proxy)}: {reason}"
 
     async def get_all(self, paths: Iterable[str], *, timeout: float = REQUEST_TIMEOUT) -> HttpResults:
         """GET several paths concurrently."""
@@ -135,7 +135,9 @@ def normalise_url(text: str) -> str:
     if not valid or any(letter.isspace() for letter in stripped):
         raise UsageError(f"invalid server address {text!r}: use one such as http://127.0.0.1:8000")
     if "@" in parts.netloc:
-        raise UsageError("the address holds a password, which would be recorded: give the key by --api-key-env NAME")
+        raise UsageError(
+            "the address contains a password, which would be recorded: give the key with --api-key-env NAME"
+        )
     path = parts.path.rstrip("/").removesuffix("/v1")
     return f"{parts.scheme}://{parts.netloc}{path}"
 
@@ -153,9 +155,9 @@ def _reason(error: BaseException) -> str:
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
         causes.append(cause)
-    words = " ".join(str(each) for each in causes)
-    if any(sign in words.lower() for sign in _PLAIN_HTTP):
-        return NO_TLS
+    text = " ".join(str(each) for each in causes)
+    if any(sign in text.lower() for sign in _PLAIN_HTTP):
+        return NOT_TLS
     known = {
         "refused": "connection refused",
         f"errno {errno.ECONNREFUSED}]": "connection refused",  # the text of asyncio's own error
@@ -169,6 +171,6 @@ def _reason(error: BaseException) -> str:
         "all connection attempts failed": "connection refused",
     }
     if any(isinstance(each, ssl.SSLError) for each in causes):
-        return f"TLS: {excerpt(words.encode(), 90)}; give --ca-cert FILE, or --insecure"
-    found = next((reason for sign, reason in known.items() if sign in words.lower()), None)
+        return f"TLS: {excerpt(text.encode(), 90)}; give --ca-cert FILE, or --insecure"
+    found = next((reason for sign, reason in known.items() if sign in text.lower()), None)
     return found or excerpt(str(error).encode(), 120) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Control-plane requests to one server over a connection pool of our own; with a proxy httpx sends them.
+"""Control-plane requests to one server over a small connection pool; httpx is used only for proxies.
 
 Importing httpx takes longer than everything else before the first request of a run.
 """
@@ -14,7 +14,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from servetop.engines.control.http_body import Body, ResponseError
 
-LARGEST_HEAD = 1 << 16
+MAX_HEAD_BYTES = 1 << 16
 """Maximum bytes of a response's status line and headers."""
 _READ_BYTES = 1 << 16
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -48,17 +48,19 @@ class DirectHttp:
         Raises ConnectError and other OSErrors, ProtocolError and ResponseError. A kept connection that the server has
         closed is replaced by a new one.
         """
-        entity = "" if body is None else f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        request = f"{method} {self._path}{path} HTTP/1.1\r\n{self._head}{entity}\r\n".encode("ascii") + (body or b"")
+        body_headers = "" if body is None else f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        request = f"{method} {self._path}{path} HTTP/1.1\r\n{self._head}{body_headers}\r\n".encode("ascii") + (
+            body or b""
+        )
         while self._idle:
             kept = self._idle.pop()
             try:
-                return await self._asked(kept, request)
-            except _ClosedUnheard:
+                return await self._send(kept, request)
+            except _ClosedEarly:
                 continue
-        return await self._asked(await self._connected(), request)
+        return await self._send(await self._connect(), request)
 
-    async def _asked(self, connection: _Connection, request: bytes) -> tuple[int, bytes]:
+    async def _send(self, connection: _Connection, request: bytes) -> tuple[int, bytes]:
         try:
             result = await connection.request(request)
         except BaseException:
@@ -70,12 +72,12 @@ class DirectHttp:
             connection.close()
         return result.status, result.body
 
-    async def _connected(self) -> _Connection:
+    async def _connect(self) -> _Connection:
         if self._closed:
             raise ProtocolError("the client has been closed")
         try:
             return _Connection(*await asyncio.open_connection(self._host, self._port, ssl=self._context))
-        except (OSError, UnicodeError) as error:  # UnicodeError: no host name
+        except (OSError, UnicodeError) as error:  # UnicodeError: an invalid host name
             raise ConnectError(str(error)) from error
 
     async def close(self) -> None:
@@ -86,7 +88,7 @@ class DirectHttp:
         self._idle.clear()
 
 
-class _ClosedUnheard(ProtocolError):
+class _ClosedEarly(ProtocolError):
     """The server closed the connection before sending a byte."""
 
 
@@ -102,11 +104,11 @@ class _Connection:
         try:
             self._writer.write(request)
             while data := await self._reader.read(_READ_BYTES):
-                if result.take(data):
+                if result.feed(data):
                     return result
         except ConnectionError as error:
-            if not result.heard:
-                raise _ClosedUnheard(str(error)) from error
+            if not result.received:
+                raise _ClosedEarly(str(error)) from error
             raise
         result.end()
         return result
@@ -120,31 +122,31 @@ class _Response:
     """A response in progress; the HTTP parser calls its `on_` methods."""
 
     def __init__(self) -> None:
-        self.heard = 0
-        """Bytes."""
+        self.received = 0
+        """Bytes received."""
         self.status = 0
         self.body = b""
         self.keep_alive = False
-        self._headed = self._complete = self._sized = self._followed = False
+        self._has_head = self._complete = self._has_length = self._has_excess = False
         self._encoding = ""
         self._content: Body | None = None
         self._pieces: list[bytes] = []
         self._parser = HttpResponseParser(self)
 
-    def take(self, data: bytes) -> bool:
+    def feed(self, data: bytes) -> bool:
         """Parse the next bytes; True when the response is complete."""
-        self.heard += len(data)
+        self.received += len(data)
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
             raise ProtocolError("it switches to another protocol") from None
         except HttpParserError as error:
             if not self._complete:
-                raise ProtocolError(f"it answers with broken HTTP ({error})") from error
-            self._followed = True
-        if not self._headed:
-            if self.heard > LARGEST_HEAD:
-                raise ResponseError(f"the headers of its answer are longer than {LARGEST_HEAD >> 10} KiB: not read")
+                raise ProtocolError(f"it sends malformed HTTP ({error})") from error
+            self._has_excess = True
+        if not self._has_head:
+            if self.received > MAX_HEAD_BYTES:
+                raise ResponseError(f"its response headers are longer than {MAX_HEAD_BYTES >> 10} KiB: discarded")
             return False
         body = self._content = self._content or Body(self._encoding)
         for piece in self._pieces:
@@ -152,35 +154,35 @@ class _Response:
         self._pieces.clear()
         if self._complete:
             self.body = body.whole()
-            self.keep_alive = self.keep_alive and not self._followed
+            self.keep_alive = self.keep_alive and not self._has_excess
         return self._complete
 
     def end(self) -> None:
         """Handle the end of the connection, which completes a response without a length."""
-        if not self.heard:
-            raise _ClosedUnheard("it closed the connection without an answer")
-        if self._content is None or self._sized:
-            raise ProtocolError("it closed the connection in the middle of its answer")
+        if not self.received:
+            raise _ClosedEarly("it closed the connection without a response")
+        if self._content is None or self._has_length:
+            raise ProtocolError("it closed the connection in the middle of its response")
         self.body = self._content.whole()
 
     def on_message_begin(self) -> None:
         """Reset the response; called again after an interim response (1xx)."""
-        self._followed = self._complete
+        self._has_excess = self._complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Record a header; trailers and headers after the complete response are ignored."""
-        if self._headed:
+        if self._has_head:
             return
         match name.lower():
             case b"content-length" | b"transfer-encoding":
-                self._sized = True
+                self._has_length = True
             case b"content-encoding":
                 self._encoding = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         """Called by the parser."""
-        if not self._headed and (status := self._parser.get_status_code()) >= 200:
-            self.status, self._headed = status, True
+        if not self._has_head and (status := self._parser.get_status_code()) >= 200:
+            self.status, self._has_head = status, True
 
     def on_body(self, piece: bytes) -> None:
         """Called by the parser."""
@@ -189,5 +191,5 @@ class _Response:
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
-        if self._headed and not self._complete:
+        if self._has_head and not self._complete:
             self._complete, self.keep_alive = True, self._parser.should_keep_alive()

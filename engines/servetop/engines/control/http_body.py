@@ -5,11 +5,11 @@ from __future__ import annotations
 import zlib
 
 MAX_BODY_BYTES = 8 << 20
-"""Decoded bytes. A longer body is discarded, because half a metrics page would give wrong sums."""
+"""Maximum decoded bytes. A longer body is discarded, because half a metrics page would give wrong sums."""
 MAX_BODY_LINES = 200_000
-"""Lines of one body; a metrics page of 8 MiB has fewer."""
-_UNPACKED = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
-"""zlib window bits by content encoding; some servers and proxies compress unasked."""
+"""Maximum lines of a body; a metrics page of 8 MiB has fewer."""
+_WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+"""zlib window bits by content encoding; some servers and proxies compress without a request to."""
 
 
 class ResponseError(Exception):
@@ -23,29 +23,29 @@ class Body:
     """
 
     def __init__(self, content_encoding: str) -> None:
-        self._packed = content_encoding.strip().lower()
-        if self._packed not in ("identity", "", *_UNPACKED):
+        self._encoding = content_encoding.strip().lower()
+        if self._encoding not in ("identity", "", *_WINDOW_BITS):
             raise ResponseError(
-                f"it answers with content encoding {excerpt(self._packed.encode(), 20)}, which was not asked for"
+                f"it responds with content encoding {excerpt(self._encoding.encode(), 20)}, which was not requested"
             )
-        plain = self._packed in ("identity", "")
-        self._unpacker = None if plain else zlib.decompressobj(_UNPACKED[self._packed])
+        plain = self._encoding in ("identity", "")
+        self._decompressor = None if plain else zlib.decompressobj(_WINDOW_BITS[self._encoding])
         self._bytes = bytearray()
 
     def take(self, piece: bytes) -> None:
         """Add the next bytes as received."""
         room = MAX_BODY_BYTES + 1 - len(self._bytes)
         try:
-            self._bytes += piece if self._unpacker is None else self._unpacker.decompress(piece, room)
+            self._bytes += piece if self._decompressor is None else self._decompressor.decompress(piece, room)
         except zlib.error as error:
-            raise ResponseError(f"it answers with broken {self._packed}") from error
+            raise ResponseError(f"it sends malformed {self._encoding}") from error
         if len(self._bytes) > MAX_BODY_BYTES:
-            raise ResponseError(f"its answer is longer than {MAX_BODY_BYTES >> 20} MiB: not read")
+            raise ResponseError(f"its response is longer than {MAX_BODY_BYTES >> 20} MiB: discarded")
 
     def whole(self) -> bytes:
         """Return the complete body."""
         if self._bytes.count(b"\n") > MAX_BODY_LINES:
-            raise ResponseError(f"its answer has more than {MAX_BODY_LINES:,} lines: not read")
+            raise ResponseError(f"its response has more than {MAX_BODY_LINES:,} lines: discarded")
         return bytes(self._bytes)
 
 

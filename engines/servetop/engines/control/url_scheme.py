@@ -8,22 +8,24 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from servetop.core.errors import EngineError
-from servetop.engines.control.control_client import NO_TLS, HttpResults
+from servetop.engines.control.control_client import NOT_TLS, HttpResults
 
 _HANDSHAKE_SECONDS = 3.0
-_SAYS_SO = b"HTTPS"
+_TLS_EXPECTED = b"HTTPS"
 """Part of the body of the status 400 that nginx, Go and others send for plain HTTP on a TLS port."""
 
 
 async def refuse_wrong_scheme(url: str, results: HttpResults) -> None:
     """Raise EngineError if the scheme is wrong; a TLS handshake confirms a TLS port."""
-    if any(result.error == NO_TLS for result in results.values()):
-        raise EngineError(f"{url}: {NO_TLS}")
+    if any(result.error == NOT_TLS for result in results.values()):
+        raise EngineError(f"{url}: {NOT_TLS}")
     parts = urlsplit(url)
     if parts.scheme != "http" or any(result.refused or result.late for result in results.values()):
         return
-    odd = all(result.error or (result.status == 400 and _SAYS_SO in result.body) for result in results.values())
-    if odd and await _speaks_tls(parts.hostname or "", parts.port or 80):
+    suspicious = all(
+        result.error or (result.status == 400 and _TLS_EXPECTED in result.body) for result in results.values()
+    )
+    if suspicious and await _speaks_tls(parts.hostname or "", parts.port or 80):
         raise EngineError(f"{url} speaks TLS: write https:// instead of http://")
 
 

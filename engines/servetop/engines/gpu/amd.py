@@ -12,8 +12,8 @@ from servetop.engines.gpu.gpu_reader import GpuReader
 MHZ = 1e6
 MIB = 1 << 20
 MICROJOULE = 1e-6
-HOTTEST = 1000
-"""A higher temperature is in thousandths of a degree, as in some versions of amdsmi."""
+MAX_CELSIUS = 1000
+"""A higher value is in thousandths of a degree, as in some versions of amdsmi."""
 
 
 class AmdReader(GpuReader):
@@ -23,7 +23,7 @@ class AmdReader(GpuReader):
         smi = self._library
         used, total = self._numbers(smi.amdsmi_get_gpu_vram_usage, device, keys=("vram_used", "vram_total"))
         (busy,) = self._numbers(smi.amdsmi_get_gpu_activity, device, keys=("gfx_activity",))
-        asic = self._answer(smi.amdsmi_get_gpu_asic_info, device)
+        asic = self._call(smi.amdsmi_get_gpu_asic_info, device)
         name = asic.get("market_name") if isinstance(asic, dict) else None
         return GpuSample(
             at=at,
@@ -41,20 +41,20 @@ class AmdReader(GpuReader):
         )
 
     def _power(self, device: Any) -> float | None:
-        """Current power in watts; some cards report only a mean over some milliseconds."""
+        """Current power in watts; some cards report only a short-term mean."""
         keys = ("current_socket_power", "average_socket_power")
-        now, mean = self._numbers(self._library.amdsmi_get_power_info, device, keys=keys)
-        return now or mean
+        current, mean = self._numbers(self._library.amdsmi_get_power_info, device, keys=keys)
+        return current or mean
 
     def _temperature(self, device: Any) -> float | None:
         """Temperature of the hotspot, which every card measures."""
         kinds = (self._library.AmdSmiTemperatureType.HOTSPOT, self._library.AmdSmiTemperatureMetric.CURRENT)
-        value = _number(self._answer(self._library.amdsmi_get_temp_metric, device, *kinds))
-        return value / 1000 if value is not None and value > HOTTEST else value
+        value = _number(self._call(self._library.amdsmi_get_temp_metric, device, *kinds))
+        return value / 1000 if value is not None and value > MAX_CELSIUS else value
 
     def _clock(self, device: Any, kind: str) -> float | None:
-        ask, clock = self._library.amdsmi_get_clock_info, getattr(self._library.AmdSmiClkType, kind)
-        (value,) = self._numbers(ask, device, clock, keys=("clk",))
+        function, clock = self._library.amdsmi_get_clock_info, getattr(self._library.AmdSmiClkType, kind)
+        (value,) = self._numbers(function, device, clock, keys=("clk",))
         return None if value is None else value * MHZ
 
     def _energy(self, device: Any) -> float | None:
@@ -64,18 +64,18 @@ class AmdReader(GpuReader):
         return None if total is None or resolution is None else total * resolution * MICROJOULE
 
     def _processes(self, device: Any) -> list[tuple[int, int | None]]:
-        listed = self._answer(self._library.amdsmi_get_gpu_process_list, device)
+        listed = self._call(self._library.amdsmi_get_gpu_process_list, device)
         rows = [row for row in listed if isinstance(row, dict) and "pid" in row] if isinstance(listed, list) else []
         sizes = [_number((row.get("memory_usage") or {}).get("vram_mem", row.get("mem"))) for row in rows]
         return [(row["pid"], None if size is None else int(size)) for row, size in zip(rows, sizes, strict=True)]
 
-    def _numbers(self, ask: Callable[..., Any], *arguments: Any, keys: Sequence[str]) -> list[float | None]:
-        answer = self._answer(ask, *arguments)
-        return [_number(answer.get(key)) if isinstance(answer, dict) else None for key in keys]
+    def _numbers(self, function: Callable[..., Any], *arguments: Any, keys: Sequence[str]) -> list[float | None]:
+        values = self._call(function, *arguments)
+        return [_number(values.get(key)) if isinstance(values, dict) else None for key in keys]
 
-    def _answer(self, ask: Callable[..., Any], *arguments: Any) -> Any:
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            return ask(*arguments)
+            return function(*arguments)
         except self._library.AmdSmiException:
             return None
 
@@ -84,7 +84,7 @@ def open_amd(owns: Owns = any_process) -> AmdReader | None:
     """Open this machine's AMD devices; None if amdsmi is missing, fails to load, or finds none."""
     try:
         import amdsmi
-    except (ImportError, OSError, KeyError):  # without ROCm's library it fails in ways of its own
+    except (ImportError, OSError, KeyError):  # without ROCm's library the import may raise any of these
         return None
     try:
         amdsmi.amdsmi_init()

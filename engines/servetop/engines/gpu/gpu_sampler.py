@@ -15,15 +15,15 @@ from servetop.engines.gpu.nvidia import open_nvml
 
 RELEASE_SECONDS = 5.0
 """Seconds for drivers to free the memory of processes that have exited."""
-ASK_EVERY = 0.05
+POLL_INTERVAL = 0.05
 """Seconds between checks whether the memory is free."""
 
 
 class GpuSampler:
     """Reads the GPUs in a thread, because initialising NVML takes a moment and a faulty driver may hang.
 
-    Each `sample` asks for the next reading and returns what the last one found; the first one starts the thread, which
-    loads the drivers' libraries. `owns` tells which processes are the engine's; it is asked in that thread.
+    Each `sample` returns the last reading and requests the next one; the first call starts the thread, which loads the
+    drivers' libraries. `owns` identifies the engine's processes; it is called in that thread.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class GpuSampler:
     ) -> None:
         self._clock = clock
         self._open_reader = open_reader or functools.partial(open_gpus, owns)
-        self._wanted = threading.Event()
+        self._requested = threading.Event()
         self._newest: list[GpuSample] = []
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -41,35 +41,35 @@ class GpuSampler:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="gpu-sampler", daemon=True)
             self._thread.start()
-        found, self._newest = self._newest, []
-        self._wanted.set()
-        return found
+        readings, self._newest = self._newest, []
+        self._requested.set()
+        return readings
 
-    async def left_over(self, patience: float) -> int | None:
-        """Bytes that devices hold of the engine after its end: 0 as soon as they are free, or what `patience` leaves.
+    async def left_over(self, timeout: float) -> int | None:
+        """Wait until the memory of the exited engine is free, and return 0; or the bytes still in use after `timeout`.
 
-        None when there was no reading in that time.
+        None if there was no reading in that time.
         """
-        left, began = None, self._clock.now()
-        while left != 0 and self._clock.now() < began + patience:
-            found = [each for each in self.sample() if each.at >= began]
-            left = sum(each.engine_memory or 0 for each in found) if found else left
-            await self._clock.sleep_until(self._clock.now() + (ASK_EVERY if left != 0 else 0.0))
-        return left
+        used, start = None, self._clock.now()
+        while used != 0 and self._clock.now() < start + timeout:
+            readings = [each for each in self.sample() if each.at >= start]
+            used = sum(each.engine_memory or 0 for each in readings) if readings else used
+            await self._clock.sleep_until(self._clock.now() + (POLL_INTERVAL if used != 0 else 0.0))
+        return used
 
     def close(self) -> None:
         """Stop the thread after the reading in progress."""
         self._closed = True
-        self._wanted.set()
+        self._requested.set()
 
     def _run(self) -> None:
         reader = self._open_reader()
         while reader is not None and not self._closed:
             self._newest = list(reader(self._clock.now()))
-            self._wanted.clear()
-            self._wanted.wait()
+            self._requested.clear()
+            self._requested.wait()
 
 
 def open_gpus(owns: Owns = any_process) -> GpuReader | None:
-    """A reader of this machine's devices, NVIDIA's before AMD's; None when there are none that can be read."""
+    """Open this machine's NVIDIA or else AMD devices; None if there are none that can be read."""
     return open_nvml(owns) or open_amd(owns)

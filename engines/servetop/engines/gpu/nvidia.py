@@ -20,8 +20,7 @@ THROTTLE_REASONS: Mapping[int, str] = {
     0x040: "heat (hardware)",
     0x080: "power brake",
 }
-"""Bits of nvmlClocksEventReasons (nvml.h) that hold the clocks down against one's will: idling (0x1) and clocks that
-somebody has set (0x2, 0x100) do not."""
+"""Bits of nvmlClocksEventReasons (nvml.h) for throttling other than idling (0x1) and user-set clocks (0x2, 0x100)."""
 
 
 class NvmlReader(GpuReader):
@@ -50,16 +49,16 @@ class NvmlReader(GpuReader):
             memory_clock=_scaled(memory_clock, MHZ),
             engine_memory=owned_memory(self._processes(device), self._owns),
             energy=_scaled(self._value(nvml.nvmlDeviceGetTotalEnergyConsumption, device), MILLIJOULE),
-            throttled=throttle_words(self._value(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device)),
+            throttled=throttle_reasons(self._value(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device)),
         )
 
     def _processes(self, device: Any) -> list[tuple[int, int | None]]:
         running = self._value(self._library.nvmlDeviceGetComputeRunningProcesses, device) or ()
         return [(each.pid, each.usedGpuMemory) for each in running]
 
-    def _value(self, ask: Callable[..., Any], *arguments: Any) -> Any:
+    def _value(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            return ask(*arguments)
+            return function(*arguments)
         except self._library.NVMLError:
             return None
 
@@ -68,7 +67,7 @@ def open_nvml(owns: Owns = any_process) -> NvmlReader | None:
     """Open this machine's NVIDIA devices; None if NVML is missing, fails to load, or finds none."""
     try:
         import pynvml
-    except (ImportError, OSError, MemoryError):  # few file descriptors or little memory: what is read of GPUs is extra
+    except (ImportError, OSError, MemoryError):  # MemoryError, OSError: low on memory or file descriptors
         return None
     try:
         pynvml.nvmlInit()
@@ -78,9 +77,9 @@ def open_nvml(owns: Owns = any_process) -> NvmlReader | None:
     return NvmlReader(pynvml, devices, owns) if devices else None
 
 
-def throttle_words(reasons: int | None) -> str | None:
+def throttle_reasons(reasons: int | None) -> str | None:
     """Return why the clocks are throttled; empty: they are not; None: not reported by the card."""
-    return None if reasons is None else ", ".join(words for bit, words in THROTTLE_REASONS.items() if reasons & bit)
+    return None if reasons is None else ", ".join(reason for bit, reason in THROTTLE_REASONS.items() if reasons & bit)
 
 
 def _scaled(value: float | None, unit: float) -> float | None:

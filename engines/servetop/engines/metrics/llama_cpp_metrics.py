@@ -1,4 +1,4 @@
-"""llama.cpp's numbers: counters and gauges of `/metrics`, and the KV cache out of `/slots`."""
+"""llama.cpp's metrics: counters and gauges from `/metrics`, and the KV cache from `/slots`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from servetop.engines.server_facts import ServerFacts
 
 SLOTS = "/slots"
 AUTOMATIC_SLOTS = 4
-"""As many as it makes when nobody says; they then share one KV cache."""
+"""The default number of slots, which then share one KV cache."""
 
 _PAGE = MetricMap(
     fields={
@@ -33,31 +33,31 @@ _PAGE = MetricMap(
         "generation_tokens_total": counter("llamacpp:tokens_predicted"),
     }
 )
-_AT_BEST = (
+_EXPORTED = (
     *_PAGE.fields, "prefix_cache_queries_total", "kv_blocks_used", "kv_blocks_total", "kv_usage", "max_num_seqs",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class LlamaCppPages:
-    """A block is a token here. In use is what the slots at work hold; an idle slot's old prompt is a cache, not use."""
+    """Reads both pages, with one token per block. Only busy slots use KV memory; an idle slot's old prompt is cache."""
 
     shared: bool | None = None
-    """All slots share one KV cache (`--kv-unified`); None: not known, as for an attached server."""
+    """All slots share one KV cache (`--kv-unified`); None: unknown, as for an attached server."""
 
     @property
     def paths(self) -> Sequence[str]:
-        """`/slots` may be turned off; then only the KV cache is not known."""
+        """Both paths; if `/slots` is turned off, only the KV cache is unknown."""
         return (_PAGE.path, SLOTS)
 
     def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
-        """None when the first page is not llama.cpp's."""
+        """Return None if the first page is not llama.cpp's."""
         sample = _PAGE.sample(pages, start=start, end=end)
         if sample is None:
             return None
         slots = _slots(pages)
         busy = [slot for slot in slots if slot.get("is_processing") is True]
-        tokens = [_count(slot, "n_prompt_tokens") for slot in busy]  # of the answer so far, too
+        tokens = [_count(slot, "n_prompt_tokens") for slot in busy]  # includes the completion so far
         return with_derived_kv_usage(
             replace(
                 _with_cached_prompts(sample),
@@ -68,7 +68,7 @@ class LlamaCppPages:
         )
 
     def facts(self, pages: Pages) -> ServerFacts:
-        """Of the slots: their number, and what they hold."""
+        """Read the number of slots and their size."""
         slots = _slots(pages)
         total = self._tokens(slots)
         return ServerFacts(
@@ -78,13 +78,13 @@ class LlamaCppPages:
         )
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
-        """What is on neither page; without pages, what neither ever has."""
+        """Return the fields on neither page; without pages, those that llama.cpp never exports."""
         if not pages:
-            return tuple(name for name in GAUGES if name not in _AT_BEST)
+            return tuple(name for name in GAUGES if name not in _EXPORTED)
         return not_exported(self.sample(pages, start=0.0, end=0.0))
 
     def _tokens(self, slots: Sequence[dict[str, Any]]) -> float | None:
-        """Size of the KV cache; a slot reports its own part or all of a shared cache, without a mark of which."""
+        """Size of the KV cache; a slot reports its part or all of a shared cache, and does not indicate which."""
         parts = [_count(slot, "n_ctx") for slot in slots]
         if not parts or (self.shared is None and len(parts) == AUTOMATIC_SLOTS):
             return None
@@ -92,7 +92,7 @@ class LlamaCppPages:
 
 
 def _with_cached_prompts(sample: EngineSample) -> EngineSample:
-    """Its prompt tokens are those computed: those found in a slot are counted apart, and are prompt tokens too."""
+    """Add the cached prompt tokens, which llama.cpp counts apart, to the computed ones."""
     computed, found = sample.prompt_tokens_total, sample.prefix_cache_hits_total
     if computed is None or found is None:
         return sample

@@ -1,4 +1,4 @@
-"""Maps the series of an engine's metrics page to the fields of an `EngineSample`, by a table."""
+"""Maps the series of an engine's metrics page to the fields of an `EngineSample`."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class CacheInfo:
         reserved = 0 if self.reserved_unless in found else self.reserved
         return float(sum(count - reserved for count in counts)) if counts and min(counts) > reserved else None
 
-    def tokens_a_block(self, found: Found) -> int | None:
+    def tokens_per_block(self, found: Found) -> int | None:
         """Return the tokens per block of the first rank."""
         return next((int(text) for text in _labels(found, self.name, self.block_size) if _NUMBER.fullmatch(text)), None)
 
@@ -161,7 +161,7 @@ class MetricMap:
         limit = self.fields["max_num_seqs"].value(found) if "max_num_seqs" in self.fields else None
         return ServerFacts(
             kv_blocks_total=None if total is None else round(total),
-            block_size=self.cache.tokens_a_block(found) if self.cache else self.block_size,
+            block_size=self.cache.tokens_per_block(found) if self.cache else self.block_size,
             max_num_seqs=None if limit is None else round(limit),
         )
 

@@ -61,7 +61,7 @@ class EngineSampler:
         while True:
             sample = await self._handle.sample()
             self._failed = sample is None
-            if sample is not None and sample is not self._newest:  # the same one again: the engine told nothing new
+            if sample is not None and sample is not self._newest:  # the same object: nothing new
                 self._newest = sample
                 self._fresh.append(sample)
             periods = math.floor(self._clock.now() / self._period) + 1

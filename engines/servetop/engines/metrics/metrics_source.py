@@ -105,8 +105,8 @@ class ConfiguredSource:
             if result.error:
                 return dict.fromkeys(paths, result)
             if self._match is not None and not is_prometheus(result):
-                words = "it does not answer as a Prometheus server: leave out what follows the ?"
-                return dict.fromkeys(paths, HttpResult(error=words))
+                error = "it does not respond as a Prometheus server: leave out the part after the ?"
+                return dict.fromkeys(paths, HttpResult(error=error))
             self._found = self._pages(result)
         return await self._found.fetch(paths)
 
@@ -133,7 +133,7 @@ class MetricsScraper:
         return await self.pages.fetch(self.reader.paths)
 
 
-def metrics_feed(
+def metrics_scraper(
     engine: Engine,
     client: ServerClient,
     *,
@@ -149,10 +149,12 @@ def metrics_feed(
     if reader is None:
         return None
     if config.metrics_url is not None:
-        told = MetricsAddress.parse(config.metrics_url)
-        url = normalise_url(told.url)
-        named = ServerClient(url, connection=connection)
-        return MetricsScraper(reader, ConfiguredSource(named, reader, match=told.match, timeout=engine.scrape_timeout))
+        address = MetricsAddress.parse(config.metrics_url)
+        url = normalise_url(address.url)
+        metrics_client = ServerClient(url, connection=connection)
+        return MetricsScraper(
+            reader, ConfiguredSource(metrics_client, reader, match=address.match, timeout=engine.scrape_timeout)
+        )
     url = engine.metrics_url(client.url) if port is None else with_port(client.url, port)
     owned = url != client.url
     server = ServerClient(url, connection=connection) if owned else client

@@ -1,4 +1,4 @@
-"""A Prometheus server as the source of an engine's metrics: its newest samples, written as the engine's own page.
+"""Reads an engine's metrics from a Prometheus server: its newest samples, formatted like the engine's own page.
 
 An instant query returns values with the time of the query. A range selector returns the samples as they were
 scraped, with the time of the scrape, from which their age follows (prometheus.io, "Querying: HTTP API").
@@ -17,11 +17,11 @@ from servetop.engines.control.control_client import HttpResult, HttpResults, Ser
 from servetop.engines.control.http_body import excerpt
 from servetop.engines.control.patient_client import PatientClient
 
-LOOK_BACK = 120
-"""Seconds within which a sample must have been scraped: two scrapes, at Prometheus' own usual pace of one a minute."""
+MAX_AGE = 120
+"""Maximum age of a sample in seconds: two scrapes at Prometheus' default of one per minute."""
 QUERY = "/api/v1/query?query="
 SERVER_TIME = QUERY + quote("time()")
-"""Queried with the samples, so that their age is measured by the clock that stamped them."""
+"""Queried with the samples, so that their age is measured by the server's clock."""
 MISSED_SCRAPES = 2.0
 """A series older than the newest one by this many of its scrape intervals belongs to a stopped server: ignored."""
 NAMES_SHOWN = 3
@@ -30,25 +30,25 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 @runtime_checkable
 class NamesSeries(Protocol):
-    """A `MetricsReader` that can say which series it looks for, and so can be fed by a Prometheus server."""
+    """A `MetricsReader` that lists the series it uses, so that a Prometheus server can supply them."""
 
     def series(self) -> frozenset[str]:
-        """Names of samples, `_total`, `_sum` and `_count` included."""
+        """Return the names of samples, including `_total`, `_sum` and `_count`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsAddress:
-    """What `--metrics-url` says: an address, and for a Prometheus server, which of its series."""
+    """The value of `--metrics-url`: an address, and for a Prometheus server a selector of its series."""
 
     url: str
-    """As it was written, without the selector."""
+    """The address without the selector."""
     match: str | None = None
     """Label matchers without their braces, as in `instance="gpu7:8000"`; None: all of the engine's series."""
 
     @classmethod
     def parse(cls, text: str) -> MetricsAddress:
-        """`http://prom:9090/?match={instance="gpu7:8000"}`; Prometheus' own `match[]=` is understood too."""
+        """Parse `http://prom:9090/?match={instance="gpu7:8000"}`; Prometheus' own `match[]=` is also accepted."""
         url, _, query = text.strip().partition("?")
         if not query:
             return cls(url)
@@ -56,7 +56,7 @@ class MetricsAddress:
         selector = selector.strip()
         if name not in ("match", "match[]") or not (selector.startswith("{") and selector.endswith("}")):
             raise UsageError(
-                f"--metrics-url {text!r}: what follows the ? must be a selector, "
+                f"--metrics-url {text!r}: the part after the ? must be a selector, "
                 'as in http://prom:9090/?match={instance="gpu7:8000"}'
             )
         return cls(url, selector[1:-1].strip().strip(","))
@@ -64,16 +64,16 @@ class MetricsAddress:
 
 @dataclass(frozen=True, slots=True)
 class Scraped:
-    """What Prometheus knows of the wanted series."""
+    """The newest samples of the requested series."""
 
     page: bytes
-    """The newest sample of each series, as a text page."""
+    """The newest sample of each series, as a metrics page."""
     at: float
     """When the newest of them was scraped, in Unix seconds by the server's clock."""
 
 
 class PrometheusSource:
-    """`MetricsSource` of a Prometheus server, for a reader of one page or of many: each of them holds all series."""
+    """Fetches metrics from a Prometheus server; every page of the reader contains all series."""
 
     def __init__(self, client: ServerClient, series: frozenset[str], *, match: str | None, timeout: float) -> None:
         self._client = client
@@ -84,56 +84,56 @@ class PrometheusSource:
 
     @property
     def url(self) -> str:
-        """The Prometheus server's."""
+        """URL of the Prometheus server."""
         return self._client.url
 
     def where(self, path: str) -> str:
-        """Its address: it has no such page."""
+        """Return the server's address, because it does not have the engine's page."""
         del path
         return f"the Prometheus server at {self.url}"
 
     async def fetch(self, paths: Sequence[str]) -> HttpResults:
-        """One question; the answer's `age` is that of the newest sample."""
+        """Query the samples and the server's time; the result's `age` is that of the newest sample."""
         results = await self._patient.get_all((self._query, SERVER_TIME))
-        return dict.fromkeys(paths, self._answer(results[self._query], results[SERVER_TIME]))
+        return dict.fromkeys(paths, self._to_page(results[self._query], results[SERVER_TIME]))
 
     async def close(self) -> None:
-        """Its connections are for metrics alone."""
+        """Close the client, which is used for metrics only."""
         await self._client.close()
 
     def _expression(self) -> str:
         names = "|".join(sorted(self._series))
         matchers = f'__name__=~"{names}"' + (f",{self._match}" if self._match else "")
-        return f"{{{matchers}}}[{LOOK_BACK}s]"
+        return f"{{{matchers}}}[{MAX_AGE}s]"
 
-    def _answer(self, result: HttpResult, clock: HttpResult) -> HttpResult:
+    def _to_page(self, result: HttpResult, clock: HttpResult) -> HttpResult:
         if not result.ok:
-            return HttpResult(error=result.error or _refusal(result), refused=result.refused)
+            return HttpResult(error=result.error or _http_error(result), refused=result.refused)
         scraped = newest_samples(result.json())
         if scraped is None:
-            return HttpResult(error=self._nothing())
+            return HttpResult(error=self._no_samples())
         now = server_time(clock.json())
         return HttpResult(200, scraped.page, age=0.0 if now is None else max(0.0, now - scraped.at))
 
-    def _nothing(self) -> str:
+    def _no_samples(self) -> str:
         names = sorted(self._series)
         if not names:
-            return "this engine's metrics are no Prometheus series: leave out --metrics-url"
+            return "this engine's metrics are not Prometheus series: leave out --metrics-url"
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
         selector = f" with {{{self._match}}}" if self._match else ""
         return (
-            f"none of {', '.join(names[:NAMES_SHOWN])}{more}{selector} was scraped in the last {LOOK_BACK} s: "
+            f"none of {', '.join(names[:NAMES_SHOWN])}{more}{selector} was scraped in the last {MAX_AGE} s: "
             "does it scrape this engine, and is ?match={…} right?"
         )
 
 
 def is_prometheus(result: HttpResult) -> bool:
-    """Whether this answer to `SERVER_TIME` came from Prometheus, or from what speaks its API."""
+    """Whether this response to `SERVER_TIME` is from Prometheus or a server with its API."""
     return server_time(result.json()) is not None
 
 
 def server_time(data: Any) -> float | None:
-    """Unix seconds from the answer to `time()`, a scalar (or, from some, a vector of one); None for anything else."""
+    """Parse the response to `time()` to Unix seconds; None if it is neither a scalar nor a vector of one."""
     result = _result(data)
     if isinstance(result, list) and len(result) == 1 and isinstance(result[0], dict):
         result = result[0].get("value")
@@ -141,13 +141,13 @@ def server_time(data: Any) -> float | None:
 
 
 def newest_samples(data: Any) -> Scraped | None:
-    """From the answer to a range selector; None when there is no sample in it."""
+    """Parse the response to a range selector; None if it has no samples."""
     rows = [each for each in _result(data) or () if isinstance(each, dict)]
     found = [row for each in rows if (row := _row(each)) is not None]
     if not found:
         return None
     newest = max(row.at for row in found)
-    lines = [row.line for row in found if newest - row.at <= MISSED_SCRAPES * row.every]
+    lines = [row.line for row in found if newest - row.at <= MISSED_SCRAPES * row.interval]
     return Scraped("".join(lines).encode(), newest)
 
 
@@ -155,8 +155,8 @@ def newest_samples(data: Any) -> Scraped | None:
 class _Row:
     line: str
     at: float
-    every: float
-    """Seconds between its scrapes, as they came; inf after one."""
+    interval: float
+    """Mean seconds between its scrapes; inf for a single one."""
 
 
 def _row(series: dict[str, Any]) -> _Row | None:
@@ -167,8 +167,8 @@ def _row(series: dict[str, Any]) -> _Row | None:
     first, last = _number(pairs[0][0]), _number(pairs[-1][0])
     if first is None or last is None:
         return None
-    every = (last - first) / (len(pairs) - 1) if len(pairs) > 1 else math.inf
-    return _Row(f"{labels['__name__']}{{{','.join(_labels(labels))}}} {pairs[-1][1]}\n", last, every)
+    interval = (last - first) / (len(pairs) - 1) if len(pairs) > 1 else math.inf
+    return _Row(f"{labels['__name__']}{{{','.join(_labels(labels))}}} {pairs[-1][1]}\n", last, interval)
 
 
 def _labels(labels: dict[str, Any]) -> Iterator[str]:
@@ -197,5 +197,5 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _refusal(result: HttpResult) -> str:
+def _http_error(result: HttpResult) -> str:
     return f"HTTP {result.status}: {excerpt(result.body, 120)}"

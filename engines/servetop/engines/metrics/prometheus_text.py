@@ -1,8 +1,8 @@
-"""Reads chosen series off a Prometheus text page.
+"""Parses selected series of a Prometheus text page.
 
-`prometheus_client.parser` builds every family of a page: 9 ms for vLLM's 60 kB, at four pages a second. This
-scanner looks at the lines that are wanted only (0.1 ms) and is held to that parser's results by a property test.
-It reads each line a bounded number of times, whatever a server sends: no regular expression, no backtracking.
+`prometheus_client.parser` parses every family of a page: 9 ms for vLLM's 60 kB, at four pages a second. This scanner
+parses only the requested lines (0.1 ms); a property test compares its results with that parser's. It reads each line a
+bounded number of times, whatever a server sends, without regular expressions or backtracking.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
-LONGEST_LINE = 4096
-"""Characters; a longer line is skipped, as one that cannot be read (vLLM's longest has 1,047)."""
+MAX_LINE_CHARS = 4096
+"""Maximum characters of a line; longer ones are skipped (vLLM's longest has 1,047)."""
 _BLANKS = " \t"
 _ESCAPED = {"n": "\n"}
 
@@ -25,27 +25,27 @@ class PrometheusSample:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Labels with their escapes undone, up to the first that cannot be read."""
+        """Unescaped labels, up to the first malformed one."""
         text, found, at = self.labels_text, dict[str, str](), 0
         while (equals := text.find("=", at)) >= 0:
             opened = text.find('"', equals)
             closed = _closing_quote(text, opened + 1)
             if opened < 0 or closed < 0 or text[equals + 1 : opened].strip(_BLANKS):
                 break
-            found[text[at:equals].strip(" \t,")] = _unescaped(text[opened + 1 : closed])
+            found[text[at:equals].strip(" \t,")] = _unescape(text[opened + 1 : closed])
             at = closed + 1
         return found
 
 
 def scan(page: str, wanted: Container[str]) -> dict[str, list[PrometheusSample]]:
-    """The rows of the wanted series by name, in the page's order; lines that cannot be read are passed over.
+    """Return the rows of the requested series by name, in page order; malformed lines are skipped.
 
     Names are those of samples: a counter's with `_total`, a histogram's with `_bucket`, `_sum`, `_count`.
     """
     found: dict[str, list[PrometheusSample]] = {}
     for line in page.split("\n"):
         name = line.partition("{")[0].partition(" ")[0]
-        if name in wanted and len(line) <= LONGEST_LINE and (row := _row(line, len(name))) is not None:
+        if name in wanted and len(line) <= MAX_LINE_CHARS and (row := _row(line, len(name))) is not None:
             found.setdefault(name, []).append(row)
     return found
 
@@ -57,15 +57,15 @@ def _row(line: str, start: int) -> PrometheusSample | None:
         if closed < 0:
             return None
         labels, at = line[at + 1 : closed], closed + 1
-    words = line[at:].split(maxsplit=1)
+    fields = line[at:].split(maxsplit=1)
     try:
-        return PrometheusSample(labels, float(words[0])) if words else None
+        return PrometheusSample(labels, float(fields[0])) if fields else None
     except ValueError:
         return None
 
 
 def _closing_brace(line: str, start: int) -> int:
-    """Where the labels that begin at `start` end; -1 when they do not. A brace between quotes is text."""
+    """Return where the labels that begin at `start` end, or -1; a brace between quotes is text."""
     at = start
     brace = line.find("}", at)
     while brace >= 0:
@@ -82,7 +82,7 @@ def _closing_brace(line: str, start: int) -> int:
 
 
 def _closing_quote(text: str, start: int) -> int:
-    """The first quote from `start` on that is not escaped; -1 when there is none."""
+    """Return the position of the first unescaped quote from `start`, or -1."""
     at = text.find('"', start)
     while at >= 0:
         before = text[start:at]
@@ -92,14 +92,14 @@ def _closing_quote(text: str, start: int) -> int:
     return -1
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     first, *rest = text.split("\\\\")
-    return "\\".join(_undone(piece) for piece in (first, *rest))
+    return "\\".join(_unescape_piece(piece) for piece in (first, *rest))
 
 
-def _undone(text: str) -> str:
+def _unescape_piece(text: str) -> str:
     """Unescape text without escaped backslashes: `\\n` is a newline; before other letters the backslash is dropped."""
     first, *rest = text.split("\\")
     return first + "".join(_ESCAPED.get(piece[:1], piece[:1]) + piece[1:] for piece in rest)

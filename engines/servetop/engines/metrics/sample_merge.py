@@ -1,4 +1,4 @@
-"""The samples of several servers as one: gauges added, counters through restarts, shares weighted."""
+"""Merges the samples of several servers: sums gauges, sums counters through restarts, averages ratios."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from servetop.core.events import EngineSample
 from servetop.engines.metrics.metrics_reader import GAUGES
 
 COUNTERS = tuple(name for name in GAUGES if name.endswith("_total") and name != "kv_blocks_total")
-"""Fields of EngineSample that only grow while an engine lives."""
+"""Fields of EngineSample that only grow while an engine runs."""
 _SUMS = tuple(name for name in GAUGES if name not in (*COUNTERS, "kv_usage"))
 
 
@@ -19,7 +19,7 @@ class CounterTotals:
         self._before: dict[str, float] = {}
         self._newest: dict[str, float] = {}
 
-    def take(self, sample: EngineSample) -> None:
+    def add(self, sample: EngineSample) -> None:
         """Add the next sample; a counter that fell was reset to 0 by a restart."""
         for name in COUNTERS:
             value = getattr(sample, name)
@@ -36,10 +36,10 @@ class CounterTotals:
         return None if newest is None else self._before.get(name, 0.0) + newest
 
 
-def added_up(samples: Sequence[EngineSample], totals: Sequence[CounterTotals]) -> EngineSample:
-    """The sum of the newest samples of the servers that are there (at least one) and the counters of all.
+def merge_samples(samples: Sequence[EngineSample], totals: Sequence[CounterTotals]) -> EngineSample:
+    """Merge the newest samples of the running servers (at least one) and the counters of all servers.
 
-    `kv_usage` is the mean share, weighted by blocks where all tell how many they have.
+    `kv_usage` is the mean, weighted by KV blocks if all servers report them.
     """
     values = {name: _sum([getattr(each, name) for each in samples]) for name in _SUMS}
     values |= {name: _sum([each.total(name) for each in totals]) for name in COUNTERS}

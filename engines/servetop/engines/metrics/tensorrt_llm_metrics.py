@@ -1,4 +1,4 @@
-"""TensorRT-LLM's metrics: what each iteration was, as JSON that is gone once read, and a page for Prometheus.
+"""TensorRT-LLM's metrics: JSON iteration statistics, which are removed by reading them, and a Prometheus page.
 
 Sources: NVIDIA/TensorRT-LLM, `serve/openai_server.py`, `_torch/pyexecutor/py_executor.py`, `metrics/collector.py`.
 """
@@ -47,11 +47,13 @@ PROMETHEUS_MAP = MetricMap(
     },
     path=PROMETHEUS,
 )
-"""1.1 and 1.2 have the times and `request_success` alone, newer versions all of it; all move when a request ends."""
-_TOLD = ("running", "waiting", "kv_blocks_used", "kv_blocks_total", "kv_usage", "max_num_seqs", "preemptions_total",
-         "prefix_cache_hits_total", "prefix_cache_queries_total")  # fmt: skip
+"""1.1 and 1.2 have only the times and `request_success`, newer versions all; they are updated when a request ends."""
+_ITERATION_FIELDS = (
+    "running", "waiting", "kv_blocks_used", "kv_blocks_total", "kv_usage", "max_num_seqs", "preemptions_total",
+    "prefix_cache_hits_total", "prefix_cache_queries_total",
+)  # fmt: skip
 """The fields that an iteration reports."""
-_AT_START = EngineSample(scrape_start=0.0, scrape_end=0.0)
+_EMPTY_SAMPLE = EngineSample(scrape_start=0.0, scrape_end=0.0)
 
 
 class TensorRtLlmPages:
@@ -70,7 +72,7 @@ class TensorRtLlmPages:
 
     @property
     def paths(self) -> Sequence[str]:
-        """Both; the second is there with `return_perf_metrics` alone."""
+        """Both paths; the second needs `return_perf_metrics`."""
         return (ITERATIONS, PROMETHEUS)
 
     def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
@@ -78,31 +80,34 @@ class TensorRtLlmPages:
         iterations, page = _iterations(pages), PROMETHEUS_MAP.sample(pages, start=0.0, end=0.0)
         if iterations is None and page is None:
             return None
-        news = page is not None and page != self._page
+        page_changed = page is not None and page != self._page
         if iterations:
             self._counting = True
             self._paused += sum(_paused(each) for each in iterations)
-            self._iteration = _told(iterations[-1])
-        elif news and page is not None and page.running is not None:
-            self._iteration = {}  # others read the iterations away: the page is newer than the last of ours
+            self._iteration = _iteration_values(iterations[-1])
+        elif page_changed and page is not None and page.running is not None:
+            self._iteration = {}  # another reader took the iterations: the page is newer
         self._page = page or self._page
-        if self._sample is None or iterations or news:
+        if self._sample is None or iterations or page_changed:
             self._sample = self._merged(start, end)
         return self._sample
 
     def _merged(self, start: float, end: float) -> EngineSample:
-        known = replace(self._page or _AT_START, scrape_start=start, scrape_end=end)
+        known = replace(self._page or _EMPTY_SAMPLE, scrape_start=start, scrape_end=end)
         values = {name: value for name, value in self._iteration.items() if value is not None}
         paused = float(self._paused) if self._counting else None
         return with_derived_kv_usage(replace(known, **values, preemptions_total=paused))
 
     def facts(self, pages: Pages) -> ServerFacts:
-        """Of the newest iteration, else of the other page."""
+        """Read the newest iteration, else the Prometheus page."""
         iterations = _iterations(pages)
         if not iterations:
             return PROMETHEUS_MAP.facts(pages)
-        told, size = _told(iterations[-1]), _number(_part(iterations[-1], "kvCacheStats"), "tokensPerBlock")
-        blocks, limit = told["kv_blocks_total"], told["max_num_seqs"]
+        values, size = (
+            _iteration_values(iterations[-1]),
+            _number(_part(iterations[-1], "kvCacheStats"), "tokensPerBlock"),
+        )
+        blocks, limit = values["kv_blocks_total"], values["max_num_seqs"]
         return ServerFacts(
             kv_blocks_total=None if blocks is None else int(blocks),
             block_size=None if size is None else int(size),
@@ -110,14 +115,14 @@ class TensorRtLlmPages:
         ).merged_with(PROMETHEUS_MAP.facts(pages))
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
-        """What neither page has, or without pages, what neither ever has.
+        """Return the fields on neither page; without pages, those that TensorRT-LLM never exports.
 
-        An iteration is taken to tell all it can, for there is none before the first load.
+        Iterations count as complete, because there are none before the first load.
         """
-        told = set(_TOLD) if not pages or _iterations(pages) is not None else set()
+        exported = set(_ITERATION_FIELDS) if not pages or _iterations(pages) is not None else set()
         if not pages or PROMETHEUS in pages:
-            told |= set(PROMETHEUS_MAP.fields)
-        return tuple(name for name in GAUGES if name not in told)
+            exported |= set(PROMETHEUS_MAP.fields)
+        return tuple(name for name in GAUGES if name not in exported)
 
 
 def _iterations(pages: Pages) -> list[dict[str, Any]] | None:
@@ -126,8 +131,8 @@ def _iterations(pages: Pages) -> list[dict[str, Any]] | None:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else None
 
 
-def _told(iteration: Mapping[str, Any]) -> dict[str, float | None]:
-    """Blocks of the prefix cache as tokens; both of its counts grow since the start."""
+def _iteration_values(iteration: Mapping[str, Any]) -> dict[str, float | None]:
+    """Convert an iteration to fields of EngineSample; prefix-cache counts are converted from blocks to tokens."""
     cache = _part(iteration, "kvCacheStats")
     reused, missed, size = (_number(cache, key) for key in ("reusedBlocks", "missedBlocks", "tokensPerBlock"))
     known = reused is not None and missed is not None and size is not None
@@ -143,7 +148,7 @@ def _told(iteration: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _paused(iteration: Mapping[str, Any]) -> int:
-    """Requests that this iteration stopped for want of memory, to be computed again: a preemption each."""
+    """Return the preemptions: requests that this iteration paused for lack of memory, to be recomputed."""
     return int(_number(_part(iteration, "inflightBatchingStats"), "numPausedRequests") or 0)
 
 

@@ -1,7 +1,7 @@
-"""Triton's numbers with a TensorRT-LLM model: `nv_trt_llm_…` of the model, `nv_llm_…` and `nv_inference_…` of Triton.
+"""Metrics of Triton with a TensorRT-LLM model: the model's `nv_trt_llm_…`, Triton's `nv_llm_…` and `nv_inference_…`.
 
-TensorRT-LLM's reporter writes the values of a family by their position: where its runtime leaves one out, those after
-it stand under the wrong label. So a KV cache whose numbers contradict each other is not believed.
+TensorRT-LLM writes the values of a family by position: if its runtime omits one, those after it get the wrong labels.
+So contradictory numbers of the KV cache are discarded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from servetop.engines.server_facts import ServerFacts
 _REQUESTS, _BLOCKS = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
 _FINISHED = "nv_inference_request_success"
 _MODELS = ("ensemble", "tensorrt_llm_bls", "tensorrt_llm")
-"""Who counts a request once: an ensemble's own models count it too."""
+"""Models that count each request once; the first one on the page is used, since parts of an ensemble count it too."""
 
 _PAGE = MetricMap(
     fields={
@@ -37,15 +37,15 @@ _FRACTION = gauge(_BLOCKS, labels={"kv_cache_block_type": "fraction"})
 
 @dataclass(frozen=True, slots=True)
 class TritonPages:
-    """Paused requests are a gauge there, too short-lived for four looks a second: preemptions are not known."""
+    """Reads Triton's page. It reports paused requests only as a short-lived gauge, so preemptions are unknown."""
 
     @property
     def paths(self) -> Sequence[str]:
-        """One page, on a port of its own."""
+        """The single metrics path, on a separate port."""
         return (_PAGE.path,)
 
     def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
-        """None for a page without any of Triton's series."""
+        """Convert the page to a sample; None if none of Triton's series is on it."""
         sample = _PAGE.sample(pages, start=start, end=end)
         if sample is None:
             return None
@@ -57,7 +57,7 @@ class TritonPages:
         return with_derived_kv_usage(replace(sample, requests_finished_total=finished))
 
     def facts(self, pages: Pages) -> ServerFacts:
-        """Blocks, their size, and the requests that run at once."""
+        """Read the KV blocks, their size and the batch-size limit."""
         sample = self.sample(pages, start=0.0, end=0.0)
         size = _TOKENS_PER_BLOCK.value(_scan(pages, _BLOCKS))
         if sample is None or sample.kv_blocks_total is None:
@@ -70,7 +70,7 @@ class TritonPages:
         )
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
-        """What is not on the page; without a page, what it never has."""
+        """Return the fields not on the page; without a page, those that Triton never exports."""
         if not pages:
             return tuple(name for name in GAUGES if name not in (*_PAGE.fields, "kv_usage"))
         return not_exported(self.sample(pages, start=0.0, end=0.0))

@@ -21,7 +21,7 @@ VLLM_FIELDS = {
     "prefill_seconds_total": gauge("vllm:request_prefill_time_seconds_sum"),
     "prefilled_requests_total": gauge("vllm:request_prefill_time_seconds_count"),
 }
-"""EngineSample's fields by vLLM's series; both usages are shares of 1 in spite of "perc"."""
+"""EngineSample's fields by vLLM's series; both usages are ratios from 0 to 1, in spite of "perc"."""
 
 VLLM_METRICS = MetricMap(
     fields=VLLM_FIELDS,

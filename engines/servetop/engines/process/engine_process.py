@@ -20,17 +20,17 @@ from servetop.engines.process.log_filter import LogCapture
 from servetop.engines.process.process_tree import ProcessTree
 from servetop.engines.process.stop_report import StopReport
 
-LOOK_EVERY = 2.0
+TREE_REFRESH_INTERVAL = 2.0
 """Seconds between updates of the process tree."""
-CHECK_EVERY = 0.02
+EXIT_POLL_INTERVAL = 0.02
 """Seconds between checks for remaining processes during shutdown."""
-KILL_PATIENCE = 5.0
+KILL_TIMEOUT = 5.0
 """Seconds for each step (SIGTERM, SIGKILL) after the graceful shutdown."""
-HURRIED_PATIENCE = 1.0
+HURRIED_TIMEOUT = 1.0
 """Seconds for each step of a hurried shutdown; all three must fit into five seconds."""
-CLEANUP_PATIENCE = 20.0
-"""Seconds for the command that removes a container; podman waits 10 s before it kills."""
-ORPHAN_PATIENCE = 1.0
+CLEANUP_TIMEOUT = 20.0
+"""Seconds for the command that removes a container; podman waits 10 s before it kills the container."""
+ORPHAN_TIMEOUT = 1.0
 """Seconds for the other processes to exit after the main process."""
 
 
@@ -57,7 +57,7 @@ class EngineProcess:
         self._tree = ProcessTree(process.pid)
         self._tasks: list[asyncio.Task[None]] = []
         self._pipe: asyncio.ReadTransport | None = None
-        self._leash: socket.socket | None = None
+        self._watchdog_socket: socket.socket | None = None
         self._output_ended = asyncio.Event()
         self._hurried = False
 
@@ -74,15 +74,15 @@ class EngineProcess:
     ) -> EngineProcess:
         """Run a command in `cwd` with `env` added to the environment; EngineError if it cannot be run.
 
-        `cleanup` is a command to run after the process has exited, within `CLEANUP_PATIENCE`.
+        `cleanup` is a command to run after the process has exited, within `CLEANUP_TIMEOUT`.
         """
-        ours, theirs = socket.socketpair()
+        our_end, engine_end = socket.socketpair()
         read_end, write_end = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
                 *_watchdog_argv(cleanup),
                 *argv,
-                stdin=theirs.fileno(),
+                stdin=engine_end.fileno(),
                 stdout=write_end,
                 stderr=write_end,
                 env={**engine_environment(os.environ), **env},
@@ -91,20 +91,20 @@ class EngineProcess:
             )
         except BaseException as error:
             os.close(read_end)
-            ours.close()
+            our_end.close()
             if isinstance(error, OSError):
                 raise EngineError(f"cannot run {argv[0]}: {error.strerror}") from error
             raise
         finally:
-            theirs.close()
+            engine_end.close()
             os.close(write_end)
         started = cls(process, argv, cleanup=cleanup, log=log, clock=clock)
-        await started._watch(read_end, ours)
+        await started._attach(read_end, our_end)
         return started
 
-    async def _watch(self, read_end: int, leash_end: socket.socket) -> None:
-        leash_end.setblocking(False)
-        self._leash = leash_end
+    async def _attach(self, read_end: int, watchdog_socket: socket.socket) -> None:
+        watchdog_socket.setblocking(False)
+        self._watchdog_socket = watchdog_socket
         loop = asyncio.get_running_loop()
         try:
             pipe = os.fdopen(read_end, "rb", buffering=0)
@@ -112,7 +112,7 @@ class EngineProcess:
         except BaseException:
             self.kill_now()
             raise
-        self._tasks = [asyncio.create_task(self._wait()), asyncio.create_task(self._look())]
+        self._tasks = [asyncio.create_task(self._wait()), asyncio.create_task(self._refresh_tree())]
 
     @property
     def returncode(self) -> int | None:
@@ -126,67 +126,69 @@ class EngineProcess:
             return "is still running"
         if code >= 0:
             return f"exited with status {code}"
-        words = f"was killed by {signal.Signals(-code).name}"
-        return f"{words} (out of memory? see dmesg)" if -code == signal.SIGKILL else words
+        text = f"was killed by {signal.Signals(-code).name}"
+        return f"{text} (out of memory? see dmesg)" if -code == signal.SIGKILL else text
 
-    async def stop(self, patience: float, *, first: signal.Signals = signal.SIGINT) -> StopReport:
+    async def stop(self, timeout: float, *, first: signal.Signals = signal.SIGINT) -> StopReport:
         """Send `first` to the main process, then SIGTERM and SIGKILL to all, until none is left."""
-        began = self._clock.now()
+        start = self._clock.now()
         self._tree.refresh()
         sent: list[str] = []
         steps = [
-            (first, self._tree.signal_leader, patience),
-            (signal.SIGTERM, self._tree.signal_all, KILL_PATIENCE),
-            (signal.SIGKILL, self._tree.signal_all, KILL_PATIENCE),
+            (first, self._tree.signal_leader, timeout),
+            (signal.SIGTERM, self._tree.signal_all, KILL_TIMEOUT),
+            (signal.SIGKILL, self._tree.signal_all, KILL_TIMEOUT),
         ]
         for number, send, seconds in steps if self.returncode is None else steps[1:]:
             if not self._tree.living():
                 break
             send(number)
             sent.append(number.name)
-            await self._gone_within(seconds)
+            await self._wait_for_exit(seconds)
         left = tuple(each.pid for each in self._tree.living())
-        await self._let_go()
-        await self._clean_up()
-        seconds = self._clock.now() - began
+        await self._close()
+        await self._run_cleanup()
+        seconds = self._clock.now() - start
         return StopReport(seconds=seconds, signals=tuple(sent), exit_code=self.returncode, leftover_pids=left)
 
-    async def _clean_up(self) -> None:
+    async def _run_cleanup(self) -> None:
         if not self._cleanup:
             return
         with suppress(OSError, TimeoutError):
-            nothing = asyncio.subprocess.DEVNULL
-            ran = await asyncio.create_subprocess_exec(*self._cleanup, stdin=nothing, stdout=nothing, stderr=nothing)
+            devnull = asyncio.subprocess.DEVNULL
+            cleanup = await asyncio.create_subprocess_exec(
+                *self._cleanup, stdin=devnull, stdout=devnull, stderr=devnull
+            )
             try:
-                await asyncio.wait_for(ran.wait(), CLEANUP_PATIENCE)
+                await asyncio.wait_for(cleanup.wait(), CLEANUP_TIMEOUT)
             finally:
-                if ran.returncode is None:
-                    ran.kill()
+                if cleanup.returncode is None:
+                    cleanup.kill()
 
     def hurry(self) -> None:
-        """Limit each step of `stop` to HURRIED_PATIENCE, also of a shutdown in progress."""
+        """Limit each step of `stop` to HURRIED_TIMEOUT, also of a shutdown in progress."""
         self._hurried = True
 
     def kill_now(self) -> None:
         """Kill all processes immediately, without waiting for them."""
         self._tree.signal_all(signal.SIGKILL)
 
-    async def _gone_within(self, seconds: float) -> None:
-        began = self._clock.now()
-        until = began + seconds
-        led = self.returncode is None
-        while self._tree.living() and self._clock.now() < until:
-            await self._clock.sleep_until(self._clock.now() + CHECK_EVERY)
+    async def _wait_for_exit(self, seconds: float) -> None:
+        start = self._clock.now()
+        deadline = start + seconds
+        had_leader = self.returncode is None
+        while self._tree.living() and self._clock.now() < deadline:
+            await self._clock.sleep_until(self._clock.now() + EXIT_POLL_INTERVAL)
             if self._hurried:
-                until = min(until, began + HURRIED_PATIENCE)
-            if led and self.returncode is not None:  # orphans will hardly end by themselves
-                led, until = False, min(until, self._clock.now() + ORPHAN_PATIENCE)
+                deadline = min(deadline, start + HURRIED_TIMEOUT)
+            if had_leader and self.returncode is not None:  # orphans rarely exit by themselves
+                had_leader, deadline = False, min(deadline, self._clock.now() + ORPHAN_TIMEOUT)
 
-    async def _let_go(self) -> None:
+    async def _close(self) -> None:
         """Stop the watchdog, the log reader and the tasks, after which no event loop is needed."""
-        await self._release_leash()
+        await self._release_watchdog()
         with suppress(TimeoutError):
-            async with asyncio.timeout(1.0):  # an escaped descendant may hold the pipe for ever
+            async with asyncio.timeout(1.0):  # an escaped descendant may keep the pipe open forever
                 await self._process.wait()
                 await self._output_ended.wait()
         for task in self._tasks:
@@ -196,28 +198,28 @@ class EngineProcess:
             self._pipe.close()
         self.log.end()
 
-    async def _release_leash(self) -> None:
-        end, self._leash = self._leash, None
+    async def _release_watchdog(self) -> None:
+        end, self._watchdog_socket = self._watchdog_socket, None
         if end is None:
             return
         with suppress(OSError, TimeoutError):
             end.send(watchdog.ALL_DONE)
             async with asyncio.timeout(1.0):
-                await asyncio.get_running_loop().sock_recv(end, 1)  # ends when the watcher has
+                await asyncio.get_running_loop().sock_recv(end, 1)  # returns when the watchdog exits
         end.close()
 
     async def _wait(self) -> None:
         await self._process.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(0.5):
-                await self._output_ended.wait()  # its last words are often the reason
+                await self._output_ended.wait()  # the last lines often have the reason
         self.exited.set()
 
-    async def _look(self) -> None:
+    async def _refresh_tree(self) -> None:
         at = self._clock.now()
         while True:
             await asyncio.to_thread(self._tree.refresh)
-            at = max(at + LOOK_EVERY, self._clock.now())
+            at = max(at + TREE_REFRESH_INTERVAL, self._clock.now())
             await self._clock.sleep_until(at)
 
 

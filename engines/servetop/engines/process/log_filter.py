@@ -11,12 +11,12 @@ from servetop.core.events import LogLine
 
 KEPT_LINES = 4000
 """Lines kept for start-up facts, failure reasons and the log tail."""
-LINE_BYTES = 2000
+MAX_LINE_CHARS = 2000
 """Maximum characters of a line; the rest is cut."""
 LINES_PER_SECOND = 200.0
-LINES_AT_ONCE = 1000.0
-"""Lines above the rate that a burst, such as start-up, may write before lines are dropped."""
-TELL_EVERY = 1.0
+BURST_LINES = 1000.0
+"""Size of a burst above the rate, such as at start-up, before lines are dropped."""
+REPORT_INTERVAL = 1.0
 """Seconds between the lines that report how many were dropped."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[ -/]*[0-~])")
@@ -25,7 +25,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2
 
 def clean_line(raw: bytes) -> str:
     """Decode a line for display: UTF-8, without escape sequences, control and direction characters."""
-    text = raw[:LINE_BYTES].decode("utf-8", errors="replace")
+    text = raw[:MAX_LINE_CHARS].decode("utf-8", errors="replace")
     return _CONTROLS.sub("", _ESCAPES.sub("", text).expandtabs(8)).rstrip()
 
 
@@ -47,58 +47,58 @@ class LogCapture:
         self._clock = clock
         self._on_line = on_line
         self._secrets = tuple(secret for secret in secrets if secret)
-        self._noise = log_filter
+        self._filter = log_filter
         self._kept: deque[bytes] = deque(maxlen=KEPT_LINES)
         self._open = b""
-        self._budget = LINES_AT_ONCE
+        self._budget = BURST_LINES
         self._filled_at = clock.now()
-        self._left_out = 0
-        self._told_at = clock.now()
+        self._dropped = 0
+        self._reported_at = clock.now()
 
     def feed(self, data: bytes) -> None:
-        """Parse the next bytes of output, split anywhere; lines that match `log_filter` are dropped."""
+        """Parse the next bytes of output, divided anywhere; lines that match `log_filter` are dropped."""
         lines = (self._open + data).splitlines(keepends=True)
         self._open = b"" if not lines or lines[-1].endswith((b"\n", b"\r")) else lines.pop()
-        if len(self._open) > LINE_BYTES:
-            self._open = self._open[: LINE_BYTES + 1]  # the rest of an endless line is not worth keeping
-        self._take([line for line in lines if self._matters(line)])
+        if len(self._open) > MAX_LINE_CHARS:
+            self._open = self._open[: MAX_LINE_CHARS + 1]  # discard the rest of an endless line
+        self._forward([line for line in lines if self._is_kept(line)])
 
     def end(self) -> None:
         """Forward an unterminated last line and report the dropped lines."""
         rest, self._open = self._open, b""
-        self._take([rest] if self._matters(rest) else [])
-        self._tell_left_out(self._clock.now())
+        self._forward([rest] if self._is_kept(rest) else [])
+        self._report_dropped(self._clock.now())
 
     def tail(self, count: int = KEPT_LINES) -> tuple[str, ...]:
         """Return the last lines, decoded, oldest first."""
         texts = (self._text(raw) for raw in list(self._kept)[-count:])
         return tuple(text for text in texts if text)
 
-    def _matters(self, line: bytes) -> bool:
-        return bool(line.strip()) and not (self._noise and self._noise.search(line, 0, LINE_BYTES))
+    def _is_kept(self, line: bytes) -> bool:
+        return bool(line.strip()) and not (self._filter and self._filter.search(line, 0, MAX_LINE_CHARS))
 
-    def _take(self, lines: list[bytes]) -> None:
+    def _forward(self, lines: list[bytes]) -> None:
         now = self._clock.now()
         self._refill(now)
-        self._kept.extend(line[: LINE_BYTES + 1] for line in lines)
-        bearable = int(min(self._budget, len(lines)))
-        self._budget -= bearable
-        for raw in lines[:bearable]:
+        self._kept.extend(line[: MAX_LINE_CHARS + 1] for line in lines)
+        allowed = int(min(self._budget, len(lines)))
+        self._budget -= allowed
+        for raw in lines[:allowed]:
             if text := self._text(raw):
                 self._on_line(LogLine(at=now, text=text))
-        self._left_out += len(lines) - bearable
+        self._dropped += len(lines) - allowed
 
     def _refill(self, now: float) -> None:
-        earned = (now - self._filled_at) * LINES_PER_SECOND
-        self._budget, self._filled_at = min(LINES_AT_ONCE, self._budget + earned), now
-        if now - self._told_at >= TELL_EVERY:
-            self._tell_left_out(now)
+        refilled = (now - self._filled_at) * LINES_PER_SECOND
+        self._budget, self._filled_at = min(BURST_LINES, self._budget + refilled), now
+        if now - self._reported_at >= REPORT_INTERVAL:
+            self._report_dropped(now)
 
-    def _tell_left_out(self, now: float) -> None:
-        if self._left_out:
-            self._told_at = now
-            text = f"… {self._left_out:,} lines left out: the engine writes more than {LINES_PER_SECOND:.0f} a second"
-            self._left_out = 0
+    def _report_dropped(self, now: float) -> None:
+        if self._dropped:
+            self._reported_at = now
+            text = f"… {self._dropped:,} lines dropped: the engine writes more than {LINES_PER_SECOND:.0f} per second"
+            self._dropped = 0
             self._on_line(LogLine(at=now, text=text, stream="servetop"))
 
     def _text(self, raw: bytes) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LONGEST_REASON = 400
+MAX_REASON_CHARS = 400
 _ERROR = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)")
 _VALIDATION = re.compile(r"ValidationError: \d+ validation errors? for (?P<what>\w+)")
 _DETAIL = re.compile(r"^\s+(?:Value error, |Assertion failed, )?(?P<text>.+?)(?: \[type=.*)?$")
@@ -31,15 +31,15 @@ class KnownFailure:
 CONTAINER_FAILURES = (
     KnownFailure.of(
         r"permission denied while trying to connect to the docker",
-        "you may not use docker's daemon: join the group docker, or take --launcher podman",
+        "no permission to use docker's daemon: join the group docker, or give --launcher podman",
     ),
     KnownFailure.of(
         r"cannot connect to the docker daemon|failed to connect to the docker API",
-        "docker's daemon does not run: start it, or take --launcher podman",
+        "docker's daemon is not running: start it, or give --launcher podman",
     ),
     KnownFailure.of(
         r"could not select device driver|unresolvable CDI device|nvidia-container-cli",
-        "the runtime cannot hand out the GPUs: install the NVIDIA Container Toolkit ({line})",
+        "the runtime cannot pass the GPUs on: install the NVIDIA Container Toolkit ({line})",
     ),
     KnownFailure.of(
         r"pull access denied|manifest( for .*)? (unknown|not found)|error: initializing source|"
@@ -49,7 +49,7 @@ CONTAINER_FAILURES = (
     KnownFailure.of(r"container-init binary not found", "podman lacks its init program: install the package catatonit"),
     KnownFailure.of(
         r"failed to exec pid1|executable file .*not found in \$PATH|OCI runtime .*no such file",
-        "its image has no such program: is --image one of this engine? ({line})",
+        "its image has no such program: is --image an image of this engine? ({line})",
     ),
 )
 """Failures of docker, podman and their container runtimes."""
@@ -58,11 +58,11 @@ COMMON_FAILURES = (
     *CONTAINER_FAILURES,
     KnownFailure.of(
         r"address already in use|port is already allocated",
-        "its port was taken by another process: choose another with --port, or none",
+        "its port was taken by another process: choose another with --port, or leave it out",
     ),
     KnownFailure.of(
         r"(CUDA|HIP) out of memory|OutOfMemoryError",
-        "out of GPU memory: free the GPU (nvidia-smi), or take a smaller model or share of memory ({line})",
+        "out of GPU memory: free the GPU (nvidia-smi), or choose a smaller model or share of memory ({line})",
     ),
     KnownFailure.of(
         r"no kernel image is available|not compatible with the current PyTorch|compute capability .*(not|only) support",
@@ -114,7 +114,7 @@ def known_failure(lines: Sequence[str], failures: Sequence[KnownFailure]) -> str
 
 
 def first_error(lines: Sequence[str]) -> str | None:
-    """Return the first `SomeError: text` of the lines; for a validation error the lines after it."""
+    """Return the first `SomeError: text` of the lines; for a validation error its details."""
     return next((_error_at(lines, at) for at, line in enumerate(lines) if _ERROR.match(line)), None)
 
 
@@ -143,4 +143,4 @@ def error_text(line: str) -> str:
 
 def _short(text: str) -> str:
     stripped = " ".join(text.split())
-    return stripped if len(stripped) <= LONGEST_REASON else stripped[:LONGEST_REASON] + "…"
+    return stripped if len(stripped) <= MAX_REASON_CHARS else stripped[:MAX_REASON_CHARS] + "…"

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 _STEPS = tuple(
-    (re.compile(pattern, re.IGNORECASE), words)
-    for pattern, words in (
+    (re.compile(pattern, re.IGNORECASE), step)
+    for pattern, step in (
         (r"download(ing|ed).*?(?P<done>\d{1,6})/(?P<all>\d{1,6})", "downloading weights"),
         (
             r"(loading|load|loaded)\b.*\b(shards?|weights|checkpoints?)\b.*?(?P<done>\d{1,6})/(?P<all>\d{1,6})",
@@ -33,18 +33,18 @@ _STEPS = tuple(
     )
 )
 """Patterns and their steps in order of precedence; those with counts come first."""
-_LONGEST = 400
-"""Characters of a line that are searched."""
+_MAX_CHARS = 400
+"""Searched characters of a line."""
 
 
-def boot_step(lines: Sequence[str]) -> str:
+def startup_step(lines: Sequence[str]) -> str:
     """Return the step of the newest line that matches, such as `loading weights 3/8`; empty if none does."""
     return next((step for line in reversed(lines) if (step := _step(line))), "")
 
 
 def _step(line: str) -> str:
-    for pattern, words in _STEPS:
-        if (found := pattern.search(line[:_LONGEST])) is not None:
+    for pattern, step in _STEPS:
+        if (found := pattern.search(line[:_MAX_CHARS])) is not None:
             counts = found.groupdict()
-            return f"{words} {counts['done']}/{counts['all']}" if counts.get("done") else words
+            return f"{step} {counts['done']}/{counts['all']}" if counts.get("done") else step
     return ""

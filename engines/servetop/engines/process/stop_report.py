@@ -24,8 +24,8 @@ class StopReport:
         """What the user must clean up, in one line; None if nothing is left."""
         if self.leftover_pids:
             pids = " ".join(map(str, self.leftover_pids))
-            return f"processes of the engine are still there: try kill -9 {pids}"
+            return f"processes of the engine are still running: try kill -9 {pids}"
         if self.gpu_memory:
             size = f"{self.gpu_memory / (1 << 30):.1f} GiB"
-            return f"the engine is gone, but {size} of GPU memory is still held for it: see servetop doctor"
-        return "the engine is gone, but its port is still in use" if self.port_free is False else None
+            return f"the engine has exited, but {size} of its GPU memory is still in use: see servetop doctor"
+        return "the engine has exited, but its port is still in use" if self.port_free is False else None

@@ -19,7 +19,7 @@ import sys
 
 ALL_DONE = b"."
 """Sent by servetop when the watchdog is no longer needed."""
-PATIENCE = 30
+KILL_AFTER = 30
 """Tenths of a second between SIGTERM and SIGKILL."""
 _PR_SET_PDEATHSIG = 1
 
@@ -33,46 +33,46 @@ def main(argv: list[str]) -> int:
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            watch(engine, json.loads(cleanup))
+            watch_parent(engine, json.loads(cleanup))
         os._exit(0)
     os.wait()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        words = f"cannot run {command[0]}: {error.strerror}\n"
-        sys.stderr.write(words)  # noqa: TID251 - servetop reads it from a pipe, as the engine's log
+        message = f"cannot run {command[0]}: {error.strerror}\n"
+        sys.stderr.write(message)  # noqa: TID251 - servetop reads it from a pipe, as the engine's log
         return 127
 
 
-def watch(group: int, cleanup: list[str]) -> None:
+def watch_parent(group: int, cleanup: list[str]) -> None:
     """Wait until servetop exits or sends ALL_DONE, then clean up; never returns."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
-    os.dup2(quiet, 2)  # the engine's output ends when the engine does, not when we do
+    os.dup2(quiet, 2)  # so the engine's output pipe closes when the engine exits
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     try:
-        word = os.read(0, 1)
+        received = os.read(0, 1)
     except OSError:
-        word = b""
-    if word != ALL_DONE:
-        end_group(group)
+        received = b""
+    if received != ALL_DONE:
+        stop_group(group)
         if cleanup:
             os.execvp(cleanup[0], cleanup)
     os._exit(0)
 
 
-def end_group(group: int) -> None:
+def stop_group(group: int) -> None:
     """Send SIGTERM to the process group, then SIGKILL to what remains."""
     try:
         os.killpg(group, signal.SIGTERM)
-        for _ in range(PATIENCE):
+        for _ in range(KILL_AFTER):
             select.select([], [], [], 0.1)
             os.killpg(group, 0)
         os.killpg(group, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
-        return  # nobody is left
+        return  # no process is left
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Serving as it was before continuous batching: requests are gathered to a padded batch, which runs to its end.
+"""Serving without continuous batching: requests are collected into a padded batch, which runs to its end.
 
-`python pipeline_server.py MODEL --port 8000 --batching dynamic --max-num-seqs 8 --batch-timeout 0.05`: a batch begins
-when it is full, or when its first request has waited that long; with `--batching none` each request is a batch. A whole
-batch is sent when its longest completion ends. A stream is one event then: its first token comes with its last.
+`python pipeline_server.py MODEL --port 8000 --batching dynamic --max-num-seqs 8 --batch-timeout 0.05`: a batch starts
+when it is full, or when its first request has waited that long; with `--batching none` each request is a batch. All
+responses of a batch are sent when its longest completion ends, so a stream is a single event.
 
-Run by servetop with the Python that has transformers and torch; it imports nothing of servetop.
+servetop runs it with the Python that has transformers and torch; it imports nothing from servetop.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from importlib import import_module
 from typing import Any
 
 OWNER = "servetop-pipeline"
-MOST_BYTES = 64 << 20
+MAX_BODY_BYTES = 64 << 20
 
 
 @dataclass
 class PipelineRequest:
-    """One request: token ids to go on from, and its answer's tokens and whether it ended by itself."""
+    """One request: the prompt's token ids, limits, and the future result (tokens, ended by an end token)."""
 
     ids: list[int]
-    most: int
+    max_tokens: int
     ignore_eos: bool
     temperature: float
-    answer: asyncio.Future[tuple[list[int], bool]]
+    result: asyncio.Future[tuple[list[int], bool]]
 
 
 @dataclass
 class RequestCounts:
-    """What `/metrics` tells."""
+    """The values of `/metrics`."""
 
     running: int = 0
     finished: int = 0
@@ -48,47 +48,47 @@ class RequestCounts:
 class Model:
     """A causal language model; `generate` blocks its thread."""
 
-    def __init__(self, words: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
         transformers, self.torch = import_module("transformers"), import_module("torch")
-        device = words.device or ("cuda" if self.torch.cuda.is_available() else "cpu")
-        self.tokenizer = transformers.AutoTokenizer.from_pretrained(words.model)
-        loaded = transformers.AutoModelForCausalLM.from_pretrained(words.model, dtype=words.dtype)
+        device = options.device or ("cuda" if self.torch.cuda.is_available() else "cpu")
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(options.model)
+        loaded = transformers.AutoModelForCausalLM.from_pretrained(options.model, dtype=options.dtype)
         self.model = loaded.to(device).eval()
         ends = self.model.generation_config.eos_token_id
         self.ends = [] if ends is None else ends if isinstance(ends, list) else [ends]
         self.version: str = transformers.__version__
 
     def generate(self, batch: Sequence[PipelineRequest]) -> list[tuple[list[int], bool]]:
-        """The answers' tokens, each cut at its own length and end; ended by itself or by its length."""
+        """Return (tokens, ended by an end token) of each request, each cut at its own limit."""
         longest = max(len(each.ids) for each in batch)
         pad = self.ends[0] if self.ends else 0
         rows = [[pad] * (longest - len(each.ids)) + each.ids for each in batch]
         mask = [[0] * (longest - len(each.ids)) + [1] * len(each.ids) for each in batch]
-        options: dict[str, Any] = {"max_new_tokens": max(each.most for each in batch), "pad_token_id": pad}
+        options: dict[str, Any] = {"max_new_tokens": max(each.max_tokens for each in batch), "pad_token_id": pad}
         if any(each.ignore_eos for each in batch):
             options |= {"eos_token_id": None, "min_new_tokens": options["max_new_tokens"]}
-        warmth = max(each.temperature for each in batch)
-        options |= {"do_sample": True, "temperature": warmth} if warmth > 0 else {"do_sample": False}
+        temperature = max(each.temperature for each in batch)
+        options |= {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
         tensor, device = self.torch.tensor, self.model.device
         with self.torch.inference_mode():
-            made = self.model.generate(
+            output = self.model.generate(
                 tensor(rows, device=device), attention_mask=tensor(mask, device=device), **options
             )
-        return [self._cut(row[longest:], each) for row, each in zip(made.tolist(), batch, strict=True)]
+        return [self._cut(row[longest:], each) for row, each in zip(output.tolist(), batch, strict=True)]
 
-    def _cut(self, tokens: list[int], question: PipelineRequest) -> tuple[list[int], bool]:
-        tokens = tokens[: question.most]
+    def _cut(self, tokens: list[int], request: PipelineRequest) -> tuple[list[int], bool]:
+        tokens = tokens[: request.max_tokens]
         end = next((at for at, token in enumerate(tokens) if token in self.ends), None)
-        if question.ignore_eos or end is None:
+        if request.ignore_eos or end is None:
             return tokens, False
         return tokens[: end + 1], True
 
 
 class Batches:
-    """Gathers questions, and runs one batch at a time."""
+    """Collects requests into batches, and runs one batch at a time."""
 
-    def __init__(self, model: Model, *, size: int, patience: float) -> None:
-        self.model, self.size, self.patience = model, size, patience
+    def __init__(self, model: Model, *, size: int, timeout: float) -> None:
+        self.model, self.size, self.timeout = model, size, timeout
         self.waiting: asyncio.Queue[PipelineRequest] = asyncio.Queue()
         self.counts = RequestCounts()
         self._thread = ThreadPoolExecutor(1)
@@ -96,38 +96,38 @@ class Batches:
     async def run(self) -> None:
         """Run batches until the task is cancelled."""
         while True:
-            batch = await self._gathered()
+            batch = await self._next_batch()
             self.counts.running = len(batch)
             loop = asyncio.get_running_loop()
             try:
-                answers = await loop.run_in_executor(self._thread, self.model.generate, batch)
-            except Exception as error:  # whatever the model's code raises ends these requests, not the server
-                for question in batch:
-                    question.answer.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+                results = await loop.run_in_executor(self._thread, self.model.generate, batch)
+            except Exception as error:  # an error in the model's code fails these requests, not the server
+                for request in batch:
+                    request.result.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
                 self.counts.running = 0
                 continue
             self.counts.running = 0
-            for question, (tokens, ended) in zip(batch, answers, strict=True):
+            for request, (tokens, ended) in zip(batch, results, strict=True):
                 self.counts.finished += 1
-                self.counts.prompt_tokens += len(question.ids)
+                self.counts.prompt_tokens += len(request.ids)
                 self.counts.generation_tokens += len(tokens)
-                question.answer.set_result((tokens, ended))
+                request.result.set_result((tokens, ended))
 
-    async def _gathered(self) -> list[PipelineRequest]:
+    async def _next_batch(self) -> list[PipelineRequest]:
         batch = [await self.waiting.get()]
         loop = asyncio.get_running_loop()
-        until = loop.time() + self.patience
+        deadline = loop.time() + self.timeout
         while len(batch) < self.size:
             try:
-                batch.append(await asyncio.wait_for(self.waiting.get(), max(0.0, until - loop.time())))
+                batch.append(await asyncio.wait_for(self.waiting.get(), max(0.0, deadline - loop.time())))
             except TimeoutError:
                 break
         return batch
 
     def page(self) -> str:
-        """Prometheus text."""
+        """Return the metrics as Prometheus text."""
         counts = self.counts
-        told = {
+        values = {
             "requests_running": counts.running,
             "requests_waiting": self.waiting.qsize(),
             "max_num_seqs": self.size,
@@ -135,15 +135,15 @@ class Batches:
             "prompt_tokens_total": counts.prompt_tokens,
             "generation_tokens_total": counts.generation_tokens,
         }
-        return "".join(f"servetop_pipeline_{name} {value}\n" for name, value in told.items())
+        return "".join(f"servetop_pipeline_{name} {value}\n" for name, value in values.items())
 
 
 @dataclass
 class Refused(Exception):
-    """A request that gets an error for an answer."""
+    """A request that is answered by an error response."""
 
     status: int
-    words: str
+    message: str
 
 
 @dataclass
@@ -156,35 +156,35 @@ class PipelineServer:
     seen: int = field(default=0)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, request after request."""
+        """Serve one connection, one request after the other."""
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 lines = head.decode("latin-1").split("\r\n")
                 method, path, _ = lines[0].split(" ", 2)
                 fields = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in lines[1:])}
                 size = int(fields.get("content-length") or 0)
-                if size > MOST_BYTES:
+                if size > MAX_BODY_BYTES:
                     break
                 body = await reader.readexactly(size)
-                writer.write(await self._answer(method, path.partition("?")[0], body))
+                writer.write(await self._respond(method, path.partition("?")[0], body))
                 await writer.drain()
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         writer.close()
 
-    async def _answer(self, method: str, path: str, body: bytes) -> bytes:
+    async def _respond(self, method: str, path: str, body: bytes) -> bytes:
         try:
             if method == "GET":
-                return self._told(path)
+                return self._get(path)
             if path not in ("/v1/completions", "/v1/chat/completions"):
                 raise Refused(404, f"there is no {path} here")
-            return await self._completed(_object(body), chat="chat" in path)
+            return await self._complete(_object(body), chat="chat" in path)
         except Refused as refused:
-            return _response({"error": {"message": refused.words}}, status=refused.status)
+            return _response({"error": {"message": refused.message}}, status=refused.status)
         except RuntimeError as error:
             return _response({"error": {"message": str(error)}}, status=500)
 
-    def _told(self, path: str) -> bytes:
+    def _get(self, path: str) -> bytes:
         if path == "/health":
             return _response({"status": "ok"})
         if path == "/version":
@@ -196,14 +196,16 @@ class PipelineServer:
             return _response({"object": "list", "data": [card]})
         raise Refused(404, f"there is no {path} here")
 
-    async def _completed(self, request: Mapping[str, Any], *, chat: bool) -> bytes:
-        ids, most = self._ids(request, chat=chat), int(request.get("max_tokens") or 16)
-        if len(ids) + most > self.longest:
-            raise Refused(400, f"{len(ids)} prompt tokens and {most} of the answer are more than {self.longest}")
-        answer: asyncio.Future[tuple[list[int], bool]] = asyncio.get_running_loop().create_future()
-        warmth = float(request.get("temperature") or 0.0)
-        self.batches.waiting.put_nowait(PipelineRequest(ids, most, bool(request.get("ignore_eos")), warmth, answer))
-        tokens, ended = await answer
+    async def _complete(self, request: Mapping[str, Any], *, chat: bool) -> bytes:
+        ids, max_tokens = self._ids(request, chat=chat), int(request.get("max_tokens") or 16)
+        if len(ids) + max_tokens > self.longest:
+            raise Refused(400, f"{len(ids)} prompt tokens and {max_tokens} completion tokens exceed {self.longest}")
+        result: asyncio.Future[tuple[list[int], bool]] = asyncio.get_running_loop().create_future()
+        temperature = float(request.get("temperature") or 0.0)
+        self.batches.waiting.put_nowait(
+            PipelineRequest(ids, max_tokens, bool(request.get("ignore_eos")), temperature, result)
+        )
+        tokens, ended = await result
         text = self.batches.model.tokenizer.decode(tokens, skip_special_tokens=True)
         self.seen += 1
         usage = {"prompt_tokens": len(ids), "completion_tokens": len(tokens), "total_tokens": len(ids) + len(tokens)}
@@ -220,7 +222,7 @@ class PipelineServer:
         return _framed(data.encode(), kind="text/event-stream")
 
     def _ids(self, request: Mapping[str, Any], *, chat: bool) -> list[int]:
-        """Of the prompt: a text, token ids, or messages."""
+        """Return the prompt's token ids; the prompt is a text, token ids, or messages."""
         prompt = request.get("messages") if chat else request.get("prompt")
         if chat and isinstance(prompt, list):
             prompt = "\n".join(str(each.get("content")) for each in prompt if isinstance(each, dict))
@@ -249,29 +251,33 @@ def _framed(body: bytes, *, kind: str = "application/json", status: int = 200) -
     return f"HTTP/1.1 {status} -\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def parsed() -> argparse.Namespace:
-    """Its command line."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("model")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--batching", choices=["dynamic", "none"], default="dynamic")
     parser.add_argument("--max-num-seqs", type=int, default=8)
-    parser.add_argument("--batch-timeout", type=float, default=0.05, help="seconds that a batch's first request waits")
-    parser.add_argument("--device", help="cpu, cuda, …; else a GPU where there is one")
+    parser.add_argument(
+        "--batch-timeout", type=float, default=0.05, help="seconds that the first request of a batch waits for others"
+    )
+    parser.add_argument("--device", help="cpu, cuda, …; default: a GPU if there is one")
     parser.add_argument("--dtype", default="auto")
     return parser.parse_args()
 
 
-async def served(words: argparse.Namespace) -> None:
-    """Until a signal comes."""
-    model = Model(words)
-    size = 1 if words.batching == "none" else max(1, words.max_num_seqs)
-    batches = Batches(model, size=size, patience=words.batch_timeout)
+async def serve(options: argparse.Namespace) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    model = Model(options)
+    size = 1 if options.batching == "none" else max(1, options.max_num_seqs)
+    batches = Batches(model, size=size, timeout=options.batch_timeout)
     longest = getattr(model.model.config, "max_position_embeddings", None) or 1 << 30
-    server = await asyncio.start_server(PipelineServer(batches, words.model, longest).serve, words.host, words.port)
-    told = f"servetop pipeline: {words.batching} batching of {size}, transformers {model.version}\n"
-    sys.stdout.write(told)  # noqa: TID251 - a server's log; servetop is not installed where it runs
+    server = await asyncio.start_server(
+        PipelineServer(batches, options.model, longest).serve, options.host, options.port
+    )
+    line = f"servetop pipeline: {options.batching} batching of {size}, transformers {model.version}\n"
+    sys.stdout.write(line)  # noqa: TID251 - a server's log; servetop is not installed where it runs
     sys.stdout.flush()  # noqa: TID251
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -283,4 +289,4 @@ async def served(words: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(served(parsed()))
+    asyncio.run(serve(parse_arguments()))

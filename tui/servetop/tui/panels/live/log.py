@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from servetop.analysis.verdicts.anomalies import severity_of
 from servetop.core.events import LogLine, Severity
 from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
-from servetop.engines.process.startup_progress import boot_step
+from servetop.engines.process.startup_progress import startup_step
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import TextRow, fitted, placard
 from servetop.tui.panels.panel import Panel
@@ -30,7 +30,7 @@ class LogPanel(Panel):
             return [[(f"{title} log", "title")], [("it never became ready", "bad")]]
         waited = f"{int(frame.view.playhead.at)} s of at most {frame.header.config.engine.start_timeout:.0f} s"
         verb = "waiting for" if frame.header.config.engine.url else "starting"
-        step = boot_step([line.text for line in frame.log[-_RECENT:]])
+        step = startup_step([line.text for line in frame.log[-_RECENT:]])
         return [[(f"{verb} {title} ", "title"), (waited, "strong"), (f" · {step}" if step else "", "title")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
