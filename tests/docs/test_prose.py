@@ -15,9 +15,8 @@ REFUSED = re.compile(
     r"|(?<!there )(?:is|are) no (?!longer)|nobody|somebody|what stands)\b",
     re.IGNORECASE,
 )
-ENGINES = set((TOP / "docs" / "engines").glob("*.md"))
-LEFT_OUT = {TOP / "CHANGELOG.md", TOP / "docs" / "reliability.md", TOP / "docs" / "performance.md"} | ENGINES
-"""History, pages with generated parts, and pages of single engines."""
+LEFT_OUT = {TOP / "CHANGELOG.md", TOP / "docs" / "reliability.md", TOP / "docs" / "performance.md"}
+"""History, and pages with generated parts."""
 
 
 def refused(page: Path) -> list[str]:
