@@ -120,3 +120,7 @@ def test_a_package_that_no_service_knows_is_not_called_sound() -> None:
     found, lines = verdict("lock", [skipped, sound, bad])
     assert found
     assert lines[0] == "c 1: X-1 (mended in 2)"
+
+
+def test_no_portion_of_the_namespace_hides_the_others() -> None:
+    assert not list(TOP.glob("*/servetop/__init__.py"))

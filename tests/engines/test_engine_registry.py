@@ -47,7 +47,7 @@ def test_an_unknown_engine_is_answered_with_those_there_are(name: str, hint: str
 
 
 def test_a_broken_package_of_somebody_elses_is_told_and_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(BUILT_IN, "broken", "tests.engines.test_registry:Broken")
+    monkeypatch.setitem(BUILT_IN, "broken", "tests.engines.test_engine_registry:Broken")
     with pytest.raises(EngineError, match=r"engine 'broken' .* cannot be loaded: TypeError: no GPU, no class"):
         load_engine("broken")
     assert {engine.name for engine in loadable_engines()} == set(engine_names()) - {"broken"}
