@@ -200,9 +200,11 @@ async def test_one_that_is_late_holds_up_none_of_the_others(
     vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)
     group = await attach_replicas(group_of(vllm_server, other_server), clock, on_change=quiet)
     other_server.answering.clear()
-    for _ in range(3):
+    scraped: list[int] = []
+    while len(scraped) < 3:
         assert await group.sample() is not None
-    assert [each.replica for each in group.drain()] == [0, 0, 0]
+        scraped += [each.replica for each in group.drain()]
+    assert set(scraped) == {0}
     other_server.answering.set()
     await until(lambda: any(each.replica == 1 for each in group.drain()))
     both = await group.sample()
