@@ -80,9 +80,7 @@ async def test_anything_that_lists_models_is_openai_compatible_and_has_no_metric
     await handle.stop()
 
 
-async def test_metrics_that_somebody_points_at_and_that_are_none_are_a_trouble(
-    server: PageServer, clock: MonotonicClock
-) -> None:
+async def test_a_metrics_url_without_metrics_is_an_error(server: PageServer, clock: MonotonicClock) -> None:
     server.pages = {"/v1/models": ONE_MODEL, "/metrics": (200, b"go_goroutines 8\n")}
     handle = await attach_engine(EngineConfig(name="auto", url=server.url, model="", metrics_url=server.url), clock)
     assert (handle.facts.name, await handle.sample()) == ("openai", None)
@@ -101,19 +99,19 @@ async def test_a_server_named_openai_shows_metrics_that_look_like_vllms(
     await handle.stop()
 
 
-async def test_nothing_listening_says_so_and_what_to_try(clock: MonotonicClock) -> None:
+async def test_an_unused_port_is_reported_with_a_next_step(clock: MonotonicClock) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     assert await refused(url, clock) == (
         f"nothing answers at {url} (connection refused): is the server up? try: curl {url}/health"
     )
 
 
-async def test_a_host_that_does_not_exist_is_told(clock: MonotonicClock) -> None:
+async def test_an_unknown_host_is_reported(clock: MonotonicClock) -> None:
     assert "(no such host)" in await refused("http://no-such-host.invalid:8000", clock)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_server_that_wants_a_key_says_how_to_give_one(
+async def test_a_server_that_requires_a_key_is_reported_with_the_option(
     server: PageServer, clock: MonotonicClock, status: int
 ) -> None:
     server.pages = {"/v1/models": (status, b'{"error":"Unauthorized"}'), "/health": (200, b"")}
@@ -121,7 +119,7 @@ async def test_a_server_that_wants_a_key_says_how_to_give_one(
     assert "--api-key-env" in await refused(server.url, clock)
 
 
-async def test_a_key_goes_into_every_question_and_a_wrong_one_is_told(
+async def test_the_key_is_sent_with_every_request_and_a_wrong_one_is_reported(
     server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACME_KEY", "sk-1")
@@ -135,7 +133,7 @@ async def test_a_key_goes_into_every_question_and_a_wrong_one_is_told(
     assert "sk-1" not in message
 
 
-async def test_a_key_variable_that_is_not_set_is_told_before_anything_is_asked(
+async def test_an_unset_key_variable_is_an_error_before_any_request(
     server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ACME_KEY", raising=False)
@@ -145,7 +143,7 @@ async def test_a_key_variable_that_is_not_set_is_told_before_anything_is_asked(
 
 
 @pytest.mark.parametrize(("status", "body"), [(404, b'{"detail":"Not Found"}'), (429, b"slow down"), (500, b"oops")])
-async def test_a_server_that_lists_no_models_says_why(
+async def test_a_server_without_models_is_reported_with_the_reason(
     server: PageServer, clock: MonotonicClock, status: int, body: bytes
 ) -> None:
     server.pages = {"/v1/models": (status, body)}
@@ -154,7 +152,7 @@ async def test_a_server_that_lists_no_models_says_why(
     assert "--model" in message
 
 
-async def test_without_a_list_of_models_the_named_one_is_believed(server: PageServer, clock: MonotonicClock) -> None:
+async def test_without_a_list_of_models_the_given_one_is_used(server: PageServer, clock: MonotonicClock) -> None:
     handle = await attached(server.url, clock, model="my-model")
     assert (handle.facts.name, handle.facts.model) == ("openai", "my-model")
     await handle.stop()
@@ -177,7 +175,7 @@ async def test_an_alias_finds_the_model_that_is_served_under_its_hub_name(
     await handle.stop()
 
 
-async def test_the_wrong_engine_named_is_told_what_answered(
+async def test_a_wrong_engine_option_is_reported_with_the_detected_engine(
     server: PageServer, vllm_server: PageServer, clock: MonotonicClock
 ) -> None:
     assert "responds like vLLM 0.32.0, not like servetop simulator: give --engine vllm" in await refused(
@@ -193,7 +191,7 @@ async def test_a_batch_size_that_cannot_change_is_refused(vllm_server: PageServe
         await attach_engine(config, clock)
 
 
-async def test_a_page_that_vanishes_or_turns_to_garbage_is_told_and_forgotten_when_it_is_back(
+async def test_a_missing_or_malformed_metrics_page_is_reported_until_it_recovers(
     vllm_server: PageServer, clock: MonotonicClock
 ) -> None:
     handle = await attached(vllm_server.url, clock)
@@ -213,9 +211,7 @@ async def test_a_page_that_vanishes_or_turns_to_garbage_is_told_and_forgotten_wh
 
 
 @pytest.mark.parametrize("sampled", [True, False])
-async def test_a_server_that_is_gone_is_noticed_soon(
-    vllm_server: PageServer, clock: MonotonicClock, sampled: bool
-) -> None:
+async def test_a_stopped_server_is_detected_soon(vllm_server: PageServer, clock: MonotonicClock, sampled: bool) -> None:
     handle = await attached(vllm_server.url, clock)
     assert handle.exit_reason() == ""
     await vllm_server.vanish()
@@ -260,7 +256,7 @@ def test_an_address_is_taken_in_every_usual_form(text: str, url: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "http://", "ftp://gpu7", "gpu 7:8000", "http://gpu7:99999", "http://[::1"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="invalid server address"):
         normalise_url(text)
 

@@ -38,7 +38,7 @@ def at(url: str, *, timeout: float = 30.0) -> EngineConfig:
     return EngineConfig(name="auto", url=url, model="", attach_timeout=timeout)
 
 
-async def test_a_saturated_server_is_waited_for_and_the_wait_is_told(
+async def test_attaching_waits_for_a_saturated_server_and_reports_the_wait(
     vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attach, "REQUEST_TIMEOUT", 0.2)
@@ -56,7 +56,7 @@ async def test_a_saturated_server_is_waited_for_and_the_wait_is_told(
     await handle.stop()
 
 
-async def test_a_server_is_no_plain_openai_server_because_only_its_models_came_in_time(
+async def test_a_late_server_is_not_taken_for_a_plain_openai_server(
     vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attach, "REQUEST_TIMEOUT", 0.2)
@@ -67,7 +67,7 @@ async def test_a_server_is_no_plain_openai_server_because_only_its_models_came_i
     await handle.stop()
 
 
-async def test_a_server_that_never_answers_is_given_up_after_the_attach_timeout(
+async def test_a_server_that_never_responds_fails_after_the_attach_timeout(
     vllm_server: PageServer, clock: MonotonicClock
 ) -> None:
     vllm_server.answering.clear()
@@ -76,7 +76,7 @@ async def test_a_server_that_never_answers_is_given_up_after_the_attach_timeout(
     vllm_server.answering.set()
 
 
-async def test_a_refused_connection_is_told_at_once(clock: MonotonicClock) -> None:
+async def test_a_refused_connection_is_reported_immediately(clock: MonotonicClock) -> None:
     said: list[LogLine] = []
     with pytest.raises(EngineError, match=r"connection refused\): is the server up\? try: curl"):
         await attach_engine(at(f"http://127.0.0.1:{free_port()}"), clock, on_line=said.append)

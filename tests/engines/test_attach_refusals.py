@@ -40,7 +40,7 @@ def sglang(server: PageServer) -> PageServer:
     return server
 
 
-async def test_the_wrong_engine_is_told_what_answered_and_in_which_version(server: PageServer) -> None:
+async def test_a_wrong_engine_is_reported_with_the_detected_engine_and_version(server: PageServer) -> None:
     server.pages = {"/info": answer(TGI_INFO), "/v1/models": models("org/m")}
     with pytest.raises(
         EngineError, match=r"responds like TGI 3\.3\.6-dev0, not like vLLM: give --engine tgi, or leave"
@@ -60,7 +60,7 @@ async def test_the_wrong_engine_is_told_what_answered_and_in_which_version(serve
         ("0.2.1", {"/version": answer({"version": "0.2.1"}), "/v1/models": models("vllm")}, "vLLM 0.2.1, older than"),
     ],
 )
-async def test_too_old_a_version_says_from_which_on(
+async def test_too_old_a_version_is_reported_with_the_oldest_supported_one(
     server: PageServer, version: str, pages: dict[str, tuple[int, bytes]], words: str
 ) -> None:
     server.pages = {"/v1/models": models("org/m"), **pages}
@@ -93,7 +93,7 @@ async def test_an_sglang_takes_a_smaller_batch_size_while_it_runs(sglang: PageSe
 
 
 @pytest.mark.parametrize("body", [b"[false]", b'{"updated":false,"server_args":{"trust_remote_code":true}}'])
-async def test_a_batch_size_that_sglang_refuses_says_why(sglang: PageServer, body: bytes) -> None:
+async def test_a_batch_size_that_sglang_refuses_is_reported_with_the_reason(sglang: PageServer, body: bytes) -> None:
     sglang.pages["/set_internal_state"] = (200, body)
     with pytest.raises(EngineError, match=r"refused batch size 128 \(running requests \(--max-running-requests\)"):
         await attached(sglang, max_num_seqs=128)

@@ -132,7 +132,7 @@ secrets = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789", min_size=24, 
 
 
 @given(secrets, secrets, st.sampled_from(["docker", "podman"]))
-def test_no_secret_ever_stands_on_the_command_line(token: str, key: str, runtime: str) -> None:
+def test_command_lines_contain_no_secrets(token: str, key: str, runtime: str) -> None:
     environ = {"HF_TOKEN": token, "MY_KEY": key, "PATH": "/bin"}
     command = in_container(VLLM, replace(CONTAINER, runtime=runtime, secrets=("MY_KEY",)), environ=environ)
     line = " ".join(command.argv)
@@ -182,7 +182,7 @@ def test_engines_have_the_images_that_their_makers_publish() -> None:
         published_image("deepspeed-mii")
 
 
-def test_a_configuration_asks_for_a_container(tmp_path: Path) -> None:
+def test_a_configuration_gives_the_container(tmp_path: Path) -> None:
     config = EngineConfig(name="vllm", model="facebook/opt-125m", launcher="podman", api_key_env="MY_KEY")
     container = container_of(config, run="20261121", port=8123, gpus="amd", cache=tmp_path / "none")
     assert container == Container(
@@ -209,7 +209,7 @@ def test_the_cache_of_models_is_where_the_hubs_library_has_it() -> None:
     assert model_cache({"HF_HOME": "/data/hf", "XDG_CACHE_HOME": "/c"}, home) == Path("/data/hf")
 
 
-def test_a_name_on_a_hub_is_no_folder(tmp_path: Path) -> None:
+def test_a_hub_name_is_not_a_local_model(tmp_path: Path) -> None:
     assert local_model("facebook/opt-125m") is None
     assert local_model("") is None
     assert local_model(str(tmp_path)) == tmp_path

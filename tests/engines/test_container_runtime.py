@@ -114,5 +114,5 @@ async def test_a_runtime_that_is_not_installed_names_the_other_one(
     ],
 )
 @pytest.mark.parametrize("name", ["vllm", "llama.cpp", "tgi", "triton-tensorrt-llm", "sglang"])
-def test_what_a_runtime_complains_of_is_told_in_one_line(name: str, line: str, words: str) -> None:
+def test_an_error_of_a_runtime_is_reported_in_one_line(name: str, line: str, words: str) -> None:
     assert words in (load_engine(name).failure_reason(["INFO all is well", line]) or "")

@@ -43,7 +43,7 @@ async def test_a_page_of_8_mib_of_line_ends_is_refused(server: PageServer) -> No
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-async def test_a_page_that_is_packed_although_nobody_asked_is_read(server: PageServer, encoding: str) -> None:
+async def test_a_compressed_page_is_decoded_although_not_requested(server: PageServer, encoding: str) -> None:
     body = b"vllm:num_requests_running 1\n" * 1000
     packed = gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
     assert (await ask(server, packed, encoding)).body == body
@@ -68,7 +68,7 @@ async def test_what_cannot_be_unpacked_is_a_reason(
     assert (await ask(server, body, encoding)).error == trouble
 
 
-async def test_json_nested_without_end_is_no_json(server: PageServer) -> None:
+async def test_json_nested_too_deeply_is_invalid(server: PageServer) -> None:
     assert (await ask(server, b"[" * 1_000_000)).json() is None
 
 

@@ -55,7 +55,7 @@ async def asking(*connections: Sequence[bytes]) -> AsyncIterator[tuple[ServerCli
     ],
     ids=["sized", "chunked", "until the end", "behind an interim answer", "and another answer", "and garbage"],
 )
-async def test_an_answer_ends_where_it_says_so(answer: bytes) -> None:
+async def test_a_response_ends_at_its_declared_length(answer: bytes) -> None:
     async with asking([answer]) as (client, _):
         assert await client.request("/x") == HttpResult(200, b"ok")
 
@@ -72,7 +72,7 @@ async def test_an_answer_ends_where_it_says_so(answer: bytes) -> None:
     ],
     ids=["nothing", "no head", "too short", "upgrade", "no HTTP", "endless header"],
 )
-async def test_what_is_no_whole_answer_is_a_reason(answer: bytes, trouble: str) -> None:
+async def test_an_incomplete_response_is_an_error(answer: bytes, trouble: str) -> None:
     async with asking([answer]) as (client, _):
         found = await client.request("/x")
     assert trouble in found.error

@@ -41,12 +41,12 @@ def test_listing_imports_no_engine() -> None:
 
 
 @pytest.mark.parametrize(("name", "hint"), [("vLLM", "did you mean vllm"), ("orca", "choose .*openai, .*sim, .*vllm")])
-def test_an_unknown_engine_is_answered_with_those_there_are(name: str, hint: str) -> None:
+def test_an_unknown_engine_is_reported_with_the_existing_ones(name: str, hint: str) -> None:
     with pytest.raises(UsageError, match=f"unknown engine '{name}': {hint}"):
         load_engine(name)
 
 
-def test_a_broken_package_of_somebody_elses_is_told_and_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_plug_in_is_reported_and_hides_no_other_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BUILT_IN, "broken", "tests.engines.test_engine_registry:Broken")
     with pytest.raises(EngineError, match=r"engine 'broken' .* cannot be loaded: TypeError: no GPU, no class"):
         load_engine("broken")

@@ -76,7 +76,7 @@ async def test_memory_of_an_engine_that_has_ended_is_waited_for(
         sampler.close()
 
 
-async def test_a_driver_that_does_not_answer_says_nothing_of_what_is_left(clock: MonotonicClock) -> None:
+async def test_an_unresponsive_driver_gives_no_leftover_memory(clock: MonotonicClock) -> None:
     sampler = GpuSampler(clock, open_reader=lambda: None)
     assert await sampler.left_over(0.2) is None
     sampler.close()
@@ -109,7 +109,7 @@ def test_without_a_gpu_there_are_no_samples_and_one_attempt(clock: MonotonicCloc
     assert len(attempts) == 1
 
 
-def test_this_machine_is_asked_without_an_error_whatever_it_has(clock: MonotonicClock) -> None:
+def test_reading_the_gpus_of_this_machine_never_fails(clock: MonotonicClock) -> None:
     reader = open_nvml()
     if reader is None:
         pytest.skip("no NVIDIA GPU on this machine: asking it gave no error")
@@ -131,7 +131,7 @@ def test_opening_whatever_gpus_there_are_gives_no_error() -> None:
         (0x48, "hardware slowdown, heat (hardware)"),
     ],
 )
-def test_throttling_is_told_in_words_and_idling_is_none(reasons: int | None, words: str | None) -> None:
+def test_throttle_reasons_are_named_and_idling_is_not_one(reasons: int | None, words: str | None) -> None:
     assert throttle_reasons(reasons) == words
 
 

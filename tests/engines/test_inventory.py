@@ -37,7 +37,7 @@ class OneCard(OneDevice):
         return 13_000
 
 
-def test_a_card_is_told_with_its_driver_and_its_holders_most_first() -> None:
+def test_a_gpu_is_listed_with_its_driver_and_processes_largest_first() -> None:
     found = gpu_inventory(OneCard())
     assert (found.driver, found.trouble) == ("NVIDIA 580.82.07, CUDA up to 13.0", "")
     (card,) = found.devices
@@ -63,7 +63,7 @@ def test_a_driver_that_is_there_and_does_not_answer_is_a_trouble(there: bool, tm
     assert found.trouble == ("NVIDIA's driver is installed but cannot be used: Driver Not Loaded" if there else "")
 
 
-def test_every_engine_can_be_started_or_says_why_not() -> None:
+def test_every_engine_can_be_started_or_has_a_reason() -> None:
     engines = {each.name: each for each in startable_engines()}
     assert engines["sim"].command.startswith(f"{Path(sys.executable).name} -m servetop.simulator.server.server ")
     assert "attach with --url" in engines["openai"].trouble

@@ -52,7 +52,7 @@ def test_a_model_file_is_served_with_metrics_on(gguf: str) -> None:
     ("extra", "shared"),
     [([], True), (["-np", "2"], False), (["-np", "2", "-kvu"], True), (["--no-kv-unified"], False)],
 )
-def test_slots_share_one_cache_when_nobody_says_how_many_there_are(gguf: str, extra: list[str], shared: bool) -> None:
+def test_slots_share_one_cache_by_default(gguf: str, extra: list[str], shared: bool) -> None:
     assert launched(gguf, *extra)[1] is shared
 
 
@@ -63,19 +63,19 @@ def test_a_hub_name_is_fetched_by_the_server_itself_and_what_the_user_gives_is_n
 
 
 @pytest.mark.parametrize("model", ["llama-2-7b", "/nope.gguf", "", "a/b.gguf"])
-def test_what_is_no_model_file_is_told(model: str) -> None:
+def test_a_missing_model_file_is_reported(model: str) -> None:
     with pytest.raises(UsageError, match=r"llama\.cpp takes the path of a GGUF file, or user/repository"):
         launched(model)
 
 
-def test_a_missing_server_says_how_to_name_one(gguf: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_server_is_reported_with_the_option_to_set(gguf: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert LlamaCppEngine().installed() is None
     with pytest.raises(EngineError, match=r"no llama-server on the PATH.*or set --engine-command"):
         LlamaCppEngine().launch(EngineConfig(name="llama.cpp", model=gguf), port=1)
 
 
-def test_a_server_is_recognised_by_either_answer_and_tells_its_slots() -> None:
+def test_a_server_is_detected_by_either_response_and_reports_its_slots() -> None:
     engine = LlamaCppEngine()
     assert [engine.match_score({path: answer}) for path, answer in ANSWERS.items()] == [2, 2]
     facts = engine.facts(ANSWERS)
@@ -109,7 +109,7 @@ def test_prompt_tokens_found_in_a_slot_are_prompt_tokens_too() -> None:
 
 
 @pytest.mark.parametrize(("shared", "total"), [(False, 4096), (True, 1024), (None, None)])
-def test_the_size_of_the_cache_is_told_only_where_it_is_known(shared: bool | None, total: int | None) -> None:
+def test_the_cache_size_is_reported_only_if_it_is_known(shared: bool | None, total: int | None) -> None:
     facts = LlamaCppPages(shared).facts(LOADED)
     assert (facts.kv_blocks_total, facts.block_size, facts.max_num_seqs) == (total, 1, 4)
 
@@ -132,7 +132,7 @@ def test_idle_slots_use_nothing_and_a_page_of_others_is_not_read() -> None:
         ("fail_portinuse.log", "its port was taken by another process: choose another with --port"),
     ],
 )
-def test_the_cause_of_a_captured_failure_is_told_in_one_line(log: str, reason: str) -> None:
+def test_the_cause_of_a_captured_failure_is_one_line(log: str, reason: str) -> None:
     assert LlamaCppEngine().failure_reason((DATA / log).read_text().splitlines()) == reason
 
 

@@ -68,7 +68,7 @@ def test_a_progress_bar_gives_a_line_for_each_state() -> None:
     assert lines == [LogLine(at=3.0, text=text) for text in ("shards: 0%", "shards: 50%", "shards: 100%", "loaded")]
 
 
-def test_a_flood_is_thinned_out_and_says_so_while_the_last_lines_are_kept() -> None:
+def test_a_flood_of_lines_is_rate_limited_with_a_report_and_the_last_lines_are_kept() -> None:
     clock, lines = ManualClock(), Listener()
     log = LogCapture(clock, lines.append)
     for second in range(10):  # 10 s of 10 MB/s

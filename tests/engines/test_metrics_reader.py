@@ -61,7 +61,7 @@ def test_a_preempting_vllm_0_32_is_read_number_for_number(vllm_data: Path) -> No
         ("0.10.2", set(), 2884),
     ],
 )
-def test_every_generation_of_names_is_understood(
+def test_every_generation_of_metric_names_is_supported(
     vllm_data: Path, version: str, missing: set[str], blocks: int | None
 ) -> None:
     page = (vllm_data / f"metrics_{version}.txt").read_bytes()
@@ -90,7 +90,7 @@ def test_the_newest_name_of_every_field_is_exported_by_vllm_0_26(vllm_data: Path
 
 
 @pytest.mark.parametrize("page", [b"", b"<!doctype html><title>Grafana</title>", b"go_goroutines 8\n", b"\xff\xfe\x00"])
-def test_a_page_of_something_else_is_no_sample(page: bytes) -> None:
+def test_a_page_of_another_program_gives_no_sample(page: bytes) -> None:
     assert VLLM_METRICS.sample({"/metrics": page}, start=0.0, end=0.1) is None
 
 

@@ -77,7 +77,7 @@ async def test_slow_scrapes_skip_their_missed_times_instead_of_piling_up() -> No
     await sampler.stop()
 
 
-async def test_a_failed_scrape_hides_the_older_sample_but_tells_its_age() -> None:
+async def test_a_failed_scrape_hides_the_older_sample_but_keeps_its_age() -> None:
     clock = ManualClock()
     engine = SlowEngine(clock)
     sampler = EngineSampler(engine, clock)

@@ -121,7 +121,7 @@ async def test_a_stream_is_one_event_with_its_counts_and_the_end(path: str, aske
         ([13], {}, 500, "ValueError: 13 brings bad luck"),
     ],
 )
-async def test_what_cannot_be_answered_is_told_and_the_next_request_is_served(
+async def test_an_invalid_request_gets_an_error_and_the_next_one_is_served(
     prompt: object, options: dict[str, Any], status: int, words: str
 ) -> None:
     async with serving(Repeater(), size=1) as client:

@@ -81,7 +81,7 @@ async def test_a_sample_bears_the_time_of_its_scrape_and_is_recorded_once(
     await handle.stop()
 
 
-async def test_a_sampler_keeps_what_it_has_seen_and_tells_its_age() -> None:
+async def test_a_sampler_keeps_the_last_sample_and_reports_its_age() -> None:
     class Unchanging:
         def __init__(self, sample: Any) -> None:
             self.sample_of = sample
@@ -116,7 +116,7 @@ async def test_a_selector_chooses_one_of_two_engines_and_without_one_they_add_up
     await one.stop()
 
 
-async def test_no_series_is_told_with_the_names_that_were_looked_for(
+async def test_missing_series_are_reported_by_name(
     vllm_server: PageServer, prometheus: PrometheusStandIn, page: str, clock: MonotonicClock
 ) -> None:
     prometheus.scrape(page, "gpu7:8000")
@@ -129,7 +129,7 @@ async def test_no_series_is_told_with_the_names_that_were_looked_for(
     await handle.stop()
 
 
-async def test_a_selector_that_prometheus_refuses_is_told_in_its_own_words(
+async def test_a_selector_that_prometheus_rejects_is_reported_with_its_message(
     vllm_server: PageServer, prometheus: PrometheusStandIn, clock: MonotonicClock
 ) -> None:
     handle = await attach_engine(watched(vllm_server, prometheus, "?match={instance==}x}"), clock)
@@ -138,7 +138,7 @@ async def test_a_selector_that_prometheus_refuses_is_told_in_its_own_words(
     await handle.stop()
 
 
-async def test_a_metrics_url_that_is_no_prometheus_server_is_read_as_a_page(
+async def test_a_metrics_url_of_another_server_is_read_as_a_page(
     vllm_server: PageServer, clock: MonotonicClock
 ) -> None:
     config = EngineConfig(name="auto", url=vllm_server.url, model="", metrics_url=vllm_server.url)
@@ -184,7 +184,7 @@ def test_a_metrics_url_is_an_address_and_a_selector(text: str, url: str, match: 
 
 
 @pytest.mark.parametrize("text", ["http://prom/?query=up", "http://prom/?match=job", "http://prom/?{job}"])
-def test_what_is_no_selector_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_selector_is_rejected_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match="must be a selector, as in"):
         MetricsAddress.parse(text)
 
@@ -211,6 +211,6 @@ json_values = st.recursive(
 
 
 @given(json_values | st.builds(lambda rows: answer(*rows), st.lists(json_values, max_size=3)))
-def test_whatever_answers_is_no_trouble(data: Any) -> None:
+def test_any_response_is_parsed_without_an_error(data: Any) -> None:
     newest_samples(data)
     server_time(data)

@@ -120,7 +120,7 @@ hostile_pages = st.one_of(
 
 
 @given(hostile_pages)
-def test_each_character_of_a_page_is_looked_at_a_bounded_number_of_times(page: str) -> None:
+def test_each_character_of_a_page_is_read_a_bounded_number_of_times(page: str) -> None:
     seen = [0]
     rows = scan(CountingText.of(page, seen), {"vllm:a"}).get("vllm:a", [])
     for row in rows:

@@ -59,14 +59,14 @@ def test_another_app_gets_the_same_options() -> None:
 
 
 @pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is here")
-def test_a_missing_ray_says_how_to_get_it() -> None:
+def test_a_missing_ray_is_reported_with_install_help() -> None:
     with pytest.raises(EngineError, match=r"pip install 'ray\[serve,llm\]'.*--engine-command"):
         launched()
     with pytest.raises(EngineError, match="/no/such cannot be found"):
         launched("/no/such")
 
 
-def test_it_is_recognised_by_its_proxy_and_tells_model_and_context() -> None:
+def test_it_is_detected_by_its_proxy_and_reports_model_and_context() -> None:
     engine = RayServeEngine()
     assert engine.match_score(ANSWERS) == 2
     assert engine.match_score({**ANSWERS, "/-/routes": HttpResult(404)}) == 0
@@ -93,7 +93,7 @@ def test_a_ray_that_has_not_served_yet_has_no_numbers_and_no_trouble() -> None:
     assert (sample.running, sample.preemptions_total) == (None, 0.0)
 
 
-def test_the_cause_of_a_captured_failure_is_told_in_one_line() -> None:
+def test_the_cause_of_a_captured_failure_is_one_line() -> None:
     reason = RayServeEngine().failure_reason((DATA / "fail_device_string.log").read_text().splitlines())
     assert reason == "vLLM does not find its platform: is it built for this machine?"
     boot = gzip.decompress((DATA / "app.log.gz").read_bytes()).decode().splitlines()

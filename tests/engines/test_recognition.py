@@ -54,7 +54,7 @@ def test_a_captured_server_is_claimed_by_its_own_engine_and_by_the_fallback_only
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_no_engine_but_the_fallback_claims_a_server_that_it_knows_nothing_of(name: str) -> None:
+def test_only_the_fallback_engine_matches_an_unknown_server(name: str) -> None:
     engine = load_engine(name)
     listed = HttpResult(200, b'{"object":"list","data":[{"id":"m","object":"model"}]}')
     asked = [*engine.probe_paths, *(reader.paths if (reader := engine.metrics()) else ())]

@@ -52,7 +52,7 @@ async def until(condition: Callable[[], object], *, seconds: float = 10.0) -> No
             await asyncio.sleep(0.02)
 
 
-async def test_metrics_are_added_up_and_each_server_is_told_of(
+async def test_metrics_are_merged_and_each_replica_is_sampled(
     vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
 ) -> None:
     vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)
@@ -74,7 +74,7 @@ async def test_the_blocks_of_all_servers_are_one_number(
     await group.stop()
 
 
-async def test_one_that_goes_is_noted_its_tokens_stay_and_it_is_used_when_it_is_back(
+async def test_a_failed_replica_is_reported_keeps_its_counters_and_rejoins(
     vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
 ) -> None:
     vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)
@@ -101,7 +101,7 @@ async def test_one_that_goes_is_noted_its_tokens_stay_and_it_is_used_when_it_is_
     await group.stop()
 
 
-async def test_when_the_last_one_goes_the_engine_is_dead(
+async def test_the_engine_has_died_when_the_last_replica_fails(
     vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
 ) -> None:
     group = await attach_replicas(group_of(vllm_server, other_server), clock, on_change=quiet)
@@ -143,11 +143,11 @@ async def test_one_that_does_not_answer_is_named(
     assert f"nothing answers at {other_server.url}" in await refused(group_of(vllm_server, other_server), clock)
 
 
-async def test_a_server_named_twice_is_refused(vllm_server: PageServer, clock: MonotonicClock) -> None:
+async def test_a_duplicate_server_is_rejected(vllm_server: PageServer, clock: MonotonicClock) -> None:
     assert "is given twice" in await refused(group_of(vllm_server, vllm_server), clock)
 
 
-async def test_a_front_door_that_nobody_opens_is_told(other_server: PageServer) -> None:
+async def test_an_unreachable_load_balancer_is_reported(other_server: PageServer) -> None:
     await check_load_balancer(other_server.url)
     await other_server.vanish()
     with pytest.raises(EngineError, match="is --front-door right"):
@@ -213,7 +213,7 @@ async def test_one_that_is_late_holds_up_none_of_the_others(
     await group.stop()
 
 
-async def test_each_look_asks_anew_also_while_another_one_waits(
+async def test_each_sample_scrapes_again_while_another_one_waits(
     vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
 ) -> None:
     vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)

@@ -111,7 +111,7 @@ async def test_an_engine_that_is_being_stopped_can_be_hurried(
         ("fail_portinuse.log", "vLLM did not start: its port was taken by another process"),
     ],
 )
-async def test_an_engine_that_dies_while_loading_tells_why_at_once(
+async def test_an_engine_that_exits_while_loading_is_reported_immediately(
     clock: MonotonicClock, stand_in: Configured, log: str, words: str
 ) -> None:
     with pytest.raises(EngineError) as caught:
@@ -178,7 +178,7 @@ async def test_an_engine_that_writes_without_end_does_not_hold_up_anything(
     assert (await handle.stop()).leftover_pids == ()
 
 
-async def test_a_port_in_use_is_told_with_its_holder(clock: MonotonicClock, stand_in: Configured) -> None:
+async def test_a_port_in_use_is_reported_with_its_holder(clock: MonotonicClock, stand_in: Configured) -> None:
     config = stand_in()
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
@@ -189,7 +189,7 @@ async def test_a_port_in_use_is_told_with_its_holder(clock: MonotonicClock, stan
     assert port_is_free(port)
 
 
-async def test_a_wanted_port_is_used_wherever_it_was_given(clock: MonotonicClock, stand_in: Configured) -> None:
+async def test_a_given_port_is_used_from_either_option(clock: MonotonicClock, stand_in: Configured) -> None:
     port = free_port()
     handle = await start_engine(stand_in("--port", str(port)), clock, on_line=lambda _: None)
     assert handle.url == f"http://127.0.0.1:{port}"
@@ -222,7 +222,7 @@ async def test_an_unknown_engine_names_its_neighbour(clock: MonotonicClock) -> N
         await start_engine(EngineConfig(name="vlm"), clock, on_line=lambda _: None)
 
 
-async def test_an_engine_that_servetop_cannot_start_says_how_to_attach(clock: MonotonicClock) -> None:
+async def test_an_engine_that_servetop_cannot_start_is_reported_with_how_to_attach(clock: MonotonicClock) -> None:
     with pytest.raises(EngineError, match=r"cannot start OpenAI-compatible server.*--url"):
         await start_engine(EngineConfig(name="openai"), clock, on_line=lambda _: None)
 

@@ -41,7 +41,7 @@ def launched(
     return " ".join(engine.launch(config, port=8123).argv)
 
 
-def test_it_serves_with_continuous_batching_unless_told_otherwise(folder: Path) -> None:
+def test_it_serves_with_continuous_batching_by_default(folder: Path) -> None:
     script = str(folder / "transformers")
     engine = TransformersEngine()
     assert launched(engine, script) == f"{script} serve org/m --continuous-batching {WORDS}"
@@ -69,7 +69,7 @@ def test_the_pipeline_runs_with_the_python_that_has_transformers(folder: Path, c
     assert script.is_file()
 
 
-def test_what_cannot_be_started_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_configuration_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="--batching 'continuous': give dynamic or none"):
         launched(PipelineEngine(), str(folder / "python"), "--batching continuous")
     (folder / "python").unlink()
@@ -104,7 +104,7 @@ def test_the_pipeline_is_recognised_by_the_owner_of_its_models() -> None:
 
 
 @pytest.mark.parametrize("dialect", [TransformersCompletionsDialect("m"), TransformersChatDialect("m")])
-def test_fields_that_it_refuses_are_not_sent_unless_somebody_insists(
+def test_rejected_fields_are_sent_only_by_extra_body(
     dialect: TransformersCompletionsDialect | TransformersChatDialect,
 ) -> None:
     body = json.loads(dialect.body(PROMPT, WorkloadConfig(n=2, temperature=0.5)))
@@ -124,7 +124,7 @@ def test_an_answer_ends_with_its_counts(name: str, size: int) -> None:
     assert (chunks[-1].prompt_tokens, chunks[-1].output_tokens) == (3, 6)
 
 
-def test_the_cause_of_a_captured_failure_is_told_in_one_line() -> None:
+def test_the_cause_of_a_captured_failure_is_one_line() -> None:
     reason = TransformersEngine().failure_reason((DATA / "plain_server.log").read_text().splitlines())
     assert reason == "the Python package accelerate is missing in its environment: pip install it"
     assert TransformersEngine().failure_reason((DATA / "sig_plain.log").read_text().splitlines()) is None

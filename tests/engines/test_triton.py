@@ -52,7 +52,7 @@ def test_what_the_user_gives_after_the_dashes_is_not_given_twice(repository: str
     assert sum("repository" in word for word in command.argv) == 1
 
 
-def test_what_cannot_be_started_is_told_before(repository: str, tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_reported_before_the_start(repository: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no folder 'llama-2-7b': for Triton --model is the folder of"):
         launched("llama-2-7b")
     with pytest.raises(UsageError, match="tritonserver has no option for the batch size: set triton_max_batch_size"):
@@ -62,20 +62,20 @@ def test_what_cannot_be_started_is_told_before(repository: str, tmp_path: Path) 
         launched(repository)
 
 
-def test_a_taken_metrics_port_is_told_before_triton_crashes_over_it(repository: str) -> None:
+def test_a_taken_metrics_port_is_reported_before_triton_starts(repository: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(EngineError, match=rf"port {port} \(--metrics-port\) is in use by .*: give another"):
             launched(repository, f"--metrics-port={port}")
 
 
-def test_a_missing_server_says_how_to_name_one(repository: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_server_is_reported_with_the_option_to_set(repository: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(EngineError, match=r"no tritonserver on the PATH.*or --engine-command"):
         TritonEngine().launch(EngineConfig(name="triton-tensorrt-llm", model=repository), port=1)
 
 
-def test_a_server_is_recognised_by_its_name_and_tells_which_usual_model_takes_text() -> None:
+def test_a_server_is_detected_by_its_name_and_reports_the_usual_models_with_text_input() -> None:
     answers = {
         "/v2": HttpResult(200, (DATA / "v2_server_metadata.json").read_bytes()),
         "/v2/models/ensemble/config": HttpResult(200, (DATA / "model_config.json").read_bytes()),
@@ -87,7 +87,7 @@ def test_a_server_is_recognised_by_its_name_and_tells_which_usual_model_takes_te
     assert engine.match_score({"/v2": HttpResult(200, b'["triton"]')}) == 0
 
 
-def test_a_started_server_is_asked_for_the_model_of_its_repository(repository: str) -> None:
+def test_a_started_server_serves_the_model_of_its_repository(repository: str) -> None:
     engine = TritonEngine()
     config = EngineConfig(name="triton-tensorrt-llm", model=repository, command=(sys.executable,))
     engine.launch(config, port=8123)
@@ -123,7 +123,7 @@ def test_a_loaded_server_is_read_number_for_number() -> None:
         (KV % ("fraction", 0.984375), KV % ("fraction", 63)),
     ],
 )
-def test_a_kv_cache_whose_values_stand_under_wrong_labels_is_not_believed(right: str, wrong: str) -> None:
+def test_a_kv_cache_with_contradictory_values_is_discarded(right: str, wrong: str) -> None:
     page = LOADED.replace(right.encode(), wrong.encode())
     assert page != LOADED
     sample = TritonPages().sample({"/metrics": page}, start=0.0, end=0.0)
@@ -161,7 +161,7 @@ def test_tokens_are_the_sums_of_its_length_histograms_and_an_ensembles_parts_cou
         ),
     ],
 )
-def test_the_cause_of_a_failed_start_is_told_in_one_line(line: str, reason: str) -> None:
+def test_the_cause_of_a_failed_start_is_one_line(line: str, reason: str) -> None:
     found = TritonEngine().failure_reason([line])
     assert found is not None
     assert found.startswith(reason)

@@ -53,7 +53,7 @@ LAUNCHES = {
 
 
 @pytest.mark.parametrize("case", LAUNCHES, ids=lambda case: f"{case[0]} {case[2]}")
-def test_the_command_line_has_what_was_asked_for_once(case: tuple[str, str, str, int | None]) -> None:
+def test_the_command_line_has_each_option_once(case: tuple[str, str, str, int | None]) -> None:
     name, command, extra, max_num_seqs = case
     launch = launched(name, command, extra, max_num_seqs=max_num_seqs)
     argv = ["FILE" if arg.endswith(".yaml") else arg for arg in launch.argv]
@@ -77,7 +77,7 @@ def test_in_a_container_it_is_the_images_own_program(name: str, begins: str) -> 
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_an_engine_that_is_not_here_says_how_to_get_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_engine_is_reported_with_install_help(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert load_engine(name).installed() is None
     with pytest.raises(EngineError, match=r"was not found.*--engine sim"):
@@ -218,7 +218,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("name", "line", "words"), FAILURES)
-def test_a_known_failure_is_told_in_one_line(name: str, line: str, words: str) -> None:
+def test_a_known_failure_is_reported_in_one_line(name: str, line: str, words: str) -> None:
     reason = load_engine(name).failure_reason(["INFO all is well", line, "INFO ending"])
     assert words in (reason or "")
 

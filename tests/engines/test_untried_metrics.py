@@ -155,7 +155,7 @@ def test_the_fewer_names_of_tensorrt_llm_1_1_are_read_too() -> None:
     assert told == {"requests_finished_total": 20, "queue_seconds_total": 1.5, "queued_requests_total": 20}
 
 
-def test_preemptions_count_from_0_only_where_iterations_are_known_to_be_told() -> None:
+def test_preemptions_count_from_0_only_if_the_server_reports_iterations() -> None:
     for counting, preemptions in ((False, None), (True, 0)):
         sample = TensorRtLlmPages(counting=counting).sample(pages([]), start=1, end=2)
         assert sample is not None
@@ -171,7 +171,7 @@ def test_what_tensorrt_llm_exports_before_it_was_used_is_not_taken_for_missing()
     assert (facts.kv_blocks_total, facts.block_size, facts.max_num_seqs) == (64, 32, 16)
 
 
-def test_a_page_of_something_else_is_no_sample() -> None:
+def test_a_page_of_another_program_gives_no_sample() -> None:
     for body in (b"", b"<html>", b"{}", b"go_goroutines 8\n", b"\xff\xfe"):
         assert TensorRtLlmPages().sample({"/metrics": body}, start=0, end=1) is None
     odd = {

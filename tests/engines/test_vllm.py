@@ -72,7 +72,7 @@ def test_two_different_batch_sizes_are_refused(vllm: str) -> None:
     assert "--max-num-seqs 64" in launched(command=shlex.quote(vllm), extra="--max-num-seqs 64", max_num_seqs=64)
 
 
-def test_the_server_is_told_not_to_report_home_unless_the_user_says_otherwise(
+def test_usage_statistics_of_the_server_are_off_unless_the_user_sets_them(
     vllm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("VLLM_NO_USAGE_STATS", raising=False)
@@ -85,7 +85,7 @@ def test_the_server_is_told_not_to_report_home_unless_the_user_says_otherwise(
 @pytest.mark.skipif(
     find_spec("vllm") is not None or os.access(Path(sys.executable).with_name("vllm"), os.X_OK), reason="vLLM is here"
 )
-def test_a_missing_vllm_says_what_to_install_and_offers_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_vllm_is_reported_with_install_help_and_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(EngineError, match=r"pip install 'servetop\[vllm\]'.*--engine sim"):
         launched(command="")
@@ -115,14 +115,14 @@ def test_an_engine_command_may_be_the_folder_of_an_environment(
     assert launched("org/m", command=shlex.quote(str(tmp_path))).startswith(f"{tmp_path}/{start}")
 
 
-def test_a_folder_that_is_no_environment_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_an_environment_is_reported_with_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(
         EngineError, match=f"{tmp_path} has no bin/vllm and no vllm and no bin/python: check --engine-c"
     ):
         launched(command=shlex.quote(str(tmp_path)))
 
 
-def test_a_local_folder_is_taken_as_it_is_and_a_missing_one_is_told(tmp_path: Path) -> None:
+def test_a_local_folder_is_used_unchanged_and_a_missing_one_is_reported(tmp_path: Path) -> None:
     engine = VllmEngine()
     assert engine.resolve_model(str(tmp_path)) == str(tmp_path)
     with pytest.raises(UsageError, match="there is no model at /models/nope"):
@@ -152,7 +152,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("log", FAILURES)
-def test_the_cause_of_a_captured_failure_is_told_in_one_line(vllm_data: Path, log: str) -> None:
+def test_the_cause_of_a_captured_failure_is_one_line(vllm_data: Path, log: str) -> None:
     lines = (vllm_data / log).read_text().splitlines()
     reason = VllmEngine().failure_reason(lines)
     assert reason is not None
@@ -210,13 +210,13 @@ def test_a_start_without_failure_has_no_cause(vllm_data: Path) -> None:
     assert VllmEngine().failure_reason((vllm_data / "boot_0.32.0.log").read_text().splitlines()) is None
 
 
-def test_the_boot_log_of_v1_tells_version_cache_and_limits(vllm_data: Path) -> None:
+def test_the_startup_log_of_v1_has_version_cache_and_limits(vllm_data: Path) -> None:
     facts = VllmEngine().boot_facts((vllm_data / "boot_0.32.0.log").read_text().splitlines())
     assert (facts.version, facts.max_model_len, facts.max_num_seqs) == ("0.32.0", 1024, 32)
     assert (facts.kv_tokens_total, facts.block_size, facts.kv_blocks_total) == (2048, 32, 63)
 
 
-def test_the_boot_log_of_v0_tells_blocks() -> None:
+def test_the_startup_log_of_v0_has_blocks() -> None:
     facts = VllmEngine().boot_facts(["INFO 01-01 12:00:00 api_server.py:228] vLLM API server version 0.4.3",
                                      "INFO gpu_executor.py:81] # GPU blocks: 2883, # CPU blocks: 512"])  # fmt: skip
     assert (facts.version, facts.kv_blocks_total) == ("0.4.3", 2883)

@@ -41,7 +41,7 @@ def test_no_entry_of_no_proxy_breaks_it(spared: str) -> None:
     assert environment_proxy("http://gpu7", {**PROXY, "NO_PROXY": spared}) in (None, PROXY["HTTP_PROXY"])
 
 
-def test_a_proxy_takes_the_httpx_transport_and_says_so_without_its_credentials() -> None:
+def test_a_proxy_selects_the_httpx_transport_with_a_remark_without_credentials() -> None:
     route = route_to("http://gpu7", ConnectionConfig(), PROXY)
     assert route.connection.transport == "httpx"
     assert route.remark == "transport httpx, because of the proxy proxy:3128"

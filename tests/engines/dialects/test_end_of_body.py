@@ -31,7 +31,7 @@ def test_the_end_of_the_body_is_the_end_of_the_answer_once_a_token_came(continuo
         assert list(stream.finish()) == expected
 
 
-def test_with_an_end_marker_the_end_of_the_body_says_nothing() -> None:
+def test_with_an_end_marker_the_end_of_the_body_ends_nothing() -> None:
     stream = EventStream(read_completion, TemplateCache(read_completion), continuous=False)
     stream.feed(EVENT)
     assert list(stream.finish()) == []

@@ -143,7 +143,7 @@ def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: 
 
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("keep_texts", [False, True])
-def test_a_text_that_is_no_utf_8_is_an_error_in_a_regular_event_too(together: bool, keep_texts: bool) -> None:
+def test_invalid_utf_8_is_an_error_in_a_regular_event_too(together: bool, keep_texts: bool) -> None:
     stream = EventStream(read_completion, TemplateCache(read_completion), continuous=False, keep_texts=keep_texts)
     events = [vllm('" a"', 1).encode()] * 3 + [vllm('"BAD"', 4).encode().replace(b"BAD", b"\xff\xfe")]
     chunks = chunks_of([b"".join(events)] if together else events, stream)
@@ -198,7 +198,7 @@ def test_a_second_stream_of_a_known_server_needs_no_parse(
     assert [chunk.tokens for chunk in found] == [1] * 20
 
 
-def test_an_empty_text_is_no_token_unless_the_server_counts_it() -> None:
+def test_an_empty_text_counts_as_a_token_only_if_the_server_counts_it() -> None:
     for render, continuous, tokens in ((vllm, False, [1, 1]), (vllm_counted, True, [1, 1, 1])):
         stream = EventStream(read_completion, TemplateCache(read_completion), continuous=continuous)
         events = [render('" a"', 1), render('""', 2), render('" b"', 3)]

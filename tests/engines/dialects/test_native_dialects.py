@@ -92,14 +92,14 @@ def test_sglangs_incremental_texts_are_taken_as_they_are() -> None:
     assert texts == [" a", "", "  世"]
 
 
-def test_tgi_is_asked_for_details_and_greedy_decoding_is_no_temperature_of_zero() -> None:
+def test_tgi_requests_ask_for_details_and_decode_greedily_without_a_temperature() -> None:
     body = asked(TgiDialect("m"), temperature=0.0, extra_body={"parameters": {"top_k": 3}})
     parameters = {"max_new_tokens": 5, "details": True, "do_sample": False, "top_k": 3}
     assert body == {"inputs": "Why?", "parameters": parameters, "stream": True}
     assert asked(TgiDialect("m"), temperature=0.5)["parameters"]["temperature"] == 0.5
 
 
-def test_sglang_is_asked_with_ids_where_there_are_some() -> None:
+def test_sglang_requests_have_token_ids_if_the_prompt_has_them() -> None:
     body = asked(SglangDialect("m"), (1, 2), ignore_eos=True, temperature=0.0)
     assert body["input_ids"] == [1, 2]
     assert "text" not in body
@@ -107,12 +107,12 @@ def test_sglang_is_asked_with_ids_where_there_are_some() -> None:
     assert asked(SglangDialect("m"))["text"] == "Why?"
 
 
-def test_mii_is_asked_for_as_many_tokens_as_are_wanted() -> None:
+def test_mii_requests_set_min_tokens_to_the_output_length() -> None:
     body = asked(MiiDialect("m"), ignore_eos=True, stream=False)
     assert body == {"prompt": "Why?", "max_tokens": 5, "min_tokens": 5, "stream": False}
 
 
-def test_completions_of_servers_without_token_ids_are_asked_with_text() -> None:
+def test_completion_requests_to_servers_without_token_ids_have_text() -> None:
     dialect = dialect_for(
         "servetop.engines.dialects.openai_api:TextCompletionsDialect", model="m", continuous_usage=False
     )
@@ -142,7 +142,7 @@ def test_an_answer_in_one_piece_is_one_chunk(name: str, body: bytes, expected: C
 
 @pytest.mark.parametrize("name", DIALECTS)
 @pytest.mark.parametrize("body", [b"", b"[]", b"7", b'{"text":7}', b'{"error":"Model is overloaded"}', b"<html>"])
-def test_what_is_no_answer_is_an_error(name: str, body: bytes) -> None:
+def test_a_response_without_a_completion_is_an_error(name: str, body: bytes) -> None:
     (chunk,) = DIALECTS[name]("m").parse_response(body)
     assert chunk.error is not None
     assert not chunk.final
@@ -161,7 +161,7 @@ def test_what_is_no_answer_is_an_error(name: str, body: bytes) -> None:
         ("mii", b"data: nonsense\n\n", "malformed event in the stream"),
     ],
 )
-def test_an_error_in_the_stream_is_told(name: str, event: bytes, words: str) -> None:
+def test_an_error_in_the_stream_is_reported(name: str, event: bytes, words: str) -> None:
     assert words in (told(DIALECTS[name]("m"), [event])[-1].error or "")
 
 

@@ -32,7 +32,7 @@ def text_event(text: str, **more: object) -> bytes:
     return event(choices=[{"index": 0, "text": text}], **more)
 
 
-def test_a_completion_asks_with_token_ids_and_for_continuous_usage() -> None:
+def test_a_completion_request_has_token_ids_and_continuous_usage() -> None:
     body = json.loads(CompletionsDialect("m", continuous_usage=True).body(PROMPT, WorkloadConfig(temperature=0.0)))
     assert body == {
         "model": "m",
@@ -45,7 +45,7 @@ def test_a_completion_asks_with_token_ids_and_for_continuous_usage() -> None:
     }
 
 
-def test_a_chat_asks_with_text_and_only_what_every_server_knows() -> None:
+def test_a_chat_request_has_text_and_only_standard_fields() -> None:
     body = json.loads(ChatDialect("m", continuous_usage=False).body(PROMPT, WorkloadConfig(ignore_eos=False)))
     assert body == {
         "model": "m",
@@ -56,7 +56,7 @@ def test_a_chat_asks_with_text_and_only_what_every_server_knows() -> None:
     }
 
 
-def test_what_was_said_before_goes_in_front_of_the_question_as_messages() -> None:
+def test_earlier_messages_precede_the_user_message() -> None:
     said = (("system", "Be brief."), ("user", "One?"), ("assistant", "One."))
     prompt = Prompt(text="Two?", messages=said, input_tokens=9, output_tokens=6)
     body = json.loads(ChatDialect("m").body(prompt, WorkloadConfig()))
@@ -98,7 +98,7 @@ def test_vllm_chat_without_it_counts_events_with_text(captured: Captured) -> Non
     assert chunks[-2].output_tokens == 6
 
 
-def test_llama_cpp_speaks_the_same_wire(captured: Captured) -> None:
+def test_llama_cpp_has_the_same_dialect(captured: Captured) -> None:
     chunks = stream().feed(captured("llamacpp_completions_stream"))
     assert sum(chunk.tokens for chunk in chunks) == chunks[-2].output_tokens
     assert chunks[-1].final

@@ -23,7 +23,7 @@ def delta(text: str, kind: str = "response.output_text.delta") -> bytes:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_it_asks_with_text_and_its_own_name_of_the_limit(stream: bool) -> None:
+def test_a_request_has_text_and_max_output_tokens(stream: bool) -> None:
     workload = WorkloadConfig(ignore_eos=False, stream=stream, temperature=0.5, extra_body={"store": False})
     assert RESPONSES.path == "/v1/responses"
     assert json.loads(RESPONSES.body(PROMPT, workload)) == {
@@ -37,7 +37,7 @@ def test_it_asks_with_text_and_its_own_name_of_the_limit(stream: bool) -> None:
     assert json.loads(RESPONSES.body(PROMPT, WorkloadConfig()))["ignore_eos"] is True
 
 
-def test_what_was_said_before_is_asked_as_messages() -> None:
+def test_earlier_messages_are_sent_as_input_messages() -> None:
     prompt = Prompt(text="and you?", messages=(("user", "hi"), ("assistant", "ho")), input_tokens=3, output_tokens=6)
     assert json.loads(RESPONSES.body(prompt, WorkloadConfig()))["input"] == [
         {"role": "user", "content": "hi"},
@@ -46,7 +46,7 @@ def test_what_was_said_before_is_asked_as_messages() -> None:
     ]
 
 
-def test_vllms_reasoning_and_answer_are_told_apart_and_the_completed_event_is_the_end(captured: Captured) -> None:
+def test_vllms_reasoning_and_content_are_separated_and_the_completed_event_ends_the_stream(captured: Captured) -> None:
     chunks = RESPONSES.parser(keep_texts=True).feed(captured("vllm_responses_reasoning_stream"))
     assert [(chunk.text, chunk.tokens, chunk.reasoning) for chunk in chunks] == [
         (" brown", 1, True),
@@ -121,7 +121,7 @@ def test_an_answer_in_one_piece(captured: Captured) -> None:
         (b'{"output":{}}', "response body has no completion"),
     ],
 )
-def test_a_body_that_is_no_answer_is_an_error(body: bytes, words: str) -> None:
+def test_a_body_without_a_completion_is_an_error(body: bytes, words: str) -> None:
     (chunk,) = RESPONSES.parse_response(body)
     assert words in (chunk.error or "")
 

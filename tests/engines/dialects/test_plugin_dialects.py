@@ -58,7 +58,7 @@ def test_llama_cpp_whole_answers_and_errors(captured: Captured) -> None:
     assert words.startswith("request (8000 tokens) exceeds the available context size (1024 tokens)")
 
 
-def test_triton_is_asked_by_the_names_of_each_kind_of_model() -> None:
+def test_triton_requests_use_the_field_names_of_each_kind_of_model() -> None:
     ensemble = TritonDialect("ensemble")
     assert ensemble.path == "/v2/models/ensemble/generate_stream"
     assert asked(ensemble, temperature=0.5) == {
@@ -89,7 +89,7 @@ def test_a_triton_answer_without_a_token_or_with_half_an_event_has_not_ended(cap
     assert not any(chunk.final for chunk in chunks_of(TritonDialect("ensemble"), body, 100))
 
 
-def test_triton_tells_errors_with_http_200_in_either_form(captured: Captured) -> None:
+def test_triton_errors_with_http_200_are_found_in_both_forms(captured: Captured) -> None:
     dialect, error = TritonDialect("ensemble"), captured("../../data/triton/generate_err_decoupled")
     (whole,) = dialect.parse_response(error)
     assert "generate expects model to produce exactly 1 response" in (whole.error or "")
@@ -107,7 +107,7 @@ def test_an_output_without_fixed_length_is_a_list_of_texts() -> None:
 
 
 @pytest.mark.parametrize("dialect", [LlamaCppDialect("m"), TritonDialect("m")])
-def test_broken_answers_are_told_not_raised(dialect: Dialect) -> None:
+def test_malformed_responses_are_reported_not_raised(dialect: Dialect) -> None:
     (chunk,) = dialect.parser(keep_texts=False).feed(b"data: {broken\n\n")
     assert "malformed event in the stream" in (chunk.error or "")
     assert dialect.parse_response(b"{")[0].error

@@ -52,7 +52,7 @@ def timings(chunks: list[Chunk]) -> list[ServerTiming]:
         ("completion_stream.txt", "servetop.engines.dialects.llama_cpp_completion:LlamaCppDialect", 0.259, 0.81),
     ],
 )
-def test_llama_cpp_tells_prefill_and_decode_and_no_queue(
+def test_llama_cpp_reports_prefill_and_decode_times_but_no_queue_time(
     name: str, endpoint: str, prefill: float, decode: float
 ) -> None:
     chunks = streamed(captured(name), endpoint=endpoint)
@@ -61,7 +61,7 @@ def test_llama_cpp_tells_prefill_and_decode_and_no_queue(
 
 
 @pytest.mark.parametrize("continuous", [False, True])
-def test_vllm_tells_all_three_beside_the_final_counts(continuous: bool) -> None:
+def test_vllm_reports_all_three_times_with_the_final_counts(continuous: bool) -> None:
     counts = {"usage": USAGE} if continuous else {}
     text = {"choices": [{"index": 0, "text": " a"}], **counts}
     chunks = streamed(events(text, {"choices": [], "usage": USAGE, "metrics": VLLM}), continuous=continuous)
@@ -69,20 +69,20 @@ def test_vllm_tells_all_three_beside_the_final_counts(continuous: bool) -> None:
     assert sum(chunk.tokens for chunk in chunks) == 1
 
 
-def test_without_the_flag_nothing_is_told() -> None:
+def test_without_the_flag_no_times_are_reported() -> None:
     for metrics in (None, dict.fromkeys(VLLM), {}):
         assert timings(streamed(events({"choices": [], "usage": USAGE, "metrics": metrics}))) == []
     assert timings(streamed(events({"choices": [], "usage": USAGE}))) == []
 
 
-def test_an_answer_in_one_piece_tells_it_too() -> None:
+def test_a_complete_response_reports_times_too() -> None:
     text = (LLAMA_CPP / "v1_completions_nonstream.txt").read_bytes()
     dialect = dialect_for("completions", model="m", continuous_usage=False)
     (chunk,) = dialect.parse_response(text[text.index(b"{") :])
     assert chunk.timing == ServerTiming(None, 0.003214, 0.000571)
 
 
-def test_the_responses_api_tells_it_in_its_last_event() -> None:
+def test_the_responses_api_reports_times_in_its_last_event() -> None:
     response = {"output": [], "usage": {"input_tokens": 5, "output_tokens": 1}, "metrics": VLLM}
     body = events(
         {"type": "response.output_text.delta", "delta": "a"}, {"type": "response.completed", "response": response}
@@ -107,7 +107,7 @@ junk = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["metrics", "timings"]), junk))
-def test_whatever_stands_there_times_are_seconds_or_unknown(content: dict[str, Any]) -> None:
+def test_any_value_is_parsed_to_seconds_or_unknown(content: dict[str, Any]) -> None:
     timing = timing_of(content)
     assert timing is None or all(value is None or 0 <= value < 1e6 for value in timing)
 
@@ -125,7 +125,7 @@ INSTANTS = ("arrival_time_ns", "first_scheduled_time_ns", "first_token_time_ns",
         ((), []),
     ],
 )
-def test_triton_tells_instants_where_it_is_asked_for_performance_metrics(
+def test_triton_reports_timestamps_if_performance_metrics_are_requested(
     instants: tuple[int, ...], told: list[ServerTiming]
 ) -> None:
     event = {"model_name": "ensemble", "text_output": " a", **dict(zip(INSTANTS, instants, strict=False))}

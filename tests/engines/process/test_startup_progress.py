@@ -31,11 +31,11 @@ from servetop.engines.process.startup_progress import startup_step
         ("api key is None", ""),
     ],
 )  # fmt: skip
-def test_a_line_says_what_is_being_done(line: str, step: str) -> None:
+def test_a_log_line_gives_the_startup_step(line: str, step: str) -> None:
     assert startup_step([line]) == step
 
 
-def test_the_newest_line_that_says_something_counts() -> None:
+def test_the_newest_matching_line_counts() -> None:
     lines = ["Loading safetensors checkpoint shards: 1/3", "Loading safetensors checkpoint shards: 2/3", "", "noise"]
     assert startup_step(lines) == "loading weights 2/3"
     assert startup_step([]) == ""
