@@ -25,7 +25,7 @@ def test_an_unknown_encoding_is_refused() -> None:
 
 
 def test_a_broken_stream_is_refused() -> None:
-    with pytest.raises(ResponseError, match="broken gzip"):
+    with pytest.raises(ResponseError, match="gzip"):
         Body("gzip").take(b"not gzip")
 
 
