@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from servetop.cli.options import completions
 from servetop.cli.options.declaration import Option, options_class
 from servetop.cli.options.parsers import parse_extra_body, parse_header_env, parse_headers, parse_model_mix
 
-DATA, REQUESTS = "Data", "Requests"
+data_option, request_option = partial(Option, panel="Data"), partial(Option, panel="Requests")
 
 
 @options_class
@@ -17,70 +18,55 @@ class DataOptions:
 
     dataset_name: Annotated[
         str,
-        Option(
+        data_option(
             "--dataset-name",
             "random, prefix_repetition, sonnet, shakespeare, sharegpt, mtbench, conversations, custom (JSON lines), "
             "csv, parquet, hf, azure-conv, azure-code, trace, burstgpt, vidur, mooncake, timed_trace.",
-            panel=DATA,
             unit="NAME",
             complete=completions.datasets,
         ),
     ] = "random"
-    dataset_path: Annotated[
-        str, Option("--dataset-path", "File or folder of the dataset.", panel=DATA, unit="PATH")
-    ] = ""
+    dataset_path: Annotated[str, data_option("--dataset-path", "File or folder of the dataset.", unit="PATH")] = ""
     dataset_column: Annotated[
-        str, Option("--dataset-column", "Column with the prompts.", panel=DATA, unit="COLUMN", default="prompt")
+        str, data_option("--dataset-column", "Column with the prompts.", unit="COLUMN", default="prompt")
     ] = ""
     num_turns: Annotated[
         str,
-        Option(
+        data_option(
             "--num-turns",
             "Number of turns of each conversation: 3, uniform:min=2,max=6; a maximum for conversations of a dataset.",
-            panel=DATA,
             unit="TURNS",
         ),
     ] = ""
     lengths: Annotated[
         str,
-        Option(
+        data_option(
             "--lengths",
             "Length distribution: fixed, uniform, normal, lognormal, capped-exponential, zipf, sharegpt; with "
             "parameters, as in lognormal:output_mean=200,output_sigma=1.",
-            panel=DATA,
             unit="DISTRIBUTION",
             default="the dataset's, else fixed",
         ),
     ] = ""
     range_ratio: Annotated[
-        float,
-        Option("--random-range-ratio", "Draw lengths uniformly within ± this fraction.", panel=DATA, unit="FRACTION"),
+        float, data_option("--random-range-ratio", "Draw lengths uniformly within ± this fraction.", unit="FRACTION")
     ] = 0.0
     prefix_len: Annotated[
-        int, Option("--random-prefix-len", "Length of a shared prefix of the prompts.", panel=DATA, unit="TOKENS")
+        int, data_option("--random-prefix-len", "Length of a shared prefix of the prompts.", unit="TOKENS")
     ] = 0
-    num_prefixes: Annotated[
-        int, Option("--num-prefixes", "Number of different prefixes.", panel=DATA, unit="PREFIXES")
-    ] = 1
+    num_prefixes: Annotated[int, data_option("--num-prefixes", "Number of different prefixes.", unit="PREFIXES")] = 1
     exact_lengths: Annotated[
-        bool,
-        Option("--exact-lengths", "Cut texts with the engine's /tokenize, or with --tokenizer.", panel=DATA),
+        bool, data_option("--exact-lengths", "Cut texts with the engine's /tokenize, or with --tokenizer.")
     ] = False
     tokenizer: Annotated[
         str,
-        Option(
-            "--tokenizer",
-            "tokenizer.json, tiktoken or SentencePiece file to count tokens with.",
-            panel=DATA,
-            unit="FILE",
-        ),
+        data_option("--tokenizer", "tokenizer.json, tiktoken or SentencePiece file to count tokens with.", unit="FILE"),
     ] = ""
     skip_bad_rows: Annotated[
-        bool, Option("--skip-bad-rows", "Skip malformed rows of the dataset and count them.", panel=DATA)
+        bool, data_option("--skip-bad-rows", "Skip malformed rows of the dataset and count them.")
     ] = False
     clip_lengths: Annotated[
-        bool,
-        Option("--clip-lengths", "Shorten requests that exceed the model's context, and count them.", panel=DATA),
+        bool, data_option("--clip-lengths", "Shorten requests that exceed the model's context, and count them.")
     ] = False
 
 
@@ -89,48 +75,41 @@ class RequestOptions:
     """What each request contains."""
 
     input_len: Annotated[
-        int,
-        Option("--random-input-len --input-len", "Prompt length.", panel=REQUESTS, unit="TOKENS", minimum=1),
+        int, request_option("--random-input-len --input-len", "Prompt length.", unit="TOKENS", minimum=1)
     ] = 128
     output_len: Annotated[
-        int,
-        Option("--random-output-len --output-len", "Output length.", panel=REQUESTS, unit="TOKENS", minimum=1),
+        int, request_option("--random-output-len --output-len", "Output length.", unit="TOKENS", minimum=1)
     ] = 128
     ignore_eos: Annotated[
-        bool,
-        Option("--ignore-eos/--no-ignore-eos", "Always generate the full output length.", panel=REQUESTS),
+        bool, request_option("--ignore-eos/--no-ignore-eos", "Always generate the full output length.")
     ] = True
     endpoint: Annotated[
         str,
-        Option(
+        request_option(
             "--endpoint",
             "completions, chat, responses, or generate (the engine's own API).",
-            panel=REQUESTS,
             unit="NAME",
             default="the engine's usual one",
             complete=completions.endpoints,
         ),
     ] = ""
     temperature: Annotated[
-        float | None,
-        Option("--temperature", "Sampling temperature.", panel=REQUESTS, default="the engine's", minimum=0),
+        float | None, request_option("--temperature", "Sampling temperature.", default="the engine's", minimum=0)
     ] = None
     extra_body: Annotated[
         Mapping[str, Any],
-        Option(
+        request_option(
             "--extra-body",
             "JSON object merged into every request. Visible to other users in ps: do not put secrets here.",
-            panel=REQUESTS,
             unit="JSON",
             parse=parse_extra_body,
         ),
     ] = dataclasses.field(default_factory=dict)
     header: Annotated[
         Mapping[str, str],
-        Option(
+        request_option(
             "--header",
             "Header of every request; repeat. Visible to other users in ps: use --header-env for secrets.",
-            panel=REQUESTS,
             unit="NAME:VALUE",
             repeat=True,
             parse=parse_headers,
@@ -138,32 +117,28 @@ class RequestOptions:
     ] = dataclasses.field(default_factory=dict)
     header_env: Annotated[
         Mapping[str, str],
-        Option(
+        request_option(
             "--header-env",
             "Header whose value is read from an environment variable; repeat.",
-            panel=REQUESTS,
             unit="NAME=VARIABLE",
             repeat=True,
             parse=parse_header_env,
         ),
     ] = dataclasses.field(default_factory=dict)
-    stream: Annotated[bool, Option("--stream/--no-stream", "Request streaming responses.", panel=REQUESTS)] = True
-    n: Annotated[int, Option("--n", "Completions for each prompt.", panel=REQUESTS, unit="COMPLETIONS")] = 1
+    stream: Annotated[bool, request_option("--stream/--no-stream", "Request streaming responses.")] = True
+    n: Annotated[int, request_option("--n", "Completions for each prompt.", unit="COMPLETIONS")] = 1
     model_mix: Annotated[
         Mapping[str, float],
-        Option(
+        request_option(
             "--model-mix --lora-modules",
             "Served models or LoRA adapters, with weights: base=3,adapter-a=1, or names only.",
-            panel=REQUESTS,
             unit="MODELS",
             parse=parse_model_mix,
         ),
     ] = dataclasses.field(default_factory=dict)
     cancel_fraction: Annotated[
-        float,
-        Option("--cancel-fraction", "Cancel this fraction of requests mid-stream.", panel=REQUESTS, unit="FRACTION"),
+        float, request_option("--cancel-fraction", "Cancel this fraction of requests mid-stream.", unit="FRACTION")
     ] = 0.0
-    timeout: Annotated[
-        float,
-        Option("--timeout", "Time limit of a request.", panel=REQUESTS, unit="SECONDS", minimum=0.1),
-    ] = 600.0
+    timeout: Annotated[float, request_option("--timeout", "Time limit of a request.", unit="SECONDS", minimum=0.1)] = (
+        600.0
+    )

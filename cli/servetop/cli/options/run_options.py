@@ -18,7 +18,6 @@ from servetop.cli.options.engine_options import (
 from servetop.cli.options.load_options import LoadOptions
 from servetop.cli.options.output_options import (
     MAX_FAILURES,
-    OUTPUT,
     Detach,
     DisplayOptions,
     Headless,
@@ -26,6 +25,7 @@ from servetop.cli.options.output_options import (
     ResultOptions,
     SummaryAsJson,
     WebOptions,
+    output_option,
 )
 from servetop.cli.options.request_options import DataOptions, RequestOptions
 
@@ -41,7 +41,7 @@ class RunOptions:
     requests: RequestOptions = dataclasses.field(default_factory=RequestOptions)
     results: ResultOptions = dataclasses.field(default_factory=ResultOptions)
     record: Record = None
-    no_record: Annotated[bool, Option("--no-record", "Keep no recording.", panel=OUTPUT)] = False
+    no_record: Annotated[bool, output_option("--no-record", "Keep no recording.")] = False
     headless: Headless = False
     detach: Detach = False
     as_json: SummaryAsJson = False
@@ -49,10 +49,9 @@ class RunOptions:
     web: WebOptions = WebOptions()
     config: Annotated[
         Path | None,
-        Option(
+        output_option(
             "--config",
             "Read options from a TOML file, or repeat the run of a recording; the command line overrides them.",
-            panel=OUTPUT,
             unit="FILE",
             complete=completions.configs,
             in_files=False,
@@ -79,7 +78,7 @@ class SweepOptions:
     headless: Headless = False
     detach: Detach = False
     as_json: SummaryAsJson = False
-    resume: Annotated[bool, Option("--resume", "Resume an interrupted sweep.", panel=OUTPUT)] = False
+    resume: Annotated[bool, output_option("--resume", "Resume an interrupted sweep.")] = False
     display: DisplayOptions = DisplayOptions()
     example: Annotated[bool, Option("--example", "Print an example sweep file with comments, and exit.")] = False
 
