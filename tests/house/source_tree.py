@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +44,11 @@ class Module:
 def modules() -> tuple[Module, ...]:
     """Every module below the root folders, in order of their paths."""
     found = (path for room in ROOMS for path in sorted((TOP / room).rglob("*.py")))
-    return tuple(_module(path) for path in found)
+    gc.disable()  # Python 3.11 fails to parse if a collection runs other code meanwhile ("recursion depth mismatch")
+    try:
+        return tuple(_module(path) for path in found)
+    finally:
+        gc.enable()
 
 
 def _module(path: Path) -> Module:

@@ -41,7 +41,7 @@ REPORT = SenderReport(
     records=(RECORD,),
     stages=(StageChange(at=1.0, index=1, label="x", request_rate=math.inf, max_concurrency=3, max_num_seqs=None),),
     notes=(Note(at=1.0, severity=Severity.WARNING, source="load", text="é"),),
-    replies=(Command(id=1, at=0.5, action=Action.BURST, value=3.0, obeyed_at=0.6, reply="sending 3 requests now"),),
+    replies=(Command(id=1, at=0.5, action=Action.BURST, value=3.0, applied_at=0.6, reply="sending 3 requests now"),),
 )
 
 

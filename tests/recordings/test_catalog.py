@@ -97,7 +97,7 @@ def test_a_recording_is_found_by_path_by_name_and_as_the_latest(record: Callable
     assert resolve(str(older), folder=tmp_path / "elsewhere") == older
     assert resolve("older", folder=tmp_path) == older
     assert resolve("older.servetop", folder=tmp_path) == older
-    with pytest.raises(RecordingError, match="there is no recording oldr: did you mean older"):
+    with pytest.raises(RecordingError, match="no such recording: oldr: did you mean older"):
         resolve("oldr", folder=tmp_path)
 
 

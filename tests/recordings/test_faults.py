@@ -170,7 +170,7 @@ def test_another_programs_database_is_not_a_recording(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_and_a_folder_have_different_errors(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match=r"there is no recording .*gone\.servetop"):
+    with pytest.raises(RecordingError, match=r"no such recording: .*gone\.servetop"):
         RecordingReader.open(tmp_path / "gone.servetop")
     with pytest.raises(RecordingError, match="is a directory"):
         RecordingReader.open(tmp_path)

@@ -82,12 +82,12 @@ def test_a_command_is_polled_again_after_its_reply(recorder: Recorder, reader: R
     assert reader.poll().commands == ()
     recorder.commit(TickTransaction(commands=[_replied(recorder)]))
     (replied,) = reader.poll().commands
-    assert (replied.id, replied.obeyed_at, replied.reply) == (command.id, 1.0, "marked")
+    assert (replied.id, replied.applied_at, replied.reply) == (command.id, 1.0, "marked")
     assert reader.poll().commands == ()
 
 
 def _replied(recorder: Recorder) -> Any:
-    return dataclasses.replace(recorder.new_commands()[0], obeyed_at=1.0, reply="marked")
+    return dataclasses.replace(recorder.new_commands()[0], applied_at=1.0, reply="marked")
 
 
 def test_the_end_is_polled_once_and_the_run_is_not_live_afterwards(recorder: Recorder, reader: RecordingReader) -> None:

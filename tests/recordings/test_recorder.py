@@ -113,7 +113,7 @@ def test_a_command_is_read_once_and_its_reply_is_written(recorder: Recorder, rea
     (command,) = recorder.new_commands()
     assert (command.action, command.value, command.text, command.source) == (Action.SET_RATE, 32.0, "more", "keyboard")
     assert recorder.new_commands() == []
-    recorder.commit(TickTransaction(commands=[replace(command, obeyed_at=1.25, reply="32 req/s from now on")]))
+    recorder.commit(TickTransaction(commands=[replace(command, applied_at=1.25, reply="32 req/s from now on")]))
     assert query(recorder.path, "SELECT obeyed_at, reply FROM command") == [(1.25, "32 req/s from now on")]
 
 

@@ -99,10 +99,10 @@ class CannedRun:
 
     def send(self, action: Action, *, value: float | None = None, text: str = "") -> None:
         at = min(self.now, self.ticks[-1].end) if self.ticks else 0.0
-        reply = f"{action.value} obeyed" if self.answers else None
+        reply = f"{action.value} applied" if self.answers else None
         self.sent.append(
             Command(id=len(self.sent), at=at, action=action, value=value, text=text, source="keyboard",
-                    obeyed_at=at if self.answers else None, reply=reply)
+                    applied_at=at if self.answers else None, reply=reply)
         )  # fmt: skip
 
     def requests(

@@ -44,8 +44,8 @@ async def test_a_steering_key_sends_its_command_and_shows_the_reply(growing: Gro
         ):
             await pilot.press(key)
             assert (run.sent[-1].action, run.sent[-1].value) == (action, value)
-            assert f"✓ {action.value} obeyed" in text_of(app, "#status")
-            assert f"{action.value} obeyed" in text_of(app, "#timeline")
+            assert f"✓ {action.value} applied" in text_of(app, "#status")
+            assert f"{action.value} applied" in text_of(app, "#timeline")
         assert len(run.sent) == 13
 
 

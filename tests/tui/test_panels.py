@@ -205,8 +205,8 @@ def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.growing(110.0)
     run.send(Action.SET_RATE, value=67.2)
     frame = frame_of(run, 110.0)
-    assert [event.text for event in timeline_events(frame)][-1] == "set_rate obeyed"
-    assert text([draw_status(frame, 60)]).startswith("✓ set_rate obeyed")
+    assert [event.text for event in timeline_events(frame)][-1] == "set_rate applied"
+    assert text([draw_status(frame, 60)]).startswith("✓ set_rate applied")
 
 
 def test_a_command_without_a_reply_is_shown_as_pending(canned: ModuleType, frame_of: FrameOf) -> None:

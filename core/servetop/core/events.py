@@ -231,7 +231,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command to a live run, which sets `obeyed_at` and `reply` when it has applied it."""
+    """One command to a live run, which sets `applied_at` and `reply` when it has applied it."""
 
     id: int
     at: float
@@ -240,7 +240,7 @@ class Command:
     text: str = ""
     source: str = ""
     """Origin of the command: `keyboard`, `script`, ..."""
-    obeyed_at: float | None = None
+    applied_at: float | None = None
     reply: str | None = None
     """The result, as a sentence for a person; None while pending."""
 

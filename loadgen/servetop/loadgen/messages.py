@@ -109,7 +109,7 @@ class SenderReport:
     stages: tuple[StageChange, ...] = ()
     notes: tuple[Note, ...] = ()
     replies: tuple[Command, ...] = ()
-    """Commands applied during the tick, with `obeyed_at` and `reply` filled in."""
+    """Commands applied during the tick, with `applied_at` and `reply` filled in."""
     started: tuple[StartedRequest, ...] = ()
     """Requests numbered during the tick; filled in by the senders of a pool."""
     next_number: int = 0

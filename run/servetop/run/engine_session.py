@@ -232,7 +232,7 @@ class EngineSession:
             await asyncio.shield(self._stopping)
 
     def hurry(self) -> None:
-        """Shorten the grace period of the engine, also while it is being stopped, because nobody waits for the run."""
+        """Shorten the grace period of the engine, also during its shutdown: the user does not wait for the run."""
         for handle in (self._handle, self._ending):
             if handle is not None:
                 handle.hurry()

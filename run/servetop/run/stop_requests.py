@@ -31,7 +31,7 @@ class StopRequests:
             self._note(reason)
 
     def abandon(self) -> None:
-        """Cancel with a short grace period, because nobody waits for the run."""
+        """Cancel with a short grace period, because the user does not wait for the run."""
         self._hurry()
         self.cancel()
 

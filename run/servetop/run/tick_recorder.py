@@ -38,7 +38,7 @@ class TickRecorder:
 
     def reply(self, command: Command, text: str) -> None:
         """Record the reply to a command."""
-        self._replies.append(dataclasses.replace(command, obeyed_at=self._clock.now(), reply=text))
+        self._replies.append(dataclasses.replace(command, applied_at=self._clock.now(), reply=text))
 
     def commit(
         self,

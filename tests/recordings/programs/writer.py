@@ -48,12 +48,12 @@ def batch_of(tick: int, commands: list[Command]) -> TickTransaction:
         index=tick, ok=REQUESTS_PER_TICK, output_tokens=80, ttft=LogHistogram.of([0.01] * REQUESTS_PER_TICK)
     )
     sample = EngineSample(scrape_start=tick * 0.25, scrape_end=tick * 0.25 + 0.01, running=4.0, waiting=0.0)
-    obeyed = [
-        Command(id=each.id, at=each.at, action=each.action, obeyed_at=tick * 0.25, reply=f"done: {each.text}")
+    applied = [
+        Command(id=each.id, at=each.at, action=each.action, applied_at=tick * 0.25, reply=f"done: {each.text}")
         for each in commands
     ]
     return TickTransaction(
-        tick=Tick(client=client, engine=sample), requests=requests_of(tick), engine_samples=[sample], commands=obeyed
+        tick=Tick(client=client, engine=sample), requests=requests_of(tick), engine_samples=[sample], commands=applied
     )
 
 

@@ -36,7 +36,7 @@ class NumberedRequest:
     number: int
     due: Due
     prompt_number: int = 0
-    """Position of its prompt in the prompt stream; earlier prompts that nobody used are skipped."""
+    """Position of its prompt in the prompt stream; earlier prompts that no request used are skipped."""
 
 
 NumberedPrompts = Iterator[tuple[int, Prompt]]

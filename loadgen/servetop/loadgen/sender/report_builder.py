@@ -44,7 +44,7 @@ class ReportBuilder:
 
     def reply(self, command: Command, text: str, *, at: float) -> None:
         """Add the reply to a command that was applied at run time `at`."""
-        self._replies.append(dataclasses.replace(command, obeyed_at=at, reply=text))
+        self._replies.append(dataclasses.replace(command, applied_at=at, reply=text))
 
     def build(self, index: int, *, state: LoadPhase, gauges: LoadGauges) -> SenderReport:
         """Return the report of tick `index` and start the next one."""

@@ -120,7 +120,7 @@ class SenderPool:
         rate = math.inf if command.action is Action.CLOSE_LOOP else command.value
         if command.action in (Action.SET_RATE, Action.OPEN_LOOP, Action.CLOSE_LOOP) and self._changes_loop(rate):
             reply = "not possible: the requests of this stage are already divided among several senders"
-            self._own_replies.append(dataclasses.replace(command, obeyed_at=self._clock.now(), reply=reply))
+            self._own_replies.append(dataclasses.replace(command, applied_at=self._clock.now(), reply=reply))
             return
         await self._send_timed(self._timed(command=command))
 

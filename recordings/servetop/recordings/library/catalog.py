@@ -58,7 +58,7 @@ def resolve(name: str, *, folder: Path | None = None) -> Path:
     known = [path.stem for path in folder.glob(f"*{SUFFIX}")]
     close = difflib.get_close_matches(name.removesuffix(SUFFIX), known, n=1, cutoff=0.4)
     hint = f"did you mean {close[0]}?" if close else "servetop ls lists the recordings"
-    raise RecordingError(f"there is no recording {name}: {hint}")
+    raise RecordingError(f"no such recording: {name}: {hint}")
 
 
 def _samples() -> Path:

@@ -82,7 +82,7 @@ def _first_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(_HEADER_BYTES)
     except FileNotFoundError as error:
-        raise NotARecordingError(f"there is no recording {path}: servetop ls lists the recordings") from error
+        raise NotARecordingError(f"no such recording: {path}: servetop ls lists the recordings") from error
     except OSError as error:
         raise NotARecordingError(f"cannot read {path} ({(error.strerror or str(error)).lower()})") from error
 

@@ -276,7 +276,7 @@ class RecordingReader:
 
 
 def _is_done(command: Command) -> bool:
-    return command.reply is not None or command.obeyed_at is not None
+    return command.reply is not None or command.applied_at is not None
 
 
 def _release(opened: OpenedFile) -> None:

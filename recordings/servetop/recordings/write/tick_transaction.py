@@ -40,7 +40,7 @@ class TickTransaction:
     notes: Sequence[Note] = ()
     log_lines: Sequence[LogLine] = ()
     commands: Sequence[Command] = ()
-    """Applied commands, whose rows are updated with `obeyed_at` and `reply`."""
+    """Applied commands, whose rows are updated with `applied_at` and `reply`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def encode_batch(
         statements.append((schema.TICK.insert, [_tick_row(batch.tick, checksum)]))
     if batch.commands:
         replies = [each.reply and redactor.sentence(each.reply) for each in batch.commands]
-        rows = [(each.obeyed_at, reply, each.id) for each, reply in zip(batch.commands, replies, strict=True)]
+        rows = [(each.applied_at, reply, each.id) for each, reply in zip(batch.commands, replies, strict=True)]
         statements.append((_SET_REPLY, rows))
     return EncodedBatch(statements=statements, ticks=0 if batch.tick is None else 1, requests=len(batch.requests))
 

@@ -57,9 +57,9 @@ def _message(frame: Frame) -> list[Run]:
     if frame.pending:
         waiting = ", ".join(sanitize_line(described(each.action, each.value, each.text)) for each in frame.pending)
         return [("… ", "warn"), (waiting, "strong"), (" pending", "muted")]
-    replied = [each for each in frame.commands if each.reply is not None and each.obeyed_at is not None]
-    last = max(replied, key=lambda each: (each.obeyed_at or 0.0, each.id), default=None)
-    if last is None or frame.view.playhead.at - (last.obeyed_at or 0.0) > _REPLY_SHOWN_FOR:
+    replied = [each for each in frame.commands if each.reply is not None and each.applied_at is not None]
+    last = max(replied, key=lambda each: (each.applied_at or 0.0, each.id), default=None)
+    if last is None or frame.view.playhead.at - (last.applied_at or 0.0) > _REPLY_SHOWN_FOR:
         return []
     return [("✓ ", "good"), (sanitize_line(last.reply or ""), "")]
 
