@@ -28,12 +28,17 @@ ODD = {
     "the wire": r"\b(?:the|a|own|each|every|whose|engine's) wires?\b",
     "at a stretch": r"\bat a stretch\b",
     "begun": r"\bbegun\b",
+    "a person where a program is meant": r"\b(?:[Ww]hoever|[Nn]obody|[Ss]omebody|obeys?|obeyed)\b",
+    "anew": r"\banew\b",
+    "an inverted clause": r"\b(?:there is but|nor is there|as many as are)\b",
     "See X.": r"^See [A-Z]\w+(?:\.\w+)?[.;]",
     "Called when": r"^Called when\b",
 }
 """Pattern by what is wrong with it."""
 ALLOWED: frozenset[str] = frozenset()
 """Texts in which a pattern stands for good reason."""
+_ODD_NAMES = frozenset({"told", "asked", "said", "heard", "obeyed", "wish", "leash", "crowd", "ledger"})
+"""Names of functions, parameters and variables that speak of programs as of people."""
 _FRAGMENT = re.compile(r"^(?:Of|And|Or|As|By|In|To|For|Those|These|That of|Those of|What of)\b[^.]{0,40}\.$")
 """A first line that needs the line above it: "Of the sum.", "By mouse."."""
 
@@ -53,6 +58,17 @@ def _texts(module: Module) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string.lstrip("# ")
         elif token.type == tokenize.STRING and " " in token.string:
             yield token.start[0], token.string.strip("rbfRBF\"'")
+
+
+def _names(module: Module) -> Iterator[tuple[int, str]]:
+    """The names that a module defines, with their lines."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
 
 
 def _odd(text: str) -> list[str]:
@@ -78,6 +94,16 @@ def test_the_first_line_of_a_docstring_stands_alone() -> None:
         if _FRAGMENT.match(first := text.splitlines()[0])
     ]
     assert fragments == []
+
+
+def test_no_name_speaks_of_a_program_as_of_a_person() -> None:
+    found = [
+        f"{module.path.relative_to(TOP)}:{line}: {name}"
+        for module in modules()
+        for line, name in _names(module)
+        if _ODD_NAMES & set(name.lower().split("_"))
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ class PredictSpec:
     replicas: int = 1
     router: str = "round-robin"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Those of `settings.apply`."""
+    """Settings of the simulated engine by name; `settings.apply` lists them."""
 
 
 def predict(specs: PredictSpec | Iterable[PredictSpec]) -> Prediction:
