@@ -45,17 +45,8 @@ def run(line: CommandLine[RunOptions]) -> int:
 
     options, file = with_config_file(line.given)
     config = run_config(options, line.invocation.engine_args, file)
-    output = Output(
-        record=options.record,
-        no_record=options.no_record,
-        headless=options.headless,
-        detach=options.detach,
-        as_json=options.as_json,
-        display=options.display,
-        web=_address(options.web),
-        sender=line.invocation.sender,
-    )
-    return launch(config, output)
+    web, sender = _address(options.web), line.invocation.sender
+    return launch(config, Output(options=options.output, no_record=options.no_record, web=web, sender=sender))
 
 
 def _address(options: WebOptions) -> WebAddress | None:
@@ -78,20 +69,12 @@ def sweep(line: CommandLine[SweepOptions]) -> int:
 
         out(*example_sweep().splitlines())
         return 0
-    output = Output(
-        record=options.record,
-        headless=options.headless,
-        detach=options.detach,
-        as_json=options.as_json,
-        display=options.display,
-        sender=line.invocation.sender,
-    )
     return run_sweep(
         options.file,
         {name: value for name, value in line.given.items() if name in _OF_THE_ENGINE},
         engine_args=line.invocation.engine_args,
         max_failures=options.max_failures,
-        output=output,
+        output=Output(options=options.output, sender=line.invocation.sender),
         resume=options.resume,
     )
 

@@ -38,13 +38,13 @@ def run_sweep(
         model = given.get("model")
         predicted = predicted_cells(file, model=model if isinstance(model, str) else None)
         return launch(dataclasses.replace(config, predicted=predicted), output)
-    recording = output.record or find_interrupted(config)
+    recording = output.options.record or find_interrupted(config)
     left = cells_left(recording, config)
     if not left:
         console.message(f"all {len(config.stages)} cells are in {recording}: nothing to resume")
         from servetop.cli.report.report import print_recording
 
-        return print_recording(str(recording), as_json=output.as_json)
+        return print_recording(str(recording), as_json=output.options.as_json)
     console.message(f"{len(left)} of {len(config.stages)} cells left, continuing in {recording}")
     return launch(dataclasses.replace(config, stages=left), output, resume=recording)
 

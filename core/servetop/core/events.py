@@ -37,6 +37,14 @@ class TokenSource(StrEnum):
     """The server's own count, which is below the events with text, or above the tokens requested."""
 
 
+class Severity(StrEnum):
+    """Severity of a note."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RequestRecord:
     """One request from due time to last byte; `sent` and later instants are None if it did not get that far."""
@@ -219,14 +227,6 @@ class Action(StrEnum):
     """Send nothing more; let requests in flight finish."""
     CANCEL = "cancel"
     """Stop now; requests in flight are cancelled and recorded as such."""
-
-
-class Severity(StrEnum):
-    """Severity of a note."""
-
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,13 +24,6 @@ MAX_FAILURES = output_option(
     unit="COUNT|SHARE",
     parse=parse_max_failures,
 )
-Record = Annotated[
-    Path | None,
-    output_option("--record", "File to record to.", unit="FILE", default="a new file in the recordings folder"),
-]
-Headless = Annotated[bool, output_option("--headless", "Run without the dashboard.")]
-Detach = Annotated[bool, output_option("--detach", "Run in the background and print how to find the run.")]
-SummaryAsJson = Annotated[bool, output_option("--json", "Print only the summary, as JSON (implies --headless).")]
 AsJson = Annotated[bool, Option("--json", "Print JSON.")]
 
 
@@ -87,6 +80,20 @@ class DisplayOptions:
     reduced_motion: Annotated[bool, output_option("--reduced-motion", "Redraw once a second, without animations.")] = (
         False
     )
+
+
+@options_class
+class OutputOptions:
+    """Where a run is recorded and shown."""
+
+    record: Annotated[
+        Path | None,
+        output_option("--record", "File to record to.", unit="FILE", default="a new file in the recordings folder"),
+    ] = None
+    headless: Annotated[bool, output_option("--headless", "Run without the dashboard.")] = False
+    detach: Annotated[bool, output_option("--detach", "Run in the background and print how to find the run.")] = False
+    as_json: Annotated[bool, output_option("--json", "Print only the summary, as JSON (implies --headless).")] = False
+    display: DisplayOptions = DisplayOptions()
 
 
 @options_class

@@ -18,12 +18,9 @@ from servetop.cli.options.engine_options import (
 from servetop.cli.options.load_options import LoadOptions
 from servetop.cli.options.output_options import (
     MAX_FAILURES,
-    Detach,
     DisplayOptions,
-    Headless,
-    Record,
+    OutputOptions,
     ResultOptions,
-    SummaryAsJson,
     WebOptions,
     output_option,
 )
@@ -40,12 +37,8 @@ class RunOptions:
     data: DataOptions = DataOptions()
     requests: RequestOptions = dataclasses.field(default_factory=RequestOptions)
     results: ResultOptions = dataclasses.field(default_factory=ResultOptions)
-    record: Record = None
+    output: OutputOptions = OutputOptions()
     no_record: Annotated[bool, output_option("--no-record", "Keep no recording.")] = False
-    headless: Headless = False
-    detach: Detach = False
-    as_json: SummaryAsJson = False
-    display: DisplayOptions = DisplayOptions()
     web: WebOptions = WebOptions()
     config: Annotated[
         Path | None,
@@ -74,12 +67,8 @@ class SweepOptions:
     engine_command: EngineCommand = ()
     api_key_env: ApiKeyEnv = None
     max_failures: Annotated[str | None, MAX_FAILURES] = None
-    record: Record = None
-    headless: Headless = False
-    detach: Detach = False
-    as_json: SummaryAsJson = False
+    output: OutputOptions = OutputOptions()
     resume: Annotated[bool, output_option("--resume", "Resume an interrupted sweep.")] = False
-    display: DisplayOptions = DisplayOptions()
     example: Annotated[bool, Option("--example", "Print an example sweep file with comments, and exit.")] = False
 
 

@@ -6,11 +6,11 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from servetop.cli.options.output_options import DisplayOptions
+from servetop.cli.options.output_options import OutputOptions
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError, UsageError
@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 class Output:
     """The destination of a run's results."""
 
-    record: Path | None = None
+    options: OutputOptions
     no_record: bool = False
-    headless: bool = False
-    detach: bool = False
-    """The run continues in the background, without an owner."""
-    as_json: bool = False
-    display: DisplayOptions = field(default_factory=DisplayOptions)
     web: WebAddress | None = None
     """The address at which the dashboard is served as a web page; None shows it in this terminal."""
     sender: FirstSender | None = None
@@ -40,37 +35,38 @@ class Output:
 
 def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> int:
     """Runs and shows a configuration; `resume` is a recording to continue. Returns the exit code."""
-    if output.record and output.no_record:
+    options = output.options
+    if options.record and output.no_record:
         raise UsageError("--record and --no-record exclude each other: give one of them")
-    headless = output.headless or output.as_json
+    headless = options.headless or options.as_json
     if headless and output.web:
         raise UsageError("--web and --headless exclude each other: give one of them")
-    if output.detach and (output.web or output.no_record):
+    if options.detach and (output.web or output.no_record):
         other = "--web" if output.web else "--no-record"
         raise UsageError(f"--detach and {other} exclude each other: a detached run is found by its recording")
-    if not headless and not output.web and not output.detach and not console.is_terminal():
+    if not headless and not output.web and not options.detach and not console.is_terminal():
         raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
     with _recording_path(config, output) as new_path:
         path, resumes = resume or new_path, resume is not None
-        if output.detach:
+        if options.detach:
             from servetop.cli.viewing.detached import start_detached
 
-            return start_detached(config, path, resume=resumes, as_json=output.as_json)
+            return start_detached(config, path, resume=resumes, as_json=options.as_json)
         if headless:
             from servetop.cli.headless.headless import run_headless
 
             return run_headless(
-                config, path, as_json=output.as_json, resume=resumes, throw_away=output.no_record, sender=output.sender
+                config, path, as_json=options.as_json, resume=resumes, throw_away=output.no_record, sender=output.sender
             )
         if output.web is not None:
             from servetop.cli.web.web import run_in_browser
 
             return run_in_browser(
-                config, path, address=output.web, display=output.display, resume=resumes, throw_away=output.no_record
+                config, path, address=output.web, display=options.display, resume=resumes, throw_away=output.no_record
             )
         from servetop.cli.viewing.dashboard import run_with_dashboard
 
-        return run_with_dashboard(config, path, display=output.display, resume=resumes, throw_away=output.no_record)
+        return run_with_dashboard(config, path, display=options.display, resume=resumes, throw_away=output.no_record)
 
 
 @contextlib.contextmanager
@@ -85,7 +81,7 @@ def _recording_path(config: RunConfig, output: Output) -> Iterator[Path]:
             if not _is_live(recording):
                 shutil.rmtree(recording.parent, ignore_errors=True)
     else:
-        yield output.record or new_recording_path(config, wall_clock())
+        yield output.options.record or new_recording_path(config, wall_clock())
 
 
 def _is_live(recording: Path) -> bool:
