@@ -16,7 +16,7 @@ PIECE = 1 << 18
 
 
 class Counted(Protocol):
-    """What the honest page tells."""
+    """The counts that the unaltered metrics page reports."""
 
     running: int
     tokens: int

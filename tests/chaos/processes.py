@@ -70,7 +70,7 @@ def until(condition: Callable[[], _Found | None], *, seconds: float, look_again:
 
 
 def free_port() -> int:
-    """One that nobody listens at now."""
+    """A port that no process listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -126,7 +126,7 @@ def _strike(blow: str, terminal: Terminal, place: Place) -> None:
 
 
 def _quits(terminal: Terminal) -> bool:
-    """q asks what to do; d answers that the requests in flight may finish."""
+    """Quits with q, then chooses with d to let the requests in flight finish."""
     terminal.press(b"q")
     time.sleep(0.5)
     terminal.press(b"d")

@@ -37,6 +37,31 @@ class TokenSource(StrEnum):
     """The server's own count, which is below the events with text, or above the tokens requested."""
 
 
+class Action(StrEnum):
+    """Commands that a person or a script can send to a live run."""
+
+    SET_RATE = "set_rate"
+    SET_CONCURRENCY = "set_concurrency"
+    SET_MAX_NUM_SEQS = "set_max_num_seqs"
+    HOLD_STAGE = "hold_stage"
+    CONTINUE_STAGES = "continue_stages"
+    PAUSE_LOAD = "pause_load"
+    RESUME_LOAD = "resume_load"
+    NEXT_STAGE = "next_stage"
+    PREVIOUS_STAGE = "previous_stage"
+    """Run the stage before the current one again, and then all that follow it, as new stages."""
+    OPEN_LOOP = "open_loop"
+    """Send at a rate (the value) regardless of what is in flight: removes the concurrency limit."""
+    CLOSE_LOOP = "close_loop"
+    """Keep a number of requests (the value) in flight: each is sent when another ends."""
+    BURST = "burst"
+    MARK = "mark"
+    STOP = "stop"
+    """Send nothing more; let requests in flight finish."""
+    CANCEL = "cancel"
+    """Stop now; requests in flight are cancelled and recorded as such."""
+
+
 class Severity(StrEnum):
     """Severity of a note."""
 
@@ -202,31 +227,6 @@ class StageChange:
     """Repetition of the same cell of a sweep, from 0."""
     warmup: bool = False
     """Its requests are excluded from all totals of the run."""
-
-
-class Action(StrEnum):
-    """Commands that a person or a script can send to a live run."""
-
-    SET_RATE = "set_rate"
-    SET_CONCURRENCY = "set_concurrency"
-    SET_MAX_NUM_SEQS = "set_max_num_seqs"
-    HOLD_STAGE = "hold_stage"
-    CONTINUE_STAGES = "continue_stages"
-    PAUSE_LOAD = "pause_load"
-    RESUME_LOAD = "resume_load"
-    NEXT_STAGE = "next_stage"
-    PREVIOUS_STAGE = "previous_stage"
-    """Run the stage before the current one again, and then all that follow it, as new stages."""
-    OPEN_LOOP = "open_loop"
-    """Send at a rate (the value) regardless of what is in flight: removes the concurrency limit."""
-    CLOSE_LOOP = "close_loop"
-    """Keep a number of requests (the value) in flight: each is sent when another ends."""
-    BURST = "burst"
-    MARK = "mark"
-    STOP = "stop"
-    """Send nothing more; let requests in flight finish."""
-    CANCEL = "cancel"
-    """Stop now; requests in flight are cancelled and recorded as such."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
