@@ -11,7 +11,7 @@ from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
 from servetop.cli.main import joined_goodput, split_engine_args
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
-from servetop.run.stage_plan import segments, with_other_batch
+from servetop.run.stage_plan import segments
 
 
 def test_arguments_after_two_dashes_belong_to_the_engine() -> None:
@@ -74,19 +74,6 @@ def test_an_invalid_sweep_file_is_an_error_of_one_line(tmp_path: Path, text: str
 def test_a_name_that_is_neither_a_file_nor_a_preset_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"no sweep file or preset named nowhere.toml"):
         read_sweep("nowhere.toml")
-
-
-def test_stages_are_split_where_the_engines_batch_size_changes() -> None:
-    stages = [
-        StageConfig(request_rate=rate, max_num_seqs=batch, duration=1) for rate, batch in ((8, 64), (16, 64), (8, 128))
-    ]
-    split = segments(stages, first_index=5)
-    assert [[index for index, _ in segment.stages] for segment in split] == [[5, 6], [7]]
-
-
-def test_a_new_batch_size_applies_to_the_stages_with_the_old_one() -> None:
-    stages = [StageConfig(max_num_seqs=None), StageConfig(max_num_seqs=None), StageConfig(max_num_seqs=64)]
-    assert [stage.max_num_seqs for stage in with_other_batch(stages, 32)] == [32, 32, 64]
 
 
 def test_an_infinite_rate_has_a_readable_label() -> None:

@@ -9,33 +9,11 @@ import pytest
 from servetop.core.config import StageConfig
 from servetop.core.events import Action, Command, StageChange
 from servetop.recordings.read.reader import RecordingReader
-from servetop.run.stage_plan import StagePlan
 from tests.harness import RAN, Servetop, opened, received, wait_for
 
 pytestmark = pytest.mark.integration
 
 RATES = [StageConfig(request_rate=rate, duration=9.0) for rate in (4.0, 8.0, 16.0)]
-
-
-def numbered(itinerary: StagePlan, stage: int) -> list[tuple[int, float | None]]:
-    return [(index, each.request_rate) for segment in itinerary.before(stage) for index, each in segment.stages]
-
-
-def test_going_back_repeats_the_previous_stage_and_those_after_it_with_new_numbers() -> None:
-    itinerary = StagePlan(RATES, first_index=0)
-    assert numbered(itinerary, 0) == []
-    assert numbered(itinerary, 2) == [(3, 8.0), (4, 16.0)]
-    assert numbered(itinerary, 4) == [(5, 8.0), (6, 16.0)]
-    assert numbered(itinerary, 5) == [(7, 4.0), (8, 8.0), (9, 16.0)]
-    assert numbered(itinerary, 7) == []
-
-
-def test_a_changed_batch_size_stays_when_going_back() -> None:
-    itinerary = StagePlan(RATES, first_index=0)
-    again = itinerary.again(1, max_num_seqs=64)
-    assert [(index, each.max_num_seqs) for index, each in again[0].stages] == [(3, 64), (4, 64)]
-    back = itinerary.before(4)
-    assert [(index, each.max_num_seqs) for index, each in back[0].stages] == [(5, 64), (6, 64)]
 
 
 def asked(reader: RecordingReader, action: Action, value: float | None = None) -> str:

@@ -15,6 +15,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 
 HERE = Path(__file__).parent
+CERTIFICATE = HERE.parent / "loadgen" / "data" / "localhost.crt"
 TLS_HANDSHAKE = b"\x16"
 
 
@@ -119,3 +120,15 @@ def stand_in() -> Callable[..., EngineConfig]:
 @pytest.fixture
 def clock() -> MonotonicClock:
     return MonotonicClock()
+
+
+@pytest.fixture
+async def tls_server(vllm_server: PageServer) -> AsyncIterator[PageServer]:
+    """A server with the same pages behind TLS, with a self-signed certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE, CERTIFICATE.with_suffix(".key"))
+    started = PageServer()
+    started.pages = vllm_server.pages
+    await started.start(tls=context)
+    yield started
+    await started.vanish()

@@ -1,12 +1,9 @@
-"""A server that answers late is attached to, and one that is spoken to by the wrong scheme is told so."""
+"""Servers that respond late, and URLs with the wrong scheme."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import ssl
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -18,20 +15,6 @@ from servetop.engines import attach
 from servetop.engines.attach import attach_engine
 from servetop.engines.process.ports import free_port
 from tests.engines.conftest import PageServer
-
-CERTIFICATE = Path(__file__).parents[1] / "loadgen" / "data" / "localhost.crt"
-
-
-@pytest.fixture
-async def tls_server(vllm_server: PageServer) -> AsyncIterator[PageServer]:
-    """Its certificate is self-signed."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(CERTIFICATE, CERTIFICATE.with_suffix(".key"))
-    started = PageServer()
-    started.pages = vllm_server.pages
-    await started.start(tls=context)
-    yield started
-    await started.vanish()
 
 
 def at(url: str, *, timeout: float = 30.0) -> EngineConfig:

@@ -12,7 +12,6 @@ import pytest
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
-from servetop.engines.adapters.model_names import aliases
 from servetop.engines.adapters.vllm import VllmEngine
 
 API_SERVER = "vllm.entrypoints.openai.api_server"
@@ -120,23 +119,6 @@ def test_a_folder_that_is_not_an_environment_is_reported_with_what_it_lacks(tmp_
         EngineError, match=f"{tmp_path} has no bin/vllm and no vllm and no bin/python: check --engine-c"
     ):
         launched(command=shlex.quote(str(tmp_path)))
-
-
-def test_a_local_folder_is_used_unchanged_and_a_missing_one_is_reported(tmp_path: Path) -> None:
-    engine = VllmEngine()
-    assert engine.resolve_model(str(tmp_path)) == str(tmp_path)
-    with pytest.raises(UsageError, match="there is no model at /models/nope"):
-        engine.resolve_model("/models/nope")
-
-
-def test_an_unknown_alias_names_its_neighbours() -> None:
-    with pytest.raises(UsageError, match="unknown model 'lama2-7b': did you mean llama-2-7b"):
-        VllmEngine().resolve_model("lama2-7b")
-
-
-def test_every_alias_is_lower_case_and_leads_to_a_hub_name() -> None:
-    assert {(short.lower() == short, hub.count("/")) for short, hub in aliases().items()} == {(True, 1)}
-    assert VllmEngine().resolve_model("Llama-2-7B") == "meta-llama/Llama-2-7b-hf"
 
 
 FAILURES = {

@@ -1,0 +1,63 @@
+"""Segments of a plan, and stages that are repeated under new numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from servetop.core.config import StageConfig
+from servetop.run.stage_plan import Segment, StagePlan, segments, with_other_batch
+
+STAGES = tuple(
+    StageConfig(request_rate=rate, max_num_seqs=batch, num_prompts=1)
+    for rate, batch in ((1.0, 64), (2.0, 64), (3.0, 128), (4.0, 64))
+)
+
+
+def rates(found: list[Segment]) -> list[tuple[int | None, list[tuple[int, float]]]]:
+    """Batch size of each segment, with the number and the rate of its stages."""
+    return [(each.max_num_seqs, [(index, stage.request_rate) for index, stage in each.stages]) for each in found]
+
+
+def test_a_segment_ends_where_the_batch_size_changes() -> None:
+    found = segments(STAGES, first_index=5)
+    assert rates(found) == [(64, [(5, 1.0), (6, 2.0)]), (128, [(7, 3.0)]), (64, [(8, 4.0)])]
+    assert segments(()) == []
+
+
+def test_another_batch_size_replaces_that_of_the_current_stage_only() -> None:
+    assert [stage.max_num_seqs for stage in with_other_batch(STAGES, 32)] == [32, 32, 128, 32]
+    assert with_other_batch((), 32) == []
+
+
+def test_repeated_stages_get_numbers_that_were_never_used() -> None:
+    plan = StagePlan(STAGES, first_index=0)
+    assert rates(plan.again(1, max_num_seqs=32)) == [(32, [(4, 2.0)]), (128, [(5, 3.0)]), (32, [(6, 4.0)])]
+    assert rates(plan.before(5)) == [(32, [(7, 2.0)]), (128, [(8, 3.0)]), (32, [(9, 4.0)])]
+
+
+def test_a_repetition_can_be_repeated() -> None:
+    plan = StagePlan(STAGES[:2], first_index=3)
+    assert rates(plan.before(4)) == [(64, [(5, 1.0), (6, 2.0)])]
+    assert rates(plan.before(6)) == [(64, [(7, 1.0), (8, 2.0)])]
+
+
+@pytest.mark.parametrize("stage", [0, -1])
+def test_nothing_comes_before_the_first_stage_or_the_load(stage: int) -> None:
+    assert StagePlan(STAGES, first_index=0).before(stage) == []
+
+
+def test_going_back_from_a_repetition_leads_to_the_stage_before_it() -> None:
+    plan = StagePlan([StageConfig(request_rate=rate, duration=9.0) for rate in (4.0, 8.0, 16.0)], first_index=0)
+    found = [rates(plan.before(stage)) for stage in (2, 4, 5, 7)]
+    assert found == [
+        [(None, [(3, 8.0), (4, 16.0)])],
+        [(None, [(5, 8.0), (6, 16.0)])],
+        [(None, [(7, 4.0), (8, 8.0), (9, 16.0)])],
+        [],
+    ]
+
+
+def test_a_changed_batch_size_stays_when_going_back() -> None:
+    plan = StagePlan([StageConfig(request_rate=rate, duration=9.0) for rate in (4.0, 8.0, 16.0)], first_index=0)
+    assert rates(plan.again(1, max_num_seqs=64)) == [(64, [(3, 8.0), (4, 16.0)])]
+    assert rates(plan.before(4)) == [(64, [(5, 8.0), (6, 16.0)])]
