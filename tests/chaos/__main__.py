@@ -45,7 +45,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="what the cases are drawn from (default: another one each time)")
     parser.add_argument("--only", action="append", default=[], help="a kind, or one case of it as kill:17; repeat")
     parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 2), help="cases at once: they mostly wait")
-    parser.add_argument("--minutes", type=float, default=60.0, help="no new case is begun after these")
+    parser.add_argument("--minutes", type=float, default=60.0, help="no new case is started after these")
     parser.add_argument("--report", default="", help="a file whose figures are replaced (docs/reliability.md)")
     parser.add_argument("--list", action="store_true", help="name the kinds")
     options = parser.parse_args(argv)
@@ -56,15 +56,15 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace, seed: int) -> Iterator[Case]:
-    """All cases, one of each kind first and then mixed, so that no kind is left out for time; or what was asked for."""
+    """All cases, one of each kind first and then mixed, so that none is left out for time; or the requested ones."""
     cases: list[tuple[float, Case]] = []
     chance = random.Random(seed)
     for name, kind in KINDS.items():
         numbers = set(range(kind.quick if options.quick else kind.whole))
         if options.only:
-            asked = [only.partition(":") for only in options.only]
-            alone = {int(number) for kind_name, _, number in asked if kind_name == name and number}
-            numbers = alone or (numbers if any(word == (name, "", "") for word in asked) else set())
+            requested = [only.partition(":") for only in options.only]
+            alone = {int(number) for kind_name, _, number in requested if kind_name == name and number}
+            numbers = alone or (numbers if any(word == (name, "", "") for word in requested) else set())
         for place, number in enumerate(sorted(numbers)):
             cases.append((place and chance.uniform(1.0, 2.0), Case(name, number, seed, os.getpid())))
     yield from (case for _, case in sorted(cases, key=lambda pair: pair[0]))
@@ -79,7 +79,7 @@ def until(deadline: float, cases: Sequence[Case]) -> Iterator[Case]:
 
 @dataclass
 class Progress:
-    """What is said while it goes on: findings at once, the figures now and then, also in the report."""
+    """Progress: findings at once, figures now and then; also in the report."""
 
     figures: Figures
     report: str

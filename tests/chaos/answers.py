@@ -18,7 +18,7 @@ CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
 DONE = b"data: [DONE]\n\n"
 MIB = 1 << 20
 FOREVER = 3600.0
-"""Seconds that a server keeps silent when it never goes on; whoever waits gives up before."""
+"""Seconds of silence of a server that never continues; every client times out before."""
 
 
 def chunk(data: bytes) -> bytes:

@@ -74,7 +74,7 @@ def read(path: Path) -> Recorded | None:
 
 
 def check_words(ended: Ended, result: Result, *, signalled: bool = False, coloured: bool = False) -> None:
-    """No traceback, no control characters (but for colours that were asked for), a documented exit code.
+    """No traceback, no control characters (except for requested colours), a documented exit code.
 
     Where it is not 0, a last line says why.
     """
@@ -198,6 +198,6 @@ def _check_verdict(recorded: Recorded, end: RunEnd, result: Result) -> None:
 
 
 def _check_json(summary: Mapping[str, Any], ok: int, rows: int, result: Result) -> None:
-    told = (summary.get("completed"), summary.get("num_prompts"))
-    if told not in ((ok, rows), (None, None)) and summary.get("completed") != ok:
-        result.found(Fault.INVENTED, f"--json says {told} completed and sent, the recording {ok} and {rows}")
+    reported = (summary.get("completed"), summary.get("num_prompts"))
+    if reported not in ((ok, rows), (None, None)) and summary.get("completed") != ok:
+        result.found(Fault.INVENTED, f"--json says {reported} completed and sent, the recording {ok} and {rows}")

@@ -73,7 +73,7 @@ def base(chance: random.Random, file: Path) -> str:
             return f"{name} {OLD}"
         case "today":
             file.write_bytes(_written_anew(name).closed)
-            return f"{name} written anew"
+            return f"{name} rewritten"
         case _:
             file.write_bytes(_written_anew(name).growing)
             log.write_bytes(_written_anew(name).log)

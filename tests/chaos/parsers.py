@@ -60,8 +60,8 @@ def inputs(case: Case, folder: Path) -> Result:
 
 def _event(chance: random.Random, *, chat: bool) -> bytes:
     text = chance.choice(TEXTS)
-    said = {"delta": {"content": text}} if chat else {"text": text}
-    content: dict[str, object] = {"id": "cmpl-1", "choices": [{"index": 0, **said, "finish_reason": None}]}
+    part = {"delta": {"content": text}} if chat else {"text": text}
+    content: dict[str, object] = {"id": "cmpl-1", "choices": [{"index": 0, **part, "finish_reason": None}]}
     if chance.random() < 0.2:
         content["usage"] = {"prompt_tokens": 3, "completion_tokens": chance.randrange(20)}
     end = b"\r\n\r\n" if chance.random() < 0.05 else b"\n\n"

@@ -36,12 +36,12 @@ class CutOff(Exception):
 class Answer:
     """What was passed on of one answer so far."""
 
-    begun: bool = False
+    started: bool = False
     status: int = 0
     text_events: int = 0
     usage: int | None = None
     finished: bool = False
-    """It said why it ends; what is lost behind that is no part of the answer."""
+    """It gave the reason for its end; later losses do not belong to the response."""
     done: bool = False
     line: bytes = b""
 
@@ -140,7 +140,7 @@ def _broken(answer: Answer) -> What:
     """An answer of which not everything was passed on."""
     if answer.finished:
         return What.ODD
-    return What.BROKEN if answer.begun else What.UNHEARD
+    return What.BROKEN if answer.started else What.UNHEARD
 
 
 class _Gone(Exception):
@@ -155,7 +155,7 @@ async def _give(writer: asyncio.StreamWriter, data: bytes, answer: Answer) -> No
         raise _Gone from error
     if writer.is_closing():
         raise _Gone
-    answer.begun = True
+    answer.started = True
 
 
 def _header(head: bytes, wanted: bytes) -> bytes | None:

@@ -120,7 +120,7 @@ def _apart(read: Callable[[], list[Finding]]) -> Sequence[Finding]:
             injector = f"the injector itself failed: {traceback.format_exc()[-1800:]}"
             os.write(theirs, pickle.dumps([Finding(Fault.TRACEBACK, injector)]))
         finally:
-            os._exit(0)  # whatever happens: a child that goes on would play the parent's cases
+            os._exit(0)  # whatever happens: a child that continues would play the parent's cases
     os.close(theirs)
     deadline, data, ended = time.monotonic() + PATIENCE, b"", False
     while not ended and select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -136,8 +136,8 @@ def _apart(read: Callable[[], list[Finding]]) -> Sequence[Finding]:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What one command said of a file."""
+class CommandOutput:
+    """The exit code and output of one command on a file."""
 
     code: int
     out: str
@@ -149,9 +149,9 @@ class Said:
         return self.out + self.err
 
 
-def _read(file: Path) -> tuple[dict[str, Said], list[Finding]]:
+def _read(file: Path) -> tuple[dict[str, CommandOutput], list[Finding]]:
     """What each command says of a file, up to the first one that goes wrong, and how."""
-    said: dict[str, Said] = {}
+    output: dict[str, CommandOutput] = {}
     for words in COMMANDS:
         out, err = io.StringIO(), io.StringIO()
         argv = [word.format(file=file, folder=file.parent) for word in words]
@@ -160,30 +160,30 @@ def _read(file: Path) -> tuple[dict[str, Said], list[Finding]]:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 code = _look(file) if name == "look" else main(argv)
         except Exception:
-            return said, [Finding(Fault.TRACEBACK, f"{name}: {traceback.format_exc()[-1800:]}")]
-        said[name] = Said(code, out.getvalue(), err.getvalue())
-        if findings := _wrong_words(name, said[name]):
-            return said, findings
+            return output, [Finding(Fault.TRACEBACK, f"{name}: {traceback.format_exc()[-1800:]}")]
+        output[name] = CommandOutput(code, out.getvalue(), err.getvalue())
+        if findings := _wrong_words(name, output[name]):
+            return output, findings
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    return said, [Finding(Fault.MEMORY, f"{peak >> 20} MiB")] if peak > MOST_MEMORY else []
+    return output, [Finding(Fault.MEMORY, f"{peak >> 20} MiB")] if peak > MOST_MEMORY else []
 
 
-def _wrong_words(name: str, said: Said) -> list[Finding]:
-    if "Warning: " in said.printed and ".py:" in said.printed:
-        return [Finding(Fault.TRACEBACK, f"{name}: a warning of Python's: {said.printed[-600:]}")]
-    if outlaws := sorted(set(said.printed) & set(OUTLAWS)):
+def _wrong_words(name: str, output: CommandOutput) -> list[Finding]:
+    if "Warning: " in output.printed and ".py:" in output.printed:
+        return [Finding(Fault.TRACEBACK, f"{name}: a warning of Python's: {output.printed[-600:]}")]
+    if outlaws := sorted(set(output.printed) & set(OUTLAWS)):
         return [Finding(Fault.ESCAPE, f"{name} prints {outlaws!r}")]
-    if said.code not in ((0, 1, 2) if name.startswith("verify") else (0, 1)):
-        return [Finding(Fault.INVENTED, f"{name}: exit code {said.code}: {said.printed[-300:]}")]
+    if output.code not in ((0, 1, 2) if name.startswith("verify") else (0, 1)):
+        return [Finding(Fault.INVENTED, f"{name}: exit code {output.code}: {output.printed[-300:]}")]
     return []
 
 
 def _findings(file: Path, before: Before) -> list[Finding]:
-    said, findings = _read(file)
+    output, findings = _read(file)
     if findings:
         return findings
     ticks = _ticks(file)
-    return misjudged(file, before, ticks, verdict=said[VERIFY], summary=said[SUMMARY]) + _invented(ticks, before)
+    return misjudged(file, before, ticks, verdict=output[VERIFY], summary=output[SUMMARY]) + _invented(ticks, before)
 
 
 def _ticks(file: Path) -> dict[int, Counts]:
@@ -206,16 +206,16 @@ def _invented(ticks: Mapping[int, Counts], before: Before) -> list[Finding]:
 
 
 def misjudged(
-    file: Path, before: Before, ticks: Mapping[int, Counts], *, verdict: Said, summary: Said
+    file: Path, before: Before, ticks: Mapping[int, Counts], *, verdict: CommandOutput, summary: CommandOutput
 ) -> list[Finding]:
     """A verdict of `servetop verify` that does not hold (docs/reference/recording-format.md defines each)."""
     try:
-        (told,) = json.loads(verdict.out)
+        (reported,) = json.loads(verdict.out)
     except ValueError:
         return [Finding(Fault.INVENTED, f"verify: exit code {verdict.code} and no verdict: {verdict.printed[-300:]}")]
     wrong = []
-    if told["verdict"] != VERDICTS[verdict.code]:
-        wrong.append(f"exit code {verdict.code} for {told['verdict']}")
+    if reported["verdict"] != VERDICTS[verdict.code]:
+        wrong.append(f"exit code {verdict.code} for {reported['verdict']}")
     if verdict.code == 0 and (summary.code != 0 or json.loads(summary.out).get("recording_state") == "damaged"):
         wrong.append(f"sound, and summary says {summary.code}: {summary.printed[-300:]}")
     if verdict.code == 0 and before.torn and list(ticks.items()) != list(before.ticks.items())[: len(ticks)]:
@@ -223,9 +223,9 @@ def misjudged(
     if verdict.code == 0 and before.torn and len(ticks) < len(before.ticks) and not _cut_off(file, before):
         wrong.append("sound, and the last ticks are lost, although the log was not cut off")
     if verdict.code == 1 and _bytes(file) == before.bytes:
-        wrong.append(f"not sound, and nothing was altered: {told['checks']}")
+        wrong.append(f"not sound, and nothing was altered: {reported['checks']}")
     if verdict.code == 2 and before.torn and not _schema_altered(file, before):
-        wrong.append(f"not a recording, and its marks and tables are there: {told['checks']}")
+        wrong.append(f"not a recording, and its marks and tables are there: {reported['checks']}")
     return [Finding(Fault.INVENTED, f"verify: {words}") for words in wrong]
 
 

@@ -22,13 +22,13 @@ class Request:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     chat: bool = False
-    """Asked at the endpoint of chats."""
+    """Sent to the chat endpoint."""
     sent: int = 0
     """Tokens that went out."""
 
     @property
     def wanted(self) -> int:
-        """Tokens asked for."""
+        """Requested tokens."""
         return int(self.content.get("max_tokens") or self.content.get("max_completion_tokens") or 8)
 
     @property
@@ -60,19 +60,19 @@ class Request:
         return f" r{self.number}" if number == 0 else f" w{number}"
 
     def event(self, text: str, *, tokens: int, finish: str | None = None) -> bytes:
-        said = {"delta": {"content": text}} if self.chat else {"text": text}
+        part = {"delta": {"content": text}} if self.chat else {"text": text}
         content: dict[str, Any] = {
             "id": f"cmpl-{self.number}",
             "object": "chat.completion.chunk" if self.chat else "text_completion",
             "model": "tiny",
-            "choices": [{"index": 0, **said, "finish_reason": finish}],
+            "choices": [{"index": 0, **part, "finish_reason": finish}],
         }
         if self.usage_in_each:
             content["usage"] = self.usage(tokens)
         return b"data: " + json.dumps(content).encode() + b"\n\n"
 
     def last_usage(self) -> bytes:
-        """Empty when nobody asked for it."""
+        """Empty unless requested."""
         if not self.usage_wanted:
             return b""
         return b"data: " + json.dumps({"choices": [], "usage": self.usage(self.sent)}).encode() + b"\n\n"

@@ -94,18 +94,18 @@ def _content_length(head: str) -> int:
 
 
 async def run(settings: Settings) -> None:
-    """Until somebody asks it to stop."""
+    """Serve until it is asked to stop."""
     ledger = LedgerWriter(settings.ledger)
     server = Server(settings, ledger, first_number=Ledger.read(settings.ledger).count(What.RECEIVED))
     await asyncio.sleep(settings.boot)
-    asked = asyncio.Event()
+    stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked.set)
+        loop.add_signal_handler(number, stop_requested.set)
     listening = await asyncio.start_server(server.serve, "127.0.0.1", settings.port, limit=LIMIT, ssl=settings.ssl)
     port = listening.sockets[0].getsockname()[1]
     ledger.write(What.STARTED, os.getpid(), tokens=port)
-    await asked.wait()
+    await stop_requested.wait()
     ledger.write(What.ASKED_TO_STOP, os.getpid())
     await asyncio.sleep(settings.stop)
     listening.close()
@@ -115,7 +115,7 @@ def parsed() -> Settings:
     parser = argparse.ArgumentParser(prog="tests.chaos.server", allow_abbrev=False)
     parser.add_argument("--ledger", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--mode", default="honest", help="how requests are answered: tests/chaos/answers.py")
+    parser.add_argument("--mode", default="honest", help="the kind of responses: tests/chaos/answers.py")
     parser.add_argument("--page", default="honest", help="what other pages say: tests/chaos/pages.py")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gap", type=float, default=0.01, help="seconds between tokens")

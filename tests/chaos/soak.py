@@ -99,11 +99,11 @@ def soaked(place: Place, *, seconds: float, rate: int) -> Memory:
     memory = Memory()
     with dashboard(place, [*words, "--record", str(place.recording)]) as terminal:
         until(lambda: place.recording.exists() or terminal.over(), seconds=60.0)
-        began, said = time.monotonic(), 0.0
+        began, last_line = time.monotonic(), 0.0
         while (at := time.monotonic() - began) < seconds and not terminal.over():
             memory.take(at, marked(place.mark))
-            if at - said > 60.0:
-                said = at
+            if at - last_line > 60.0:
+                last_line = at
                 sizes = {role: samples[-1][1] >> 20 for role, samples in memory.samples.items()}
                 say(f"soak: {at / 60:.0f} min, MiB: {sizes}")
             time.sleep(SAMPLE_EVERY)
@@ -112,14 +112,14 @@ def soaked(place: Place, *, seconds: float, rate: int) -> Memory:
 
 
 def _quit(terminal: Terminal) -> None:
-    def asked() -> bool:
+    def ended() -> bool:
         terminal.press(b"q")
         time.sleep(1.0)
         terminal.press(b"d")
         time.sleep(1.0)
         return terminal.over()
 
-    until(asked, seconds=120.0)
+    until(ended, seconds=120.0)
 
 
 def judged(memory: Memory, place: Place, options: argparse.Namespace) -> tuple[str, bool]:

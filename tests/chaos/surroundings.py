@@ -18,7 +18,7 @@ from tests.chaos.place import PATIENCE, ROOT, Ended, Place
 from tests.chaos.processes import until
 
 LOAD = ("--input-len", "6", "--output-len", "6", "--headless")
-NOBODY = 65534
+NOBODY_UID = 65534
 NOT_RECORDED = (
     "not recorded",
     "cannot record",
@@ -104,8 +104,8 @@ def _check_missing(place: Place, ended: Ended, result: Result) -> None:
         place.recording = file
     check_recording(place, ended, whole, harm=Harm.NONE)
     if not here or whole.findings:
-        told = ended.code not in (0, 99) and any(word in ended.err for word in NOT_RECORDED)
-        if not told:
+        reported = ended.code not in (0, 99) and any(word in ended.err for word in NOT_RECORDED)
+        if not reported:
             why = whole.findings[0].words if whole.findings else "no recording is left"
             result.found(
                 Fault.LOST, f"exit code {ended.code}, {why}, and the words do not say so: {ended.err[-700:]!r}"
@@ -148,7 +148,7 @@ def _limited(case: Case, folder: Path, limit: Callable[[random.Random], str]) ->
 
 
 def clock_steps(case: Case, folder: Path) -> Result:
-    """The wall clock is set while the run goes on: by seconds or by years, ahead and back."""
+    """The wall clock is set during the run: by seconds or by years, forward and back."""
     chance = case.chance()
     place, result = Place(case, folder), Result()
     steps = ",".join(f"{chance.uniform(0.2, 3.0):.2f}:{chance.choice(_STEPS)}" for _ in range(chance.randint(1, 4)))
@@ -222,7 +222,7 @@ def as_nobody(case: Case, folder: Path) -> Result:
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return Result(tried=0, notes={"left out: only root can become another user (setpriv)": 1})
     place, result = Place(case, folder), Result()
-    before = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    before = ["setpriv", f"--reuid={NOBODY_UID}", f"--regid={NOBODY_UID}", "--clear-groups"]
     if not _may_run(before):
         return Result(tried=0, notes={"left out: another user cannot run this Python": 1})
     folder.chmod(0o755)

@@ -17,7 +17,7 @@ from tests.chaos.invariants import Harm, Recorded, check_recording, check_words,
 from tests.chaos.ledger import LedgerWriter, What
 from tests.chaos.mutations import BASES, GOLDEN, base
 from tests.chaos.place import Ended, Place
-from tests.chaos.recordings import Before, Said, misjudged
+from tests.chaos.recordings import Before, CommandOutput, misjudged
 from tests.chaos.report import Figures
 
 
@@ -129,9 +129,9 @@ def test_a_verdict_that_does_not_hold_is_found(
 ) -> None:
     ticks = {0: (1, 1, 0, 5, 5), 1: (2, 2, 0, 9, 9)}
     before = Before(ticks, (place.recording.read_bytes(), b""), torn=True)
-    said = Said(code, json.dumps([{"verdict": verdict, "checks": []}]), "")
+    output = CommandOutput(code, json.dumps([{"verdict": verdict, "checks": []}]), "")
     now = dict(list(ticks.items())[:ticks_now])
-    found = misjudged(place.recording, before, now, verdict=said, summary=Said(summary_code, "{}", ""))
+    found = misjudged(place.recording, before, now, verdict=output, summary=CommandOutput(summary_code, "{}", ""))
     assert [finding.fault for finding in found] == [Fault.INVENTED] * faults
 
 

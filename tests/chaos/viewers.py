@@ -40,7 +40,7 @@ class Terminal:
     code: int | None = None
 
     def read(self) -> None:
-        """Until nobody writes any more, in a thread."""
+        """Read until all writers have closed, in a thread."""
         with contextlib.suppress(OSError):
             while data := os.read(self.master, 1 << 16):
                 self.drawn = (self.drawn + data)[-(1 << 16) :]

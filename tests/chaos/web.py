@@ -103,7 +103,7 @@ def _strike(blow: str, place: Place, server: subprocess.Popen[bytes], page: sock
 
 
 def _check_survives(blow: str, count: int, place: Place, server: subprocess.Popen[bytes], result: Result) -> None:
-    """A viewer less, and nothing else has changed; then the server is asked to end."""
+    """One viewer fewer, and no other change; then the server is asked to stop."""
     if not until(lambda: len(_pids(place, VIEWER)) == count - 1, seconds=PATIENCE):
         result.found(Fault.LEFTOVER, f"{len(_pids(place, VIEWER))} viewers of {count} after “{blow}”")
     received = place.ledger.count(What.RECEIVED)

@@ -83,7 +83,7 @@ def _remove(root: Path) -> None:
 
 
 def _ended(busy: list[Worker]) -> Iterator[tuple[Worker, Result]]:
-    """Those that answered, died or ran out of time within half a second."""
+    """Workers that responded, died or timed out within half a second."""
     spoke = wait([worker.pipe for worker in busy], timeout=0.5)
     for worker in list(busy):
         assert worker.case is not None

@@ -1,4 +1,4 @@
-"""An engine that fails as it is told to: `python mortal_server.py --die-at 3`, besides an engine's own options.
+"""An engine that fails on request: `python mortal_server.py --die-at 3`, besides an engine's own options.
 
 It speaks vLLM's wire, without metrics. Requests are counted from 1, in the order in which they come.
 """
@@ -103,11 +103,11 @@ def main() -> None:
     parser.add_argument("--gap", type=float, default=0.0, help="seconds between two tokens")
     parser.add_argument("--fail-every", type=int, default=0, help="every so manieth request gets status 500")
     parser.add_argument("--die-at", type=int, default=0, help="killed in the middle of this request's answer")
-    parser.add_argument("--die-after", type=int, default=0, help="killed when so many requests were answered")
+    parser.add_argument("--die-after", type=int, default=0, help="killed after this number of responses")
     parser.add_argument("--never-ready-once", type=Path, help="never ready again, when it was started with this before")
     parser.add_argument("--boot-until", type=Path, help="does not listen before there is this file")
     parser.add_argument("--linger", type=float, default=0.0, help="seconds from SIGINT to its end")
-    parser.add_argument("--tell-stop", type=Path, help="a file that is made when it is asked to stop")
+    parser.add_argument("--tell-stop", type=Path, help="a file to create when it is asked to stop")
     options, _ = parser.parse_known_args()
     if options.die_after < 0:
         _die()

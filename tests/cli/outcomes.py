@@ -125,7 +125,7 @@ def full_at_the_start(case: Case) -> Finished:
 
 
 def full(process: subprocess.Popen[str], size: int = 1) -> None:
-    """No file of a process may become larger than so many bytes."""
+    """The largest size in bytes of a file that a process may write."""
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 

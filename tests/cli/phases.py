@@ -67,7 +67,7 @@ def end_of(recording: Path) -> RunEnd | None:
 
 
 def assert_gone(processes: list[psutil.Process]) -> None:
-    """All of them end; one that nobody has waited for yet counts as gone."""
+    """Wait until all have ended; a zombie counts as ended."""
     wait_for(lambda: not any(_lives(each) for each in processes), seconds=120, what="the end of all processes")
 
 

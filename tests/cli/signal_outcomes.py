@@ -79,8 +79,8 @@ def _words(phase: str, target: str, case: Case) -> tuple[str, ...]:
         case "cell":
             return (*case.sweep('duration = "300s"'), *mortal())
         case "stop":
-            asked = f"--tell-stop {shlex.quote(str(case.folder / 'asked'))}"
-            return ("--json", *mortal(asked, f"--linger {60 if target == 'engine' else 6}"), *LOAD)
+            requested = f"--tell-stop {shlex.quote(str(case.folder / 'requested'))}"
+            return ("--json", *mortal(requested, f"--linger {60 if target == 'engine' else 6}"), *LOAD)
     raise AssertionError(phase)
 
 
@@ -93,7 +93,7 @@ def _reached(phase: str, reader: RecordingReader, case: Case) -> bool:
         case "restart":
             return any(note.text.endswith("restarting the engine") for note in reader.notes())
         case "stop":
-            return (case.folder / "asked").exists()
+            return (case.folder / "requested").exists()
     stages: list[StageChange] = reader.stages()
     return bool(stages) and received(reader)
 

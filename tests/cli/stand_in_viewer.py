@@ -14,7 +14,7 @@ def show(text: str) -> None:
 
 
 def main(*words: str) -> None:
-    """Until its input ends, or it is asked to end."""
+    """Runs until its input ends, or a signal ends it."""
     if "fails" in words:
         sys.exit("servetop: \x1b]0;owned\x07no such recording")
     os.write(1, b"__GANGLION__\n")

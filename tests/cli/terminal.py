@@ -77,7 +77,7 @@ class Terminal:
             if self._master in ready:
                 try:
                     self._output += os.read(self._master, 1 << 16)
-                except OSError:  # nobody has the other end any more
+                except OSError:  # the other end is closed
                     return
 
 

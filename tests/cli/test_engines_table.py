@@ -1,4 +1,4 @@
-"""`servetop engines` tells what the adapters say, and nothing else."""
+"""`servetop engines` lists exactly what the adapters declare."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def test_the_table_fits_into_80_columns_with_whole_words() -> None:
 
 
 def test_as_json_they_are_what_the_adapters_say(servetop: Servetop) -> None:
-    told = json.loads(servetop("engines", "--json").out)
-    assert [each["name"] for each in told] == list(engine_names())
-    sim = next(each for each in told if each["name"] == "sim")
+    reported = json.loads(servetop("engines", "--json").out)
+    assert [each["name"] for each in reported] == list(engine_names())
+    sim = next(each for each in reported if each["name"] == "sim")
     assert sim["changes_batch_size_live"]
     assert "max_num_seqs" in sim["exports"]
 
 
 def test_one_engine_is_told_in_full(servetop: Servetop) -> None:
-    told = servetop("engines", "vllm").out
-    assert "--max-num-seqs" in told
-    assert "preemptions_total" in told
+    reported = servetop("engines", "vllm").out
+    assert "--max-num-seqs" in reported
+    assert "preemptions_total" in reported
 
 
 def test_an_unknown_engine_is_one_line_and_exit_code_2(servetop: Servetop) -> None:

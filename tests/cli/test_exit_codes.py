@@ -32,7 +32,7 @@ class Row:
     happened: str
     code: int
     last_line: str
-    """With `…` for anything; empty: nothing is wrong, or nobody can say what."""
+    """`…` stands for any text; empty: no error, or an unknown one."""
     recording: str
 
 

@@ -131,9 +131,9 @@ def test_a_run_that_cannot_be_registered_continues_with_a_warning(servetop: Serv
     done = servetop("--headless", *BRIEF)
     assert done.code in RAN, done.err
     assert "servetop ps does not list this run: cannot write to" in done.err
-    asked = servetop("ps")
-    assert asked.code == 1
-    assert "cannot list the runs in" in asked.complaint
+    listed = servetop("ps")
+    assert listed.code == 1
+    assert "cannot list the runs in" in listed.complaint
 
 
 def test_a_headless_run_in_the_foreground_is_listed_too(servetop: Servetop, tmp_path: Path) -> None:

@@ -19,14 +19,14 @@ def test_every_model_of_the_mix_has_its_own_figures(servetop: Servetop) -> None:
     assert done.code in RAN, done.err
     (file,) = servetop.folder.glob("*.servetop")
     with contextlib.closing(RecordingReader.open(file)) as reader:
-        asked = Counter(request.model for request in reader.requests(0.0, 1e9))
+        requested = Counter(request.model for request in reader.requests(0.0, 1e9))
         engine = reader.header.engine
     assert engine is not None
     assert engine.models == ("llama-2-7b", "sql", "chat")
     models = done.summary["models"]
     assert [(each["model"], each["weight"]) for each in models] == [("llama-2-7b", 2.0), ("sql", 1.0), ("chat", 1.0)]
-    assert {each["model"]: each["completed"] for each in models} == asked
-    assert sum(asked.values()) == done.summary["completed"] == 40
+    assert {each["model"]: each["completed"] for each in models} == requested
+    assert sum(requested.values()) == done.summary["completed"] == 40
     assert all(each["p99_ttft_ms"] > 0 for each in models)
     table = servetop("summary", str(file)).out
     assert "Models (latency in ms)" in table

@@ -110,6 +110,6 @@ def test_warnings_of_an_earlier_session_are_not_repeated(tmp_path: Path, capsys:
     progress = HeadlessProgress(header.config, recorder.path)
     progress.close()
     recorder.close(RunEnd(at=10.0, exit_code=0, reason=""))
-    told = capsys.readouterr().err
-    assert "warning: engine: of today" in told
-    assert "of yesterday" not in told
+    reported = capsys.readouterr().err
+    assert "warning: engine: of today" in reported
+    assert "of yesterday" not in reported

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 RATES = [StageConfig(request_rate=rate, duration=9.0) for rate in (4.0, 8.0, 16.0)]
 
 
-def asked(reader: RecordingReader, action: Action, value: float | None = None) -> str:
+def reply_to(reader: RecordingReader, action: Action, value: float | None = None) -> str:
     """The reply to a command."""
     reader.send(action, value=value)
     replies: list[Command] = []
@@ -42,16 +42,16 @@ def test_a_run_goes_back_a_stage_switches_its_loop_and_stops(servetop: Servetop,
     with servetop.started("--headless", *load, "--record", str(recording)) as process:
         reader = wait_for(lambda: opened(recording), seconds=15, what="the recording")
         wait_for(lambda: received(reader), seconds=30, what="the first tokens")
-        assert asked(reader, Action.PREVIOUS_STAGE) == "this is the first stage"
-        assert asked(reader, Action.NEXT_STAGE) == "stage ended, 1 remaining"
+        assert reply_to(reader, Action.PREVIOUS_STAGE) == "this is the first stage"
+        assert reply_to(reader, Action.NEXT_STAGE) == "stage ended, 1 remaining"
         assert began(reader, 1).request_rate == 16.0
-        assert asked(reader, Action.PREVIOUS_STAGE).startswith("back to 8 req/s")
+        assert reply_to(reader, Action.PREVIOUS_STAGE).startswith("back to 8 req/s")
         assert began(reader, 2).request_rate == 8.0
-        assert asked(reader, Action.CLOSE_LOOP, 4).startswith("closed loop: 4 concurrent requests")
+        assert reply_to(reader, Action.CLOSE_LOOP, 4).startswith("closed loop: 4 concurrent requests")
         wait_for(lambda: reader.ticks()[-1].client.gauges.in_flight == 4, seconds=10, what="four in flight")
-        assert asked(reader, Action.OPEN_LOOP, 6.0).startswith("open loop: sending 6 requests/s")
+        assert reply_to(reader, Action.OPEN_LOOP, 6.0).startswith("open loop: sending 6 requests/s")
         wait_for(lambda: reader.ticks()[-1].client.gauges.request_rate == 6.0, seconds=10, what="the open loop")
-        asked(reader, Action.STOP)
+        reply_to(reader, Action.STOP)
         process.communicate(timeout=120)
         assert process.returncode in RAN
         reader.close()

@@ -1,4 +1,4 @@
-"""A sweep is one recording with a stage per cell, and goes on where it was interrupted."""
+"""A sweep is one recording with a stage per cell, and resumes where it was interrupted."""
 
 from __future__ import annotations
 

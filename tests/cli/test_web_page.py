@@ -115,7 +115,7 @@ async def test_the_websocket_address_is_not_a_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "asked", "own"),
+    ("host", "requested", "own"),
     [
         ("127.0.0.1", "127.0.0.1:8765", True),
         ("127.0.0.1", "LOCALHOST:8765", True),
@@ -132,8 +132,8 @@ async def test_the_websocket_address_is_not_a_page() -> None:
         ("GPU7", "gpu7:8765", True),
     ],
 )
-def test_host_headers_are_accepted_or_rejected_by_name(host: str, asked: str, own: bool) -> None:
-    assert is_own_name(WebAddress(host=host), asked) is own
+def test_host_headers_are_accepted_or_rejected_by_name(host: str, requested: str, own: bool) -> None:
+    assert is_own_name(WebAddress(host=host), requested) is own
 
 
 def test_the_printed_url_opens_the_page() -> None:
@@ -166,7 +166,7 @@ async def test_keys_and_sizes_reach_the_viewer_and_the_viewer_ends_with_its_page
             assert await shown(socket) == "D p"
             await socket.send_json(["resize", {"width": 100_000, "height": 30}])
             assert await shown(socket) == f'M {{"type": "resize", "width": {MOST_COLUMNS}, "height": 30}}'
-            await socket.send_json(["resize", {"width": 200_000, "height": 30}])  # no other than before: not told
+            await socket.send_json(["resize", {"width": 200_000, "height": 30}])  # the same as before: not sent on
             await socket.send_json(["blur"])
             assert await shown(socket) == 'M {"type": "blur"}'
             await socket.send_json(["ping", 17])

@@ -72,7 +72,7 @@ def test_a_killed_sender_is_noted_and_the_run_continues_without_its_requests(
         assert len(senders) == 2
         os.kill(senders[1].pid, signal.SIGKILL)
         _, err = process.communicate(timeout=120)
-    assert process.returncode == 1, err  # what the sender had begun and not yet reported is in no recording
+    assert process.returncode == 1, err  # requests that the sender started but did not report are not recorded
     assert "died (exit code -9)" in err.splitlines()[-1]
     reader = RecordingReader.open(recording)
     update, records = reader.poll(), rows(recording, "id, status, error, worker")

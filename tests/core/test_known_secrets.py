@@ -16,7 +16,7 @@ PACKAGES = ("cli", "engines", "loadgen", "recordings")
 
 
 @pytest.mark.parametrize(
-    ("headers", "said", "kept"),
+    ("headers", "output", "kept"),
     [
         ({"X-Tenant": "blue-7531"}, "tenant blue-7531 unknown", "tenant [redacted] unknown"),
         ({"Authorization": "Bearer abc123xyz"}, "abc123xyz expired", "[redacted] expired"),
@@ -26,9 +26,9 @@ PACKAGES = ("cli", "engines", "loadgen", "recordings")
         ({"Accept": "application/json"}, "not application/json", "not application/json"),
     ],
 )
-def test_a_headers_value_is_known_unless_it_is_a_plain_word(headers: dict[str, str], said: str, kept: str) -> None:
+def test_a_headers_value_is_known_unless_it_is_a_plain_word(headers: dict[str, str], output: str, kept: str) -> None:
     config = RunConfig(workload=WorkloadConfig(headers=headers))
-    assert redactor_of(config, {}).text(said) == kept
+    assert redactor_of(config, {}).text(output) == kept
 
 
 def test_a_secret_is_known_in_the_forms_that_urls_and_json_give_it() -> None:
@@ -58,8 +58,8 @@ def test_a_complaint_about_a_command_line_does_not_repeat_its_secrets() -> None:
         "--extra-body",
         '{"token": "abc-123-d"}',
     ]
-    said = "hunter2222, correct-horse and abc-123-d"
-    assert redactor_of_command(argv, {}).sentence(said) == "[redacted], [redacted] and [redacted]"
+    output = "hunter2222, correct-horse and abc-123-d"
+    assert redactor_of_command(argv, {}).sentence(output) == "[redacted], [redacted] and [redacted]"
 
 
 def sentences() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Servers to ask and engines to start, all real and on loopback."""
+"""Servers to attach to and engines to start, all real and on loopback."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class PageServer:
         """Further header lines by path, each with its end."""
         self.authorization: list[str | None] = []
         self.answering = asyncio.Event()
-        """Cleared: requests are taken and not answered."""
+        """Cleared: requests are received and get no response."""
         self.answering.set()
         self.prompt: set[str] = set()
-        """Paths that are answered all the same."""
+        """Paths that get a response all the same."""
         self.url = ""
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()

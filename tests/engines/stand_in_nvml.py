@@ -69,7 +69,7 @@ class TwoCards:
 
 
 class SlowToFree(OneDevice, TwoCards):
-    """One card that goes on listing a process that has ended, for so many readings."""
+    """One card that lists an ended process for a number of further readings."""
 
     def __init__(self, pid: int, *, readings: int) -> None:
         self.pid = pid

@@ -26,16 +26,16 @@ async def test_attaching_waits_for_a_saturated_server_and_reports_the_wait(
 ) -> None:
     monkeypatch.setattr(attach, "REQUEST_TIMEOUT", 0.2)
     vllm_server.answering.clear()
-    said: list[LogLine] = []
+    output: list[LogLine] = []
 
     def heard(line: LogLine) -> None:
-        said.append(line)
+        output.append(line)
         vllm_server.answering.set()
 
     handle = await attach_engine(at(vllm_server.url), clock, on_line=heard)
     assert (handle.facts.name, handle.facts.model, handle.facts.kv_blocks_total) == ("vllm", "/models/tiny-llama", 63)
-    assert said[0].text.startswith(f"waiting for {vllm_server.url} to respond: ")
-    assert said[0].text.endswith(" s left of --attach-timeout 30")
+    assert output[0].text.startswith(f"waiting for {vllm_server.url} to respond: ")
+    assert output[0].text.endswith(" s left of --attach-timeout 30")
     await handle.stop()
 
 
@@ -60,10 +60,10 @@ async def test_a_server_that_never_responds_fails_after_the_attach_timeout(
 
 
 async def test_a_refused_connection_is_reported_immediately(clock: MonotonicClock) -> None:
-    said: list[LogLine] = []
+    output: list[LogLine] = []
     with pytest.raises(EngineError, match=r"connection refused\): is the server up\? try: curl"):
-        await attach_engine(at(f"http://127.0.0.1:{free_port()}"), clock, on_line=said.append)
-    assert said == []
+        await attach_engine(at(f"http://127.0.0.1:{free_port()}"), clock, on_line=output.append)
+    assert output == []
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # anyio leaves failed handshakes open

@@ -1,4 +1,4 @@
-"""An engine under a container runtime: started, its container removed whatever happens, complaints told in one line."""
+"""An engine in a container: started, always removed, with errors of one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real load over real HTTP against the simulator on another engine's wire: what was counted is what it tells."""
+"""A real load over HTTP on the simulator in each engine's dialect: client and server count the same."""
 
 from __future__ import annotations
 

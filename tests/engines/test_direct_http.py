@@ -14,7 +14,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Scripted:
-    """Each connection's questions are answered by the next of its answers, then it is closed."""
+    """Responds to the requests of each connection with the next prepared response, then closes it."""
 
     def __init__(self, *connections: Sequence[bytes]) -> None:
         self._connections = iter(connections)

@@ -1,4 +1,4 @@
-"""What a machine has for engines, told without an error whatever it has."""
+"""The engines installed on a machine, listed without an error on any machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""llama.cpp's command line, answers, pages and log, against what a real llama-server said."""
+"""llama.cpp's command line, responses, metrics and log, as captured from a real llama-server."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def test_a_flood_of_lines_is_rate_limited_with_a_report_and_the_last_lines_are_k
         log.feed(b"".join(b"step %d %05d %s\n" % (second, each, b"." * 85) for each in range(100_000)))
     log.end()
     assert len(lines) <= BURST_LINES + 10 * LINES_PER_SECOND + 10
-    told = [int(text.split()[1].replace(",", "")) for text in lines.texts if "dropped" in text]
-    assert sum(told) + len(lines) - len(told) == 1_000_000
+    reported = [int(text.split()[1].replace(",", "")) for text in lines.texts if "dropped" in text]
+    assert sum(reported) + len(lines) - len(reported) == 1_000_000
     assert len(log.tail()) == KEPT_LINES
     assert log.tail(1)[0].startswith("step 9 99999")
 

@@ -27,15 +27,15 @@ class SlowEngine:
 
 
 class SilentEngine:
-    """Told something once, and nothing new since."""
+    """A reader that has had one sample, and nothing new since."""
 
     def __init__(self) -> None:
-        self.told = EngineSample(scrape_start=0.0, scrape_end=0.01, running=3.0)
-        self.asked = 0
+        self.reported = EngineSample(scrape_start=0.0, scrape_end=0.01, running=3.0)
+        self.requested = 0
 
     async def sample(self) -> EngineSample:
-        self.asked += 1
-        return self.told
+        self.requested += 1
+        return self.reported
 
 
 async def let_tasks_run() -> None:
@@ -97,8 +97,8 @@ async def test_a_sample_that_the_engine_gives_again_is_handed_out_once_and_keeps
     sampler = EngineSampler(silent, clock)
     sampler.start()
     await advance(clock, 1.0)
-    assert silent.asked == 5
-    assert sampler.drain() == [silent.told]
-    assert sampler.newest is silent.told
+    assert silent.requested == 5
+    assert sampler.drain() == [silent.reported]
+    assert sampler.newest is silent.reported
     assert math.isclose(sampler.age(), 0.99)
     await sampler.stop()

@@ -86,23 +86,27 @@ async def test_without_batching_requests_are_taken_one_by_one_and_the_page_count
     model = Repeater()
     model.gate.clear()
     async with serving(model, size=1) as client:
-        asked = [asyncio.create_task(completed(client, [7])) for _ in range(3)]
+        requested = [asyncio.create_task(completed(client, [7])) for _ in range(3)]
         async with asyncio.timeout(10):
-            while (told := await page(client))["requests_running"] + told["requests_waiting"] < 3:
+            while (reported := await page(client))["requests_running"] + reported["requests_waiting"] < 3:
                 await asyncio.sleep(0)
-        assert (told["requests_running"], told["requests_waiting"], told["max_num_seqs"]) == (1, 2, 1)
+        assert (reported["requests_running"], reported["requests_waiting"], reported["max_num_seqs"]) == (1, 2, 1)
         model.gate.set()
-        await asyncio.gather(*asked)
-        told = await page(client)
+        await asyncio.gather(*requested)
+        reported = await page(client)
     assert model.sizes == [1, 1, 1]
-    assert (told["requests_finished_total"], told["prompt_tokens_total"], told["generation_tokens_total"]) == (3, 3, 9)
+    assert (
+        reported["requests_finished_total"],
+        reported["prompt_tokens_total"],
+        reported["generation_tokens_total"],
+    ) == (3, 3, 9)
 
 
-@pytest.mark.parametrize(("path", "asked"), [("completions", "prompt"), ("chat/completions", "messages")])
-async def test_a_stream_is_one_event_with_its_counts_and_the_end(path: str, asked: str) -> None:
-    question: object = "one two" if asked == "prompt" else [{"role": "user", "content": "one two"}]
+@pytest.mark.parametrize(("path", "requested"), [("completions", "prompt"), ("chat/completions", "messages")])
+async def test_a_stream_is_one_event_with_its_counts_and_the_end(path: str, requested: str) -> None:
+    question: object = "one two" if requested == "prompt" else [{"role": "user", "content": "one two"}]
     async with serving(Repeater(), size=1) as client:
-        body = {asked: question, "max_tokens": 2, "stream": True, "ignore_eos": True}
+        body = {requested: question, "max_tokens": 2, "stream": True, "ignore_eos": True}
         answer = await client.post(f"/v1/{path}", json=body)
     assert answer.headers["content-type"] == "text/event-stream"
     event, end = [part for part in answer.text.split("\n\n") if part]

@@ -1,4 +1,4 @@
-"""A Prometheus server tells what the engine's own page tells, and how old that is."""
+"""A Prometheus server gives the values of the engine's own metrics page, and their age."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ async def test_every_field_and_fact_is_that_of_the_page_itself(
     prometheus.scrape(page, "gpu7:8000")
     direct = await attach_engine(EngineConfig(name="auto", url=vllm_server.url, model=""), clock)
     by_prometheus = await attach_engine(watched(vllm_server, prometheus), clock)
-    own, told = await direct.sample(), await by_prometheus.sample()
-    assert values(told) == values(own)
-    assert values(told)["running"] is not None
+    own, reported = await direct.sample(), await by_prometheus.sample()
+    assert values(reported) == values(own)
+    assert values(reported)["running"] is not None
     assert by_prometheus.facts == direct.facts
     assert by_prometheus.facts.kv_blocks_total == 63
     assert by_prometheus.metrics_trouble is None

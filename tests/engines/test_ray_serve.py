@@ -1,4 +1,4 @@
-"""Ray Serve LLM's command line, answers, page and log, against what a real one said."""
+"""Ray Serve LLM's command line, responses, metrics and log, as captured from a real one."""
 
 from __future__ import annotations
 

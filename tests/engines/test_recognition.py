@@ -13,34 +13,34 @@ DATA = Path(__file__).parent / "data"
 OWN_405 = {path: HttpResult(405) for path in ("/load_model", "/reset")}
 
 
-def answered(name: str) -> HttpResult:
+def captured(name: str) -> HttpResult:
     raw = (DATA / name).read_bytes()
     return HttpResult(200, raw.replace(b"\r\n", b"\n").partition(b"\n\n")[2] if raw.startswith(b"HTTP/") else raw)
 
 
 SERVERS: dict[str, HttpResults] = {
     "llama.cpp": {
-        "/health": answered("llama.cpp/health_idle.txt"),
-        "/props": answered("llama.cpp/props_idle.txt"),
-        "/v1/models": answered("llama.cpp/v1_models_idle.txt"),
-        "/metrics": answered("llama.cpp/metrics_idle.txt"),
-        "/slots": answered("llama.cpp/slots_idle.txt"),
+        "/health": captured("llama.cpp/health_idle.txt"),
+        "/props": captured("llama.cpp/props_idle.txt"),
+        "/v1/models": captured("llama.cpp/v1_models_idle.txt"),
+        "/metrics": captured("llama.cpp/metrics_idle.txt"),
+        "/slots": captured("llama.cpp/slots_idle.txt"),
     },
     "ray-serve-llm": {
-        "/-/healthz": answered("ray-serve-llm/healthz.txt"),
-        "/-/routes": answered("ray-serve-llm/routes.txt"),
-        "/v1/models": answered("ray-serve-llm/v1_models.txt"),
+        "/-/healthz": captured("ray-serve-llm/healthz.txt"),
+        "/-/routes": captured("ray-serve-llm/routes.txt"),
+        "/v1/models": captured("ray-serve-llm/v1_models.txt"),
     },
-    "transformers": {**OWN_405, "/health": answered("transformers/cb_health.txt"), "/metrics": HttpResult(404)},
+    "transformers": {**OWN_405, "/health": captured("transformers/cb_health.txt"), "/metrics": HttpResult(404)},
     "triton-tensorrt-llm": {
-        "/v2": answered("triton/v2_server_metadata.json"),
-        "/v2/models/ensemble/config": answered("triton/model_config.json"),
+        "/v2": captured("triton/v2_server_metadata.json"),
+        "/v2/models/ensemble/config": captured("triton/model_config.json"),
     },
     "vllm": {
         "/health": HttpResult(200),
-        "/version": answered("vllm/version.json"),
-        "/v1/models": answered("vllm/v1_models.json"),
-        "/metrics": answered("vllm/metrics_0.32.0.txt"),
+        "/version": captured("vllm/version.json"),
+        "/v1/models": captured("vllm/v1_models.json"),
+        "/metrics": captured("vllm/metrics_0.32.0.txt"),
     },
 }
 
@@ -57,12 +57,12 @@ def test_a_captured_server_is_claimed_by_its_own_engine_and_by_the_fallback_only
 def test_only_the_fallback_engine_matches_an_unknown_server(name: str) -> None:
     engine = load_engine(name)
     listed = HttpResult(200, b'{"object":"list","data":[{"id":"m","object":"model"}]}')
-    asked = [*engine.probe_paths, *(reader.paths if (reader := engine.metrics()) else ())]
+    requested = [*engine.probe_paths, *(reader.paths if (reader := engine.metrics()) else ())]
     for answer in (
         HttpResult(404, b"Not Found"),
         HttpResult(error="refused"),
         HttpResult(200, b"<html>"),
         HttpResult(200, b"[]"),
     ):
-        claim = engine.match_score({**dict.fromkeys(asked, answer), "/v1/models": listed})
+        claim = engine.match_score({**dict.fromkeys(requested, answer), "/v1/models": listed})
         assert claim == (1 if name == "openai" else 0)

@@ -1,4 +1,4 @@
-"""Several servers are one engine: attached at once, added up, missed when they go and found when they come back."""
+"""Several servers as one engine: attached together, merged, reported when they leave and return."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def group_of(*servers: PageServer, name: str = "auto") -> EngineConfig:
 
 
 def quiet(back: bool, words: str) -> None:
-    """Who does not listen."""
+    """Ignore changes."""
 
 
 def metrics(running: int, tokens: int) -> tuple[int, bytes]:
@@ -158,10 +158,10 @@ lives = st.lists(st.lists(st.integers(0, 1000), min_size=1, max_size=5).map(sort
 
 
 @given(lives)
-def test_a_counter_goes_on_through_restarts(told: list[list[int]]) -> None:
-    """A restart shows where the new value is below the last one; otherwise nobody can know of it."""
+def test_a_counter_goes_on_through_restarts(reported: list[list[int]]) -> None:
+    """A restart is visible only where the new value is below the last one."""
     totals, expected, last, seen = CounterTotals(), 0.0, 0.0, [0.0]
-    for life in told:
+    for life in reported:
         for value in life:
             totals.add(EngineSample(scrape_start=0.0, scrape_end=0.0, generation_tokens_total=float(value)))
             expected += value - last if value >= last else value

@@ -1,4 +1,4 @@
-"""Triton's command line, answers, page and log, against what a real tritonserver said."""
+"""Triton's command line, responses, metrics and log, as captured from a real tritonserver."""
 
 from __future__ import annotations
 

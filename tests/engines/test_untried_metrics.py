@@ -102,9 +102,9 @@ def test_tgis_page_is_read_with_its_tokens_as_blocks_of_one() -> None:
 
 def test_a_tgi_that_was_not_used_yet_has_counters_of_0_and_gauges_that_are_not_known() -> None:
     page = {"/metrics": b"tgi_batch_max_total_tokens 16384\n"}
-    told = exported(reader_of("tgi").sample(page, start=1.0, end=1.5))
-    assert told["generation_tokens_total"] == 0
-    assert "running" not in told
+    values = exported(reader_of("tgi").sample(page, start=1.0, end=1.5))
+    assert values["generation_tokens_total"] == 0
+    assert "running" not in values
     missing = reader_of("tgi").missing(page)
     assert {"preemptions_total", "max_num_seqs", "first_tokens_total"} < set(missing)
     assert not {"running", "waiting", "kv_blocks_used"} & set(missing)
@@ -134,9 +134,9 @@ def test_tensorrt_llms_newest_iteration_is_now_and_its_paused_requests_add_up() 
 
 def test_pages_that_tell_nothing_new_give_the_sample_of_before_with_its_age() -> None:
     reader = TensorRtLlmPages()
-    told = reader.sample(pages([iteration(1, active=8)], TRTLLM), start=1, end=2)
-    assert told is not None
-    assert reader.sample(pages([], TRTLLM), start=3, end=4) is told
+    values = reader.sample(pages([iteration(1, active=8)], TRTLLM), start=1, end=2)
+    assert values is not None
+    assert reader.sample(pages([], TRTLLM), start=3, end=4) is values
     moved = TRTLLM.replace("1900.0", "1950.0")
     later = reader.sample(pages([], moved), start=5, end=6)
     assert later is not None
@@ -145,14 +145,18 @@ def test_pages_that_tell_nothing_new_give_the_sample_of_before_with_its_age() ->
 
 
 def test_both_pages_of_tensorrt_llm_are_one_sample() -> None:
-    told = exported(TensorRtLlmPages().sample(pages([iteration(1, active=8)], TRTLLM), start=1, end=2))
-    assert (told["running"], told["kv_blocks_used"], told["generation_tokens_total"]) == (8, 48, 1900)
-    assert (told["first_tokens_total"], told["queue_seconds_total"], told["requests_finished_total"]) == (20, 1.5, 20)
+    values = exported(TensorRtLlmPages().sample(pages([iteration(1, active=8)], TRTLLM), start=1, end=2))
+    assert (values["running"], values["kv_blocks_used"], values["generation_tokens_total"]) == (8, 48, 1900)
+    assert (values["first_tokens_total"], values["queue_seconds_total"], values["requests_finished_total"]) == (
+        20,
+        1.5,
+        20,
+    )
 
 
 def test_the_fewer_names_of_tensorrt_llm_1_1_are_read_too() -> None:
-    told = exported(TensorRtLlmPages().sample(pages([], OLD_TRTLLM), start=1, end=2))
-    assert told == {"requests_finished_total": 20, "queue_seconds_total": 1.5, "queued_requests_total": 20}
+    values = exported(TensorRtLlmPages().sample(pages([], OLD_TRTLLM), start=1, end=2))
+    assert values == {"requests_finished_total": 20, "queue_seconds_total": 1.5, "queued_requests_total": 20}
 
 
 def test_preemptions_count_from_0_only_if_the_server_reports_iterations() -> None:

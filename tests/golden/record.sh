@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records the golden runs anew, in about three minutes: `bash tests/golden/record.sh` (needs `make integration-all`).
+# Records the golden runs again, in about three minutes: `bash tests/golden/record.sh` (needs `make integration-all`).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 servetop=.venv/bin/servetop

@@ -1,7 +1,7 @@
 """The load that overruns a card's KV cache, found with the simulator before anything is started.
 
 What preempts an A100 is half of what an H200 serves with room to spare, so the rate follows from the card:
-`servetop predict` says what it completes when everything arrives at once, and twice that is asked for.
+`servetop predict` gives the rate that it completes when everything arrives at once; twice that is offered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AT_ONCE = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedLoad:
-    """What to ask of one card, and what the simulator says will come of it."""
+    """The load for one card, and its predicted results."""
 
     profile: str
     """The simulator's name of the card."""
@@ -40,7 +40,7 @@ class DerivedLoad:
 
 
 def derived_load(devices: Sequence[GpuSample], *, kv_blocks: int) -> DerivedLoad | None:
-    """For Llama-2-7b on the first device with so many KV blocks; None for a card that no profile describes."""
+    """The load for Llama-2-7b on the first device with `kv_blocks` blocks; None for a card without a profile."""
     profile = next((name for name in map(profile_of, devices[:1]) if name), None)
     if profile is None:
         return None
@@ -55,7 +55,7 @@ def profile_of(device: GpuSample) -> str | None:
     """The profile with the card's name whose memory is the nearest; None where no name fits.
 
     `NVIDIA A100-SXM4-40GB` is `a100-40`: the first part of a profile's name is looked for among the words of the
-    card's, and the memory tells the sizes of one model apart.
+    card's, and the memory distinguishes the sizes of one model.
     """
     words = re.findall(r"[a-z]+\d+[a-z]*|\d+", (device.name or "").lower().replace("rtx ", "rtx"))
     fitting = [name for name in profile_names("gpus") if name.split("-")[0] in words]

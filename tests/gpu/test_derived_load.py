@@ -1,4 +1,4 @@
-"""The GPU check asks each card for twice what it can do: shown on cards that are not there."""
+"""The GPU check offers each card twice its capacity; tested with profiles of several cards."""
 
 from __future__ import annotations
 

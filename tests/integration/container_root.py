@@ -15,8 +15,8 @@ from pathlib import Path
 
 def libraries(program: Path) -> list[Path]:
     """What the program's loader would load, and the loader."""
-    told = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    return [Path(path) for path in re.findall(r"(/\S+) \(0x", told)]
+    reported = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    return [Path(path) for path in re.findall(r"(/\S+) \(0x", reported)]
 
 
 def main(program: Path) -> None:

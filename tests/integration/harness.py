@@ -77,7 +77,7 @@ def home_of(name: str) -> Path:
         pytest.skip(f"{name} runs with SERVETOP_INTEGRATION=all (make integration-all)")
     home, log = cache() / name, cache() / f"{name}.log"
     if not (home / ".ready").exists():
-        last = log.read_text(errors="replace").splitlines()[-5:] if log.exists() else ["nobody tried to install it"]
+        last = log.read_text(errors="replace").splitlines()[-5:] if log.exists() else ["it was not installed"]
         pytest.skip(f"NO REAL {name.upper()} HERE, its adapter is not proven (make integration): " + " | ".join(last))
     return home.resolve()
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# podman, and an image with the llama-server that install_llama_cpp.sh built: made here, no registry is asked.
+# podman, and an image with the llama-server that install_llama_cpp.sh built: built here, without a registry.
 # Prints the folder; fails where the machine runs no containers. Takes a minute the first time, nothing after that.
 . "$(dirname "$0")/install_lib.sh"
 server="$(readlink -f "$cache/llama.cpp")/llama-server"

@@ -80,8 +80,8 @@ def test_the_page_opens_shows_moving_numbers_and_a_key_steers(browser: Any, tmp_
 
         loaded = browser.execute_script("return performance.getEntriesByType('resource').map(each => each.name)")
         assert [each for each in loaded if not each.startswith(f"{site}/")] == []
-        said = [each["message"] for each in browser.get_log("browser")]
-        assert [each for each in said if "Content Security Policy" in each] == []
+        output = [each["message"] for each in browser.get_log("browser")]
+        assert [each for each in output if "Content Security Policy" in each] == []
 
         wait_for(lambda: _steered(field, reader), seconds=40, what="the command")
         wait_for(lambda: any(tick.client.gauges.paused for tick in reader.ticks()), seconds=10, what="the pause")

@@ -30,16 +30,16 @@ class Started:
     """What stands after `--`."""
     max_num_seqs: int | None = None
     limit: int | None = None
-    """The batch size that the engine tells."""
+    """The batch size that the engine reports."""
     blocks: int | None = None
     counts_tokens: bool = True
     """Its metrics have token counters, which must be the client's."""
     late: bool = False
     """Its last counters may be a second old when it is stopped."""
     exact: bool = True
-    """Answers are as long as asked."""
+    """Completions have the requested length."""
     prompts: int = 24
-    """So many that the load lasts longer than the time between two looks at its metrics."""
+    """Enough that the load lasts longer than the interval between two scrapes."""
 
     def words(self, home: Path) -> list[str]:
         limit = () if self.max_num_seqs is None else ("--max-num-seqs", str(self.max_num_seqs))

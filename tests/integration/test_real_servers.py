@@ -1,4 +1,4 @@
-"""The servers that the adapters are written for, asked by hand: they answer as tests/engines/data has it."""
+"""The servers that the adapters support respond as captured in tests/engines/data."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_ray_serve_llm_streams_vllms_fields(server: RealEngine) -> None:
 
 
 TOLD_ONCE = {"ray_vllm_cache_config_info", "ray_vllm_engine_sleep_state"}
-"""Gauges that vLLM sets at its start: Ray tells them for one of its report intervals, and never again."""
+"""Gauges that vLLM sets at its start: Ray reports them for one of its report intervals, and never again."""
 
 
 @only("ray-serve-llm")

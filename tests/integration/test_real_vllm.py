@@ -95,10 +95,10 @@ def test_the_times_that_vllm_tells_with_each_answer_are_those_of_its_histograms(
     columns = [*(f"server_{phase}" for phase in phases), "sent", "first_token_at"]
     rows = np.array(list(RecordingReader.open(recording).request_rows(columns)), dtype=float)
     assert rows.shape == (96, 5)
-    for told, phase in zip(rows.T, phases, strict=False):
+    for reported, phase in zip(rows.T, phases, strict=False):
         name = f"vllm:request_{phase}_time_seconds_sum"
-        assert (told >= 0).all()
-        assert told.sum() == pytest.approx(after[name] - before[name], rel=1e-3)
+        assert (reported >= 0).all()
+        assert reported.sum() == pytest.approx(after[name] - before[name], rel=1e-3)
     queue, prefill, _, sent, first_token_at = rows.T
     assert (queue + prefill <= first_token_at - sent).all()
     assert queue.max() > 0.01  # 48 at once, 32 of them batched

@@ -87,7 +87,7 @@ def test_a_trial_whose_stream_has_ended_makes_room_for_another() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="TCP_QUICKACK is Linux's")
 async def test_a_socket_leaves_quickack_mode() -> None:
-    class Nobody:
+    class SilentHandler:
         not_before = 0.0
 
         def data_arrived(self, data: bytes, at: float) -> None: ...
@@ -96,7 +96,7 @@ async def test_a_socket_leaves_quickack_mode() -> None:
 
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     poller = SocketPoller(MonotonicClock(), send_overdue=lambda: None)
-    plain = await poller.connect("127.0.0.1", server.sockets[0].getsockname()[1], Nobody())
+    plain = await poller.connect("127.0.0.1", server.sockets[0].getsockname()[1], SilentHandler())
     with socket.socket(fileno=socket.dup(plain.fd)) as same:
         assert same.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
         plain.delay_acks()

@@ -74,7 +74,7 @@ def read_everywhere(path: Path) -> tuple[str, dict[str, object]]:
     [
         ("a view in place of run", ("DROP TABLE run", f"CREATE VIEW run AS {ENDLESS} i AS seq FROM n")),
         ("a view in place of tick", ("DROP TABLE tick", f"CREATE VIEW tick AS {ENDLESS} i AS seq FROM n")),
-        ("a view that nobody reads", ("CREATE VIEW fine AS SELECT 1",)),
+        ("an unused view", ("CREATE VIEW fine AS SELECT 1",)),
         ("a trigger", ("CREATE TRIGGER t AFTER INSERT ON command BEGIN DELETE FROM tick; END",)),
         ("a virtual table", ("CREATE VIRTUAL TABLE v USING fts5(text)",)),
         ("a generated column", ("CREATE TABLE g (a INTEGER, b AS (zeroblob(a)))",)),

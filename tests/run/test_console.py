@@ -115,7 +115,7 @@ def test_the_traceback_of_an_unexpected_error_is_harmless(capsys: pytest.Capture
 
 def test_a_table_is_harmless_and_keeps_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
     table = light_table("name", "value")
-    table.add_row(HOSTILE, cell(HOSTILE))  # the first as a string that nobody has sanitized
+    table.add_row(HOSTILE, cell(HOSTILE))  # the first as an unsanitized string
     table.add_row(cell("模型 👩\u200d💻"), cell("[bold]1[/]"))
     out_tables(table)
     printed = capsys.readouterr().out
@@ -156,7 +156,7 @@ def test_a_full_disk_behind_stdout_is_an_error_in_one_line() -> None:
     with pytest.raises(ServetopError, match="cannot write to standard output"), contextlib.redirect_stdout(Full()):
         console.out("result")
     with contextlib.redirect_stderr(Full()):
-        console.message("nobody can be told")
+        console.message("the message has no reader")
 
 
 def test_an_encoding_without_the_characters_gets_escapes() -> None:
@@ -200,5 +200,5 @@ def test_names_of_recordings_are_never_cut_or_folded(
 
 def test_json_is_valid_with_infinite_and_nan_figures(capsys: pytest.CaptureFixture[str]) -> None:
     console.out_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": {"d": (-float("inf"), "NaN", None, 10**400)}})
-    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert told == {"a": None, "b": [None, 1.5], "c": {"d": [None, "NaN", None, 10**400]}}
+    reported = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert reported == {"a": None, "b": [None, 1.5], "c": {"d": [None, "NaN", None, 10**400]}}

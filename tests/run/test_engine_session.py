@@ -33,14 +33,14 @@ async def test_the_counters_are_scraped_a_last_time_before_a_restart() -> None:
     clock = MonotonicClock()
     engine = await started(clock)
     try:
-        asked = clock.now()
+        requested = clock.now()
         facts = await engine.change_batch(8)
         news = engine.take_update()
     finally:
         await engine.close()
     assert facts.max_num_seqs == 8
     _, again = [line.at for line in news.log_lines if line.text.startswith("api key is")]
-    assert [sample for sample in news.samples if asked <= sample.scrape_start < sample.scrape_end <= again]
+    assert [sample for sample in news.samples if requested <= sample.scrape_start < sample.scrape_end <= again]
 
 
 async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_the_new_ones_first() -> None:
@@ -75,8 +75,8 @@ async def test_leftover_gpu_memory_is_noted(readings: int, words: list[str], mon
                 await asyncio.sleep(0.01)
     finally:
         await engine.close()
-    told = [note.text for note in engine.take_update().notes if note.severity is Severity.ERROR]
-    assert [text.partition("but ")[2].partition(":")[0] for text in told] == words
+    reported = [note.text for note in engine.take_update().notes if note.severity is Severity.ERROR]
+    assert [text.partition("but ")[2].partition(":")[0] for text in reported] == words
 
 
 async def test_the_metrics_caveat_is_noted_once_per_run() -> None:

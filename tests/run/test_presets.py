@@ -32,7 +32,7 @@ class Study:
     forced: bool = True
     """Completions are as long as the client wants (`ignore_eos`)."""
     prompt: tuple[float, float, float]
-    """Least, mean and most tokens; 0 is not said."""
+    """Smallest, mean and largest number of tokens; 0 is unspecified."""
     output: tuple[float, float, float]
 
 

@@ -34,16 +34,16 @@ def test_trouble_is_reported_once_and_again_when_it_returns(tmp_path: Path) -> N
         recording=Path("/data/run.servetop"), state="running",
     )  # fmt: skip
 
-    def told(words: str) -> list[str]:
+    def reported(words: str) -> list[str]:
         registry.write(dataclasses.replace(run, trouble=words))
         clock.at += CHECK_SECONDS
         return [note.text for note in trouble()]
 
-    assert told("") == []
-    assert told(FULL) == [FULL]
-    assert told(FULL) == []
-    assert told("") == []
-    assert told(FULL) == [FULL]
+    assert reported("") == []
+    assert reported(FULL) == [FULL]
+    assert reported(FULL) == []
+    assert reported("") == []
+    assert reported(FULL) == [FULL]
     registry.remove("k7fq")
     clock.at += CHECK_SECONDS
     assert trouble() == ()

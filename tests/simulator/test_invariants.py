@@ -143,8 +143,8 @@ def test_sequences_hold_exactly_the_blocks_of_their_written_tokens_and_the_newes
         scheduler.complete(work, 1, now=engine.now)
         batch = scheduler.batch
         written = sum(-(-(batch.length_of(seq) - 1) // case.block_size) for seq in batch.members.values())
-        begun = sum(-(-seq.length // case.block_size) for seq in scheduler.prefilling.values())
-        assert scheduler.blocks.used == written + begun <= case.kv_blocks
+        started = sum(-(-seq.length // case.block_size) for seq in scheduler.prefilling.values())
+        assert scheduler.blocks.used == written + started <= case.kv_blocks
         assert batch.context == sum(batch.length_of(seq) for seq in batch.members.values())
         assert scheduler.running <= case.max_num_seqs
     assert scheduler.unfinished == 0

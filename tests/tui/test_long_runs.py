@@ -97,7 +97,7 @@ def caught(replica: int, at: float) -> ReplicaSample:
 
 def test_a_long_live_run_needs_constant_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing_again(first: int, last: int) -> Sequence[Tick]:
-        raise AssertionError(f"ticks {first} to {last} were read again, though nobody looks back")
+        raise AssertionError(f"ticks {first} to {last} were read again, although no view shows them")
 
     monkeypatch.setattr(paged_columns, "PAGE", 64)
     run = RunState(canned.growing(0.0).header, read=nothing_again, keep=200, scratch=ScratchFile())

@@ -31,7 +31,7 @@ RECORD = RequestRecord(
     id=7, stage=0, due=10.0, sent=11.0, first_token_at=12.0, done_at=13.0, prompt_tokens=100, output_tokens=7,
     status=RequestStatus.OK, chunk_times=TIMES, chunk_tokens=np.array([1, 2, 2, 2]),
 )  # fmt: skip
-TOLD = replace(RECORD, replica=1, server_queue=0.5, server_prefill=0.25)
+TIMED = replace(RECORD, replica=1, server_queue=0.5, server_prefill=0.25)
 FAILED = replace(RECORD, id=8, done_at=14.0, status=RequestStatus.ERROR, error="[bold]no\x1b[2J")
 
 
@@ -99,7 +99,7 @@ def test_the_servers_own_times_are_shown_if_it_reported_them(
     canned: ModuleType, frame_of: Callable[..., Frame]
 ) -> None:
     stats = frame_of(canned.finished(), 60.0).stats
-    text = Lines(draw_request(TOLD, stats, 80, 12)).plain
+    text = Lines(draw_request(TIMED, stats, 80, 12)).plain
     assert "server: queue 500 ms  prefill 250 ms  decode –" in text
     assert "replica 1" in text.split("\n")[0]
     assert "server" not in Lines(draw_request(RECORD, stats, 80, 12)).plain
@@ -112,7 +112,7 @@ def test_a_request_fits_any_size(width: int, height: int) -> None:
 
     stats = live_stats(TickHistory(), 14.0, span=4.0)
     empty = replace(RECORD, first_token_at=None, chunk_times=TIMES[:0], chunk_tokens=TIMES[:0])
-    for record in (RECORD, TOLD, empty):
+    for record in (RECORD, TIMED, empty):
         rows = draw_request(record, stats, width, height)
         assert len(rows) <= max(height, 6)
         assert max(row_width(row) for row in rows) <= width
@@ -207,20 +207,20 @@ async def test_requests_in_flight_are_counted_but_not_listed(canned: ModuleType,
 
 async def test_only_a_few_hundred_requests_are_read(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.finished()
-    asked: list[tuple[float, float, float, int]] = []
+    requested: list[tuple[float, float, float, int]] = []
     answer = run.requests
 
     def requests(start: float, until: float, *, ended_by: float, most: int) -> object:
-        asked.append((start, until, ended_by, most))
+        requested.append((start, until, ended_by, most))
         return answer(start, until, ended_by=ended_by, most=most)
 
     run.requests = requests
     app = dashboard(run, start_at=60.0)
     async with app.run_test(size=(120, 40)) as pilot:
-        assert asked == []
+        assert requested == []
         await pilot.press("2")
-        assert asked
-        for start, until, ended_by, most in asked:
+        assert requested
+        for start, until, ended_by, most in requested:
             assert until - start <= 60.0
             assert until == 60.0
             assert ended_by < 120.0

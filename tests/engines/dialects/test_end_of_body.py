@@ -26,7 +26,7 @@ def test_the_end_of_the_body_is_the_end_of_the_answer_once_a_token_came(continuo
     ):
         stream = EventStream(
             read_completion, shapes, continuous=continuous, keep_texts=keep_texts, ends_with_body=True
-        )  # of a known server from the second one on: its events are told by their shape
+        )  # of a known server from the second one on: its events are matched by their template
         stream.feed(body)
         assert list(stream.finish()) == expected
 

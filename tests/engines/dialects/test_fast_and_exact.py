@@ -161,14 +161,14 @@ def test_a_nul_in_the_first_event_of_a_stream_is_an_error_although_the_server_is
 
 
 class Counting:
-    """A reader that counts how often it was asked."""
+    """A reader that counts its calls."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self.asked = 0
+        self.requested = 0
 
     def __call__(self, event: bytes):  # type: ignore[no-untyped-def]
-        self.asked += 1
+        self.requested += 1
         return self.reader(event)
 
 
@@ -190,10 +190,10 @@ def test_a_second_stream_of_a_known_server_needs_no_parse(
     shapes = TemplateCache(counting)
     events = [render(f'" w{number}é"', number).encode() for number in range(1, 21)]
     EventStream(counting, shapes, continuous=continuous).feed(events[0])
-    counting.asked = 0
+    counting.requested = 0
     others = [event.replace(b"803e0748", b"77") for event in events]
     found = chunks_of([b"".join(others)] if together else others, EventStream(counting, shapes, continuous=continuous))
-    assert counting.asked == 0
+    assert counting.requested == 0
     assert found == chunks_of(others, EventStream(reader, None, continuous=continuous))
     assert [chunk.tokens for chunk in found] == [1] * 20
 
@@ -210,7 +210,7 @@ def test_a_server_whose_events_are_all_different_is_read_exactly_and_costs_few_t
     stream = EventStream(counting, TemplateCache(counting), continuous=False)
     events = [f'data: {{"k{chr(97 + at % 26) * at}":1,"choices":[{{"text":"a"}}]}}\n\n'.encode() for at in range(300)]
     assert [chunk.tokens for chunk in chunks_of(events, stream)] == [1] * 300
-    assert counting.asked < 400
+    assert counting.requested < 400
 
 
 CAPTURES = (

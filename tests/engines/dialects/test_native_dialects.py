@@ -49,13 +49,13 @@ DIALECTS: dict[str, type[TgiDialect] | type[SglangDialect] | type[MiiDialect]] =
 }
 
 
-def asked(dialect: Dialect, ids: tuple[int, ...] | None = None, **workload: Any) -> dict[str, Any]:
+def requested(dialect: Dialect, ids: tuple[int, ...] | None = None, **workload: Any) -> dict[str, Any]:
     prompt = Prompt(text="Why?", token_ids=ids, input_tokens=2, output_tokens=5)
     body: dict[str, Any] = json.loads(dialect.body(prompt, WorkloadConfig(**workload)))
     return body
 
 
-def told(dialect: Dialect, pieces: Sequence[bytes]) -> list[Chunk]:
+def reported(dialect: Dialect, pieces: Sequence[bytes]) -> list[Chunk]:
     parser = dialect.parser(keep_texts=True)
     return [chunk for piece in pieces for chunk in parser.feed(piece)]
 
@@ -68,7 +68,7 @@ def test_a_stream_in_pieces_of_any_size_gives_its_texts_tokens_counts_and_end(na
     @given(st.lists(st.integers(0, len(body)), max_size=9))
     def same(places: Sequence[int]) -> None:
         edges = [0, *sorted(places), len(body)]
-        chunks = told(dialect, [body[low:high] for low, high in itertools.pairwise(edges)])
+        chunks = reported(dialect, [body[low:high] for low, high in itertools.pairwise(edges)])
         assert [(chunk.text, chunk.tokens) for chunk in chunks if chunk.tokens] == tokens
         assert [chunk.final for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
         last = next((chunk for chunk in reversed(chunks) if chunk.output_tokens is not None), Chunk())
@@ -81,34 +81,34 @@ def test_a_stream_in_pieces_of_any_size_gives_its_texts_tokens_counts_and_end(na
 def test_a_stream_that_is_cut_before_its_last_event_has_no_end(name: str) -> None:
     body = TOLD[name][0]
     whole_events = body[: body.rstrip().rindex(b"\n\n") + 2]
-    assert not any(chunk.final for chunk in told(DIALECTS[name]("m"), [whole_events]))
+    assert not any(chunk.final for chunk in reported(DIALECTS[name]("m"), [whole_events]))
 
 
 def test_sglangs_incremental_texts_are_taken_as_they_are() -> None:
     events = SGLANG_STREAM.replace("a 世".encode(), " 世".encode()).replace(
         b'"text":" a","output_ids":[263,7]', b'"text":""'
     )
-    texts = [chunk.text for chunk in told(SglangDialect("m"), [events]) if chunk.tokens]
+    texts = [chunk.text for chunk in reported(SglangDialect("m"), [events]) if chunk.tokens]
     assert texts == [" a", "", "  世"]
 
 
 def test_tgi_requests_ask_for_details_and_decode_greedily_without_a_temperature() -> None:
-    body = asked(TgiDialect("m"), temperature=0.0, extra_body={"parameters": {"top_k": 3}})
+    body = requested(TgiDialect("m"), temperature=0.0, extra_body={"parameters": {"top_k": 3}})
     parameters = {"max_new_tokens": 5, "details": True, "do_sample": False, "top_k": 3}
     assert body == {"inputs": "Why?", "parameters": parameters, "stream": True}
-    assert asked(TgiDialect("m"), temperature=0.5)["parameters"]["temperature"] == 0.5
+    assert requested(TgiDialect("m"), temperature=0.5)["parameters"]["temperature"] == 0.5
 
 
 def test_sglang_requests_have_token_ids_if_the_prompt_has_them() -> None:
-    body = asked(SglangDialect("m"), (1, 2), ignore_eos=True, temperature=0.0)
+    body = requested(SglangDialect("m"), (1, 2), ignore_eos=True, temperature=0.0)
     assert body["input_ids"] == [1, 2]
     assert "text" not in body
     assert body["sampling_params"] == {"max_new_tokens": 5, "ignore_eos": True, "temperature": 0.0}
-    assert asked(SglangDialect("m"))["text"] == "Why?"
+    assert requested(SglangDialect("m"))["text"] == "Why?"
 
 
 def test_mii_requests_set_min_tokens_to_the_output_length() -> None:
-    body = asked(MiiDialect("m"), ignore_eos=True, stream=False)
+    body = requested(MiiDialect("m"), ignore_eos=True, stream=False)
     assert body == {"prompt": "Why?", "max_tokens": 5, "min_tokens": 5, "stream": False}
 
 
@@ -116,7 +116,7 @@ def test_completion_requests_to_servers_without_token_ids_have_text() -> None:
     dialect = dialect_for(
         "servetop.engines.dialects.openai_api:TextCompletionsDialect", model="m", continuous_usage=False
     )
-    assert asked(dialect, (1, 2))["prompt"] == "Why?"
+    assert requested(dialect, (1, 2))["prompt"] == "Why?"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_response_without_a_completion_is_an_error(name: str, body: bytes) -> 
     ],
 )
 def test_an_error_in_the_stream_is_reported(name: str, event: bytes, words: str) -> None:
-    assert words in (told(DIALECTS[name]("m"), [event])[-1].error or "")
+    assert words in (reported(DIALECTS[name]("m"), [event])[-1].error or "")
 
 
 def test_refusals_are_read_in_each_engines_shape() -> None:

@@ -1,4 +1,4 @@
-"""The OpenAI wire: what is asked, and what answers of real servers mean."""
+"""The OpenAI dialect: request bodies, and the parsing of real servers' responses."""
 
 import itertools
 import json
@@ -57,10 +57,10 @@ def test_a_chat_request_has_text_and_only_standard_fields() -> None:
 
 
 def test_earlier_messages_precede_the_user_message() -> None:
-    said = (("system", "Be brief."), ("user", "One?"), ("assistant", "One."))
-    prompt = Prompt(text="Two?", messages=said, input_tokens=9, output_tokens=6)
+    history = (("system", "Be brief."), ("user", "One?"), ("assistant", "One."))
+    prompt = Prompt(text="Two?", messages=history, input_tokens=9, output_tokens=6)
     body = json.loads(ChatDialect("m").body(prompt, WorkloadConfig()))
-    assert [(each["role"], each["content"]) for each in body["messages"]] == [*said, ("user", "Two?")]
+    assert [(each["role"], each["content"]) for each in body["messages"]] == [*history, ("user", "Two?")]
 
 
 def test_extra_body_has_the_last_word() -> None:

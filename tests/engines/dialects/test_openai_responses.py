@@ -1,4 +1,4 @@
-"""The Responses API: what is asked, and what its typed events mean."""
+"""The Responses API: request bodies, and the parsing of its typed events."""
 
 import json
 from collections.abc import Callable

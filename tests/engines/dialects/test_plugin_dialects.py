@@ -17,7 +17,7 @@ PROMPT = Prompt(text="the quick", token_ids=(5, 7), input_tokens=2, output_token
 LLAMA_STREAM, TRITON_STREAM = "../../data/llama.cpp/completion_stream", "../../data/triton/generate_stream"
 
 
-def asked(dialect: Dialect, **options: object) -> dict[str, object]:
+def requested(dialect: Dialect, **options: object) -> dict[str, object]:
     request: dict[str, object] = json.loads(dialect.body(PROMPT, WorkloadConfig(**options)))  # type: ignore[arg-type]
     return request
 
@@ -32,8 +32,8 @@ def test_llama_cpp_takes_token_ids_and_can_ignore_the_end() -> None:
     dialect = LlamaCppDialect("tiny")
     assert dialect.path == "/completion"
     expected = {"model": "tiny", "prompt": [5, 7], "n_predict": 6, "stream": True, "ignore_eos": True}
-    assert asked(dialect) == expected
-    body = asked(dialect, ignore_eos=False, temperature=0.5, stream=False, extra_body={"n_predict": 9})
+    assert requested(dialect) == expected
+    body = requested(dialect, ignore_eos=False, temperature=0.5, stream=False, extra_body={"n_predict": 9})
     assert body == {"model": "tiny", "prompt": [5, 7], "n_predict": 9, "stream": False, "temperature": 0.5}
 
 
@@ -61,15 +61,15 @@ def test_llama_cpp_whole_answers_and_errors(captured: Captured) -> None:
 def test_triton_requests_use_the_field_names_of_each_kind_of_model() -> None:
     ensemble = TritonDialect("ensemble")
     assert ensemble.path == "/v2/models/ensemble/generate_stream"
-    assert asked(ensemble, temperature=0.5) == {
+    assert requested(ensemble, temperature=0.5) == {
         "text_input": "the quick", "max_tokens": 6, "stream": True, "min_tokens": 6, "temperature": 0.5,
     }  # fmt: skip
     newer = TritonDialect("tensorrt_llm")
     assert newer.path == "/v2/models/tensorrt_llm/generate_stream"
-    assert asked(newer, temperature=0.5) == {
+    assert requested(newer, temperature=0.5) == {
         "text_input": "the quick", "sampling_param_max_tokens": 6, "streaming": True, "sampling_param_temperature": 0.5,
     }  # fmt: skip
-    assert asked(ensemble, ignore_eos=False, extra_body={"end_id": -1}) == {
+    assert requested(ensemble, ignore_eos=False, extra_body={"end_id": -1}) == {
         "text_input": "the quick", "max_tokens": 6, "stream": True, "end_id": -1,
     }  # fmt: skip
 

@@ -96,8 +96,8 @@ def test_a_server_that_times_every_event_is_read_exactly() -> None:
         {"choices": [{"index": 0, "text": f" {n}"}], "usage": USAGE, "timings": {"prompt_ms": 1.0, "predicted_ms": n}}
         for n in range(1, 5)
     ]
-    told = timings(streamed(events(*contents)))
-    assert [each.decode for each in told] == [0.001, 0.002, 0.003, 0.004]
+    reported = timings(streamed(events(*contents)))
+    assert [each.decode for each in reported] == [0.001, 0.002, 0.003, 0.004]
 
 
 junk = st.recursive(
@@ -117,7 +117,7 @@ INSTANTS = ("arrival_time_ns", "first_scheduled_time_ns", "first_token_time_ns",
 
 
 @pytest.mark.parametrize(
-    ("instants", "told"),
+    ("instants", "reported"),
     [
         ((10_000_000, 12_000_000, 15_000_000, 45_000_000), [ServerTiming(0.002, 0.003, 0.03)]),
         ((10_000_000, 12_000_000, 11_000_000, 45_000_000), []),  # out of order: not believed
@@ -126,7 +126,7 @@ INSTANTS = ("arrival_time_ns", "first_scheduled_time_ns", "first_token_time_ns",
     ],
 )
 def test_triton_reports_timestamps_if_performance_metrics_are_requested(
-    instants: tuple[int, ...], told: list[ServerTiming]
+    instants: tuple[int, ...], reported: list[ServerTiming]
 ) -> None:
     event = {"model_name": "ensemble", "text_output": " a", **dict(zip(INSTANTS, instants, strict=False))}
-    assert timings(streamed(events(event), endpoint=TRITON)) == told
+    assert timings(streamed(events(event), endpoint=TRITON)) == reported

@@ -25,7 +25,7 @@ def test_a_free_port_is_a_usable_number() -> None:
     assert 1024 <= free_port() <= 65535
 
 
-def test_a_port_whose_process_cannot_be_seen_belongs_to_somebody_else() -> None:
+def test_a_port_whose_process_is_invisible_belongs_to_another_user() -> None:
     with socket.socket() as bound:
         bound.bind((LOOPBACK, 0))  # without listen, so that no process is listed
         assert port_holder(bound.getsockname()[1]) == "another user's process, or one in another container"
