@@ -21,12 +21,17 @@ time.sleep(300)
 """
 
 
+def all_known(tree: ProcessTree) -> bool:
+    tree.refresh()
+    return len(tree.living()) == 3
+
+
 @pytest.fixture
 def tree() -> Iterator[ProcessTree]:
     """A leader with two children, one of which has left the group."""
     with subprocess.Popen([sys.executable, "-c", PARENT], start_new_session=True) as leader:
         tree = ProcessTree(leader.pid)
-        wait_for(lambda: tree.refresh() or len(tree.living()) == 3, seconds=10, what="the start of the children")
+        wait_for(lambda: all_known(tree), seconds=10, what="the start of the children")
         yield tree
         tree.signal_all(signal.SIGKILL)
 
