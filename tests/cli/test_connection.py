@@ -67,7 +67,7 @@ def test_a_proxy_that_is_down_or_rejects_the_credentials_is_reported(simulator: 
     with proxy_to(simulator, login="ann:s3cret-word") as proxy:
         refused = Servetop(tmp_path)(*words, "--proxy", proxy.url)
         assert refused.code == 3
-        assert f"by the proxy 127.0.0.1:{proxy.port}: it wants other credentials (HTTP 407)" in refused.complaint
+        assert f"by the proxy 127.0.0.1:{proxy.port}: it rejects the credentials (HTTP 407)" in refused.complaint
     gone = Servetop(tmp_path)(*words, "--proxy", proxy.url)
     assert gone.code == 3
     assert f"by the proxy 127.0.0.1:{proxy.port}: connection refused" in gone.complaint
