@@ -209,7 +209,7 @@ def test_a_sweep_over_slots_restarts_llama_server_and_counts_each_token_once(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--model", "version.txt"), "no model for it: gguf_init_from_reader: invalid magic characters"),
+        (("--model", "version.txt"), "not a model that it can load: gguf_init_from_reader: invalid magic characters"),
         (("--model", "nope.gguf"), "there is no model file"),
         (("--model", "tiny.gguf", "--", "--nope"), "invalid argument: --nope"),
     ],
