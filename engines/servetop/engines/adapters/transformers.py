@@ -18,7 +18,7 @@ from servetop.engines.adapters.launch_argv import checked
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResult, HttpResults
 from servetop.engines.engine import Engine, LaunchCommand, package_version
-from servetop.engines.process.startup_failures import KnownFailure
+from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
 
 _MODULE = "transformers.cli.transformers"
@@ -49,14 +49,7 @@ class TransformersEngine(Engine):
         KnownFailure.of(
             r"requires `accelerate`", "the Python package accelerate is missing in its environment: pip install it"
         ),
-        KnownFailure.of(
-            r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError",
-            "there is no such model: check --model (an alias, a hub name or a local folder)",
-        ),
-        KnownFailure.of(
-            r"LocalEntryNotFoundError|couldn't connect to 'https://|outgoing traffic has been disabled",
-            "the model is not on this machine and the model hub cannot be reached: give a local folder as --model",
-        ),
+        *HUB_FAILURES,
         KnownFailure.of(r"No such option: (?P<what>\S+)", "transformers serve has no option {what}"),
         KnownFailure.of(r"error: unrecognized arguments: (?P<what>.+)", "it has no option {what}"),
     )

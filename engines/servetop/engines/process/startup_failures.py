@@ -97,7 +97,8 @@ HUB_FAILURES = (
         "there is no such model: check --model (an alias, a hub name or a local folder)",
     ),
     KnownFailure.of(
-        r"LocalEntryNotFoundError|couldn't connect to 'https://|Max retries exceeded",
+        r"LocalEntryNotFoundError|couldn't connect to 'https://|Max retries exceeded|"
+        r"outgoing traffic has been disabled",
         "the model is not on this machine and the model hub cannot be reached: give a local folder as --model",
     ),
 )
