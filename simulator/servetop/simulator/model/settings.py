@@ -18,14 +18,14 @@ _NOT_SETTABLE = {"name", "sources", "gpu", "model", "engine"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimSpec:
-    """The specification of one simulated engine. 0 or None means the profile's value."""
+    """The specification of one simulated engine. None means the profile's value."""
 
     gpu: GpuProfile
     model: ModelProfile
     engine: EngineProfile
-    max_num_seqs: int = 0
+    max_num_seqs: int | None = None
     kv_blocks: int | None = None
-    max_model_len: int = 0
+    max_model_len: int | None = None
     tensor_parallel: int = 1
     time_scale: float = 1.0
 

@@ -65,9 +65,9 @@ def _check(spec: SimSpec) -> None:
             f"tensor_parallel={spec.tensor_parallel} does not divide the {spec.model.heads} heads of "
             f"{spec.model.name}: try 1, 2, 4 or 8"
         )
-    if spec.max_model_len > spec.model.max_model_len:
+    if spec.context_limit > spec.model.max_model_len:
         raise UsageError(
-            f"max_model_len={spec.max_model_len} is above the {spec.model.max_model_len} of {spec.model.name}"
+            f"max_model_len={spec.context_limit} is above the {spec.model.max_model_len} of {spec.model.name}"
         )
 
 
