@@ -129,14 +129,19 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
     ]  # fmt: skip
 
 
+def hidden_bindings(*rows: tuple[str, str, str]) -> list[Binding]:
+    """Bindings that the bottom line omits, from rows of keys, action and description."""
+    return [Binding(keys, action, description, show=False) for keys, action, description in rows]
+
+
 def line_bindings(action: str, unit: str) -> list[Binding]:
     """Up, down, page up and page down as `action`, which takes the lines to go down; `unit` names one line."""
-    return [
-        Binding("up", f"{action}(-1)", f"{unit} up", show=False),
-        Binding("down", f"{action}(1)", f"{unit} down", show=False),
-        Binding("pageup", f"{action}(-20)", "page up", show=False),
-        Binding("pagedown", f"{action}(20)", "page down", show=False),
-    ]
+    return hidden_bindings(
+        ("up", f"{action}(-1)", f"{unit} up"),
+        ("down", f"{action}(1)", f"{unit} down"),
+        ("pageup", f"{action}(-20)", "page up"),
+        ("pagedown", f"{action}(20)", "page down"),
+    )
 
 
 LIVE_LINE = (

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from servetop.tui.keys import line_bindings
+from servetop.tui.keys import hidden_bindings, line_bindings
 from servetop.tui.panels.detail.log_view import LogView
 from servetop.tui.screens.frame_screen import FrameScreen
 from servetop.tui.screens.modal import Modal, PlainText
@@ -23,8 +23,7 @@ class LogScreen(FrameScreen):
         *line_bindings("scroll_log", "line"),
         Binding("v", "next_level", "level", tooltip="All lines, warnings and errors, errors only"),
         Binding("slash", "search", "search", tooltip="Find lines that contain a text, ignoring case"),
-        Binding("n", "go_to_match(-1)", "older match", show=False),
-        Binding("N", "go_to_match(1)", "newer match", show=False),
+        *hidden_bindings(("n", "go_to_match(-1)", "older match"), ("N", "go_to_match(1)", "newer match")),
     ]
 
     def panels(self) -> ComposeResult:

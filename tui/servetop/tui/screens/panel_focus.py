@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from textual import events
 from textual.actions import SkipAction
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.widget import Widget
 
+from servetop.tui.keys import hidden_bindings
 from servetop.tui.panels.live.timeline import TimelinePanel
 from servetop.tui.panels.panel import Panel
 from servetop.tui.screens.frame_screen import FrameScreen
@@ -20,10 +21,12 @@ class PanelFocus(FrameScreen):
     """Tab or a click selects a panel (the focus), Enter or a double click maximises it, Escape restores the grid."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "next_panel(1)", "next panel", show=False),
-        Binding("shift+tab", "next_panel(-1)", "panel before", show=False),
-        Binding("enter", "maximise", "maximise", show=False),
-        Binding("escape", "bring_back", "back", show=False),
+        *hidden_bindings(
+            ("tab", "next_panel(1)", "next panel"),
+            ("shift+tab", "next_panel(-1)", "previous panel"),
+            ("enter", "maximise", "maximise"),
+            ("escape", "bring_back", "back"),
+        )
     ]
 
     def on_mount(self) -> None:

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from servetop.core.events import RequestRecord
-from servetop.tui.keys import line_bindings
+from servetop.tui.keys import hidden_bindings, line_bindings
 from servetop.tui.panels.detail.requests import RequestsPanel
 from servetop.tui.panels.detail.tokens import TokensPanel
 from servetop.tui.screens.details import DetailScreen
@@ -22,10 +22,12 @@ class RequestsScreen(DetailScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *line_bindings("choose", "row"),
-        Binding("enter", "open", "open", show=False),
-        Binding("s", "sort", "sort by the next column", show=False),
-        Binding("S", "reverse", "reverse the order", show=False),
-        Binding("f", "failed_only", "failed ones only", show=False),
+        *hidden_bindings(
+            ("enter", "open", "open"),
+            ("s", "sort", "sort by the next column"),
+            ("S", "reverse", "reverse the order"),
+            ("f", "failed_only", "failed ones only"),
+        ),
     ]
 
     def panels(self) -> ComposeResult:
