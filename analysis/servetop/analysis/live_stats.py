@@ -19,6 +19,11 @@ from servetop.core.tick import TICK_SECONDS, LoadGauges
 
 LATENCIES = ("ttft", "itl", "e2el")
 """Metrics whose percentiles are shown over time."""
+_COUNTED = {
+    "offered": "due", "sent": "sent", "completed": "ok", "failed": "failed",
+    "output_tokens": "output_tokens", "prompt_tokens": "prompt_tokens",
+}  # fmt: skip
+"""The tick column of each count that has both a rate and a total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,12 +171,7 @@ def _rates(history: TickHistory, start: int, stop: int) -> Rates:
         return float(np.nansum(values)) / seconds if not np.isnan(values).all() else math.nan
 
     return Rates(
-        offered=rate("due"),
-        sent=rate("sent"),
-        completed=rate("ok"),
-        failed=rate("failed"),
-        output_tokens=rate("output_tokens"),
-        prompt_tokens=rate("prompt_tokens"),
+        **{name: rate(column) for name, column in _COUNTED.items()},
         engine_output_tokens=rate("engine_output_tokens"),
         preemptions=rate("preemptions"),
         prefix_cache_hit_rate=_hit_rate(history, start, stop),
@@ -193,13 +193,8 @@ def _totals(history: TickHistory, stop: int) -> Totals:
         return 0 if math.isnan(amount) else int(amount)
 
     return Totals(
-        offered=total("due"),
-        sent=total("sent"),
-        completed=total("ok"),
-        failed=total("failed"),
+        **{name: total(column) for name, column in _COUNTED.items()},
         cancelled=total("cancelled"),
-        output_tokens=total("output_tokens"),
-        prompt_tokens=total("prompt_tokens"),
         preemptions=history.total("preemptions", stop=stop),
         prefix_cache_hit_rate=_share(
             *(history.total(f"prefix_cache_{name}", stop=stop) for name in ("hits", "queries"))
@@ -233,15 +228,11 @@ def _series(history: TickHistory, at: float, *, window: float, span: float, colu
         offered=rate("due"),
         sent=rate("sent"),
         completed=rate("ok"),
-        in_flight=newest("in_flight"),
-        queued=newest("queued"),
         output_tokens=rate("output_tokens"),
         prompt_tokens=rate("prompt_tokens"),
         engine_output_tokens=rate("engine_output_tokens"),
-        kv_usage=newest("kv_usage"),
-        running=newest("running"),
-        waiting=newest("waiting"),
         preemptions=rate("preemptions"),
+        **{name: newest(name) for name in ("in_flight", "queued", "kv_usage", "running", "waiting")},
         latencies={metric: percentiles(metric) for metric in LATENCIES},
         stages=np.array([_stage(history, high) for _, high in bins], dtype=np.int64),
     )

@@ -76,13 +76,14 @@ def diagnose(stats: LiveStats, facts: EngineFacts | None) -> Diagnosis:
 class _EngineState:
     """The engine's state at one time; NaN for unknown values."""
 
+    age: float
+    """Seconds since the newest sample."""
+    growth: float
+    """Growth of the engine's queue in requests/s; of the requests in flight if the queue is not exported."""
     kv: float = math.nan
     running: float = math.nan
     waiting: float = math.nan
     batch: float = math.nan
-    growth: float = math.nan
-    """Growth of the engine's queue in requests/s; of the requests in flight if the queue is not exported."""
-    age: float = math.nan
 
     @classmethod
     def of(cls, stats: LiveStats, facts: EngineFacts | None) -> _EngineState:
