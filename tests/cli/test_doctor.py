@@ -66,11 +66,11 @@ def test_each_fact_has_a_status_and_advice_if_it_is_not_ok(finding: Finding, sta
     ("disk", "status"),
     [
         (Disk(folder="/r", writable=True, free=50e9, file_system="ext4"), "ok"),
-        (Disk(folder="/r", writable=True), "ok"),
+        (Disk(folder="/r", writable=True, free=50e9, file_system=None), "ok"),
         (Disk(folder="/r", writable=True, free=50e9, file_system="nfs4"), "note"),
         (Disk(folder="/r", writable=True, free=1e9, file_system="xfs"), "note"),
         (Disk(folder="/r", writable=True, free=1e6, file_system="nfs4"), "fix"),
-        (Disk(folder="/r", writable=False, free=50e9), "fix"),
+        (Disk(folder="/r", writable=False, free=50e9, file_system=None), "fix"),
     ],
 )
 def test_the_recordings_folder_needs_a_local_disk_with_space(disk: Disk, status: str) -> None:
@@ -161,13 +161,15 @@ def test_a_report_exists_whatever_a_check_raises(raised: list[tuple[type[Excepti
 
 @given(
     st.none() | st.integers(-1, 1 << 40), st.none() | st.tuples(st.integers(), st.integers()),
-    st.none() | st.text(), st.none() | st.floats(allow_nan=False), st.integers(0, 512), st.text(), st.booleans(),
+    st.none() | st.text(), st.none() | st.floats(allow_nan=False), st.floats(allow_nan=False), st.integers(0, 512),
+    st.text(), st.booleans(),
 )  # fmt: skip
 def test_every_fact_has_a_finding(
     number: int | None,
     pair: tuple[int, int] | None,
     text: str | None,
     real: float | None,
+    free: float,
     count: int,
     words: str,
     yes: bool,
@@ -175,7 +177,7 @@ def test_every_fact_has_a_finding(
     findings = [
         checks.files_finding(number), checks.ephemeral_finding(pair), checks.clock_finding(text, slack=real),
         checks.processors_finding(count, real), checks.limits_finding(real, number),
-        checks.disk_finding(Disk(folder=words, writable=yes, free=real, file_system=text)),
+        checks.disk_finding(Disk(folder=words, writable=yes, free=free, file_system=text)),
         checks.terminal_finding(Terminal(is_terminal=yes, columns=count, lines=count, encoding=words, colours=words)),
         *checks.engine_findings({words: words}, [words]),
         *checks.gpu_findings([Device(name=words, used=count, total=count)], driver=words, trouble=text or ""),

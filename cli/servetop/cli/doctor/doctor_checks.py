@@ -204,25 +204,24 @@ class Disk:
 
     folder: str
     writable: bool
-    free: float | None = None
+    free: float
     """Bytes."""
-    file_system: str | None = None
-    """Type as in the mount table, such as `ext4` or `nfs4`."""
+    file_system: str | None
+    """Type as in the mount table, such as `ext4` or `nfs4`; None if unknown."""
 
 
 def disk_finding(disk: Disk) -> Finding:
     """The free space, and whether SQLite's write-ahead log works (sqlite.org/wal.html: not on network file systems)."""
-    free = "" if disk.free is None else f", {disk.free / GIB:.1f} GiB free"
-    text = f"{disk.folder} ({disk.file_system or 'unknown file system'}{free})"
+    text = f"{disk.folder} ({disk.file_system or 'unknown file system'}, {disk.free / GIB:.1f} GiB free)"
     elsewhere = "set SERVETOP_RECORDINGS to a folder on a local disk"
     if not disk.writable:
         return Finding("recordings", Status.FIX, f"{text} cannot be written", elsewhere)
-    if disk.free is not None and disk.free < LEAST_DISK:
+    if disk.free < LEAST_DISK:
         return Finding("recordings", Status.FIX, text, f"the disk is full: free some space, or {elsewhere}")
     if disk.file_system in NETWORK_FILE_SYSTEMS:
         advice = f"SQLite cannot share a growing file over a network: {elsewhere}"
         return Finding("recordings", Status.NOTE, text, advice)
-    if disk.free is not None and disk.free < ENOUGH_DISK:
+    if disk.free < ENOUGH_DISK:
         return Finding("recordings", Status.NOTE, text, "a long run needs more space: free some")
     return Finding("recordings", Status.OK, text)
 
