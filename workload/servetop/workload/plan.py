@@ -13,18 +13,6 @@ from servetop.core.units import MAX_REQUEST_RATE
 RAMP_STRATEGIES = ("linear", "exponential")
 
 
-class LoadPhase(StrEnum):
-    """Progress of a load plan."""
-
-    IDLE = "idle"
-    """No plan has started."""
-    RUNNING = "running"
-    DRAINING = "draining"
-    """All requests were sent; waiting for responses in flight."""
-    FINISHED = "finished"
-    """All requests of the plan have ended; another plan may start."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlan:
     """Consecutive stages with an absolute start time; UsageError for a stage that cannot run."""
@@ -47,6 +35,18 @@ class LoadPlan:
             raise UsageError("the load has no stages: give --request-rate, --max-concurrency or --ramp")
         for index, stage in self.segments:
             check_stage(index, stage)
+
+
+class LoadPhase(StrEnum):
+    """Progress of a load plan."""
+
+    IDLE = "idle"
+    """No plan has started."""
+    RUNNING = "running"
+    DRAINING = "draining"
+    """All requests were sent; waiting for responses in flight."""
+    FINISHED = "finished"
+    """All requests of the plan have ended; another plan may start."""
 
 
 def check_stage(index: int, stage: StageConfig) -> None:

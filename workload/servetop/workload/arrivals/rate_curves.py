@@ -35,7 +35,7 @@ class RampCurve:
     start: float
     end: float
     seconds: float
-    exponential: bool = False
+    exponential: bool
 
     @classmethod
     def of_length(cls, start: float, end: float, *, requests: float, exponential: bool) -> RampCurve:

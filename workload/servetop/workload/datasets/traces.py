@@ -25,9 +25,9 @@ class RequestTrace:
     file_format: TraceFormat
     timed: bool
     """Rows have arrival times; otherwise only lengths."""
-    jitter: float = 0.0
+    jitter: float
     """Each arrival is delayed by a random time of up to this many seconds."""
-    seed: int = 0
+    seed: int
 
     def rows(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
         """One pass, by ascending time since the first row; bad rows are counted in `skipped`, or raise UsageError."""
