@@ -70,7 +70,7 @@ def serve(
     """Run servetop on vLLM with Llama-2-7b and these further options; all that it leaves is kept as `name`."""
     del load  # where there is no GPU, no folder is made and no model
     model = tmp_path_factory.mktemp("model") / "llama-2-7b"
-    subprocess.run([python, str(HERE / "make_model.py"), str(model)], check=True)
+    subprocess.run([python, str(HERE.parent / "integration" / "make_model.py"), "llama-2-7b", str(model)], check=True)
 
     def run(name: str, *options: str) -> Finished:
         done = Servetop(kept, QUIET)(

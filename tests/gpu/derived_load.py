@@ -21,9 +21,6 @@ BATCH, TOKENS, SECONDS = 256, 128, 30.0
 """Batch size, tokens of each prompt and each answer, and how long requests are sent."""
 A100_BLOCKS = 2883
 """KV blocks of 16 tokens that Llama-2-7b leaves on an A100-40GB."""
-OVERLOAD = 2.0
-_AT_ONCE = 2000
-"""Requests of the run that finds the capacity: many batches, so that its ends hardly count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +41,10 @@ def derived_load(devices: Sequence[GpuSample], *, kv_blocks: int) -> DerivedLoad
     profile = next((name for name in map(profile_of, devices[:1]) if name), None)
     if profile is None:
         return None
-    all_at_once = _predicted(profile, kv_blocks, rate=math.inf, count=_AT_ONCE)
+    # many batches, so that the start and the end of the run hardly count
+    all_at_once = _predicted(profile, kv_blocks, rate=math.inf, count=2000)
     served = all_at_once.completed / all_at_once.duration
-    rate = float(math.ceil(OVERLOAD * served))
+    rate = float(math.ceil(2 * served))
     overload = _predicted(profile, kv_blocks, rate=rate, count=round(rate * SECONDS))
     return DerivedLoad(profile=profile, capacity=served, request_rate=rate, preemptions=overload.preemptions)
 

@@ -15,7 +15,7 @@ if [ ! -e "$home/.ready" ]; then
     site="$(packages_of "$home")"
     mkdir "$site/vllm-$version+cpu.dist-info"
     printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n' "$version" > "$site/vllm-$version+cpu.dist-info/METADATA"
-    "$home/bin/python" "$here/make_tiny_model.py" "$home/tiny-llama"
+    "$home/bin/python" "$here/make_model.py" tiny "$home/tiny-llama"
     touch "$home/.ready"
 fi
 use vllm
