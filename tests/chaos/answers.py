@@ -1,4 +1,4 @@
-"""How the server answers a request: each mode says what an honest client must make of it."""
+"""The server's answers to a request; each mode says how an honest client must count it."""
 
 from __future__ import annotations
 

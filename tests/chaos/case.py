@@ -1,4 +1,4 @@
-"""A case of the fault injector: what it is called, what chance it draws from, and what came of it."""
+"""A case of the fault injector: its name, its random numbers and its result."""
 
 from __future__ import annotations
 

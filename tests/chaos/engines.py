@@ -1,4 +1,4 @@
-"""Honest engines behind a proxy that counts, under kill -9, SIGSTOP and cut connections: its count is recorded."""
+"""Honest engines behind a counting proxy, under kill -9, SIGSTOP and cut connections: the recording has its count."""
 
 from __future__ import annotations
 

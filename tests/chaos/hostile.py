@@ -80,7 +80,7 @@ def _check_verdict(mode: str, place: Place, ended: Ended, result: Result, *, nam
         if ended.code != 3:
             result.found(Fault.INVENTED, f"exit code {ended.code} where no model is known: {ended.last_line}")
         return
-    if mode in modes.BROKEN and ended.code == 0 and place.ledger.count(What.BROKEN, What.UNHEARD):
+    if mode in modes.BROKEN and ended.code == 0 and place.ledger.count(What.BROKEN, What.NO_ANSWER):
         result.found(Fault.INVENTED, f"exit code 0 although every answer was {mode}")
     if mode in modes.FINE and ended.code not in (0, 99):
         result.found(Fault.LOST, f"exit code {ended.code} although every answer was fine ({mode}): {ended.last_line}")

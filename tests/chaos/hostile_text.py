@@ -1,4 +1,4 @@
-"""Text that does something to a terminal which prints it: title, clipboard, colours, C1, direction of writing."""
+"""Text that acts on a terminal when printed: title, clipboard, colours, C1, writing direction."""
 
 from __future__ import annotations
 

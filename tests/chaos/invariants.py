@@ -1,4 +1,4 @@
-"""What must hold after every case, whatever happened in it: the server's count, the recording and the words agree."""
+"""The invariants of every case: the server's count, the recording and the messages agree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.chaos.place import Ended, Place
 SETTLED = 2.0
 """Seconds before the last tick of a killed run: what the server had answered by then must be in its recording.
 
-On a busy machine the sender reads late; twice what it says of its own lag is added."""
+On a busy machine the sender reads late; twice its reported lag is added."""
 ENDINGS = {0, 1, 2, 3, 99, 130, 143}
 """Exit codes that are documented."""
 
@@ -126,7 +126,7 @@ def check_recording(place: Place, ended: Ended, result: Result, *, harm: Harm) -
     else:
         _check_ended(recorded, ledger, ended, result, whole=harm is Harm.NONE)
     received, rows = ledger.count(What.RECEIVED), len(recorded.requests)
-    recorded_whole = received - ledger.count(What.UNHEARD) <= rows <= received
+    recorded_whole = received - ledger.count(What.NO_ANSWER) <= rows <= received
     if harm is Harm.SENDER_LOST and ended.code == 0 and not recorded_whole:
         result.found(Fault.LOST, "exit code 0 although a sender was lost")
 
@@ -172,7 +172,7 @@ def _check_ended(recorded: Recorded, ledger: Ledger, ended: Ended, result: Resul
     ok = recorded.ok
     answered, odd = ledger.of(What.ANSWERED), ledger.count(What.ODD)
     excused = 0 if whole else rows - len(ok)
-    if received - ledger.count(What.UNHEARD) > rows:
+    if received - ledger.count(What.NO_ANSWER) > rows:
         result.found(Fault.LOST, f"the server received {received} requests, {rows} are recorded")
     if not len(answered) - excused <= len(ok) <= len(answered) + odd:
         words = f"{len(answered)} answered and {odd} odd, {len(ok)} of {rows} recorded as ok, {received} received"

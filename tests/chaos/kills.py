@@ -1,4 +1,4 @@
-"""Ends, stops and interrupts the processes of a run at random instants of every phase, and counts what is left."""
+"""Kills, stops and interrupts the processes of a run at random times in every phase, and counts what remains."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ def _has_come(place: Place, blow: Blow, load: Load) -> bool:
     comes: dict[str, Callable[[], bool]] = {
         "load": lambda: ledger.count(What.RECEIVED) > 0,
         "drain": lambda: ledger.count(What.RECEIVED) >= load.prompts - 1,
-        "restart": lambda: ledger.count(What.ASKED_TO_STOP) > 0,
-        "end": lambda: ledger.count(What.ANSWERED, What.ASKED_TO_STOP) >= load.prompts,
+        "restart": lambda: ledger.count(What.STOP_REQUESTED) > 0,
+        "end": lambda: ledger.count(What.ANSWERED, What.STOP_REQUESTED) >= load.prompts,
     }
     return comes[blow.instant]()
 

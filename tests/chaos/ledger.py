@@ -1,4 +1,4 @@
-"""What the server under test counts on its own: one line for each event, appended at once, so that no kill loses it."""
+"""The server's own count: one line for each event, appended at once, so that a kill loses none."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class What(StrEnum):
     """To its end; the client must count it as a success with these tokens."""
     BROKEN = "B"
     """On purpose; the client must count it as a failure."""
-    UNHEARD = "N"
-    """Broken without a byte of an answer, or with a reset, which takes back what was not read yet: a client may send it
+    NO_ANSWER = "N"
+    """Broken without a byte of an answer, or with a reset, which discards unread bytes: a client may send the request
     again on another connection."""
     ODD = "U"
     """Answered in a way that may be read as a success or as a failure."""
     GONE = "G"
     """The client closed the connection before the end."""
-    ASKED_TO_STOP = "X"
+    STOP_REQUESTED = "X"
 
 
 class Entry(NamedTuple):

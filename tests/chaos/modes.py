@@ -1,4 +1,4 @@
-"""The ways of answering by name, and what an honest client must make of each."""
+"""The answer modes by name, and how an honest client must count each."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ BROKEN: dict[str, Answer] = {
     "upgrade": status("101 Switching", b"", headers="upgrade: h2c\r\nconnection: upgrade\r\n", close=True),
     "http2": bytes_and(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", "close"),
     "page-for-people": bytes_and(HTML + b"content-length: 5\r\n\r\n<a>hi", "close"),
-    "no-answer": bytes_and(b"", "close", what=What.UNHEARD),
-    "reset-at-once": bytes_and(b"", "reset", what=What.UNHEARD),
-    "reset-in-head": bytes_and(HEAD, "reset", what=What.UNHEARD),
-    "reset-in-stream": bytes_and(b"", "reset", tokens=3, what=What.UNHEARD),
+    "no-answer": bytes_and(b"", "close", what=What.NO_ANSWER),
+    "reset-at-once": bytes_and(b"", "reset", what=What.NO_ANSWER),
+    "reset-in-head": bytes_and(HEAD, "reset", what=What.NO_ANSWER),
+    "reset-in-stream": bytes_and(b"", "reset", tokens=3, what=What.NO_ANSWER),
     "half-answer": bytes_and(b"", "close", tokens=3),
     "half-event": bytes_and(chunk(b'data: {"choices":[{"te'), "close", tokens=3),
     "no-end-marker": bytes_and(b"0\r\n\r\n", "close", tokens=3),

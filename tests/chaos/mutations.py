@@ -1,4 +1,4 @@
-"""Damages recordings as disks, crashes and strangers do: bytes, pages, logs, rows, values and the schema itself."""
+"""Damages recordings as disks, crashes and attackers do: bytes, pages, logs, rows, values and the schema itself."""
 
 from __future__ import annotations
 

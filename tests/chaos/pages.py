@@ -1,4 +1,4 @@
-"""What the server says on its other pages: models, version, health, metrics; well, or as its mode says."""
+"""The server's other pages: models, version, health, metrics; correct, or wrong as its mode says."""
 
 from __future__ import annotations
 

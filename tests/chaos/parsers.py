@@ -1,4 +1,4 @@
-"""Feeds what servers send, damaged at random, to the parsers: the quick ways read what the exact ways read."""
+"""Feeds randomly damaged responses to the parsers: the fast paths read the same as the exact ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a case happens: a folder with a home, a temporary folder and a recording, a server, and servetop itself."""
+"""The environment of a case: a folder with a home, a temporary folder and a recording; a server; and servetop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processes belong to a case: all that inherited its mark, whatever session or group they are in now."""
+"""The processes of a case: all that inherited its mark, in any session or group."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Stands between servetop and an engine that it does not know, passes on every byte, and counts what it passed on.
+"""A proxy between servetop and a real engine, which passes on every byte and counts what it passed on.
 
-`python -m tests.chaos.proxy --ledger FILE --to PORT [--cut SHARE]` reads HTTP, and writes down each request that came
-whole, and how it was answered; a share of the answers is cut off on purpose. With `--handshakes` it reads nothing, and
-cuts off a share of the connections behind the first bytes that came back: of TLS, in the middle of the handshake.
+`python -m tests.chaos.proxy --ledger FILE --to PORT [--cut SHARE]` reads HTTP, and records each complete request and
+its response; a share of the responses is cut off on purpose. With `--handshakes` it does not read HTTP, and cuts off a
+share of the connections after the first bytes from the server: with TLS, in the middle of the handshake.
 Standard library only.
 """
 
@@ -140,7 +140,7 @@ def _broken(answer: Answer) -> What:
     """An answer of which not everything was passed on."""
     if answer.finished:
         return What.ODD
-    return What.BROKEN if answer.started else What.UNHEARD
+    return What.BROKEN if answer.started else What.NO_ANSWER
 
 
 class _Gone(Exception):

@@ -1,4 +1,4 @@
-"""Reads damaged recordings by every command that reads one: one line at most, never a traceback, never for long.
+"""Reads damaged recordings with every command that reads one: at most one line, no traceback, no hang.
 
 Each file is read in a process forked for it, which can be ended wherever it hangs, and whose memory is its own.
 """

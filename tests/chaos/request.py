@@ -1,4 +1,4 @@
-"""One request as the server under test got it, and the means to answer it."""
+"""One request as the server under test received it, and the means to answer it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's API and vLLM's metrics, well or as badly as its mode says, and counts what it did.
+"""A server with OpenAI's API and vLLM's metrics, correct or faulty as its mode says, which counts its answers.
 
 `python -m tests.chaos.server --ledger FILE --mode MODE [--page MODE] [--port N]`; other options of an engine's command
 line are accepted, so that servetop can start it as one. Standard library only: it must start quickly, and share
@@ -94,7 +94,7 @@ def _content_length(head: str) -> int:
 
 
 async def run(settings: Settings) -> None:
-    """Serve until it is asked to stop."""
+    """Serve until a signal to stop."""
     ledger = LedgerWriter(settings.ledger)
     server = Server(settings, ledger, first_number=Ledger.read(settings.ledger).count(What.RECEIVED))
     await asyncio.sleep(settings.boot)
@@ -106,7 +106,7 @@ async def run(settings: Settings) -> None:
     port = listening.sockets[0].getsockname()[1]
     ledger.write(What.STARTED, os.getpid(), tokens=port)
     await stop_requested.wait()
-    ledger.write(What.ASKED_TO_STOP, os.getpid())
+    ledger.write(What.STOP_REQUESTED, os.getpid())
     await asyncio.sleep(settings.stop)
     listening.close()
 

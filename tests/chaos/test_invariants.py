@@ -1,4 +1,4 @@
-"""The fault injector's own checks find what they are there to find."""
+"""The fault injector's own checks detect the faults that they are for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy before honest engines counts what it passes on, however it comes."""
+"""The proxy counts what it passes on, however the bytes arrive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STREAM = (
     b'data: {"choices":[{"text":""}]}\n\n'
 )
 USAGE = b'data: {"choices":[],"usage":{"completion_tokens":7}}\n\n'
-CUT = (What.BROKEN, What.UNHEARD, What.ODD)
+CUT = (What.BROKEN, What.NO_ANSWER, What.ODD)
 """In the middle, before its first byte, behind its end."""
 BODY = b'{"stream": true, "max_tokens": 5, "prompt": [1, 2, 3]}'
 
@@ -93,5 +93,5 @@ def test_an_engine_that_is_gone_counts_as_unheard(place: Place, tmp_path: Path) 
     with proxied(place, port, cut=0.0) as before:
         with pytest.raises((OSError, http.client.HTTPException)):
             post(before)
-        until(lambda: place.ledger.count(What.UNHEARD), seconds=60.0)
-    assert [each.what for each in place.ledger.entries[1:]] == [What.RECEIVED, What.UNHEARD]
+        until(lambda: place.ledger.count(What.NO_ANSWER), seconds=60.0)
+    assert [each.what for each in place.ledger.entries[1:]] == [What.RECEIVED, What.NO_ANSWER]

@@ -1,4 +1,4 @@
-"""Ends dashboards, and the runs behind them, at random instants: a run whose owner is gone ends itself, in order."""
+"""Ends dashboards, and the runs behind them, at random times: a run without its owner ends itself cleanly."""
 
 from __future__ import annotations
 

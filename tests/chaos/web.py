@@ -1,4 +1,4 @@
-"""Ends the server of a run's pages, a page's viewer, the page or the run: no process, port or file is left."""
+"""Ends the page server of a run, a viewer, the page or the run: no process, port or file remains."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _strike(blow: str, place: Place, server: subprocess.Popen[bytes], page: sock
 
 
 def _check_survives(blow: str, count: int, place: Place, server: subprocess.Popen[bytes], result: Result) -> None:
-    """One viewer fewer, and no other change; then the server is asked to stop."""
+    """Exactly one viewer fewer remains; then the server is stopped."""
     if not until(lambda: len(_pids(place, VIEWER)) == count - 1, seconds=PATIENCE):
         result.found(Fault.LEFTOVER, f"{len(_pids(place, VIEWER))} viewers of {count} after “{blow}”")
     received = place.ledger.count(What.RECEIVED)

@@ -1,4 +1,4 @@
-"""Runs cases in worker processes, several at once; a case that hangs is ended with its worker, and is a finding."""
+"""Runs cases in parallel worker processes; a case that hangs is killed with its worker, and is a finding."""
 
 from __future__ import annotations
 

@@ -90,8 +90,8 @@ def _die() -> None:
 
 
 def _end(options: argparse.Namespace) -> None:
-    if options.tell_stop is not None:
-        options.tell_stop.touch()
+    if options.stop_file is not None:
+        options.stop_file.touch()
     threading.Event().wait(options.linger)
     sys.exit(0)
 
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--never-ready-once", type=Path, help="never ready again, when it was started with this before")
     parser.add_argument("--boot-until", type=Path, help="does not listen before there is this file")
     parser.add_argument("--linger", type=float, default=0.0, help="seconds from SIGINT to its end")
-    parser.add_argument("--tell-stop", type=Path, help="a file to create when it is asked to stop")
+    parser.add_argument("--stop-file", type=Path, help="file to create when a signal to stop arrives")
     options, _ = parser.parse_known_args()
     if options.die_after < 0:
         _die()

@@ -79,7 +79,7 @@ def _words(phase: str, target: str, case: Case) -> tuple[str, ...]:
         case "cell":
             return (*case.sweep('duration = "300s"'), *mortal())
         case "stop":
-            requested = f"--tell-stop {shlex.quote(str(case.folder / 'requested'))}"
+            requested = f"--stop-file {shlex.quote(str(case.folder / 'requested'))}"
             return ("--json", *mortal(requested, f"--linger {60 if target == 'engine' else 6}"), *LOAD)
     raise AssertionError(phase)
 

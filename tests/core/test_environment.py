@@ -1,4 +1,4 @@
-"""An engine gets the environment that the user set, not the one that servetop made for itself."""
+"""An engine gets the user's environment, without servetop's own changes."""
 
 from __future__ import annotations
 

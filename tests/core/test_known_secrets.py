@@ -1,4 +1,4 @@
-"""What a run was given as secret is known wherever it turns up again."""
+"""Secrets given to a run are recognised wherever they appear."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What looks like a secret is replaced, what does not is left alone."""
+"""Text that looks like a secret is replaced, and all other text is kept."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Text from outside cannot do anything to a terminal but be read."""
+"""Untrusted text cannot control the terminal that prints it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings are secret by their name, and which only sound so."""
+"""Settings that are secret by their name, and names that only resemble those."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Durations and rates that people type."""
+"""Durations and rates as users type them."""
 
 import pytest
 

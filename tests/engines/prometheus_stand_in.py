@@ -1,4 +1,4 @@
-"""Answers the two questions of Prometheus' HTTP API that servetop asks, over pages that it was made to scrape."""
+"""Answers the two queries of Prometheus' HTTP API that servetop sends, from the pages that it has scraped."""
 
 from __future__ import annotations
 

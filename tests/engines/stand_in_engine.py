@@ -1,4 +1,4 @@
-"""A small server that behaves as engines do, well and badly; run as a script with vLLM's options.
+"""A small server that behaves as engines do, correctly or not; run as a script with vLLM's options.
 
 It responds like vLLM 0.32 from tests/engines/data/vllm, after printing what vLLM prints while it loads.
 """

@@ -1,4 +1,4 @@
-"""NVML's functions over cards that are not there."""
+"""NVML's functions for simulated cards."""
 
 from __future__ import annotations
 

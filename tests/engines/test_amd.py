@@ -1,4 +1,4 @@
-"""AMD's cards are read by the functions of amdsmi 6, in our units."""
+"""AMD's cards are read through amdsmi 6, in servetop's units."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ClockType(IntEnum):
 
 
 class Mi300:
-    """amdsmi's functions over cards of which number 1 tells little, as some cards and virtual machines do."""
+    """amdsmi's functions for cards of which number 1 reports few values, as some cards and virtual machines do."""
 
     AmdSmiException = AmdSmiError
     AmdSmiTemperatureType, AmdSmiTemperatureMetric, AmdSmiClkType = TemperatureType, TemperatureMetric, ClockType
@@ -89,7 +89,7 @@ def test_an_older_name_of_the_counter_is_known() -> None:
 
 
 class Installed(ModuleType):
-    """What `import amdsmi` finds: the package with so many cards, or whose driver is not loaded."""
+    """The module that `import amdsmi` returns, with a number of cards; None: the driver is not loaded."""
 
     AmdSmiException = AmdSmiError
 

@@ -1,4 +1,4 @@
-"""A running server is recognised by what it answers; everything that can be wrong with it is one clear line."""
+"""A running server is recognised by its responses; every problem is reported in one clear line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a server that was attached to is one line that says what to do."""
+"""A problem of an attached server is reported in one line that says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine's command line becomes that of a container: reachable on loopback alone, and without a secret on it."""
+"""The command line of an engine in a container: reachable on loopback only, and without secrets."""
 
 from __future__ import annotations
 

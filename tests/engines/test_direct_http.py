@@ -1,4 +1,4 @@
-"""What a server may send over a connection, byte by byte, and what its client makes of it."""
+"""HTTP responses byte by byte: which ones the client accepts, and how it reads them."""
 
 from __future__ import annotations
 

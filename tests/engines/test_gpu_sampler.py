@@ -1,4 +1,4 @@
-"""GPUs are read where there are any, and missing without a word where there are none."""
+"""GPUs are sampled where there are any; a machine without one gets no message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A metrics page becomes an EngineSample; what an engine does not export stays None."""
+"""A metrics page becomes an EngineSample; values that an engine does not export stay None."""
 
 from __future__ import annotations
 

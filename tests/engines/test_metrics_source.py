@@ -1,4 +1,4 @@
-"""A metrics page is waited for as long as its engine says, wherever it is."""
+"""The timeout of a metrics page is the engine's own, wherever the page is."""
 
 from __future__ import annotations
 

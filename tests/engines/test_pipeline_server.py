@@ -1,4 +1,4 @@
-"""The pipeline server's batches and HTTP side over a model that answers by rule; tests/integration ask the real one."""
+"""The pipeline server's batches and HTTP API with a deterministic model; tests/integration use a real one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Words:
 
 
 class Repeater:
-    """Answers with the prompt's last token, as often as asked; 13 breaks it. A closed gate holds it back."""
+    """Repeats the prompt's last token up to the requested length; token 13 raises. Waits while the gate is closed."""
 
     version = "9"
 

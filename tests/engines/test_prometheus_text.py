@@ -1,4 +1,4 @@
-"""The scanner finds in a page what prometheus_client's parser finds."""
+"""The scanner reads the same values from a page as prometheus_client's parser."""
 
 from __future__ import annotations
 

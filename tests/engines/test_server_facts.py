@@ -1,4 +1,4 @@
-"""Which version comes before which."""
+"""The order of versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine is started, watched and stopped, and nothing is left of it, however badly it behaves."""
+"""An engine is started, monitored and stopped, and no process remains, however badly it behaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TGI, TensorRT-LLM, SGLang and DeepSpeed-MII: how they are started, recognised, and why their starts fail."""
+"""TGI, TensorRT-LLM, SGLang and DeepSpeed-MII: start, recognition, and the reasons of failed starts."""
 
 from __future__ import annotations
 

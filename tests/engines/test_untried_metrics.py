@@ -1,4 +1,4 @@
-"""The metrics pages of TGI, SGLang and TensorRT-LLM, written after their sources, number for number."""
+"""Every number on the metrics pages of TGI, SGLang and TensorRT-LLM, which are written from their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vLLM's command line, and what its log says."""
+"""vLLM's command line and log."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ async def test_a_read_only_dashboard_rejects_steering_keys(
         assert not [label for label in ("rate", "concurrency", "batch size", "mark", "burst", "stop") if label in shown]
         for key in ("up", "p", "m", "s", "b", "n", "x", "o"):
             await pilot.press(key)
-            assert len(app.screen_stack) == 1, f"{key} asks a question"
+            assert len(app.screen_stack) == 1, f"{key} opens a question"
             assert "▸ this page is read-only" in text_of(app, "#status"), key
             app.viewer.update_view(message="")
         await pilot.press("[")

@@ -60,15 +60,15 @@ class ClientTick:
     ttft_due: LogHistogram = EMPTY
     """First token - due: as the user felt it."""
     ttfot: LogHistogram = EMPTY
-    """First token of the answer - sent, of requests that ended well; counted from the first request that reasoned."""
+    """First token of the answer - sent, of successful requests; counted from the first request that reasoned."""
     itl: LogHistogram = EMPTY
     """Gap between chunks / tokens of the later chunk, weighted by those tokens."""
     tpot: LogHistogram = EMPTY
     e2el: LogHistogram = EMPTY
     input_len: LogHistogram = EMPTY
-    """Prompt tokens of each request that ended well in the interval."""
+    """Prompt tokens of each successful request that ended in the interval."""
     output_len: LogHistogram = EMPTY
-    """Output tokens of each request that ended well in the interval."""
+    """Output tokens of each successful request that ended in the interval."""
     slip: LogHistogram = EMPTY
     """Sent - due, of requests not queued by the concurrency limit."""
     client_wait: LogHistogram = EMPTY

@@ -1,4 +1,4 @@
-"""A wall clock that is set while programs run: on the path of a case's processes, never of the tests themselves.
+"""A wall clock that is set while programs run; only case processes have it on their path, never the tests.
 
 `SERVETOP_CHAOS_CLOCK=AT:STEP,…`: each process sees Unix time jump by STEP seconds once it is AT seconds old.
 """

@@ -1,4 +1,4 @@
-"""What a server may send to the control plane is bounded, and each number that it gives is one or none."""
+"""Limits on what a server may send to the control plane, and checks of its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wires without an end marker: a body that ends in order, after a token at least, is the whole answer."""
+"""Streams without an end marker: a body that ends cleanly after at least one token is complete."""
 
 from __future__ import annotations
 

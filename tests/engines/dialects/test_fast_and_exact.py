@@ -1,4 +1,4 @@
-"""Reading events by their shape gives what the exact reading gives, whatever the server sends."""
+"""Parsing events by their shape gives the same results as the exact parser, for any input."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""The wires that TGI, SGLang and DeepSpeed-MII have beside OpenAI's: bodies, streams, answers in one piece, errors."""
+"""The native APIs of TGI, SGLang and DeepSpeed-MII: request bodies, streams, complete responses, errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SGLANG_STREAM = (
 )
 MII_STREAM = b'data: {"text": [" a"]}\n\ndata: {"text": [""]}\n\ndata: {"text": [" \\u4e16"]}\n\ndata: [DONE]\n\n'
 
-TOLD = {
+STREAMS = {
     "tgi": (TGI_STREAM, [(" a", 1), ("世", 1)], (16, 3, None)),
     "sglang": (SGLANG_STREAM, [(" a", 1), ("", 1), (" 世", 2)], (16, 4, 4)),
     "mii": (MII_STREAM, [(" a", 1), (" 世", 1)], (None, None, None)),
@@ -60,9 +60,9 @@ def reported(dialect: Dialect, pieces: Sequence[bytes]) -> list[Chunk]:
     return [chunk for piece in pieces for chunk in parser.feed(piece)]
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_in_pieces_of_any_size_gives_its_texts_tokens_counts_and_end(name: str) -> None:
-    body, tokens, counts = TOLD[name]
+    body, tokens, counts = STREAMS[name]
     dialect: Dialect = DIALECTS[name]("m")
 
     @given(st.lists(st.integers(0, len(body)), max_size=9))
@@ -77,9 +77,9 @@ def test_a_stream_in_pieces_of_any_size_gives_its_texts_tokens_counts_and_end(na
     same()
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_that_is_cut_before_its_last_event_has_no_end(name: str) -> None:
-    body = TOLD[name][0]
+    body = STREAMS[name][0]
     whole_events = body[: body.rstrip().rindex(b"\n\n") + 2]
     assert not any(chunk.final for chunk in reported(DIALECTS[name]("m"), [whole_events]))
 

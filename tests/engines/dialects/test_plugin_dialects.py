@@ -1,4 +1,4 @@
-"""The wires that only one engine speaks: llama.cpp's `/completion` and Triton's `generate_stream`."""
+"""Dialects of a single engine: llama.cpp's `/completion` and Triton's `generate_stream`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says of one request's own time is read off the last event, and off an answer in one piece."""
+"""The server's own times of a request are read from the last event or from the complete response."""
 
 from __future__ import annotations
 

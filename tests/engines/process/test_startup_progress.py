@@ -1,4 +1,4 @@
-"""What an engine does while it loads is read from its own words; what says nothing is nothing."""
+"""The progress of a start is read from the engine's log; other lines are ignored."""
 
 from __future__ import annotations
 
