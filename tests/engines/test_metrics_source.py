@@ -1,12 +1,14 @@
-"""The timeout of a metrics page is the engine's own, wherever the page is."""
+"""Metrics pages on the server itself, on another port, or at a given URL: timeouts, and servers that start late."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
 
+from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.engines.adapters.vllm import VllmEngine
 from servetop.engines.control import patient_client
@@ -42,4 +44,22 @@ async def test_a_silent_page_is_given_up_after_the_engines_own_time(
     assert (await feed.fetch())["/metrics"].error == "no response within 0.2 s"
     server.answering.set()
     await feed.pages.close()
+    await client.close()
+
+
+@pytest.mark.parametrize(("listens", "timeout"), [(True, 60), (False, 0.2)])
+async def test_a_metrics_server_is_waited_for_until_it_accepts_connections(listens: bool, timeout: float) -> None:
+    client = ServerClient("http://127.0.0.1:1")
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))  # refuses connections until it listens
+        scraper = metrics_scraper(Impatient(), client, config=EngineConfig(), port=sock.getsockname()[1])
+        assert scraper is not None
+        waiting = asyncio.create_task(scraper.wait_until_reachable(MonotonicClock(), timeout=timeout))
+        if listens:
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+            sock.listen()
+        async with asyncio.timeout(30):
+            await waiting
+    await scraper.pages.close()
     await client.close()

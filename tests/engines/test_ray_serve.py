@@ -13,7 +13,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.core.system.package_data import package_path
-from servetop.engines.adapters.ray_serve import SCRIPT, RayServeEngine
+from servetop.engines.adapters.ray_serve import READY_LINE, SCRIPT, RayServeEngine
 from servetop.engines.control.control_client import HttpResult
 from servetop.engines.engine import LaunchCommand
 
@@ -49,13 +49,15 @@ def test_a_python_with_ray_runs_our_app_with_metrics_on_a_port_of_their_own() ->
         f"org/m --host 127.0.0.1 --port 8123 --metrics-port {command.metrics_port} --max-num-seqs 8 --accelerator cpu"
     )
     assert " ".join(command.argv) == f"{sys.executable} {script} {words}"
-    assert script.is_file()
+    assert command.ready_line == READY_LINE
+    assert f'print("{READY_LINE}", flush=True)' in script.read_text(encoding="utf-8")
 
 
 def test_another_app_gets_the_same_options() -> None:
     command = launched(sys.executable, "my_app.py", extra="--metrics-port 18099")
     assert command.argv[:3] == (sys.executable, "my_app.py", "org/m")
     assert command.metrics_port == 18099
+    assert command.ready_line == ""
 
 
 @pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is here")

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,8 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
+from servetop.engines.adapters.vllm import VllmEngine
+from servetop.engines.engine import LaunchCommand
 from servetop.engines.process import engine_process
 from servetop.engines.process.ports import free_port, port_is_free
 from servetop.engines.start import start_engine
@@ -133,6 +136,27 @@ async def test_an_engine_that_is_never_ready_is_given_up_after_its_time(
             break
     assert children(lines)
     assert not any(alive(pid) for pid in children(lines))
+
+
+async def test_a_health_check_counts_only_after_the_ready_line(
+    clock: MonotonicClock, stand_in: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def launch(self: VllmEngine, config: EngineConfig, *, port: int) -> LaunchCommand:
+        return replace(plain(self, config, port=port), ready_line=line)
+
+    plain = VllmEngine.launch
+    monkeypatch.setattr(VllmEngine, "launch", launch)
+    line = "Application startup complete."
+    handle = await start_engine(stand_in(), clock, on_line=lambda _: None)
+    await handle.stop()
+    line = "never printed"
+    lines: list[LogLine] = []
+    for patience in (0.8, 4.0, 20.0):  # a slow machine needs longer until the server responds
+        with pytest.raises(EngineError, match=f"vLLM was not ready after {patience:g} s"):
+            await start_engine(stand_in(start_timeout=patience), clock, on_line=lines.append)
+        if any("startup complete" in each.text for each in lines):
+            break
+    assert any("startup complete" in each.text for each in lines)
 
 
 async def test_ctrl_c_while_loading_leaves_no_process(clock: MonotonicClock, stand_in: Configured) -> None:

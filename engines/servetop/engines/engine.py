@@ -34,6 +34,8 @@ class LaunchCommand:
     port: int
     metrics_port: int | None = None
     """Port of the metrics, if it is not `port`."""
+    ready_line: str = ""
+    """The log line after which the health check counts; empty: it always counts."""
     cleanup: tuple[str, ...] = ()
     """A command to run after the server has ended, such as the removal of a container."""
 
@@ -94,6 +96,8 @@ class Engine(ABC):
     """Seconds after which a scrape is abandoned."""
     scrape_period: float = TICK_SECONDS
     """Seconds between scrapes; larger for engines whose metrics are expensive or cached."""
+    idle_metrics_vanish: bool = False
+    """Values disappear from the metrics page while the engine is idle, so a missing value is not reported."""
     changes_batch_size_live: bool = False
     """`batch_size_change` works on a running server."""
     log_filter: re.Pattern[bytes] | None = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d')

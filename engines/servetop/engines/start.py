@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
 
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.clock import Clock
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PROBE_INTERVAL = 0.1
 """Seconds between readiness checks."""
+METRICS_PATIENCE = 3.0
+"""Seconds for which a metrics server with its own port may refuse connections after the engine is ready."""
 TAIL_LINES = 20
 """Log lines attached to an error."""
 GIVE_UP_TIMEOUT = 3.0
@@ -58,8 +60,11 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
         command.argv, env=command.env, cwd=command.cwd, cleanup=command.cleanup, log=log, clock=clock
     )
     try:
-        await _wait_until_ready(engine, process, client=client, config=config, clock=clock)
-        facts = await _facts(engine, process, scraper, client=client, config=config)
+        checks = _readiness(engine, process, scraper, client=client, clock=clock, ready_line=command.ready_line)
+        early = await _wait_until_ready(checks, engine, process, config=config)
+        if scraper is not None and command.metrics_port is not None:
+            await scraper.wait_until_reachable(clock, timeout=METRICS_PATIENCE)
+        facts = await _facts(engine, process, scraper, client=client, config=config, early=early)
     except BaseException:
         await _give_up(process, client, engine, port=command.port)
         if scraper is not None:
@@ -93,16 +98,16 @@ def _port(config: EngineConfig, engine: Engine) -> int:
 
 
 async def _wait_until_ready(
-    engine: Engine, process: EngineProcess, *, client: ServerClient, config: EngineConfig, clock: Clock
-) -> None:
-    died = asyncio.create_task(process.exited.wait())
-    results = asyncio.create_task(_until_healthy(engine, client, clock))
+    checks: Coroutine[Any, Any, ServerFacts], engine: Engine, process: EngineProcess, *, config: EngineConfig
+) -> ServerFacts:
+    """Return the result of the readiness `checks`; EngineError if the engine exits before, or after `start_timeout`."""
+    died, ready = asyncio.create_task(process.exited.wait()), asyncio.create_task(checks)
     try:
-        done, _ = await asyncio.wait({died, results}, timeout=config.start_timeout, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({died, ready}, timeout=config.start_timeout, return_when=asyncio.FIRST_COMPLETED)
     finally:
         died.cancel()
-        results.cancel()
-        await asyncio.gather(died, results, return_exceptions=True)
+        ready.cancel()
+        await asyncio.gather(died, ready, return_exceptions=True)
     if died in done:
         cause = engine.failure_reason(process.log.tail())
         reason = cause or f"it {process.exit_description()}"
@@ -112,11 +117,30 @@ async def _wait_until_ready(
             f"{engine.title} was not ready after {config.start_timeout:g} s: see its log, or extend --start-timeout",
             process.log.tail(TAIL_LINES),
         )
+    return ready.result()
 
 
-async def _until_healthy(engine: Engine, client: ServerClient, clock: Clock) -> None:
+async def _readiness(
+    engine: Engine,
+    process: EngineProcess,
+    scraper: MetricsScraper | None,
+    *,
+    client: ServerClient,
+    clock: Clock,
+    ready_line: str,
+) -> ServerFacts:
+    """Wait for `ready_line` and a successful health check; return the facts that the metrics had before the line.
+
+    Ray exports the size of the KV cache for one interval only, before its application is ready.
+    """
+    facts = ServerFacts()
+    while ready_line and ready_line not in process.log.tail():
+        if facts.kv_blocks_total is None:
+            facts, _ = await read_static_facts(scraper)
+        await clock.sleep_until(clock.now() + PROBE_INTERVAL)
     while not (await client.request(engine.ready_path)).ok:
         await clock.sleep_until(clock.now() + PROBE_INTERVAL)
+    return facts
 
 
 async def _facts(
@@ -126,6 +150,7 @@ async def _facts(
     *,
     client: ServerClient,
     config: EngineConfig,
+    early: ServerFacts,
 ) -> EngineFacts:
     results = await client.get_all(engine.probe_paths)
     refuse_without_key(results.get("/v1/models", HttpResult()), client.url, config=config)
@@ -135,6 +160,7 @@ async def _facts(
         ServerFacts(max_num_seqs=limit)
         .merged_with(engine.facts(results))
         .merged_with(from_metrics)
+        .merged_with(early)
         .merged_with(engine.boot_facts(process.log.tail()))
     )
     model = known.models[0] if known.models else config.model

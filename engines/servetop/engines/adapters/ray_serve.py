@@ -31,6 +31,8 @@ from servetop.engines.process.startup_failures import KnownFailure
 from servetop.engines.server_facts import ServerFacts
 
 SCRIPT = "adapters/servers/ray_app.py"
+READY_LINE = "servetop: the model is ready"
+"""Printed by the script when the model's replicas are ready; Serve's HTTP proxy may respond half a minute earlier."""
 USUAL_METRICS_PORT = 8080
 """As in Ray's documentation: `ray start --metrics-export-port=8080`."""
 _HISTOGRAMS = ("first_token", "queue", "prefill")
@@ -70,6 +72,7 @@ class RayServeEngine(Engine):
     metrics_caveat = "Ray refreshes its metrics every 5 to 10 s (every second where servetop started it): they lag"
     scrape_timeout = 3.0
     scrape_period = 1.0
+    idle_metrics_vanish = True
     stop_signal = signal.SIGTERM
     stop_grace_period = 30.0
     failures = (
@@ -98,12 +101,14 @@ class RayServeEngine(Engine):
             "--metrics-port": metrics,
             "--max-num-seqs": agreed(config.max_num_seqs, extra, "--max-num-seqs"),
         }
+        app = _app(config.command)
         return LaunchCommand(
-            argv=(*_app(config.command), self.resolve_model(config.model), *with_flags(extra, flags)),
+            argv=(*app, self.resolve_model(config.model), *with_flags(extra, flags)),
             env={} if "PYTHONUNBUFFERED" in os.environ else {"PYTHONUNBUFFERED": "1"},
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
             metrics_port=metrics,
+            ready_line=READY_LINE if app[-1].endswith(SCRIPT) else "",
         )
 
     def resolve_model(self, model: str) -> str:

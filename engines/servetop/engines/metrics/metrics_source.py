@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
+from servetop.core.clock import Clock
 from servetop.core.config import ConnectionConfig, EngineConfig
 from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient, normalise_url
 from servetop.engines.control.patient_client import PatientClient
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 SCRAPE_TIMEOUT = 1.0
 """Seconds until a scrape times out; a later page would be too old to show as current."""
+_RETRY_INTERVAL = 0.05
+"""Seconds between attempts to reach a server that refuses connections."""
 
 
 class MetricsSource(Protocol):
@@ -131,6 +134,12 @@ class MetricsScraper:
     async def fetch(self) -> HttpResults:
         """Fetch the reader's pages once."""
         return await self.pages.fetch(self.reader.paths)
+
+    async def wait_until_reachable(self, clock: Clock, *, timeout: float) -> None:
+        """Return when the server of the pages accepts connections, or after `timeout` seconds."""
+        deadline = clock.now() + timeout
+        while clock.now() < deadline and all(result.refused for result in (await self.fetch()).values()):
+            await clock.sleep_until(clock.now() + _RETRY_INTERVAL)
 
 
 def metrics_scraper(

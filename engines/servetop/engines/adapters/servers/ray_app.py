@@ -85,7 +85,8 @@ def main() -> None:
     try:
         serve.start(http_options={"host": options.host, "port": options.port})
         app = llm.build_openai_app({"llm_configs": [llm.LLMConfig(**configuration(options))]})
-        serve.run(app, name="llm", blocking=False)
+        serve.run(app, name="llm", blocking=False)  # returns when the replicas are ready
+        print("servetop: the model is ready", flush=True)  # noqa: T201 (read by servetop)
         threading.Event().wait()
     finally:
         serve.shutdown()
