@@ -133,3 +133,24 @@ async def test_an_invalid_metric_is_ignored_and_noted_once() -> None:
     assert note.text == "no usable value of running: missing, negative, NaN or above 1e+18"
     assert samples[0].running is not None
     assert samples[-1].running is None
+
+
+async def test_metrics_that_an_idle_engine_has_not_exported_yet_are_not_lost() -> None:
+    process, url = server_process.start("--dialect", "tgi")
+    engine = EngineSession(EngineConfig(name="auto", model="", url=url), MonotonicClock())
+    notes: list[Note] = []
+    samples: list[EngineSample] = []
+    try:
+        facts = await engine.start(max_num_seqs=None)
+        async with asyncio.timeout(60):
+            while len(samples) < 3:
+                update = engine.take_update()
+                samples += update.samples
+                notes += update.notes
+                await asyncio.sleep(0.01)
+    finally:
+        await engine.close()
+        server_process.stop(process)
+    assert "running" not in facts.not_exported
+    assert samples[0].running is None
+    assert [note.text for note in notes if note.severity is not Severity.INFO] == []

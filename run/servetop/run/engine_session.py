@@ -66,7 +66,10 @@ class EngineSession:
         self._last_samples: list[EngineSample] = []
         self._trouble: str | None = None
         self._caveat_noted = False
+        self._exported_fields: set[str] = set()
+        """Fields that a sample had since the engine started."""
         self._lost_fields: set[str] = set()
+        """Fields that were noted as lost."""
         self._stopping: asyncio.Future[None] | None = None
 
     async def start(self, *, max_num_seqs: int | None) -> EngineFacts:
@@ -89,6 +92,7 @@ class EngineSession:
             self._handle = self._replicas
         else:
             self._handle = await attach_engine(config, self._clock, on_line=self._keep_log_line)
+        self._exported_fields = set()
         self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
@@ -190,15 +194,18 @@ class EngineSession:
         self._trouble = trouble
 
     def _note_lost_fields(self, samples: Sequence[EngineSample]) -> None:
-        """Note each field, once, that the engine exported at its start and that is now missing or invalid."""
-        if self._handle is None:
+        """Note each field, once, that an earlier sample of this engine had and that is now missing or invalid."""
+        if self._handle is None or self._handle.engine.idle_metrics_vanish:
             return
-        exported = set(GAUGES) - set(self._handle.facts.not_exported) - self._lost_fields
-        lost = sorted(name for name in exported if any(getattr(sample, name) is None for sample in samples))
-        if lost:
-            text = f"no usable value of {', '.join(lost)}: missing, negative, NaN or above {LARGEST_VALUE:g}"
+        lost: set[str] = set()
+        for sample in samples:
+            exported = {name for name in GAUGES if getattr(sample, name) is not None}
+            lost |= self._exported_fields - exported
+            self._exported_fields |= exported
+        if new := sorted(lost - self._lost_fields):
+            text = f"no usable value of {', '.join(new)}: missing, negative, NaN or above {LARGEST_VALUE:g}"
             self._notes.append(Note(at=self._clock.now(), severity=Severity.WARNING, source="metrics", text=text))
-        self._lost_fields.update(lost)
+        self._lost_fields |= lost
 
     async def final_scrape(self) -> None:
         """Scrape an engine that is about to stop, to record the final values of its counters.
