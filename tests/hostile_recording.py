@@ -1,4 +1,4 @@
-"""A recording by a stranger, who wrote what they liked wherever text can stand."""
+"""A recording with hostile text in every text field."""
 
 from __future__ import annotations
 

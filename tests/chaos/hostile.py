@@ -39,7 +39,7 @@ def answer_modes(case: Case, folder: Path) -> Result:
 
 
 def page_modes(case: Case, folder: Path) -> Result:
-    """Each kind of other page in turn, beside honest modes."""
+    """Each kind of faulty page in turn, with honest answers."""
     names = sorted(pages.MODES)
     return _run(case, folder, mode="honest", page=names[(case.number + case.seed) % len(names)])
 

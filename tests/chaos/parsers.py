@@ -153,7 +153,7 @@ _NAMES = {line.partition("{")[0] for line in _LINES}
 
 
 def _page(chance: random.Random) -> None:
-    """A page of metrics: no exception, and whole lines keep their values whatever stands around them."""
+    """A page of metrics: no exception, and complete lines keep their values, whatever is around them."""
     lines = [chance.choice(_LINES) for _ in range(chance.randrange(1, 8))]
     odd = [f"{chance.choice(lines).rpartition(' ')[0]} {chance.choice(NUMBERS)}" for _ in range(chance.randrange(3))]
     page = _damaged(chance, "\n".join([*lines, *odd]).encode()).decode("utf-8", "replace")

@@ -23,7 +23,7 @@ ANOTHER_NAME = ROOT / "tests" / "chaos" / "certificates" / "elsewhere"
 PATIENCE = 240.0
 """Seconds within which anything ends that ends at all: a minute, and four times that on a shared machine."""
 LONGEST = 900.0
-"""Seconds after which a run is hung whatever it does."""
+"""Seconds after which a run counts as hung."""
 GONE_WITHIN = 120.0
 """Seconds after which no process of a run may be left, on such a machine."""
 OUR_WORDS = ("servetop: ", "OpenBLAS error: ")
@@ -90,7 +90,7 @@ class Place:
 
     @contextlib.contextmanager
     def server(self, *, mode: str = "honest", **options: str | float) -> Iterator[str]:
-        """A server of its own; its URL. It bears no mark: it is not servetop's to end."""
+        """Start a separate server; return its URL. It does not have the mark, because servetop must not end it."""
         with (self.folder / "server.err").open("w") as err:
             process = subprocess.Popen(
                 self.server_words(mode=mode, **options),

@@ -32,7 +32,7 @@ RUN = "servetop.run.process.run_process"
 
 @dataclass
 class Terminal:
-    """A dashboard in a terminal of its own; what it draws is thrown away but for its end."""
+    """A dashboard in its own terminal; only the end of its output is kept."""
 
     pid: int
     master: int

@@ -46,7 +46,7 @@ class Podman:
         return subprocess.run(["podman", *words], check=True, capture_output=True, text=True, env=environment).stdout
 
     def containers(self) -> list[str]:
-        """Names of ours, in whatever state they are."""
+        """Names of servetop's containers, in any state."""
         return [name for each in json.loads(self("ps", "--all", "--format", "json")) for name in each["Names"]]
 
 

@@ -41,7 +41,7 @@ def assert_harmless(text: str) -> None:
 
 @pytest.fixture
 def hostile_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A recording of a stranger, who wrote what they liked wherever text can stand."""
+    """A recording with hostile text in every text field."""
     monkeypatch.setenv("SERVETOP_RECORDINGS", str(tmp_path))
     write_hostile_recording(tmp_path / "a\x1b]0;owned\x07\x9b2J\u202eb.servetop", HOSTILE)
     return tmp_path
