@@ -46,7 +46,7 @@ def figures(frame: Frame) -> dict[str, Any]:
         "heat": list(frame.heat),
         "stages": stages,
         "steady": dict(frame.steady),
-        "causes": frame.anomalies,
+        "causes": frame.episodes,
         "overview": frame.overview,
         "latencies": dict(frame.stats.series.latencies),
         "trust": frame.stats.trust,
@@ -100,7 +100,7 @@ def test_a_long_live_run_needs_constant_memory(monkeypatch: pytest.MonkeyPatch) 
         raise AssertionError(f"ticks {first} to {last} were read again, although no view shows them")
 
     monkeypatch.setattr(paged_columns, "PAGE", 64)
-    run = RunState(canned.growing(0.0).header, read=nothing_again, keep=200, scratch=ScratchFile())
+    run = RunState(canned.growing(0.0).header, read=nothing_again, keep=500, scratch=ScratchFile())
 
     def follow(first: int, last: int) -> int:
         for tick in map(endless, range(first, last)):

@@ -69,7 +69,7 @@ class Playback:
     def go_to_event(self, direction: int) -> None:
         """Move to the event before (-1) or after (1) the playhead."""
         run = self._viewer.run
-        times = event_times(run.stages, run.notes, run.commands.values(), run.anomalies.all)
+        times = event_times(run.stages, run.notes, run.commands.values(), run.judged.episodes)
         at = next_event_time(times, self._playhead.at, direction=direction)
         if at is None:
             self._viewer.show_message(f"no event {'after' if direction > 0 else 'before'} this time")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from servetop.analysis.judgement.episode import Episode
+from servetop.analysis.judgement.story import Story
+from servetop.analysis.judgement.verdict_now import Diagnosis
 from servetop.analysis.live_stats import LiveStats
-from servetop.analysis.verdicts.anomalies import Anomaly
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Command, LogLine, Note, RequestRecord, RunEnd, StageChange
@@ -70,8 +72,12 @@ class Frame:
     all_notes: tuple[Note, ...] = ()
     """Notes of the whole run, for the timeline."""
     notes: tuple[Note, ...] = ()
-    anomalies: tuple[Anomaly, ...] = ()
-    """Anomalies of the whole run, for the timeline."""
+    episodes: tuple[Episode, ...] = ()
+    """Episodes of the whole run, for the timeline."""
+    verdict: Diagnosis
+    """The verdict at the cursor if it is shown, else at the playhead."""
+    story: Story | None = None
+    """The story of the run, once it has ended at the playhead and all of it is judged."""
     commands: tuple[Command, ...] = ()
     log: Sequence[LogLine] = ()
     end: RunEnd | None = None

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from servetop.analysis.verdicts.anomalies import AnomalyKind, severity_of
+from servetop.analysis.judgement.episode import EpisodeKind
+from servetop.analysis.judgement.log_severity import severity_of
 from servetop.core.events import LogLine, Severity
 from servetop.core.text.sanitize import sanitize_log_line
 from servetop.tui.state.frame import Frame
@@ -77,4 +78,4 @@ def _own(each: TimelineEvent) -> LogEntry:
 
 def _is_log_line(each: TimelineEvent, frame: Frame) -> bool:
     """Whether the engine's log already contains this event as a line."""
-    return any(anomaly.kind is AnomalyKind.LOG_ERROR and anomaly.at == each.at for anomaly in frame.anomalies)
+    return any(episode.kind is EpisodeKind.ENGINE_ERROR and episode.begin == each.at for episode in frame.episodes)

@@ -11,11 +11,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from servetop.analysis.live_stats import live_stats
+from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.verdict_now import Diagnosis
+from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.tick_cache import ReadTicks
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.anomalies import AnomalyDetector
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Action, Command, LogLine, Note, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
@@ -23,6 +24,7 @@ from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.drawing.heat_map import BinnedHistograms
 from servetop.tui.state.command_requests import CommandTarget
 from servetop.tui.state.frame import Frame, View
+from servetop.tui.state.judged_run import JudgedRun
 from servetop.tui.state.replicas import ReplicaHistory
 from servetop.tui.state.run_notes import RunNotes
 from servetop.tui.state.stage_metrics import stage_metrics
@@ -65,7 +67,7 @@ class RunState:
         self.steady = SteadyStages(self.history)
         self.header = header
         self.replicas = ReplicaHistory(scratch)
-        self.anomalies = AnomalyDetector(streamed=header.config.workload.stream)
+        self.judged = JudgedRun(streamed=header.config.workload.stream)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
         self.run_notes = RunNotes()
@@ -77,23 +79,19 @@ class RunState:
     def fold(self, update: RunUpdate) -> bool:
         """Add an update; whether it contained anything."""
         self.history.extend(update.ticks)
-        self.anomalies.update(self.history)
-        self.anomalies.update_log(update.log_lines)
         self.replicas.fold(update.replica_samples)
         for command in update.commands:
             self.commands[command.id] = command
             if command.reply is not None and self.requested.get(command.action) == command.value:
                 self.requested.pop(command.action, None)
         for stage in update.stages:
-            if self.stages and self.stages[-1].at < stage.at:
-                self.anomalies.stage_ended(self.stages[-1], until=stage.at, history=self.history)
             _extend(self.stages, [stage])
         self.run_notes.record(update.notes)
         _extend(self.log, update.log_lines)
         del self.log[:-MOST_LOG_LINES]
         self.header = update.header or self.header
-        if update.end and not self.end and self.stages:
-            self.anomalies.stage_ended(self.stages[-1], until=update.end.at, history=self.history)
+        judging = not self.judged.complete
+        self.judged.update(self.history, self.header.engine, update.log_lines)
         self.end = update.end or self.end
         self.history.evict(keep=self._keep)
         changed = (
@@ -104,6 +102,7 @@ class RunState:
             update.log_lines,
             update.header,
             update.end,
+            judging,
         )
         return any(changed)
 
@@ -137,6 +136,14 @@ class RunState:
             boot_seconds=next((stage.at for stage in self.stages if stage.request_rate is not None), None),
         )
 
+    @property
+    def record(self) -> RunRecord:
+        """The whole run, for its story."""
+        return RunRecord(
+            header=self.header, history=self.history, episodes=self.judged.episodes, stages=tuple(self.stages),
+            notes=self.notes, end=self.end,
+        )  # fmt: skip
+
     def _done_rate(self) -> float:
         """Requests/s that completed during the last ten seconds."""
         recent = self.history.ticks[-_RECENT_TICKS:]
@@ -162,7 +169,9 @@ class RunState:
             all_stages=tuple(self.stages),
             notes=tuple(self.notes[: _count(self.notes, at)]),
             all_notes=tuple(self.notes),
-            anomalies=self.anomalies.all,
+            episodes=self.judged.episodes,
+            verdict=self._verdict(stats if pointed is None else pointed),
+            story=self.judged.story(self.record) if end is not None else None,
             commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
             log=self.log[: _count(self.log, at)],
             end=end,
@@ -180,6 +189,11 @@ class RunState:
             overview=overview(self.history, bins=_OVERVIEW_BINS),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
         )
+
+    def _verdict(self, stats: LiveStats) -> Diagnosis:
+        """The verdict at the time of the statistics."""
+        stages, notes = self.stages[: _count(self.stages, stats.at)], self.notes[: _count(self.notes, stats.at)]
+        return self.judged.verdict(stats, self.history, facts=self.header.engine, stages=stages, notes=notes)
 
 
 def _extend(kept: list[_Event], new: Sequence[_Event]) -> None:

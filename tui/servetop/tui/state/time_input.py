@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from servetop.analysis.verdicts.anomalies import Anomaly
+from servetop.analysis.judgement.episode import Episode
 from servetop.core.errors import UsageError
 from servetop.core.events import Command, Note, StageChange
 
@@ -52,11 +52,12 @@ def _plain(text: str) -> float:
 
 
 def event_times(
-    stages: Iterable[StageChange], notes: Iterable[Note], commands: Iterable[Command], anomalies: Iterable[Anomaly] = ()
+    stages: Iterable[StageChange], notes: Iterable[Note], commands: Iterable[Command], episodes: Iterable[Episode] = ()
 ) -> tuple[float, ...]:
-    """Times of stage starts, notes, marks, commands and anomalies; ascending, without duplicates."""
+    """Times of stage starts, notes, marks, commands and the beginnings of episodes; ascending, without duplicates."""
     starts = {stage.at for stage in stages if stage.request_rate is not None}
-    return tuple(sorted(starts.union(each.at for group in (notes, commands, anomalies) for each in group)))
+    starts.update(episode.begin for episode in episodes)
+    return tuple(sorted(starts.union(each.at for group in (notes, commands) for each in group)))
 
 
 def next_event_time(times: Iterable[float], at: float, *, direction: int) -> float | None:

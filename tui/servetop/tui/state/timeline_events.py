@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from servetop.analysis.verdicts.anomalies import Anomaly, AnomalyKind
+from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.core.events import Action, Note, Severity
 from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
+from servetop.tui.drawing import formats
 from servetop.tui.state.command_requests import described
 from servetop.tui.state.frame import Frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEvent:
-    """One event: its time, its symbol and its text."""
+    """One event: its time, its symbol and its text; an episode also has an end."""
 
     at: float
     symbol: str
@@ -21,23 +23,20 @@ class TimelineEvent:
     text: str
     weight: int
     """The heaviest is drawn if several share a cell."""
+    episode: Episode | None = None
+    """The episode that begins; None for other events."""
 
 
 _NOTES = {Severity.INFO: ("•", "muted", 1), Severity.WARNING: ("▲", "warn", 3), Severity.ERROR: ("✖", "bad", 4)}
 
 
-_ANOMALIES = {
-    AnomalyKind.STALL: ("✖", "bad", 4),
-    AnomalyKind.LOG_ERROR: ("✖", "bad", 4),
-    AnomalyKind.KNEE: ("◇", "key", 2),
-}
-"""Symbol, style and weight of anomalies; all others are warnings."""
+_SERIOUS = (EpisodeKind.FAILING, EpisodeKind.STALL, EpisodeKind.ENGINE_ERROR)
 
 
 def timeline_events(frame: Frame) -> list[TimelineEvent]:
-    """Notes, marks, anomalies and applied commands of the whole run, by time, including those after the time shown."""
+    """Notes, marks, episodes and applied commands of the whole run, by time, including those after the time shown."""
     events = [_note(note) for note in frame.all_notes]
-    events += [_anomaly(anomaly) for anomaly in frame.anomalies]
+    events += [_episode(episode) for episode in frame.episodes]
     events += [
         TimelineEvent(
             at=command.at,
@@ -52,9 +51,31 @@ def timeline_events(frame: Frame) -> list[TimelineEvent]:
     return sorted(events, key=lambda event: event.at)
 
 
-def _anomaly(anomaly: Anomaly) -> TimelineEvent:
-    symbol, style, weight = _ANOMALIES.get(anomaly.kind, _NOTES[Severity.WARNING])
-    return TimelineEvent(at=anomaly.at, symbol=symbol, style=style, text=sanitize_log_line(anomaly.text), weight=weight)
+def _episode(episode: Episode) -> TimelineEvent:
+    severity = Severity.ERROR if episode.kind in _SERIOUS else Severity.WARNING
+    symbol, style, weight = _NOTES[severity]
+    text = sanitize_log_line(episode.text) or episode_text(episode)
+    return TimelineEvent(at=episode.begin, symbol=symbol, style=style, text=text, weight=weight, episode=episode)
+
+
+def episode_text(episode: Episode) -> str:
+    """The episode in words, with its length and its worst value."""
+    lasting = "" if episode.end is None else f" for {formats.minutes(max(episode.end - episode.begin, 1.0))}"
+    return f"{episode.kind.value}{lasting}{_WORST[episode.kind](episode)}"
+
+
+_WORST: Mapping[EpisodeKind, Callable[[Episode], str]] = {
+    EpisodeKind.FAILING: lambda episode: f", {episode.total:,.0f} in all",
+    EpisodeKind.STALL: lambda episode: "",  # noqa: ARG005
+    EpisodeKind.ENGINE_ERROR: lambda episode: "",  # noqa: ARG005
+    EpisodeKind.CLIENT: lambda episode: f", up to {episode.worst:.0%} of requests late",
+    EpisodeKind.KV: lambda episode: "",  # noqa: ARG005
+    EpisodeKind.PREEMPTIONS: lambda episode: f", {episode.total:,.0f} in all, up to {episode.worst:.1f}/s",
+    EpisodeKind.BATCH: lambda episode: f", up to {episode.worst:,.0f} waiting",
+    EpisodeKind.QUEUE: lambda episode: f", up to {episode.worst:,.0f} waiting",
+    EpisodeKind.THROTTLED: lambda episode: "",  # noqa: ARG005
+}
+"""What follows the kind of an episode: its worst value or its total."""
 
 
 def _note(note: Note) -> TimelineEvent:

@@ -1,15 +1,38 @@
-"""One line: what limits throughput now, and what to try."""
+"""One line: what limits throughput now, and what to try; at the end of a run, what the run found."""
 
 from __future__ import annotations
 
-from servetop.analysis.verdicts.diagnosis import Bottleneck, Diagnosis, diagnose
+from servetop.analysis.judgement.run_verdict import RunCause
+from servetop.analysis.judgement.story import Story
+from servetop.analysis.judgement.verdict_now import Bottleneck, Diagnosis
 from servetop.core.errors import ExitCode
+from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
-_STYLES = {Bottleneck.HEADROOM: ("✓", "good"), Bottleneck.IDLE: ("·", "muted"), Bottleneck.UNCLEAR: ("?", "muted")}
+_QUIET = ("·", "muted")
+_STYLES = {
+    Bottleneck.HEADROOM: ("✓", "good"),
+    Bottleneck.UNCLEAR: ("?", "muted"),
+    Bottleneck.FAILING: ("✖", "bad"),
+    Bottleneck.STALL: ("✖", "bad"),
+    **dict.fromkeys(
+        (
+            Bottleneck.STARTING, Bottleneck.IDLE, Bottleneck.PAUSED, Bottleneck.DRAINING, Bottleneck.RESTARTING,
+            Bottleneck.WARMING_UP,
+        ),
+        _QUIET,
+    ),
+}  # fmt: skip
 """Symbol and style; all other limits are warnings."""
+_RUN_STYLES = {
+    RunCause.HEADROOM: ("✓", "good"),
+    RunCause.NO_LOAD: _QUIET,
+    RunCause.FAILING: ("✖", "bad"),
+    RunCause.ENGINE_FAILED: ("✖", "bad"),
+    RunCause.STALL: ("✖", "bad"),
+}
 
 
 class DiagnosisLine(Panel):
@@ -19,9 +42,29 @@ class DiagnosisLine(Panel):
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
-        if frame.end is not None and frame.end.exit_code == ExitCode.ENGINE_FAILED and frame.pointed is None:
-            return [fitted([("✖ the engine failed: its last seconds do not show what limits it", "muted")], width)]
-        return [draw_diagnosis(diagnose(frame.pointed or frame.stats, frame.engine), width)]
+        if frame.pointed is None and frame.end is not None:
+            return [_draw_end(frame, width)]
+        return [draw_diagnosis(frame.verdict, width)]
+
+
+def _draw_end(frame: Frame, width: int) -> TextRow:
+    if frame.story is not None:
+        return draw_headline(frame.story, width)
+    if frame.end is not None and frame.end.exit_code == ExitCode.ENGINE_FAILED:
+        return fitted([("✖ the engine failed: its last seconds do not show what limits it", "muted")], width)
+    return fitted([("… judging the run", "muted")], width)
+
+
+def draw_headline(story: Story, width: int) -> TextRow:
+    """The verdict of the run; its last parts are omitted if there is no room."""
+    symbol, style = _RUN_STYLES.get(story.verdict.cause, ("▲", "warn"))
+    cause = story.verdict.cause.value
+    parts = sanitize_line(story.headline).removeprefix(cause).split("; ")
+    for kept in range(len(parts), 0, -1):
+        row: list[Run] = [(f"{symbol} {cause}", style), ("; ".join(parts[:kept]), "")]
+        if row_width(row) <= width:
+            break
+    return fitted(row, width)
 
 
 def draw_diagnosis(diagnosis: Diagnosis, width: int) -> TextRow:
@@ -29,7 +72,7 @@ def draw_diagnosis(diagnosis: Diagnosis, width: int) -> TextRow:
     symbol, style = _STYLES.get(diagnosis.bottleneck, ("▲", "warn"))
     advice: list[Run] = [(" → ", "muted"), (diagnosis.advice, "strong")] if diagnosis.advice else []
     for kept in range(len(diagnosis.evidence), -1, -1):
-        evidence = ", ".join(diagnosis.evidence[:kept])
+        evidence = sanitize_line(", ".join(diagnosis.evidence[:kept]))
         row: list[Run] = [
             (f"{symbol} ", style),
             (diagnosis.bottleneck.value, style),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.analysis.verdicts.anomalies import severity_of
+from servetop.analysis.judgement.log_severity import severity_of
 from servetop.core.events import LogLine, Severity
 from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
 from servetop.engines.process.startup_progress import startup_step

@@ -8,6 +8,7 @@ import numpy as np
 from textual import events
 from textual.message import Message
 
+from servetop.analysis.judgement.episode import KINDS
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes, Bars, block_bars
@@ -16,7 +17,7 @@ from servetop.tui.drawing.scale import peak_of, round_limit
 from servetop.tui.drawing.text_runs import Run, TextRow, merged, row_width, shortened
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.timeline_events import timeline_events
+from servetop.tui.state.timeline_events import TimelineEvent, timeline_events
 
 
 class TimelinePanel(Panel):
@@ -46,16 +47,19 @@ class TimelinePanel(Panel):
 
 
 def draw_timeline(frame: Frame, width: int, height: int) -> list[TextRow]:
-    """The line alone in one row; labels above it in two; throughput between them in three or more."""
-    rows: list[TextRow] = [_line(frame, width)]
-    if height >= 3:
+    """The line alone in one row; labels above it in two; then lanes of episodes, and throughput with room left."""
+    events = timeline_events(frame)
+    lanes = _lanes([event for event in events if event.episode is not None], frame, width, most=max(height - 2, 0))
+    rows: list[TextRow] = [*lanes, _line(events, frame, width, barred=bool(lanes))]
+    free = height - len(rows) - 1
+    if free >= 1:
         until = frame.overview_until
         times = np.linspace(0, until, frame.overview.size + 1)[1:]
         axes = Axes(
             window=(0.0, max(frame.edge, 1e-9)), limit=round_limit(peak_of(frame.overview)), cursor=frame.cursor
         )
         bars = Bars(times=times, values=frame.overview, style="muted")
-        rows = [*block_bars(bars, axes, width=width, height=height - 2), *rows]
+        rows = [*block_bars(bars, axes, width=width, height=free), *rows]
     return [_labels(frame, width), *rows] if height >= 2 else rows
 
 
@@ -78,7 +82,36 @@ def _labels(frame: Frame, width: int) -> TextRow:
     return row
 
 
-def _line(frame: Frame, width: int) -> TextRow:
+def _lanes(events: Sequence[TimelineEvent], frame: Frame, width: int, *, most: int) -> list[TextRow]:
+    """Bars of the episodes, the most serious first, at most `most` rows; bars without a free row are omitted."""
+    lanes: list[list[Run]] = []
+    for event in sorted(events, key=_seriousness):
+        first, last = _extent(event, frame, width)
+        free = (lane for lane in lanes if all(text == " " for text, _ in lane[max(first - 1, 0) : last + 2]))
+        lane = next(free, None)
+        if lane is None and len(lanes) < most:
+            lane = [(" ", "")] * width
+            lanes.append(lane)
+        if lane is not None:
+            name = "" if event.episode is None else event.episode.kind.value
+            label = f" {name} " if len(name) + 4 <= last - first + 1 else ""
+            bar = "▬" + label + "▬" * (last - first - len(label))
+            lane[first : last + 1] = [(cell, event.style) for cell in bar[: last - first + 1]]
+    return [merged(lane) for lane in reversed(lanes)]
+
+
+def _seriousness(event: TimelineEvent) -> tuple[int, float]:
+    return (0 if event.episode is None else KINDS.index(event.episode.kind), event.at)
+
+
+def _extent(event: TimelineEvent, frame: Frame, width: int) -> tuple[int, int]:
+    """The first and the last cell of an episode."""
+    end = frame.edge if event.episode is None or event.episode.end is None else event.episode.end
+    return _column(event.at, frame, width), _column(end, frame, width)
+
+
+def _line(events: Sequence[TimelineEvent], frame: Frame, width: int, *, barred: bool) -> TextRow:
+    """The line with stages, steady windows, events and the playhead; with episodes unless they are `barred` above."""
     cells: list[Run] = [("─", "faint")] * width
     here = _column(frame.view.playhead.at, frame, width)
     cells[: here + 1] = [("━", "muted")] * (here + 1)
@@ -88,8 +121,12 @@ def _line(frame: Frame, width: int) -> TextRow:
             cells[first : last + 1] = [("═", style) for _, style in cells[first : last + 1]]
     for stage in frame.all_stages:
         cells[_column(stage.at, frame, width)] = ("┿", "muted")
-    for event in sorted(timeline_events(frame), key=lambda event: event.weight):
-        cells[_column(event.at, frame, width)] = (event.symbol, event.style)
+    for event in sorted(events, key=lambda event: event.weight):
+        if event.episode is None:
+            cells[_column(event.at, frame, width)] = (event.symbol, event.style)
+        elif not barred:
+            first, last = _extent(event, frame, width)
+            cells[first : last + 1] = [("▬", event.style)] * (last + 1 - first)
     if frame.cursor is not None:
         cells[_column(frame.cursor, frame, width)] = (MARK, "cursor")
     cells[here] = ("█", "cursor")

@@ -1,0 +1,146 @@
+"""Folds the ticks and log lines of a growing run into its episodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from servetop.analysis.engine_gauges import KV_HIGH
+from servetop.analysis.judgement.detectors import DETECTORS, LOOKBACK, WINDOW, Marks
+from servetop.analysis.judgement.episode import KINDS, Episode, EpisodeKind
+from servetop.analysis.judgement.log_severity import severity_of
+from servetop.analysis.judgement.signals import Signals, ticks_of
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import LogLine, Severity
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.tick import TICK_SECONDS
+
+LOG_QUIET = 10.0
+"""Seconds without an error in the log that end an episode of errors."""
+MOST_TICKS = 4_000
+"""Ticks that are judged at once, which takes some 50 ms."""
+_BATCH_STEP = 8
+"""Advised batch sizes are multiples of this."""
+
+
+@dataclass(slots=True, eq=False)
+class EpisodeFold:
+    """The episodes of a run, in order of detection; the fold has the same result however the ticks are grouped."""
+
+    streamed: bool = True
+    """Whether responses are streamed; without streaming, stalls cannot be detected."""
+    judged: int = 0
+    """Number of ticks judged so far."""
+    _found: list[Episode] = field(default_factory=list)
+    _open: dict[EpisodeKind, int] = field(default_factory=dict)
+    """Index in `_found` of the episode of each kind that lasts."""
+    _recent: Signals | None = None
+    """The ticks before the next one that the rules look back to."""
+
+    @property
+    def episodes(self) -> tuple[Episode, ...]:
+        """All episodes by their beginning, of those that begin together the most serious first."""
+        return tuple(sorted(self._found, key=lambda episode: (episode.begin, KINDS.index(episode.kind))))
+
+    def update(self, history: TickHistory, facts: EngineFacts | None, *, most: int | None = None) -> bool:
+        """Judge the ticks added since the last call, at most `most`; whether all are judged."""
+        stop = len(history) if most is None else min(len(history), self.judged + most)
+        for first in range(self.judged, stop, MOST_TICKS):
+            self._judge(history, first, min(first + MOST_TICKS, stop), facts)
+        self.judged = stop
+        return stop == len(history)
+
+    def update_log(self, lines: Sequence[LogLine]) -> None:
+        """Add the errors in new log lines; those within LOG_QUIET seconds are one episode."""
+        for line in lines:
+            if severity_of(line.text) is Severity.ERROR:
+                self._add_error(line)
+
+    def _add_error(self, line: LogLine) -> None:
+        last = self._open.get(EpisodeKind.ENGINE_ERROR)
+        if last is not None and line.at - (self._found[last].end or 0.0) < LOG_QUIET:
+            before = self._found[last]
+            self._found[last] = replace(before, end=line.at, closed_at=line.at + LOG_QUIET, total=before.total + 1)
+            return
+        self._open[EpisodeKind.ENGINE_ERROR] = len(self._found)
+        self._found.append(
+            Episode(
+                kind=EpisodeKind.ENGINE_ERROR, begin=line.at, detected_at=line.at, end=line.at,
+                closed_at=line.at + LOG_QUIET, worst=1.0, worst_at=line.at, total=1.0, text=line.text.strip(),
+            )
+        )  # fmt: skip
+
+    def _judge(self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None) -> None:
+        batch = math.nan if facts is None or facts.max_num_seqs is None else float(facts.max_num_seqs)
+        recent, new = self._recent, Signals.of(history, first, stop, batch=batch)
+        known = new if recent is None else recent.followed_by(new)
+        self._recent = known.last(2 * ticks_of(LOOKBACK))
+        signals = known.without_gaps()
+        for kind, rule in DETECTORS.items():
+            if kind is not EpisodeKind.STALL or self.streamed:
+                self._follow(kind, rule(signals), signals, len(signals) - len(new))
+
+    def _follow(self, kind: EpisodeKind, marks: Marks, signals: Signals, start: int) -> None:
+        """Open, continue and close the episodes of one kind from tick `start` of the signals on."""
+        position, stop = start, len(signals)
+        while position < stop:
+            lasting = self._open.get(kind)
+            changes = np.flatnonzero((marks.opens if lasting is None else marks.closes)[position:])
+            change = position + int(changes[0]) if changes.size else stop
+            if lasting is None:
+                if change < stop:
+                    self._begin(kind, marks, signals, change)
+                position = change + 1
+                continue
+            self._continue(lasting, marks, signals, position, min(change + 1, stop))
+            if change < stop:
+                self._close(kind, marks, signals, change)
+            position = change + 1
+
+    def _begin(self, kind: EpisodeKind, marks: Marks, signals: Signals, position: int) -> None:
+        begin = marks.begin(position)
+        worst = begin + int(np.argmax(marks.worst[begin : position + 1]))
+        self._open[kind] = len(self._found)
+        self._found.append(
+            Episode(
+                kind=kind,
+                begin=float(signals.ends[begin]) - TICK_SECONDS,
+                detected_at=float(signals.ends[position]),
+                worst=float(marks.worst[worst]),
+                worst_at=float(signals.ends[worst]),
+                total=float(marks.amount[begin : position + 1].sum()),
+                batch=float(signals.batch[position]),
+                fits=_fitting(signals, position) if kind in (EpisodeKind.KV, EpisodeKind.PREEMPTIONS) else 0,
+            )
+        )
+
+    def _continue(self, index: int, marks: Marks, signals: Signals, start: int, stop: int) -> None:
+        if stop <= start:
+            return
+        before = self._found[index]
+        worst = start + int(np.argmax(marks.worst[start:stop]))
+        total = before.total + float(marks.amount[start:stop].sum())
+        if marks.worst[worst] > before.worst:
+            before = replace(before, worst=float(marks.worst[worst]), worst_at=float(signals.ends[worst]))
+        self._found[index] = replace(before, total=total)
+
+    def _close(self, kind: EpisodeKind, marks: Marks, signals: Signals, position: int) -> None:
+        index = self._open.pop(kind)
+        active = np.flatnonzero(marks.active[: position + 1])
+        end = float(signals.ends[int(active[-1])]) if active.size else float(signals.ends[position])
+        before = self._found[index]
+        end = min(max(end, before.begin + TICK_SECONDS), float(signals.ends[position]))
+        self._found[index] = replace(before, end=end, closed_at=float(signals.ends[position]))
+
+
+def _fitting(signals: Signals, position: int) -> int:
+    """Return how many sequences of the current length fill the KV cache to KV_HIGH; 0 if unknown."""
+    recent = slice(max(0, position + 1 - ticks_of(WINDOW)), position + 1)
+    running, kv = signals.running[recent], signals.kv[recent]
+    full = (kv >= KV_HIGH) & (running > 0)
+    if not full.any():
+        return 0
+    return int(np.median(running[full] / kv[full]) * KV_HIGH) // _BATCH_STEP * _BATCH_STEP

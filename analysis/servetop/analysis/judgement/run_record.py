@@ -1,0 +1,67 @@
+"""Everything recorded about a run that its verdict and its story are computed from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import Note, RunEnd, StageChange
+from servetop.core.interfaces.run_source import RunHeader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunRecord:
+    """A run up to its end, or up to its newest tick."""
+
+    header: RunHeader
+    history: TickHistory
+    episodes: tuple[Episode, ...]
+    stages: Sequence[StageChange] = ()
+    notes: Sequence[Note] = ()
+    end: RunEnd | None = None
+
+    @property
+    def until(self) -> float:
+        """The end of the newest tick, seconds."""
+        return self.history.ticks[-1].end if len(self.history) else 0.0
+
+    @property
+    def load_since(self) -> float:
+        """Start of the load without its warm-up, seconds; NaN if there was none."""
+        return min((stage.at for stage in self.loads), default=math.nan)
+
+    @property
+    def loads(self) -> Sequence[StageChange]:
+        """The stages with a load, without warm-ups."""
+        return [stage for stage in self.stages if stage.request_rate is not None and not stage.warmup]
+
+    @property
+    def ttft_objective(self) -> float:
+        """The objective on TTFT in seconds; NaN without one."""
+        limit = self.header.config.goodput.get("ttft")
+        return math.nan if limit is None else limit
+
+    def of_kind(self, kind: EpisodeKind) -> list[Episode]:
+        """The episodes of one kind under load."""
+        return [each for each in self.episodes if each.kind is kind]
+
+    def rate_at(self, at: float) -> float:
+        """The target rate in force at a time, requests/s; NaN without a load, inf for a closed loop."""
+        position = min(self.history.first_from(at), len(self.history) - 1)
+        return self.history.value("request_rate", position) if position >= 0 else math.nan
+
+    def total(self, column: str, start: float = 0.0, until: float = math.inf) -> float:
+        """The sum of a column of the ticks between two times; NaN if it is not known in any."""
+        first, stop = self.history.first_from(start), self.history.up_to(min(until, self.until))
+        values = self.history.column(column, start=first, stop=max(stop, first))
+        known = values[values == values]
+        return float(known.sum()) if known.size else math.nan
+
+
+def failure_reason(notes: Sequence[Note], at: float) -> str:
+    """Return the newest reason of failing requests that the load noted up to a time; empty if there is none."""
+    reasons = [note.text for note in notes if note.source == "load" and note.at <= at and note.severity != "info"]
+    return reasons[-1].removesuffix("; a closed loop retries every second") if reasons else ""

@@ -1,0 +1,213 @@
+"""The verdict of a whole run: what limited it, from when on, and which load the engine sustains."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from servetop.analysis.judgement.capacity import Capacity, capacity_of, service_times, sustainable_rate
+from servetop.analysis.judgement.detectors import WINDOW
+from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.overload import Limit, Overload, limit_of, overloads, prompts_are_longer
+from servetop.analysis.judgement.run_record import RunRecord
+from servetop.core.errors import ExitCode
+from servetop.core.tick import TICK_SECONDS
+
+FAILED_SHARE = 0.05
+"""Fraction of failed requests from which a run counts as failing."""
+LATE_SHARE = 0.10
+"""Fraction of the load's time with a late client from which the figures describe the client."""
+_SHORTEST = 5.0
+"""Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
+_SHORTEST_SHARE = 0.1
+_MOST_WINDOWS = 200
+"""Windows over an overload in which the worst TTFT is searched."""
+
+
+class RunCause(StrEnum):
+    """What limited a run."""
+
+    NO_LOAD = "no load"
+    ENGINE_FAILED = "engine failed"
+    FAILING = "failing"
+    CLIENT = "client-bound"
+    KV = Limit.KV.value
+    BATCH = Limit.BATCH.value
+    RATE = Limit.RATE.value
+    LONG_PROMPTS = Limit.LONG_PROMPTS.value
+    STALL = "stalled"
+    HEADROOM = "headroom"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstTtft:
+    """The highest p99 of TTFT (from due) over WINDOW seconds."""
+
+    seconds: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunVerdict:
+    """What limited a run; times in seconds of the run, rates in requests/s, None if unknown or not applicable."""
+
+    cause: RunCause
+    onset: float | None = None
+    """When the cause began."""
+    until: float | None = None
+    """When it ended; None if it lasted to the end of the run."""
+    onset_rate: float | None = None
+    """The target rate at the onset; None in a closed loop."""
+    preemptions: float | None = None
+    """Over the whole run; None if not exported."""
+    worst_ttft: WorstTtft | None = None
+    """During the overload, else over the whole run."""
+    capacity: Capacity | None = None
+    """None if requests never waited long enough."""
+    sustainable: float | None = None
+    """The largest rate that keeps `objective`, else the capacity; the highest rate offered if nothing limited it."""
+    is_lower_bound: bool = False
+    """Whether `sustainable` is a rate that was kept, and the largest may be higher."""
+    objective: float | None = None
+    """The objective on TTFT, seconds; None without one."""
+    advised_batch: int | None = None
+    """The batch size to try; None if there is no advice on it."""
+    main: Overload | None = None
+    """The overload that decides; None without one."""
+    others: tuple[Overload, ...] = ()
+    """All other overloads, in order of time."""
+
+
+def run_verdict(run: RunRecord) -> RunVerdict:
+    """Judge a run: failures first, then a late client, then the longest overload."""
+    if run.end is not None and run.end.exit_code == ExitCode.ENGINE_FAILED:
+        return RunVerdict(cause=RunCause.ENGINE_FAILED, onset=run.end.at)
+    if math.isnan(run.load_since):
+        return RunVerdict(cause=RunCause.NO_LOAD)
+    for kind, cause in ((EpisodeKind.FAILING, RunCause.FAILING), (EpisodeKind.CLIENT, RunCause.CLIENT)):
+        episodes = run.of_kind(kind)
+        if episodes and _decides(cause, episodes, run):
+            return _simple(cause, episodes, run)
+    groups = overloads(run.episodes)
+    shortest = min(_SHORTEST, _SHORTEST_SHARE * (run.until - run.load_since))
+    long = [group for group in groups if _length(group, run) >= shortest]
+    if long:
+        return _overloaded(max(long, key=lambda group: _length(group, run)), groups, run)
+    stalls = run.of_kind(EpisodeKind.STALL)
+    return _simple(RunCause.STALL, stalls, run) if stalls else _headroom(run)
+
+
+def _decides(cause: RunCause, episodes: list[Episode], run: RunRecord) -> bool:
+    if cause is RunCause.FAILING:
+        failed, ok = run.total("failed"), run.total("ok")
+        return failed >= FAILED_SHARE * (failed + ok)
+    loaded = max(run.until - run.load_since, TICK_SECONDS)
+    return sum(each.seconds(run.until) for each in episodes) >= LATE_SHARE * loaded
+
+
+def _simple(cause: RunCause, episodes: list[Episode], run: RunRecord) -> RunVerdict:
+    onset = min(each.begin for each in episodes)
+    ends = [each.end for each in episodes]
+    return RunVerdict(
+        cause=cause,
+        onset=onset,
+        until=None if None in ends else max(end for end in ends if end is not None),
+        onset_rate=_open_rate(run, onset),
+        preemptions=_known(run.total("preemptions")),
+        worst_ttft=worst_ttft(run, run.load_since, run.until),
+    )
+
+
+def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVerdict:
+    limit = limit_of(main, run.until, longer_prompts=prompts_are_longer(main, run.history, run.until))
+    until = run.until if main.end is None else main.end
+    capacity = None if limit is Limit.LONG_PROMPTS else capacity_of(main, run.history, run.until)
+    objective = _known(run.ttft_objective)
+    return RunVerdict(
+        cause=RunCause(limit.value),
+        onset=main.begin,
+        until=main.end,
+        onset_rate=_open_rate(run, main.begin),
+        preemptions=_known(run.total("preemptions")),
+        worst_ttft=worst_ttft(run, main.begin, until),
+        capacity=capacity,
+        sustainable=None if capacity is None else _sustainable(capacity, objective, run),
+        objective=objective,
+        advised_batch=_advised_batch(limit, main, run),
+        main=main,
+        others=tuple(group for group in groups if group is not main),
+    )
+
+
+def _headroom(run: RunRecord) -> RunVerdict:
+    rates = [stage.request_rate for stage in run.loads if stage.request_rate is not None]
+    highest = max((rate for rate in rates if math.isfinite(rate)), default=None)
+    return RunVerdict(
+        cause=RunCause.HEADROOM,
+        preemptions=_known(run.total("preemptions")),
+        worst_ttft=worst_ttft(run, run.load_since, run.until),
+        sustainable=highest,
+        is_lower_bound=True,
+        objective=_known(run.ttft_objective),
+    )
+
+
+def _sustainable(capacity: Capacity, objective: float | None, run: RunRecord) -> float:
+    times = None if objective is None else service_times(run.history, capacity, run.until)
+    return capacity.rate if times is None or objective is None else sustainable_rate(times, capacity, objective)
+
+
+def _advised_batch(limit: Limit, main: Overload, run: RunRecord) -> int | None:
+    if limit is Limit.KV:
+        size = next((each for each in main.episodes if each.fits), None)
+        smaller = size is not None and main.first(EpisodeKind.PREEMPTIONS) is not None and not size.fits >= size.batch
+        return size.fits if size is not None and smaller else None
+    episode = main.first(EpisodeKind.BATCH)
+    if limit is not Limit.BATCH or episode is None:
+        return None
+    usage = _kv_peak(run, main)
+    return None if math.isnan(usage) or usage <= 0 else larger_batch(episode.batch, usage)
+
+
+def larger_batch(batch: float, usage: float) -> int | None:
+    """Return the power of two times the batch size that fills the KV cache to at most 90 %; None if none is larger."""
+    doublings = math.floor(math.log2(0.9 / usage)) if usage < 0.9 else 0
+    return round(batch * 2 ** min(doublings, 3)) if doublings >= 1 else None
+
+
+def _kv_peak(run: RunRecord, overload: Overload) -> float:
+    until = run.until if overload.end is None else overload.end
+    first, stop = run.history.first_from(overload.begin), run.history.up_to(until)
+    usage = run.history.column("kv_usage", start=first, stop=max(first, stop))
+    known = usage[usage == usage]
+    return float(known.max()) if known.size else math.nan
+
+
+def worst_ttft(run: RunRecord, start: float, until: float) -> WorstTtft | None:
+    """Return the worst p99 of TTFT from due over windows of a period; None if no first token arrived in it."""
+    first, stop = run.history.first_from(start), run.history.up_to(until)
+    width = max(round(WINDOW / TICK_SECONDS), -(-(stop - first) // _MOST_WINDOWS))
+    worst, value = (first, first), -math.inf
+    for low in range(first, stop, width):
+        high = min(low + width, stop)
+        found = run.history.histogram("ttft_due", start=low, stop=high).percentile(99)
+        if found > value:
+            worst, value = (low, high), found
+    ticks = [tick for tick in run.history.ticks[slice(*worst)] if tick.client.ttft_due.buckets.size]
+    if not ticks:
+        return None
+    return WorstTtft(seconds=value, at=max(ticks, key=lambda tick: tick.client.ttft_due.percentile(99)).end)
+
+
+def _length(overload: Overload, run: RunRecord) -> float:
+    return (run.until if overload.end is None else overload.end) - overload.begin
+
+
+def _open_rate(run: RunRecord, at: float) -> float | None:
+    rate = run.rate_at(at)
+    return rate if math.isfinite(rate) else None
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

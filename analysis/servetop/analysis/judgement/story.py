@@ -1,0 +1,276 @@
+"""The story of a run: four to six lines in order of time, cause before effect, that end with what to try."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.judgement.episode import EpisodeKind
+from servetop.analysis.judgement.overload import Overload
+from servetop.analysis.judgement.run_record import RunRecord, failure_reason
+from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
+
+_MAX_LINES = 6
+_MAX_REASON = 160
+"""Characters of an error message that the story quotes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryLine:
+    """One sentence, and the time that it is about."""
+
+    at: float | None
+    """Seconds since the run's origin; None for the whole run."""
+    text: str
+    advice: bool = False
+    """Whether it says what to try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """The verdict of a run in one sentence, and the lines that explain it."""
+
+    verdict: RunVerdict
+    headline: str
+    lines: tuple[StoryLine, ...]
+
+
+def story_of(run: RunRecord, verdict: RunVerdict) -> Story:
+    """Return the story of a judged run."""
+    if verdict.main is not None:
+        found = _overload_lines(run, verdict, verdict.main)
+    else:
+        found = _OTHER[verdict.cause](run, verdict)
+    lines = sorted(found, key=lambda line: math.inf if line.at is None else line.at)
+    facts, advice = [line for line in lines if not line.advice], [line for line in lines if line.advice]
+    return Story(
+        verdict=verdict,
+        headline=headline(run, verdict),
+        lines=(*facts[: _MAX_LINES - len(advice)], *advice),
+    )
+
+
+def headline(run: RunRecord, verdict: RunVerdict) -> str:
+    """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: 519 preemptions, TTFT p99 17 s`."""
+    onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
+    rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
+    evidence = [
+        f"{verdict.preemptions:,.0f} preemptions" if verdict.preemptions else "",
+        f"TTFT p99 {seconds(verdict.worst_ttft.seconds)}" if verdict.worst_ttft else "",
+    ]
+    if verdict.cause is RunCause.FAILING:
+        evidence.insert(0, _failed_share(run))
+    found = f"{verdict.cause.value}{onset}{rate}"
+    evidence = [each for each in evidence if each]
+    parts = [f"{found}: {', '.join(evidence)}" if evidence else found, sustainable_text(verdict)]
+    if verdict.advised_batch is not None:
+        parts.append(f"try max_num_seqs {verdict.advised_batch}")
+    return "; ".join(part for part in parts if part)
+
+
+def sustainable_text(verdict: RunVerdict) -> str:
+    """The load that the engine sustains, such as `sustainable ≈ 11 req/s with TTFT ≤ 500 ms`; empty if unknown."""
+    if verdict.sustainable is None:
+        return ""
+    kept = "" if verdict.objective is None else f" with TTFT ≤ {seconds(verdict.objective)}"
+    relation = "≥" if verdict.is_lower_bound else "≈"
+    return f"sustainable {relation} {verdict.sustainable:.3g} req/s{kept}"
+
+
+def clock(at: float) -> str:
+    """Format a time of the run, such as `1:05` or `1:00:05`."""
+    minutes, second = divmod(int(at), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def seconds(value: float) -> str:
+    """Format a duration, such as `98 ms`, `3.4 s` or `17 s`."""
+    if value < 1:
+        return f"{value * 1e3:.3g} ms"
+    return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+
+
+def _overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:
+    """One overload: the limit, preemptions, queue, latency, recovery, and what to try."""
+    yield StoryLine(at=main.begin, text=_limit_text(run, verdict, main))
+    preempting = main.first(EpisodeKind.PREEMPTIONS)
+    if preempting is not None:
+        worst = main.worst(EpisodeKind.PREEMPTIONS) or preempting
+        total = main.total(EpisodeKind.PREEMPTIONS)
+        text = f"first preemption; {total:,.0f} in all, up to {worst.worst:.1f}/s"
+        yield StoryLine(at=max(preempting.begin, main.begin), text=text)
+    queue = main.worst(EpisodeKind.QUEUE)
+    if queue is not None:
+        text = f"the queue grows, to {queue.worst:,.0f} requests at {clock(queue.worst_at)}"
+        yield StoryLine(at=max(queue.begin, main.begin), text=text)
+    if verdict.worst_ttft is not None:
+        before = run.history.histogram("ttft_due", start=0, stop=run.history.first_from(main.begin)).percentile(99)
+        earlier = "" if math.isnan(before) else f", {seconds(before)} before the overload"
+        text = f"TTFT p99 reaches {seconds(verdict.worst_ttft.seconds)}{earlier}"
+        yield StoryLine(at=verdict.worst_ttft.at, text=text)
+    yield from _recovery(run, verdict, main)
+    yield StoryLine(at=None, text=_advice(verdict), advice=True)
+
+
+def _limit_text(run: RunRecord, verdict: RunVerdict, main: Overload) -> str:
+    rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
+    facts = run.header.engine
+    if verdict.cause is RunCause.KV:
+        blocks = "" if facts is None or not facts.kv_blocks_total else f"{facts.kv_blocks_total:,} "
+        holding = (
+            ""
+            if verdict.capacity is None or math.isnan(verdict.capacity.running)
+            else (f": its {blocks}blocks hold about {verdict.capacity.running:.0f} sequences")
+        )
+        return f"the KV cache fills{rate}{holding}"
+    if verdict.cause is RunCause.BATCH:
+        episode = main.first(EpisodeKind.BATCH)
+        size = "" if episode is None or math.isnan(episode.batch) else f" of {episode.batch:.0f}"
+        return f"the batch{size} is full{rate}"
+    if verdict.cause is RunCause.LONG_PROMPTS:
+        return f"longer prompts arrive{rate}, and requests wait behind their prefill"
+    return f"requests arrive faster than the engine serves them{rate}, with free KV blocks and batch slots"
+
+
+def _recovery(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:
+    """When nothing waited any more, if that was before the end of the run, and the overloads apart from this one."""
+    queues = [each for each in main.episodes if each.kind is EpisodeKind.QUEUE]
+    ends = [each.end for each in queues] or [main.end]
+    end = None if None in ends else max(each for each in ends if each is not None)
+    if end is None:
+        yield StoryLine(at=run.until, text="requests still wait at the end of the run")
+    else:
+        fell = _load_fell(run, main.begin, end)
+        after = "" if fell is None else f", {end - fell:.0f} s after the load fell"
+        yield StoryLine(at=end, text=f"nothing waits any more{after}")
+    if verdict.others:
+        times = ", ".join(clock(each.begin) for each in verdict.others[:3])
+        others = _count(len(verdict.others), "shorter overload")
+        yield StoryLine(at=verdict.others[0].begin, text=f"{others}, from {times}")
+
+
+def _load_fell(run: RunRecord, start: float, until: float) -> float | None:
+    """The last time within an overload at which the target rate fell or ended; None if it did neither."""
+    first, stop = run.history.first_from(start), run.history.up_to(until)
+    rates = np.nan_to_num(run.history.column("request_rate", start=first, stop=stop))
+    falls = np.flatnonzero(rates[1:] < 0.95 * rates[:-1])
+    return run.history.ticks[first + int(falls[-1]) + 1].start if falls.size else None
+
+
+def _advice(verdict: RunVerdict) -> str:
+    found = sustainable_text(verdict)
+    if verdict.cause is RunCause.LONG_PROMPTS:
+        attempt = "try a limit on the prompt length, or serve long prompts apart"
+    elif verdict.cause is RunCause.KV:
+        size = "" if verdict.advised_batch is None else f"max_num_seqs {verdict.advised_batch} or "
+        attempt = f"try {size}more KV memory"
+    elif verdict.cause is RunCause.BATCH:
+        attempt = (
+            "try a larger max_num_seqs"
+            if verdict.advised_batch is None
+            else f"try max_num_seqs {verdict.advised_batch}"
+        )
+    else:
+        attempt = "try a lower rate or more replicas"
+    return f"{found}; {attempt}" if found else attempt
+
+
+def _failing_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+    begin = verdict.onset or 0.0
+    reason = failure_reason(run.notes, math.inf)[:_MAX_REASON]
+    yield StoryLine(at=begin, text=f"requests fail: {reason}" if reason else "requests fail")
+    yield StoryLine(at=begin, text=_failed_share(run))
+    yield from _served(run, verdict)
+    attempt = "try shorter requests, or more KV memory" if "KV cache" in reason else "look at the engine's log (5)"
+    yield StoryLine(at=None, text=attempt, advice=True)
+
+
+def _client_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+    late = max(run.of_kind(EpisodeKind.CLIENT), key=lambda each: each.worst)
+    rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
+    yield StoryLine(at=verdict.onset, text=f"the client falls behind its schedule{rate}")
+    yield StoryLine(
+        at=late.worst_at, text=f"up to {late.worst:.0%} of requests are late: the figures describe the client"
+    )
+    yield from _served(run, verdict)
+    yield StoryLine(at=None, text="try a lower rate, more workers, or a client with more CPU", advice=True)
+
+
+def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+    longest = max(run.of_kind(EpisodeKind.STALL), key=lambda each: each.worst)
+    yield StoryLine(at=longest.begin, text=f"no token arrives for {longest.worst:.0f} s while requests are in flight")
+    yield from _served(run, verdict)
+    yield StoryLine(at=None, text="look at the engine's log at that time (5)", advice=True)
+
+
+def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+    yield from _served(run, verdict)
+    peak = run.history.column("kv_usage")
+    known = peak[peak == peak]
+    if known.size:
+        position = int(known.argmax())
+        at = run.history.ticks[int((peak == known[position]).argmax())].end
+        yield StoryLine(at=at, text=f"KV blocks at most {known.max():.0%} in use")
+    yield StoryLine(at=None, text="no queue, no failure: the engine kept up with the whole load")
+    found = sustainable_text(verdict)
+    attempt = "try a higher rate" if found else "try a higher concurrency"
+    yield StoryLine(at=None, text=f"{found}; {attempt}" if found else attempt, advice=True)
+
+
+def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+    """The requests served and their latency."""
+    start = run.load_since
+    ok, failed = run.total("ok", start), run.total("failed", start)
+    if not ok:
+        return
+    rates = [
+        each.request_rate for each in run.loads if each.request_rate is not None and math.isfinite(each.request_rate)
+    ]
+    load = (
+        ""
+        if not rates
+        else f" at {min(rates):.3g} req/s"
+        if min(rates) == max(rates)
+        else (f" at {min(rates):.3g} to {max(rates):.3g} req/s")
+    )
+    yield StoryLine(at=start, text=f"{_count(int(ok), 'request')} served{load}, {failed:,.0f} failed")
+    if verdict.worst_ttft is not None:
+        text = f"TTFT p99 at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds"
+        yield StoryLine(at=verdict.worst_ttft.at, text=text)
+
+
+def _ended(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+    at = verdict.onset if verdict.onset is not None else run.until
+    reason = "" if run.end is None else f": {run.end.reason[:_MAX_REASON]}"
+    yield StoryLine(at=at, text=f"the engine failed{reason}")
+    if not math.isnan(run.load_since):
+        yield from _served(run, verdict)
+    yield StoryLine(at=None, text="look at the engine's log (5)", advice=True)
+
+
+def _no_load(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:  # noqa: ARG001
+    yield StoryLine(at=None, text="nothing was sent: the run has no load")
+    yield StoryLine(at=None, text="look at the engine's log (5)", advice=True)
+
+
+_OTHER = {
+    RunCause.ENGINE_FAILED: _ended,
+    RunCause.NO_LOAD: _no_load,
+    RunCause.FAILING: _failing_lines,
+    RunCause.CLIENT: _client_lines,
+    RunCause.STALL: _stall_lines,
+    RunCause.HEADROOM: _headroom_lines,
+}
+
+
+def _failed_share(run: RunRecord) -> str:
+    failed, ok = run.total("failed"), run.total("ok")
+    return f"{failed:,.0f} of {failed + ok:,.0f} requests failed"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

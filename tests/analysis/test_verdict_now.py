@@ -1,0 +1,198 @@
+"""The verdict of one time: each rule in its situation, and which rule comes first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.analysis.engine_gauges import STALE_AFTER
+from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.overload import Limit
+from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, Bottleneck, Diagnosis, Moment, verdict_now
+from servetop.analysis.live_stats import LiveStats, Rates, StatsSeries, Totals
+from servetop.analysis.verdicts.trust import Trust
+from servetop.core.events import EngineSample, StageChange
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.tick import LoadGauges
+
+FACTS = EngineFacts(name="vllm", title="vLLM", max_num_seqs=256, managed=True)
+SAMPLE = EngineSample(scrape_start=59.9, scrape_end=59.9, running=80, waiting=0, kv_usage=0.5)
+KEEPING_UP = Rates(offered=16.0, sent=16.0, completed=16.0, preemptions=0.0)
+FALLING_BEHIND = Rates(offered=16.0, sent=16.0, completed=12.0, preemptions=0.0)
+STAGE = StageChange(at=10.0, index=0, label="16 req/s", request_rate=16.0, max_concurrency=None, max_num_seqs=256)
+SERIES = StatsSeries(
+    **dict.fromkeys(
+        (
+            "times", "offered", "sent", "completed", "in_flight", "queued", "output_tokens", "prompt_tokens",
+            "engine_output_tokens", "kv_usage", "running", "waiting", "preemptions",
+        ),
+        np.zeros(0),
+    ),
+    latencies={},
+    stages=np.zeros(0, dtype=np.int64),
+)  # fmt: skip
+
+
+def stats_of(rates: Rates = KEEPING_UP, **changes: Any) -> LiveStats:
+    """The statistics at second 60 of a run with 500 ended requests."""
+    given: dict[str, Any] = {
+        "load": LoadGauges(stage=0, request_rate=16.0, in_flight=80), "engine": SAMPLE,
+        "trust": Trust(slip_p99=0.001, loop_lag_p99=0.001), "totals": Totals(sent=580, completed=500),
+    }  # fmt: skip
+    return LiveStats(at=60.0, window=10.0, span=60.0, rates=rates, series=SERIES, **given | changes)
+
+
+def episode(kind: EpisodeKind, begin: float = 50.0, **changes: Any) -> Episode:
+    figures: dict[str, Any] = {"worst": 1.0, "worst_at": begin, "batch": 256.0}
+    return Episode(kind=kind, begin=begin, detected_at=begin + 1, **figures | changes)
+
+
+def line_of(stats: LiveStats | None = None, **changes: Any) -> str:
+    given: dict[str, Any] = {"facts": FACTS, "stage": STAGE, "load_since": 10.0}
+    return verdict_now(Moment(stats=stats or stats_of(), **given | changes)).line
+
+
+KV = episode(EpisodeKind.KV, fits=192)
+PREEMPTING = episode(EpisodeKind.PREEMPTIONS, fits=192)
+
+
+def test_a_full_cache_with_preemptions_is_kv_bound_with_advice_on_the_batch_size() -> None:
+    sample = replace(SAMPLE, running=214, waiting=31, kv_usage=0.997)
+    stats = stats_of(replace(FALLING_BEHIND, preemptions=4.0), engine=sample)
+    assert line_of(stats, limit=Limit.KV, episodes=(KV, PREEMPTING)) == (
+        "KV-bound: 99.7 % of blocks, 4.0 preemptions/s, 31 waiting → max_num_seqs ≈ 192 or more KV memory"
+    )
+
+
+def test_the_verdict_stays_while_the_usage_swings() -> None:
+    lines = set()
+    for usage in (0.75, 0.93, 1.0):
+        stats = stats_of(FALLING_BEHIND, engine=replace(SAMPLE, kv_usage=usage, waiting=40))
+        found = line_of(stats, limit=Limit.KV, episodes=(KV, PREEMPTING))
+        lines.add((found.split(":")[0], found.split("→")[1]))
+    assert lines == {("KV-bound", " max_num_seqs ≈ 192 or more KV memory")}
+
+
+def test_without_preemptions_a_full_cache_needs_memory() -> None:
+    assert line_of(limit=Limit.KV, episodes=(KV,)).endswith(" → more KV memory, or shorter requests")
+
+
+def test_the_advised_batch_size_is_never_larger_than_the_current_one() -> None:
+    large = episode(EpisodeKind.KV, fits=300)
+    assert line_of(limit=Limit.KV, episodes=(large, PREEMPTING)).endswith("→ more KV memory, or shorter requests")
+
+
+def test_a_full_batch_with_free_blocks_needs_a_larger_one() -> None:
+    stats = stats_of(FALLING_BEHIND, engine=replace(SAMPLE, running=256, waiting=12, kv_usage=0.6))
+    full = episode(EpisodeKind.BATCH)
+    assert line_of(stats, limit=Limit.BATCH, episodes=(full,)) == (
+        "batch-bound: running 256 of 256, 12 waiting, KV only 60.0 % → raise max_num_seqs"
+    )
+    stats = stats_of(FALLING_BEHIND, engine=replace(SAMPLE, running=256, waiting=12, kv_usage=0.9))
+    assert line_of(stats, limit=Limit.BATCH, episodes=(full,)).endswith(
+        "KV 90.0 % → lower the rate: a larger batch would soon fill the KV blocks"
+    )
+
+
+def test_a_queue_with_free_blocks_and_slots_needs_a_lower_rate() -> None:
+    stats = stats_of(FALLING_BEHIND, engine=replace(SAMPLE, waiting=146))
+    assert line_of(stats, limit=Limit.RATE, episodes=(episode(EpisodeKind.QUEUE),)) == (
+        "queue growing: 146 waiting, done 12.0 of 16.0 req/s → lower the rate below 12.0"
+    )
+
+
+def test_more_done_than_offered_is_not_written_as_a_part() -> None:
+    stats = stats_of(Rates(offered=4.2, completed=12.3), engine=replace(SAMPLE, waiting=107))
+    assert "done 12.3 req/s" in line_of(stats, limit=Limit.RATE, episodes=(episode(EpisodeKind.QUEUE),))
+
+
+def test_failing_requests_come_first_with_their_reason() -> None:
+    stats = stats_of(Rates(offered=15.6, completed=0.0, failed=15.6), trust=Trust(slip_p99=0.3, all_failed=True))
+    assert line_of(
+        stats, limit=Limit.KV, episodes=(episode(EpisodeKind.FAILING), KV), failure="HTTP 400: too long"
+    ) == "failing: 100% of requests, HTTP 400: too long → press s to stop the run"  # fmt: skip
+
+
+def test_a_late_client_comes_before_the_engine() -> None:
+    stats = stats_of(FALLING_BEHIND, trust=Trust(slip_p99=0.25))
+    assert line_of(stats, limit=Limit.KV, episodes=(KV,)).startswith("client-bound: requests sent 250 ms late at p99")
+    assert line_of(episodes=(episode(EpisodeKind.CLIENT),)).startswith("client-bound: requests were sent late")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rates", "expected"),
+    [
+        ({"load": LoadGauges(stage=0, request_rate=None, in_flight=7)}, KEEPING_UP, Bottleneck.DRAINING),
+        ({"load": LoadGauges(stage=0), "engine": replace(SAMPLE, scrape_end=48.0)}, KEEPING_UP, Bottleneck.RESTARTING),
+        ({"load": LoadGauges(stage=0)}, KEEPING_UP, Bottleneck.IDLE),
+        ({"load": LoadGauges(stage=0, request_rate=16.0, paused=True)}, KEEPING_UP, Bottleneck.PAUSED),
+        ({"load": LoadGauges(stage=0, request_rate=16.0)}, Rates(offered=0.0), Bottleneck.IDLE),
+        ({"totals": Totals(sent=40, completed=0)}, KEEPING_UP, Bottleneck.WARMING_UP),
+        ({"totals": Totals(sent=40, completed=WARM_REQUESTS)}, KEEPING_UP, Bottleneck.HEADROOM),
+    ],
+)
+def test_states_of_the_load(changes: dict[str, Any], rates: Rates, expected: Bottleneck) -> None:
+    found = verdict_now(Moment(stats=stats_of(rates, **changes), facts=FACTS, stage=STAGE, load_since=10.0))
+    assert found.bottleneck is expected
+
+
+def test_the_first_seconds_are_warming_up_until_enough_requests_ended() -> None:
+    few = stats_of(totals=Totals(sent=40, completed=9))
+    assert line_of(few, load_since=55.0) == "warming up: 9 of 30 requests"
+    assert line_of(few, load_since=45.0).startswith("headroom")
+    assert line_of(stage=replace(STAGE, warmup=True)).startswith("warming up")
+    assert line_of(stage=None) == "starting: the engine is loading"
+
+
+def test_requests_queued_at_the_client_are_concurrency_limited() -> None:
+    load = LoadGauges(stage=0, request_rate=16.0, max_concurrency=64, in_flight=64, queued=210)
+    assert line_of(stats_of(FALLING_BEHIND, load=load, trust=Trust(slip_p99=0.001, limited=True))) == (
+        "concurrency-limited: 210 requests queued at the client, limit 64 in flight → raise the concurrency limit"
+    )
+
+
+def test_an_engine_that_keeps_up_has_headroom() -> None:
+    assert line_of() == "headroom: the engine keeps up, done 16.0 of 16.0 req/s, KV 50.0 % → raise the rate"
+    closed = LoadGauges(stage=0, request_rate=math.inf, max_concurrency=24, in_flight=24)
+    assert line_of(stats_of(load=closed)).endswith("raise the concurrency limit")
+
+
+def test_without_the_engines_queue_only_throughput_can_show_headroom() -> None:
+    bare = replace(SAMPLE, waiting=None)
+    assert line_of(stats_of(engine=bare)).startswith("headroom")
+    assert line_of(stats_of(FALLING_BEHIND, engine=bare)) == (
+        "unclear: the engine does not export its queue, done 12.0 of 16.0 req/s → hold this stage until it is steady"
+    )
+    stale = replace(SAMPLE, scrape_end=60.0 - STALE_AFTER - 1)
+    assert line_of(stats_of(FALLING_BEHIND, engine=stale)).startswith(
+        "unclear: the engine's newest sample is 2.5 s old"
+    )
+
+
+numbers = st.one_of(st.none(), st.floats(0, 1e6, allow_nan=False))
+kinds = st.lists(st.sampled_from(EpisodeKind), unique=True)
+
+
+@given(
+    running=numbers, waiting=numbers, kv=st.one_of(st.none(), st.floats(0, 1)), offered=st.floats(0, 1e5),
+    kinds=kinds, limit=st.one_of(st.none(), st.sampled_from(Limit)),
+)  # fmt: skip
+def test_any_statistics_give_one_verdict_on_one_line(
+    running: float | None, waiting: float | None, kv: float | None, offered: float, kinds: list[EpisodeKind],
+    limit: Limit | None,
+) -> None:  # fmt: skip
+    rates = Rates(offered=offered, completed=offered / 2, preemptions=math.nan)
+    sample = replace(SAMPLE, running=running, waiting=waiting, kv_usage=kv)
+    episodes = tuple(map(episode, kinds))
+    found = verdict_now(
+        Moment(stats=stats_of(rates, engine=sample), facts=None, stage=STAGE, episodes=episodes, limit=limit)
+    )
+    assert isinstance(found, Diagnosis)
+    assert "\n" not in found.line
+    assert "nan" not in found.line

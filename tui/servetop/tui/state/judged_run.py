@@ -1,0 +1,86 @@
+"""The judgement of the run on the screen: its episodes, the verdict of the time shown, and its story."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from servetop.analysis.judgement.episode import Episode
+from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.overload import SETTLED_AFTER, Limit, Overload, limit_of, overloads, prompts_are_longer
+from servetop.analysis.judgement.run_record import RunRecord, failure_reason
+from servetop.analysis.judgement.run_verdict import run_verdict
+from servetop.analysis.judgement.story import Story, story_of
+from servetop.analysis.judgement.verdict_now import Diagnosis, Moment, verdict_now
+from servetop.analysis.live_stats import LiveStats
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import LogLine, Note, StageChange
+from servetop.core.interfaces.run_source import EngineFacts
+
+_JUDGED_AT_ONCE = 4_000
+"""Ticks that are judged between two frames, so that opening a long recording does not delay the first one."""
+
+
+class JudgedRun:
+    """Judges the ticks of a run as they arrive; a long recording is judged bit by bit after it was opened."""
+
+    def __init__(self, *, streamed: bool) -> None:
+        """`streamed`: whether the run's responses are streamed."""
+        self._fold = EpisodeFold(streamed=streamed)
+        self._story: Story | None = None
+        self._longer_prompts: dict[float, bool] = {}
+        """Whether longer prompts caused the overload that began at a time."""
+        self.complete = True
+        """Whether all ticks are judged."""
+
+    @property
+    def episodes(self) -> tuple[Episode, ...]:
+        """All episodes found so far, by their beginning."""
+        return self._fold.episodes
+
+    def update(self, history: TickHistory, facts: EngineFacts | None, log_lines: Sequence[LogLine] = ()) -> None:
+        """Judge new ticks and log lines; of many ticks only the first ones, and the others with the next calls."""
+        self._fold.update_log(log_lines)
+        self.complete = self._fold.update(history, facts, most=_JUDGED_AT_ONCE)
+
+    def verdict(
+        self, stats: LiveStats, history: TickHistory, *, facts: EngineFacts | None, stages: Sequence[StageChange],
+        notes: Sequence[Note],
+    ) -> Diagnosis:  # fmt: skip
+        """The verdict at the time of the statistics; `stages` and `notes` are those up to it."""
+        active = tuple(episode for episode in self._fold.episodes if episode.is_active(stats.at))
+        loads = [stage.at for stage in stages if stage.request_rate is not None]
+        return verdict_now(
+            Moment(
+                stats=stats,
+                facts=facts,
+                stage=stages[-1] if stages else None,
+                load_since=min(loads, default=math.nan),
+                episodes=active,
+                limit=self._limit(active, history, stats.at),
+                failure=failure_reason(notes, stats.at),
+            )
+        )
+
+    def _limit(self, active: tuple[Episode, ...], history: TickHistory, at: float) -> Limit | None:
+        groups = overloads([episode.as_known_at(at) for episode in active])
+        if not groups:
+            return None
+        longer = self._prompts_are_longer(groups[-1], history, at)
+        return limit_of(groups[-1], at, longer_prompts=longer)
+
+    def _prompts_are_longer(self, overload: Overload, history: TickHistory, at: float) -> bool:
+        """Whether longer prompts caused an overload, which does not change after its first minute."""
+        if at < overload.begin + SETTLED_AFTER:
+            return prompts_are_longer(overload, history, at)
+        if overload.begin not in self._longer_prompts:
+            self._longer_prompts[overload.begin] = prompts_are_longer(overload, history, at)
+        return self._longer_prompts[overload.begin]
+
+    def story(self, run: RunRecord) -> Story | None:
+        """The story of a finished run; None until all of it is judged."""
+        if not self.complete or run.end is None:
+            return None
+        if self._story is None:
+            self._story = story_of(run, run_verdict(run))
+        return self._story
