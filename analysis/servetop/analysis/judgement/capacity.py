@@ -16,8 +16,11 @@ import numpy as np
 
 from servetop.analysis.judgement.detectors import SHORT_QUEUE
 from servetop.analysis.judgement.overload import Overload
+from servetop.analysis.judgement.signals import ticks_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
+from servetop.core.config import WorkloadConfig
+from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS
 
 MIN_SECONDS = 5.0
@@ -25,6 +28,9 @@ MIN_SECONDS = 5.0
 KEPT_SHARE = 0.95
 """Fraction of the requests that must keep the objective at a sustainable rate."""
 _MOST_TICKS = 4_000
+_MOST_WINDOWS = 400
+_MIN_TOKENS = 5
+"""Minimum first tokens in a window for their median to count."""
 _PRECISION = 1e-3
 
 
@@ -50,7 +56,7 @@ class ServiceTimes:
     seconds: FloatArray
     """Entry n-1 is for n running sequences; shape (largest batch,)."""
     variability: float
-    """Squared coefficient of variation of the output lengths."""
+    """Mean of the squared coefficients of variation of the times between arrivals and of the service."""
 
 
 def capacity_of(overload: Overload, history: TickHistory, until: float) -> Capacity | None:
@@ -80,38 +86,68 @@ def mean_output(history: TickHistory, until: float) -> float:
     return history.histogram("output_len", start=0, stop=history.up_to(until)).mean
 
 
-def service_times(history: TickHistory, capacity: Capacity, until: float) -> ServiceTimes | None:
-    """Fit ITL = a + b·n to the ticks; None without running sequences, or without ITL and TTFT."""
-    stop = history.up_to(until)
-    calm = history.histogram("ttft", start=0, stop=history.first_from(capacity.start))
-    lengths = history.histogram("output_len", start=0, stop=stop)
-    if not capacity.running >= 1 or not calm.buckets.size or not lengths.buckets.size:
-        return None
-    running = history.column("running", start=max(0, stop - _MOST_TICKS), stop=stop)
-    clients = [tick.client for tick in history.ticks[max(0, stop - _MOST_TICKS) : stop]]
+def batch_service(run: TickHistory, capacity: Capacity, workload: WorkloadConfig, until: float) -> ServiceTimes | None:
+    """Return the service of a batch, with ITL = a + b·n fitted to the ticks; None without the inputs."""
+    base, stop = base_ttft(run, capacity.start), run.up_to(until)
+    lengths = run.histogram("output_len", start=0, stop=stop)
+    start = max(0, stop - _MOST_TICKS)
+    running, clients = run.column("running", start=start, stop=stop), [tick.client for tick in run.ticks[start:stop]]
     weights = np.array([client.itl.count for client in clients], dtype=np.float64)
     totals = np.array([client.itl.total for client in clients], dtype=np.float64)
     known = (weights > 0) & (running > 0)
-    if not known.any():
+    if math.isnan(base) or not capacity.running >= 1 or not lengths.buckets.size or not known.any():
         return None
     slope, intercept = _line(running[known], totals[known] / weights[known], weights[known])
-    largest = max(1, round(capacity.running))
-    itl = np.maximum(intercept + slope * np.arange(1, largest + 1), 1e-6)
-    base = calm.percentile(50)
-    seconds = base + lengths.mean * itl
-    spread = lengths.percentile(84) - lengths.percentile(16)  # two standard deviations of a normal distribution
-    return ServiceTimes(base=base, seconds=seconds, variability=float((spread / 2 / lengths.mean) ** 2))
+    itl = np.maximum(intercept + slope * np.arange(1, max(1, round(capacity.running)) + 1), 1e-6)
+    variability = (_arrival_variability(workload) + _variability(lengths)) / 2
+    return ServiceTimes(base=base, seconds=base + lengths.mean * itl, variability=variability)
 
 
-def sustainable_rate(times: ServiceTimes, capacity: Capacity, objective: float) -> float:
-    """Return the largest rate at which KEPT_SHARE of the requests get their first token within `objective` seconds."""
+def prefill_service(
+    run: TickHistory, capacity: Capacity, workload: WorkloadConfig, until: float
+) -> ServiceTimes | None:
+    """Return the service of one prompt after another; None without a TTFT before the overload."""
+    base, prompts = base_ttft(run, capacity.start), run.histogram("input_len", start=0, stop=run.up_to(until))
+    if math.isnan(base):
+        return None
+    variability = (_arrival_variability(workload) + _variability(prompts)) / 2
+    return ServiceTimes(base=base, seconds=np.array([1 / capacity.rate]), variability=variability)
+
+
+def base_ttft(run: TickHistory, until: float) -> float:
+    """Return the smallest median of TTFT over ten seconds before a time; NaN without enough first tokens."""
+    width, stop = ticks_of(10), run.first_from(until)
+    windows = [run.histogram("ttft", start=low, stop=min(low + width, stop)) for low in range(0, stop, width)]
+    return min(
+        (each.percentile(50) for each in windows[-_MOST_WINDOWS:] if each.count >= _MIN_TOKENS), default=math.nan
+    )
+
+
+def _arrival_variability(workload: WorkloadConfig) -> float:
+    """Return the squared coefficient of variation of the times between arrivals; 1 if unknown."""
+    if workload.arrivals.startswith("constant"):
+        return 0.0
+    return 1 / workload.burstiness if workload.burstiness > 0 and not workload.arrivals else 1.0
+
+
+def _variability(lengths: LogHistogram) -> float:
+    """Return the squared coefficient of variation, by the distance of two percentiles of a normal distribution."""
+    if not lengths.buckets.size:
+        return 0.0
+    return float(((lengths.percentile(84) - lengths.percentile(16)) / 2 / lengths.mean) ** 2)
+
+
+def sustainable_rate(
+    times: ServiceTimes, capacity: Capacity, objective: float, *, kept_share: float = KEPT_SHARE
+) -> float:
+    """Return the largest rate at which a fraction of the requests get their first token within `objective` seconds."""
     wait = objective - times.base
     if wait <= 0:
         return 0.0
     low, high = 0.0, capacity.rate
     while high - low > _PRECISION * capacity.rate:
         middle = (low + high) / 2
-        if _late_share(times, capacity.rate, middle, wait) <= 1 - KEPT_SHARE:
+        if _late_share(times, capacity.rate, middle, wait) <= 1 - kept_share:
             low = middle
         else:
             high = middle
@@ -128,7 +164,9 @@ def _late_share(times: ServiceTimes, capacity: float, rate: float, wait: float) 
     load = rate / capacity
     tail = states[-1] / (1 - load)
     waits = tail / (states[:-1].sum() + tail)
-    return float(waits * math.exp(-2 / (1 + times.variability) * (capacity - rate) * wait))
+    if not times.variability:
+        return 0.0
+    return float(waits * math.exp(-(capacity - rate) * wait / times.variability))
 
 
 def _line(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, float]:

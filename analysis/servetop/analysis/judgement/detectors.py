@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.engine_gauges import KV_FULL, KV_HIGH
+from servetop.analysis.engine_gauges import KV_HIGH
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.signals import (
     Signals,
@@ -136,13 +136,13 @@ def kv_full(signals: Signals) -> Marks:
     """The KV cache is full while requests wait for it or are preempted; its usage swings as requests end."""
     window = ticks_of(WINDOW)
     waits, preempts = signals.waiting > SHORT_QUEUE, trailing_sum(signals.preemptions, window) > 1
-    full = signals.kv >= KV_FULL
+    full = signals.kv_is_full
     recent = trailing_sum(full, ticks_of(2)) > 0
     pressed = recent & (trailing_all(waits, ticks_of(1)) | preempts)
     relaxed = (trailing_sum(waits, ticks_of(5)) == 0) & (trailing_sum(signals.preemptions, window) == 0)
     return _marks(
         opens=pressed,
-        closes=(trailing_max(signals.kv, window) < KV_HIGH) | relaxed,
+        closes=((trailing_max(signals.kv, window) < KV_HIGH) & (trailing_sum(full, window) == 0)) | relaxed,
         worst=np.nan_to_num(signals.kv, nan=0.0),
         active=full & (waits | (trailing_sum(signals.preemptions, window) > 0)),
         begin=lambda position: first_in(full, position, window),

@@ -46,6 +46,8 @@ class Episode:
     """Preemptions or failed requests; 0 for other kinds."""
     batch: float = float("nan")
     """The engine's batch size in force when it was detected; NaN if unknown."""
+    level: float = 1.0
+    """The KV usage from which the cache counted as full when it was detected, 0..1."""
     fits: int = 0
     """Sequences that fit into the KV cache, as estimated when it was detected; 0 if unknown."""
     text: str = ""

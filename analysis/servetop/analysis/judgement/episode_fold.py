@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -74,8 +73,7 @@ class EpisodeFold:
         )  # fmt: skip
 
     def _judge(self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None) -> None:
-        batch = math.nan if facts is None or facts.max_num_seqs is None else float(facts.max_num_seqs)
-        recent, new = self._recent, Signals.of(history, first, stop, batch=batch)
+        recent, new = self._recent, Signals.of(history, first, stop, facts=facts)
         known = new if recent is None else recent.followed_by(new)
         self._recent = known.last(2 * ticks_of(LOOKBACK))
         signals = known.without_gaps()
@@ -113,6 +111,7 @@ class EpisodeFold:
                 worst_at=float(signals.ends[worst]),
                 total=float(marks.amount[begin : position + 1].sum()),
                 batch=float(signals.batch[position]),
+                level=float(signals.kv_level[position]),
                 fits=_fitting(signals, position) if kind in (EpisodeKind.KV, EpisodeKind.PREEMPTIONS) else 0,
             )
         )

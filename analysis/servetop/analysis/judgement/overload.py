@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
+from servetop.analysis.engine_gauges import KV_FULL, kv_usages
+from servetop.analysis.judgement.detectors import BATCH_FULL
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.signals import ticks_of, trailing_sum
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.interfaces.run_source import EngineFacts
 
 _OVERLOAD = (EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE)
 _JOINED_WITHIN = 10.0
@@ -20,8 +26,8 @@ _FASTER = 1.3
 _MIN_PROMPTS = 10
 SETTLED_AFTER = 60.0
 """Seconds of an overload, and before it, whose prompts are compared."""
-_KV_SHARE = 0.5
-"""Minimum length of a full KV cache as a fraction of that of a full batch, for the KV cache to be the limit."""
+_SHARE = 0.5
+"""Minimum fraction of the time with waiting requests for which something must be full, to be their limit."""
 
 
 class Limit(StrEnum):
@@ -83,15 +89,41 @@ def overloads(episodes: Sequence[Episode]) -> list[Overload]:
     return [Overload(episodes=tuple(group)) for group in groups]
 
 
-def limit_of(overload: Overload, until: float, *, longer_prompts: bool) -> Limit:
-    """Return the limit that caused an overload, as known at `until` seconds."""
-    if longer_prompts:
+def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *, until: float, longer: bool) -> Limit:
+    """Return the limit that kept requests waiting for most of the time of an overload, as known at `until` seconds.
+
+    `longer`: whether its prompts are longer than before.
+    """
+    if longer:
         return Limit.LONG_PROMPTS
-    kv, batch = (overload.seconds(kind, until) for kind in (EpisodeKind.KV, EpisodeKind.BATCH))
-    preempts = overload.first(EpisodeKind.PREEMPTIONS) is not None
-    if (kv or preempts) and (preempts or kv >= _KV_SHARE * batch):
+    kv, batch = overload.first(EpisodeKind.KV), overload.first(EpisodeKind.BATCH)
+    if overload.first(EpisodeKind.QUEUE) is None:  # a closed loop, or the beginning of a queue
+        return Limit.BATCH if kv is None and batch is not None else Limit.KV
+    waited, at_full_kv, at_full_batch = _waiting_ticks(overload, run, facts, until)
+    if (kv is not None or overload.first(EpisodeKind.PREEMPTIONS)) and at_full_kv >= max(
+        at_full_batch, _SHARE * waited
+    ):
         return Limit.KV
-    return Limit.BATCH if batch else Limit.RATE
+    return Limit.BATCH if batch is not None and at_full_batch >= _SHARE * waited else Limit.RATE
+
+
+def _waiting_ticks(
+    overload: Overload, run: TickHistory, facts: EngineFacts | None, until: float
+) -> tuple[int, int, int]:
+    """Return the ticks with waiting requests: all, those with a full cache or preemptions, those with a full batch."""
+    end = until if overload.end is None else min(overload.end, until)
+    start = run.first_from(overload.begin)
+    stop = max(start, run.up_to(end))
+    names = ("waiting", "running", "preemptions", "kv_usage", "kv_blocks_used")
+    waiting, running, preempted, usage, used = (run.column(name, start=start, stop=stop) for name in names)
+    blocks = math.nan if facts is None or not facts.kv_blocks_total else float(facts.kv_blocks_total)
+    level = next((each.level for each in overload.episodes if each.kind is EpisodeKind.KV), KV_FULL)
+    size = next((each.batch for each in overload.episodes if not math.isnan(each.batch)), math.nan)
+    waits = waiting > 0
+    full = (kv_usages(usage, used, np.full(used.shape, blocks)) >= level) | (trailing_sum(preempted, ticks_of(2)) > 0)
+    counts = (waits, waits & full, waits & (running >= BATCH_FULL * size))
+    waited, at_full_kv, at_full_batch = (int(each.sum()) for each in counts)
+    return waited, at_full_kv, at_full_batch
 
 
 def prompts_are_longer(overload: Overload, history: TickHistory, until: float) -> bool:
@@ -102,6 +134,17 @@ def prompts_are_longer(overload: Overload, history: TickHistory, until: float) -
     if before.prompts < _MIN_PROMPTS or during.prompts < _MIN_PROMPTS:
         return False
     return during.mean_prompt >= _LONGER * before.mean_prompt and during.rate <= _FASTER * before.rate
+
+
+def long_prompts_since(overload: Overload, history: TickHistory) -> float:
+    """Return when the first long prompt was due, from its first token; at the latest the overload's beginning."""
+    before = _Arrivals.between(history, overload.begin - SETTLED_AFTER, overload.begin - _JOINED_WITHIN).mean_prompt
+    end = min(overload.begin + SETTLED_AFTER, math.inf if overload.end is None else overload.end)
+    for tick in history.ticks[history.first_from(overload.begin - _JOINED_WITHIN) : history.up_to(end)]:
+        count = tick.client.ttft.count
+        if count and tick.client.prompt_tokens > _LONGER * before * count:
+            return min(overload.begin, tick.end - tick.client.ttft_due.percentile(100))
+    return overload.begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

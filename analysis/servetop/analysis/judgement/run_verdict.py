@@ -6,10 +6,24 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from servetop.analysis.judgement.capacity import Capacity, capacity_of, service_times, sustainable_rate
+from servetop.analysis.judgement.capacity import (
+    Capacity,
+    ServiceTimes,
+    batch_service,
+    capacity_of,
+    prefill_service,
+    sustainable_rate,
+)
 from servetop.analysis.judgement.detectors import WINDOW
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.overload import Limit, Overload, limit_of, overloads, prompts_are_longer
+from servetop.analysis.judgement.overload import (
+    Limit,
+    Overload,
+    limit_of,
+    long_prompts_since,
+    overloads,
+    prompts_are_longer,
+)
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.core.errors import ExitCode
 from servetop.core.tick import TICK_SECONDS
@@ -18,6 +32,8 @@ FAILED_SHARE = 0.05
 """Fraction of failed requests from which a run counts as failing."""
 LATE_SHARE = 0.10
 """Fraction of the load's time with a late client from which the figures describe the client."""
+DEFAULT_OBJECTIVE = 0.5
+"""Seconds of TTFT, for the knee of a run without an objective."""
 _SHORTEST = 5.0
 """Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
 _SHORTEST_SHARE = 0.1
@@ -67,6 +83,8 @@ class RunVerdict:
     """None if requests never waited long enough."""
     sustainable: float | None = None
     """The largest rate that keeps `objective`, else the capacity; the highest rate offered if nothing limited it."""
+    knee: float | None = None
+    """The rate above which half of the requests miss the objective (DEFAULT_OBJECTIVE without one)."""
     is_lower_bound: bool = False
     """Whether `sustainable` is a rate that was kept, and the largest may be higher."""
     objective: float | None = None
@@ -120,19 +138,23 @@ def _simple(cause: RunCause, episodes: list[Episode], run: RunRecord) -> RunVerd
 
 
 def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVerdict:
-    limit = limit_of(main, run.until, longer_prompts=prompts_are_longer(main, run.history, run.until))
+    limit = limit_of(
+        main, run.history, run.header.engine, until=run.until, longer=prompts_are_longer(main, run.history, run.until)
+    )
     until = run.until if main.end is None else main.end
     capacity = None if limit is Limit.LONG_PROMPTS else capacity_of(main, run.history, run.until)
     objective = _known(run.ttft_objective)
+    onset = long_prompts_since(main, run.history) if limit is Limit.LONG_PROMPTS else main.begin
     return RunVerdict(
         cause=RunCause(limit.value),
-        onset=main.begin,
+        onset=onset,
         until=main.end,
-        onset_rate=_open_rate(run, main.begin),
+        onset_rate=_open_rate(run, onset),
         preemptions=_known(run.total("preemptions")),
         worst_ttft=worst_ttft(run, main.begin, until),
         capacity=capacity,
-        sustainable=None if capacity is None else _sustainable(capacity, objective, run),
+        sustainable=None if capacity is None else _sustainable(limit, capacity, objective, run),
+        knee=None if capacity is None else _knee(limit, capacity, objective, run),
         objective=objective,
         advised_batch=_advised_batch(limit, main, run),
         main=main,
@@ -153,9 +175,21 @@ def _headroom(run: RunRecord) -> RunVerdict:
     )
 
 
-def _sustainable(capacity: Capacity, objective: float | None, run: RunRecord) -> float:
-    times = None if objective is None else service_times(run.history, capacity, run.until)
+def _sustainable(limit: Limit, capacity: Capacity, objective: float | None, run: RunRecord) -> float:
+    times = _service(limit, capacity, run)
     return capacity.rate if times is None or objective is None else sustainable_rate(times, capacity, objective)
+
+
+def _knee(limit: Limit, capacity: Capacity, objective: float | None, run: RunRecord) -> float:
+    times = _service(limit, capacity, run)
+    if times is None:
+        return capacity.rate
+    return sustainable_rate(times, capacity, max(objective or DEFAULT_OBJECTIVE, times.base), kept_share=0.5)
+
+
+def _service(limit: Limit, capacity: Capacity, run: RunRecord) -> ServiceTimes | None:
+    fit = prefill_service if limit is Limit.RATE else batch_service
+    return fit(run.history, capacity, run.header.config.workload, run.until)
 
 
 def _advised_batch(limit: Limit, main: Overload, run: RunRecord) -> int | None:

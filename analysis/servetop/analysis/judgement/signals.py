@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from servetop.analysis.engine_gauges import kv_usages
+from servetop.analysis.engine_gauges import KV_FULL, kv_usages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.histogram import LogHistogram, bucket_value
+from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, Tick
 
 _COLUMNS = (
@@ -50,6 +52,8 @@ class Signals:
     preemptions: FloatArray
     kv: FloatArray
     """KV usage, 0..1."""
+    needed: FloatArray
+    """Fraction of the KV blocks that a mean prompt of the newest requests needs; 0 if unknown."""
     batch: FloatArray
     """The engine's batch-size limit."""
     late: FloatArray
@@ -60,8 +64,8 @@ class Signals:
     """Whether the clocks of a GPU were throttled."""
 
     @classmethod
-    def of(cls, history: TickHistory, start: int, stop: int, *, batch: float) -> Signals:
-        """Read ticks `start` to `stop`; `batch` is the engine's batch size where no sample contains it."""
+    def of(cls, history: TickHistory, start: int, stop: int, *, facts: EngineFacts | None) -> Signals:
+        """Read ticks `start` to `stop`; the facts say what the samples do not contain."""
         ticks = history.ticks[start:stop]
         columns = {name: history.column(name, start=start, stop=stop) for name in _COLUMNS}
         samples = [tick.engine for tick in ticks]
@@ -73,7 +77,8 @@ class Signals:
         return cls(
             ends=np.array([tick.end for tick in ticks], dtype=np.float64),
             kv=kv_usages(usage, used, blocks),
-            batch=np.where(np.isnan(sizes), batch, sizes),
+            needed=_needed(ticks, blocks, facts),
+            batch=np.where(np.isnan(sizes), _number(None if facts is None else facts.max_num_seqs), sizes),
             late=np.where(closed, 0.0, [_above(tick.client.slip, _SLIP_BUCKET) for tick in ticks]),
             lagging=np.array([_lagging(tick) for tick in ticks], dtype=np.float64),
             throttled=np.array([any(gpu.throttled for gpu in tick.gpus) for tick in ticks], dtype=np.bool_),
@@ -107,11 +112,30 @@ class Signals:
         return self.waiting + np.where(self.closed, 0.0, self.queued)
 
     @property
+    def kv_is_full(self) -> BoolArray:
+        """Whether KV_FULL of the blocks are in use, or too many for another prompt while requests wait."""
+        return (self.kv >= KV_FULL) | ((self.kv >= self.kv_level) & (self.waiting > 0))
+
+    @property
+    def kv_level(self) -> FloatArray:
+        """The usage from which another prompt does not fit; at most KV_FULL, at least half of the blocks."""
+        return np.clip(1 - trailing_max(self.needed, ticks_of(10)), 0.5, KV_FULL)
+
+    @property
     def throughput(self) -> FloatArray:
         """Requests/s completed or due over ten seconds, whichever is more."""
         window = ticks_of(10)
         done, due = trailing_sum(self.ok, window), trailing_sum(self.due, window)
         return np.maximum(done, due) / np.minimum(np.arange(1, len(self) + 1), window) / TICK_SECONDS
+
+
+def _needed(ticks: Sequence[Tick], blocks: FloatArray, facts: EngineFacts | None) -> FloatArray:
+    size = 0 if facts is None or not facts.block_size else facts.block_size
+    total = np.where(np.isnan(blocks), _number(None if facts is None else facts.kv_blocks_total), blocks)
+    prompts = np.array([tick.client.prompt_tokens for tick in ticks], dtype=np.float64)
+    counts = np.array([tick.client.ttft.count if tick.client.prompt_tokens else 0 for tick in ticks], dtype=np.float64)
+    mean = np.divide(prompts, counts, out=np.zeros(prompts.shape), where=counts > 0)
+    return np.nan_to_num(np.divide(np.ceil(mean / size) + 1, total)) if size else np.zeros(prompts.shape)
 
 
 _FIELDS = tuple(Signals.__dataclass_fields__)

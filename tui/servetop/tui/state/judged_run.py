@@ -57,17 +57,19 @@ class JudgedRun:
                 stage=stages[-1] if stages else None,
                 load_since=min(loads, default=math.nan),
                 episodes=active,
-                limit=self._limit(active, history, stats.at),
+                limit=self._limit(active, history, facts, stats.at),
                 failure=failure_reason(notes, stats.at),
             )
         )
 
-    def _limit(self, active: tuple[Episode, ...], history: TickHistory, at: float) -> Limit | None:
+    def _limit(
+        self, active: tuple[Episode, ...], history: TickHistory, facts: EngineFacts | None, at: float
+    ) -> Limit | None:
         groups = overloads([episode.as_known_at(at) for episode in active])
         if not groups:
             return None
         longer = self._prompts_are_longer(groups[-1], history, at)
-        return limit_of(groups[-1], at, longer_prompts=longer)
+        return limit_of(groups[-1], history, facts, until=at, longer=longer)
 
     def _prompts_are_longer(self, overload: Overload, history: TickHistory, at: float) -> bool:
         """Whether longer prompts caused an overload, which does not change after its first minute."""
