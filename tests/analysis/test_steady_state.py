@@ -139,6 +139,22 @@ def test_a_ramped_stage_has_no_steady_state() -> None:
     assert window == SteadyWindow(reason="the load was ramped or kept changing")
 
 
+def test_a_constant_load_that_ends_within_its_last_tick_was_not_ramped() -> None:
+    due, done = evenly_spaced(8.0, seconds=10.0, stay=0.5)
+    ticks = columns(due, done)
+    over = np.where(ticks.start + TICK_SECONDS >= 10.0, np.nan, 8.0)
+    reason = "the constant load lasted 9.75 s: at least 10 s are needed"
+    assert steady_window(dataclasses.replace(ticks, request_rate=over)).reason == reason
+
+
+def test_a_load_with_pauses_reports_its_longest_part() -> None:
+    due, done = evenly_spaced(10.0, seconds=60.0, stay=0.5)
+    ticks = columns(due, done)
+    paused = (ticks.start % 20.0) >= 15.0
+    reason = "the longest part without a pause lasted 15 s: at least 30 s are needed"
+    assert steady_window(dataclasses.replace(ticks, paused=paused)).reason == reason
+
+
 def test_only_the_longest_constant_load_is_searched() -> None:
     due, done = evenly_spaced(10.0, seconds=60.0, stay=0.5)
     size = columns(due, done).size

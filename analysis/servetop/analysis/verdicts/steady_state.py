@@ -76,7 +76,7 @@ def steady_window(stage: TickColumns, *, cooldown: float = 0.0) -> SteadyWindow:
         return SteadyWindow(reason=f"the load lasted {_seconds(load.size)}: at least {_seconds(MIN_TICKS)} are needed")
     first, stop = _longest_constant(load)
     if stop - first < max(MIN_TICKS, MIN_SHARE * load.size):
-        return SteadyWindow(reason="the load was ramped or kept changing")
+        return SteadyWindow(reason=_no_constant_load_reason(load, ticks=stop - first))
     return _search(load.part(first, stop))
 
 
@@ -194,6 +194,19 @@ def mser(values: FloatArray, *, most: int) -> int:
     squares = np.cumsum((sums**2)[::-1])[::-1]
     statistic = (squares - total**2 / left) / left**2
     return int(np.argmin(statistic[: last + 1])) * _BATCH
+
+
+def _no_constant_load_reason(load: TickColumns, *, ticks: int) -> str:
+    """Return why the longest constant load, of `ticks` ticks, is too short.
+
+    The last tick of a load ends after it, where there is no target: that is no change of the load.
+    """
+    active = ~np.isnan(load.request_rate)
+    targets = (load.request_rate[active], np.nan_to_num(load.max_concurrency[active], nan=-1.0))
+    if any(np.unique(each).size > 1 for each in targets):
+        return "the load was ramped or kept changing"
+    what = "the longest part without a pause" if load.paused.any() else "the constant load"
+    return f"{what} lasted {_seconds(ticks)}: at least {_seconds(max(MIN_TICKS, MIN_SHARE * load.size))} are needed"
 
 
 def _no_window_reason(load: TickColumns, *, stay: float) -> str:
