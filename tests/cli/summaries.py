@@ -62,12 +62,12 @@ def stage(label: str, *, steady: SteadySummary = NO_STEADY, **fields: Any) -> St
     )  # fmt: skip
 
 
-def run(*stages: StageSummary, **fields: Any) -> RunSummary:
+def run(*stages: StageSummary, goodput: tuple[str, ...] | None = None, **fields: Any) -> RunSummary:
     """A run of stages; `fields` are those of `measured`."""
     engine = EngineSummary(name="sim", version=None, kv_blocks_total=None, max_num_seqs=None)
     return RunSummary(
         metadata={}, date="", endpoint_type="openai", backend="sim", label=None, model_id=None, tokenizer_id=None,
-        request_rate=None, burstiness=None, max_concurrency=None, ramp=None, recording=None, recording_state="finished",
-        engine=engine, exit_code=0, error=None, measured=measured(**fields), failures=(), cooldown_requests=0,
-        steady=NO_STEADY, models=None, replicas=None, stages=stages,
+        request_rate=None, burstiness=None, max_concurrency=None, ramp=None, goodput=goodput, recording=None,
+        recording_state="finished", engine=engine, exit_code=0, error=None, measured=measured(**fields), failures=(),
+        cooldown_requests=0, steady=NO_STEADY, models=None, replicas=None, stages=stages,
     )  # fmt: skip

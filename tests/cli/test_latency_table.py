@@ -1,12 +1,13 @@
-"""The percentiles that the text summary shows."""
+"""The latencies and the goodput that the text summary shows."""
 
 from __future__ import annotations
 
 import pytest
 
 from servetop.cli.report.latency_table import latency_table
+from servetop.cli.report.report import print_summary
 from servetop.cli.tables import out_tables
-from tests.cli.summaries import requests
+from tests.cli.summaries import requests, run
 
 USUAL = ("p50", "p90", "p95", "p99")
 
@@ -23,3 +24,18 @@ def test_percentiles_that_were_asked_for_are_columns(
 ) -> None:
     out_tables(latency_table(requests(percentiles=(*USUAL, *requested))))
     assert columns in [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("objectives", "label"),
+    [
+        (None, "Goodput  "),
+        (("ttft:500",), "Goodput (TTFT ≤ 500 ms)  "),
+        (("ttft:500", "e2el:12000"), "Goodput (TTFT ≤ 500 ms, E2EL ≤ 12,000 ms)  "),
+    ],
+)
+def test_goodput_states_its_objectives(
+    objectives: tuple[str, ...] | None, label: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_summary(run(goodput=objectives, request_goodput=3.5), as_json=False)
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith(label) and "3.50 req/s" in line]

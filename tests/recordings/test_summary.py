@@ -135,7 +135,9 @@ def test_goodput_counts_requests_within_all_limits(
         make_request(4, 0.0, tokens_at=[0.1]),  # a single token has no TPOT
     ]
     config = replace(header.config, goodput={"ttft": 0.2, "tpot": 0.5})
-    assert summary_of(*requests, config=config)["request_goodput"] == pytest.approx(2 / 2.0)
+    summary = summary_of(*requests, config=config)
+    assert summary["request_goodput"] == pytest.approx(2 / 2.0)
+    assert list(summary["goodput"]) == ["ttft:200", "tpot:500"]
 
 
 def test_goodput_may_have_a_limit_of_ttfot(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
@@ -153,7 +155,9 @@ def test_goodput_may_have_a_limit_of_ttfot(summary_of: Summarise, make_request: 
 
 
 def test_without_limits_there_is_no_goodput(summary_of: Summarise, make_request: MakeRequest) -> None:
-    assert summary_of(make_request(1, 0.0))["request_goodput"] is None
+    summary = summary_of(make_request(1, 0.0))
+    assert summary["request_goodput"] is None
+    assert "goodput" not in summary
 
 
 def test_a_run_without_requests_has_nulls_and_no_nan(summary_of: Summarise) -> None:

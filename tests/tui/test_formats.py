@@ -35,6 +35,15 @@ def test_a_rate_keeps_three_digits(value: float, shown: str) -> None:
     assert formats.number(value) == shown
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.424, "0.42"), (64.0, "64.0"), (118.4, "118"), (59_912.4, "59,912"), (1.23e6, "1,230,000"), (math.inf, "∞"),
+     (math.nan, "–"), (None, "–")],
+)  # fmt: skip
+def test_milliseconds_keep_all_their_whole_digits(value: float | None, shown: str) -> None:
+    assert formats.in_full(value) == shown
+
+
 def test_a_share_below_one_is_never_100_percent() -> None:
     assert formats.percent(0.9996) == "99.9 %"
     assert formats.percent(1.0) == "100 %"

@@ -90,7 +90,7 @@ def _row(cell: CellPrediction) -> list[str]:
     return [
         *heading,
         formats.number(result.output_throughput),
-        *(formats.number(value) for value in (result.ttft_ms.p50, result.ttft_ms.p99, result.itl_ms.p99)),
+        *(formats.in_full(value) for value in (result.ttft_ms.p50, result.ttft_ms.p99, result.itl_ms.p99)),
         formats.exact(result.preemptions),
         formats.percent(result.max_kv_usage),
     ]

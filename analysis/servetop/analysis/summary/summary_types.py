@@ -252,6 +252,8 @@ class RunSummary:
     burstiness: float | None = field(metadata=RATE)
     max_concurrency: int | None
     ramp: RampSummary | None = field(metadata=FLAT | OMITTED)
+    goodput: tuple[str, ...] | None = field(metadata=OMITTED)
+    """The objectives of `request_goodput`, as in `ttft:500` (milliseconds)."""
     recording: str | None
     recording_state: str
     engine: EngineSummary

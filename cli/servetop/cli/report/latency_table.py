@@ -16,7 +16,7 @@ def latency_table(requests: RequestSummary) -> Group:
     columns = ("mean", *_percentiles(requests))
     table = light_table("", *columns)
     for metric, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2el", "E2EL")):
-        table.add_row(name, *(formats.number(requests.latency(metric, statistic)) for statistic in columns))
+        table.add_row(name, *(formats.in_full(requests.latency(metric, statistic)) for statistic in columns))
     return titled("Latency, ms", table)
 
 

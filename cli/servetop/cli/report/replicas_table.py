@@ -22,7 +22,7 @@ def replicas_table(replicas: Sequence[ReplicaSummary]) -> Group:
             formats.exact(None if requests is None else requests.completed),
             formats.exact(None if requests is None else requests.failed),
             formats.number(None if requests is None else requests.output_throughput),
-            *(formats.number(None if requests is None else requests.latency("ttft", q)) for q in ("p50", "p99")),
+            *(formats.in_full(None if requests is None else requests.latency("ttft", q)) for q in ("p50", "p99")),
             *map(formats.exact, (server.generation_tokens, server.max_running, server.max_waiting)),
             formats.percent(server.max_kv_usage),
             formats.exact(server.preemptions),

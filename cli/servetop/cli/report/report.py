@@ -92,7 +92,7 @@ def _totals(summary: RunSummary) -> Group:
         ("Request throughput", _number(requests.request_throughput, " req/s")),
         ("Output throughput", _number(requests.output_throughput, " tok/s")),
         ("Total token throughput", _number(requests.total_token_throughput, " tok/s")),
-        ("Goodput", _number(requests.request_goodput, " req/s")),
+        (_goodput_label(summary.goodput or ()), _number(requests.request_goodput, " req/s")),
         ("KV blocks", formats.exact(engine.kv_blocks_total)),
         ("Largest KV usage", formats.percent(server.max_kv_usage)),
         ("Preemptions", formats.exact(server.preemptions)),
@@ -102,6 +102,13 @@ def _totals(summary: RunSummary) -> Group:
     ):
         table.add_row(label, value)
     return titled(heading, table)
+
+
+def _goodput_label(objectives: Sequence[str]) -> str:
+    """The name of goodput with its objectives: `Goodput (TTFT ≤ 500 ms, TPOT ≤ 50 ms)`."""
+    limits = [(metric.upper(), float(limit)) for metric, _, limit in (each.partition(":") for each in objectives)]
+    named = ", ".join(f"{metric} ≤ {limit:,g} ms" for metric, limit in limits)
+    return f"Goodput ({named})" if named else "Goodput"
 
 
 def _models(models: Sequence[ModelSummary]) -> Group:
@@ -114,7 +121,8 @@ def _models(models: Sequence[ModelSummary]) -> Group:
             f"{model.weight:g}",
             formats.exact(requests.completed),
             formats.exact(requests.failed),
-            *map(formats.number, (requests.request_throughput, requests.output_throughput, *latencies)),
+            *map(formats.number, (requests.request_throughput, requests.output_throughput)),
+            *map(formats.in_full, latencies),
         )
     return titled("Models (latency in ms)", table)
 

@@ -41,7 +41,8 @@ def stages_table(stages: Sequence[StageSummary]) -> Group:
             cell(stage.label + _remark(stage)),
             formats.exact(requests.completed),
             formats.exact(requests.failed),
-            *map(formats.number, (requests.request_throughput, requests.output_throughput, *latencies)),
+            *map(formats.number, (requests.request_throughput, requests.output_throughput)),
+            *map(formats.in_full, latencies),
             formats.exact(stage.preemptions),
             steady_seconds(stage.steady),
             *((formats.number(stage.measured.energy.millijoules_per_token),) if energy else ()),
@@ -100,7 +101,7 @@ def _row(stages: Sequence[StageSummary], batch: int) -> list[StageSummary]:
 def _grid(title: str, figure: Figure, *, rows: Mapping[int, Sequence[StageSummary]], rates: Sequence[float]) -> Group:
     table = light_table("batch", *(f"{rate:g}" for rate in rates))
     for batch, row in rows.items():
-        table.add_row(str(batch), *(formats.number(_mean(row, rate, figure)) + _mark(row, rate) for rate in rates))
+        table.add_row(str(batch), *(formats.in_full(_mean(row, rate, figure)) + _mark(row, rate) for rate in rates))
     marked = any(_mark(row, rate) for row in rows.values() for rate in rates)
     legend = f"batch size down, requests/s across{f'; {UNSTEADY} not steady' if marked else ''}"
     return titled(f"{title} ({legend})", table)

@@ -23,7 +23,7 @@ def steady_table(summary: RunSummary) -> Group | None:
     whole, within = _figures(summary.measured), _figures(steady.measured)
     for name, value in whole.items():
         if value is not None or within[name] is not None:
-            table.add_row(name, formats.number(value), formats.number(within[name]))
+            table.add_row(name, formats.in_full(value), formats.in_full(within[name]))
     energies = [each.energy.millijoules_per_token for each in (summary.measured, steady.measured)]
     if energies[1] is not None:
         table.add_row("Energy, mJ/token", *map(formats.number, energies))

@@ -21,7 +21,7 @@ def turns_table(turns: Sequence[TurnSummary]) -> Group:
             str(turn.turn),
             formats.exact(turn.requests),
             formats.exact(turn.completed),
-            *map(formats.number, (*ttfts, *tpots, turn.mean_prompt_tokens)),
+            *map(formats.in_full, (*ttfts, *tpots, turn.mean_prompt_tokens)),
             formats.percent(turn.cached_share),
         )
     return titled("Turns (latency in ms)", table)

@@ -27,6 +27,7 @@ from servetop.analysis.summary.trust_metrics import trust_summary
 from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
 from servetop.core.config import StageConfig
 from servetop.core.events import RunEnd, StageChange
+from servetop.core.units import MS_PER_S
 from servetop.recordings.library.run_sessions import finished_stages
 from servetop.recordings.read.load_requests import Selection, load_requests, load_timeline
 from servetop.recordings.read.load_run import load_run
@@ -204,6 +205,7 @@ def _set_up(run: RunColumns) -> dict[str, Any]:
         "request_rate": _common(changes, "request_rate"),
         "burstiness": config.workload.burstiness,
         "max_concurrency": _common(changes, "max_concurrency"),
+        "goodput": tuple(f"{each}:{limit * MS_PER_S:g}" for each, limit in config.goodput.items()) or None,
         "ramp": None if ramp is None or len(changes) != 1 else _ramp_summary(ramp),
     }
 

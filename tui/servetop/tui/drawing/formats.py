@@ -63,6 +63,11 @@ def exact(value: float | None) -> str:
     return UNKNOWN if value is None or math.isnan(value) else f"{value:,.0f}"
 
 
+def in_full(value: float | None) -> str:
+    """A value with three digits, or all of its whole ones, as `0.42`, `64.0`, `59,912`: for latencies in ms."""
+    return number(value) if value is None or value < 99.95 or math.isinf(value) else exact(value)
+
+
 def percent(share: float | None) -> str:
     """A share of 1 in at most 7 characters: `0.4 %`, `99.7 %`, `100 %`; never `100 %` for less than all."""
     if share is None or math.isnan(share):
