@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from servetop.cli.commands import COMMANDS
+from servetop.cli.framework.command_line import help_of
 from servetop.cli.main import main
+from servetop.cli.options.declaration import Option, declared
+from servetop.cli.options.run_options import RunOptions
 from servetop.core.errors import ExitCode
 from tests.harness import run_python
 
@@ -28,6 +32,28 @@ def test_help_lists_every_command_in_full_and_options_by_topic(capsys: pytest.Ca
     assert topics[-1] == "Options"
     assert "..." not in page.partition("Commands:")[2].partition("Engine:")[0]
     assert "servetop[web]" in page, "square brackets are text, not markup"
+
+
+HELP_PAGES = {"": RunOptions} | {each.name: each.options for each in COMMANDS if each.name != "serve"}
+
+
+@pytest.mark.parametrize("columns", [60, 80, 160])
+@pytest.mark.parametrize("command", HELP_PAGES)
+def test_a_help_page_has_every_name_and_text_in_full(
+    command: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main([*command.split(), "--help"]) == 0
+    page = capsys.readouterr().out
+    assert max(map(len, page.splitlines())) <= columns
+    assert "<str>" not in page
+    unwrapped = "".join(page.split())  # without the spaces: a line may be broken at a hyphen
+    for each in declared(HELP_PAGES[command]):
+        text = help_of(each) if isinstance(each.form, Option) else each.form.help
+        assert "".join(text.split()) in unwrapped
+        names = each.form.names.replace("/", " ").split() if isinstance(each.form, Option) else [each.form.metavar]
+        words = page.replace(",", " ").split()
+        assert [name for name in names if name not in words] == []
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ import pytest
 
 from servetop.cli.commands import command_group
 from servetop.cli.configuration.prediction import predict_specs
-from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep, split_keys, sweep_config
 from servetop.cli.main import main, split_engine_args
 from servetop.cli.options.config_file import read_config_file
+from servetop.cli.options.file_keys import file_options
+from servetop.core.errors import UsageError
 from servetop.run.sweep.presets import example_sweep
 from servetop.simulator.predict.predict import predict
 from tests.cli.test_config_file import config_of
@@ -80,6 +82,22 @@ def test_the_example_is_the_one_that_the_command_prints(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == example_sweep() == SWEEPS[0]
 
 
+def test_the_page_lists_every_key_that_a_sweep_file_may_have() -> None:
+    listed = re.findall(r"`([a-z_]+)`", PAGE.partition("## All keys")[2].partition("# One run")[0])
+    assert len(listed) == len(set(listed))
+    known = {*(each.spelling.lstrip("-").replace("-", "_") for each in file_options().values()), "engine_args"}
+    assert set(listed) == {key for key in known if is_accepted(key)} | {"repeats", "sim"}
+
+
+def is_accepted(key: str) -> bool:
+    """Whether a sweep file may have the key, whatever its value."""
+    try:
+        split_keys({key: 1}, where="file")
+    except UsageError:
+        return False
+    return True
+
+
 def test_new_names_and_old_names_mean_the_same(tmp_path: Path) -> None:
     old = """
         request_rate = [8]
@@ -115,6 +133,8 @@ def test_new_names_and_old_names_mean_the_same(tmp_path: Path) -> None:
         ("request_rate = 8\nramp = '8:5s'", "ramp has no place in a sweep file"),
         ("request_rate = 8\nrepeat = 2", "unknown key 'repeat': did you mean 'repeats'"),
         ("qps = 8\nvus = [1, 2]", "unknown key 'vus': did you mean 'max_concurrency'"),
+        ("[sweep]\nrequest_rate = 8", "[sweep]: leave out this heading: the keys of a sweep belong to no table"),
+        ("request_rate = 8\nzzzzz = 1", "(servetop --help), see docs/how-to/sweep.md"),
         (
             "request_rate = 8\n[workload]\nprefix_le = 3",
             "workload: unknown key 'prefix_le': did you mean",

@@ -20,6 +20,7 @@ from servetop.cli.configuration.workload_settings import resolved, workload_conf
 from servetop.cli.options.conversion import read_options
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.file_keys import ENGINE_ARGS, TABLES, option_of_key, values_of_file
+from servetop.cli.options.option_names import plain
 from servetop.cli.options.parsers import parse_goodput, parse_metadata, parse_percentiles, parse_workers
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
@@ -73,9 +74,11 @@ _OWN |= {name: name for name in ("goodput", "metric_percentiles", "max_failures"
 _OWN["threshold"] = "thresholds"
 """By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
 _EXTRA = ("repeats", "sim")
+_HEADINGS = ("sweep", "grid", "load", "run", "servetop")
+"""Headings that a file has none of, although one may look for them."""
 _NO_SWEEP = (
     "ramp", "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps", "record", "no_record", "headless", "detach",
-    "as_json", "theme", "reduced_motion", "web", "web_host", "web_port",
+    "as_json", "theme", "reduced_motion", "web", "web_host", "web_port", "web_steer",
 )  # fmt: skip
 _STARTED = ("engine", "model", "engine_command", ENGINE_ARGS, "launcher", "image", "port")
 """Keys that a URL on the command line replaces."""
@@ -113,6 +116,8 @@ def split_keys(data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], 
         if key in TABLES and isinstance(value, Mapping):
             rest[key] = value
             continue
+        if isinstance(value, Mapping) and plain(key) in _HEADINGS:
+            raise UsageError(f"{where}: [{key}]: leave out this heading: the keys of a sweep belong to no table")
         name = key if key in _EXTRA else option_of_key(key, where=where, also=_EXTRA)
         if name in _NO_SWEEP:
             raise UsageError(f"{where}: {key} has no place in a sweep file: give {', '.join(GRID)} and duration")

@@ -78,7 +78,9 @@ def write_sections(command: Command, ctx: Context, formatter: HelpFormatter) -> 
     for parameter in command.get_params(ctx):
         record = parameter.get_help_record(ctx)
         if record is not None:
-            usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            usual = "Options"
+            if parameter.param_type_name == "argument":
+                usual, record = "Arguments", (record[0].partition(" <")[0], record[1])  # without the type, as in <str>
             sections.setdefault(getattr(parameter, "rich_help_panel", None) or usual, []).append(record)
     for name, records in sections.items():
         with formatter.section(typer.style(name, bold=True)):

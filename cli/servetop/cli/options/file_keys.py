@@ -20,6 +20,8 @@ from servetop.core.errors import UsageError
 ENGINE_ARGS = "engine_args"
 """Key of the engine's own options, which a command line has after `--`."""
 TABLES = ("engine", "workload", "connection")
+KEYS_PAGE = "docs/how-to/sweep.md"
+"""The page that lists all keys."""
 _HEADER_NAMES = {
     "command": "engine_command", "dataset": "dataset_name", "extra_args": ENGINE_ARGS, "headers": "header",
     "more_urls": "url", "thresholds": "threshold",
@@ -53,8 +55,8 @@ def option_of_key(key: str, *, where: str, also: Sequence[str] = ()) -> str:
     if wanted in _spellings():
         return _spellings()[wanted]
     near = nearest(key, [*sorted(_spellings()), ENGINE_ARGS, *also])
-    hint = f"did you mean {near!r}?" if near else "keys are spelled like the options (servetop --help)"
-    raise UsageError(f"{where}: unknown key {key!r}: {hint}")
+    hint = f"did you mean {near!r}?" if near else "keys are spelled like the options (servetop --help),"
+    raise UsageError(f"{where}: unknown key {key!r}: {hint} see {KEYS_PAGE}")
 
 
 def values_of_file(data: Mapping[str, Any], *, where: str) -> dict[str, Given]:

@@ -21,7 +21,12 @@ class LoadOptions:
 
     request_rate: Annotated[
         float | None,
-        load_option("--request-rate --rate --qps --rps", "Requests per second, or inf.", unit=RATE, parse=parse_rate),
+        load_option(
+            "--request-rate --rate --qps --rps",
+            "Request rate: requests per second (QPS, RPS), or inf.",
+            unit=RATE,
+            parse=parse_rate,
+        ),
     ] = None
     burstiness: Annotated[
         float, load_option("--burstiness", "1 for Poisson arrivals, below 1 burstier, inf evenly spaced.")
@@ -45,7 +50,8 @@ class LoadOptions:
         str | None,
         load_option(
             "--ramp",
-            "Stages, each as rate:duration, from-to:duration or rate@batch:duration; 8:30s,8-32:1m.",
+            "Stages of the request rate (QPS, RPS), each as rate:duration, from-to:duration or rate@batch:duration; "
+            "8:30s,8-32:1m.",
             unit="STAGES",
         ),
     ] = None

@@ -53,7 +53,11 @@ class RunOptions:
     version: Annotated[bool, Option("--version", "Print the version.", in_files=False)] = False
 
 
-SWEEP = Argument("FILE.toml|PRESET", "A sweep file, or the name of a preset.", complete=completions.sweeps)
+SWEEP = Argument(
+    "FILE.toml|PRESET",
+    "A sweep file (every key: docs/how-to/sweep.md), or the name of a preset.",
+    complete=completions.sweeps,
+)
 
 
 @options_class
@@ -69,7 +73,9 @@ class SweepOptions:
     max_failures: Annotated[str | None, MAX_FAILURES] = None
     output: OutputOptions = OutputOptions()
     resume: Annotated[bool, output_option("--resume", "Resume an interrupted sweep.")] = False
-    example: Annotated[bool, Option("--example", "Print an example sweep file with comments, and exit.")] = False
+    example: Annotated[bool, Option("--example", "Print a sweep file with comments that runs as it is, and exit.")] = (
+        False
+    )
 
 
 @options_class

@@ -100,7 +100,7 @@ class GridOptions:
         tuple[float, ...],
         Option(
             "--request-rate --rate --qps --rps",
-            "Requests per second, as in 32,64 or inf.",
+            "Request rates: requests per second (QPS, RPS), as in 32,64 or inf.",
             unit="LIST",
             parse=parse_rates,
         ),
