@@ -233,7 +233,7 @@ def test_help_and_quit_are_always_on_the_key_line(keys: tuple[tuple[str, str], .
 
 def test_help_explains_every_key_and_every_number() -> None:
     shown = text(help_rows(80))
-    for word in ("space", "↑", "[", "Home", "TTFT", "Little's law", "Request rate +5 %"):
+    for word in ("space", "↑", "[", "Home", "TTFT", "Little's law", "Request rate (QPS, RPS) +5 %"):
         assert word in shown
 
 

@@ -69,7 +69,7 @@ async def test_the_log_fills_the_screen_while_the_engine_starts_and_the_error_fo
     app = dashboard(canned.booting())
     async with app.run_test(size=(120, 40)):
         assert [panel.id for panel in app.screen.query("#panels > Panel") if panel.display] == ["log"]
-        assert "starting vllm 3 s of at most 1800 s" in text_of(app, "#log")
+        assert "starting vllm 3 s, timeout 30 min" in text_of(app, "#log")
     failed = dashboard(canned.failed_to_start(), start_at=4.0)
     async with failed.run_test(size=(120, 40)):
         assert failed.screen.query_one("#alert").display

@@ -32,8 +32,8 @@ class Key:
 STEERING = (
     Key("space", "toggle_clock", label="hold",
         tooltip="Hold the ramp, or continue it; in the past or after the end: play, pause"),
-    Key("up", "scale_rate(1.05)", shown="↑", tooltip="Request rate +5 %"),
-    Key("down", "scale_rate(0.95)", shown="↓", tooltip="Request rate −5 %"),
+    Key("up", "scale_rate(1.05)", shown="↑", tooltip="Request rate (QPS, RPS) +5 %"),
+    Key("down", "scale_rate(0.95)", shown="↓", tooltip="Request rate (QPS, RPS) −5 %"),
     Key("shift+up", "scale_rate(1.25)", shown="⇧↑", tooltip="Request rate +25 %"),
     Key("shift+down", "scale_rate(0.75)", shown="⇧↓", tooltip="Request rate −25 %"),
     Key("left_square_bracket", "bracket(-1)", shown="[",
@@ -73,7 +73,7 @@ MOVING = (
 
 VIEWING = (
     Key("z", "zoom", label="zoom", tooltip="Time axis: 30 s, 2 min, 10 min, all"),
-    Key("t", "next_metric", label="metric", tooltip="Charted latency: TTFT, ITL, E2EL"),
+    Key("t", "next_metric", label="metric", tooltip="Latency metric shown: TTFT, ITL, E2EL"),
     Key("h", "heat", label="heat map",
         tooltip="Latency chart or heat map, distribution or histogram; large terminals show both"),
     Key("tab", "next_panel(1)", shown="Tab",

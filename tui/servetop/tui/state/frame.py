@@ -31,7 +31,7 @@ class View:
     span: float = 120.0
     """Length of the time axis in seconds; 0 is the whole run."""
     metric: str = "ttft"
-    """The charted latency, one of `live_stats.LATENCIES`."""
+    """The latency metric shown, one of `live_stats.LATENCIES`."""
     heat: bool = False
     """Show the heat map instead of the latency chart on screens that have no room for both."""
     message: str = ""
@@ -84,7 +84,7 @@ class Frame:
     steady: Mapping[int, SteadyWindow] = field(default_factory=dict)
     """Steady windows of all finished stages by index, for the timeline; a window without a start gives the reason."""
     heat: Sequence[LogHistogram] = ()
-    """Histograms of the charted latency, one per bin of `stats.series`."""
+    """Histograms of the latency metric shown, one per bin of `stats.series`."""
     requests: Callable[[float, float], Sequence[RequestRecord]] = no_requests
     """Reads finished requests that were in flight between two times, by due time; the last `MOST_REQUESTS` of them."""
     between: Callable[[float, float], LiveStats]

@@ -84,6 +84,18 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{prefix}{key}.")
         elif isinstance(value, list | tuple):
-            yield f"{prefix}{key}", ", ".join(str(each) for each in value) or "–"
+            yield f"{prefix}{key}", ", ".join(map(_value, value)) or formats.UNKNOWN
         else:
-            yield f"{prefix}{key}", str(value) if value not in ("", {}) else "–"
+            yield f"{prefix}{key}", _value(value)
+
+
+def _value(value: object) -> str:
+    """A setting in a reader's words: `yes`, `1,800`, `–` for none."""
+    match value:
+        case None | "":
+            return formats.UNKNOWN
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:,.12g}"
+    return str(value) if value != {} else formats.UNKNOWN

@@ -1,4 +1,4 @@
-"""The heat map panel: the charted latency by time and count."""
+"""The heat map panel: the shown latency metric by time and count."""
 
 from __future__ import annotations
 

@@ -28,8 +28,10 @@ class LogPanel(Panel):
             return [[(f"{title} log", "title")]]
         if frame.end is not None:
             return [[(f"{title} log", "title")], [("it never became ready", "bad")]]
-        waited = f"{int(frame.view.playhead.at)} s of at most {frame.header.config.engine.start_timeout:.0f} s"
-        verb = "waiting for" if frame.header.config.engine.url else "starting"
+        config = frame.header.config.engine
+        limit = config.attach_timeout if config.url else config.start_timeout
+        waited = f"{int(frame.view.playhead.at)} s, timeout {formats.seconds(limit)}"
+        verb = "waiting for" if config.url else "starting"
         step = startup_step([line.text for line in frame.log[-_RECENT:]])
         return [[(f"{verb} {title} ", "title"), (waited, "strong"), (f" · {step}" if step else "", "title")]]
 
