@@ -90,12 +90,12 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def _value(value: object) -> str:
-    """A setting in a reader's words: `yes`, `1,800`, `–` for none."""
+    """A setting in a reader's words: `yes`, `1800`, `–` for none."""
     match value:
         case None | "":
             return formats.UNKNOWN
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:,.12g}"
+            return f"{value:.12g}"
     return str(value) if value != {} else formats.UNKNOWN
