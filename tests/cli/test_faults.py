@@ -97,6 +97,8 @@ def test_an_unreachable_url_error_suggests_a_command(servetop: Servetop) -> None
     assert "curl" in done.complaint
     assert done.summary["error"] == done.complaint
     assert "completed" not in done.summary
+    assert done.summary["recording"] is None
+    assert not list(servetop.folder.glob("*.servetop")), "no recording without a run is left"
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500])

@@ -113,6 +113,8 @@ def test_latest_skips_unreadable_recordings(record: Callable[..., Path], tmp_pat
         (EngineConfig(name="vllm", model="meta-llama/Llama-2-7b-hf"), "", "vllm-Llama-2-7b-hf"),
         (EngineConfig(name="vllm", model="/models/my model/"), "a/b: c!", "a-b-c-my-model"),
         (EngineConfig(name="openai", model="", url="http://x"), "", "openai"),
+        (EngineConfig(name="auto", model="", url="http://ann:pw@gpu7:8000/v1"), "", "gpu7-8000"),
+        (EngineConfig(name="auto", model="", url="gpu7"), "", "gpu7"),
         (EngineConfig(model="../../etc"), "../..", "etc"),
         (EngineConfig(model="m" * 300), "", "sim-" + "m" * 48),
     ],

@@ -19,13 +19,15 @@ from servetop.run.process.registered_run import RegisteredRun
 from servetop.run.process.run_registry import Registration, RegistryError, RunRegistry, registry_folder
 
 
-def run_of(process: Writer, run_id: str = "k7fq", recording: str = "/data/night.servetop") -> RegisteredRun:
+def run_of(
+    process: Writer, run_id: str = "k7fq", recording: str = "/data/night.servetop", *, engine: str = "vllm"
+) -> RegisteredRun:
     return RegisteredRun(
         id=run_id,
         pid=process.pid,
         began=process.started,
         host=process.host,
-        engine="vllm",
+        engine=engine,
         model="llama-2-7b",
         label="",
         recording=Path(recording),
@@ -120,6 +122,16 @@ def test_ids_are_short_and_start_with_a_letter(registry: RunRegistry) -> None:
     ids = {registry.new_id() for _ in range(50)}
     assert len(ids) > 40
     assert all(len(each) == 4 and each[0].isalpha() and each.isalnum() and each.islower() for each in ids)
+
+
+def test_an_attached_run_is_listed_under_the_engine_that_was_recognised(registry: RunRegistry, me: Writer) -> None:
+    registration = Registration(registry, run_of(me, engine="gpu7:8000"), warn=lambda _: None)
+    shown = []
+    for engine in ("", "vllm"):
+        registration.update(state="running", detached=False, engine=engine)
+        shown += [run.engine for run in registry.runs()]
+    registration.end()
+    assert shown == ["gpu7:8000", "vllm"]
 
 
 def test_an_unwritable_folder_is_reported_once_and_the_run_continues(me: Writer, tmp_path: Path) -> None:

@@ -78,6 +78,13 @@ class EngineConfig:
     image: str = ""
     """Container image; empty for the engine's official one."""
 
+    @property
+    def known_as(self) -> str:
+        """The name, or the address of a server that is still to be recognised, as in `gpu7:8000`."""
+        if self.name != "auto" or self.url is None:
+            return self.name
+        return self.url.rpartition("@")[2].rpartition("://")[2].partition("/")[0] or self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadConfig:

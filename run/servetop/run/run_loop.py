@@ -56,6 +56,8 @@ class RunLoop:
         self._stage = -1
         self._batch_change: asyncio.Task[EngineFacts] | None = None
         self._batch_command: Command | None = None
+        self.engine_name = ""
+        """Name of the engine; empty until it is started or recognised."""
         self._tick_index = start.first_tick
         self._draining = False
         self._winding_down = False
@@ -129,6 +131,7 @@ class RunLoop:
 
     def _set_engine_facts(self, facts: EngineFacts) -> None:
         self._recorder.set_engine(facts)
+        self.engine_name = facts.name
         self._max_num_seqs = facts.max_num_seqs
 
     async def _play(self) -> None:

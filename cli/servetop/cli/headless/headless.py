@@ -47,13 +47,14 @@ def run_headless(
 
 def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
     from servetop.cli.report.report import print_end, print_summary
+    from servetop.cli.viewing.empty_recordings import never_attached
 
     summary = final_summary(run)
-    if throw_away:
-        summary = dataclasses.replace(summary, recording=None)
-    if as_json or summary.requests.num_prompts:
-        print_summary(summary, as_json=as_json)
     with contextlib.closing(run.recorder.reader()) as reader:
+        if throw_away or never_attached(reader):
+            summary = dataclasses.replace(summary, recording=None)
+        if as_json or summary.requests.num_prompts:
+            print_summary(summary, as_json=as_json)
         print_end(run.end, reader, unrecorded=run.recorder.unrecorded)
 
 

@@ -136,11 +136,13 @@ def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str
 def conclude(run: OwnedRun) -> int:
     """Waits for the end of the run, prints its summary or the reason of its failure, and returns its exit code."""
     from servetop.cli.report.report import print_recorded_end, print_recording
+    from servetop.cli.viewing.empty_recordings import is_empty
 
     try:
         code = run.wait()
     finally:
-        print_recording(str(run.recording), as_json=False)
+        if not is_empty(run.recording):
+            print_recording(str(run.recording), as_json=False)
     if code and not print_recorded_end(run.recording):
         console.message(run.last_stderr_line())
     return code

@@ -80,8 +80,13 @@ def _recording_path(config: RunConfig, output: Output) -> Iterator[Path]:
         finally:
             if not _is_live(recording):
                 shutil.rmtree(recording.parent, ignore_errors=True)
-    else:
-        yield output.options.record or new_recording_path(config, wall_clock())
+        return
+    recording = output.options.record or new_recording_path(config, wall_clock())
+    yield recording
+    if config.engine.url is not None:
+        from servetop.cli.viewing.empty_recordings import remove_empty
+
+        remove_empty(recording)
 
 
 def _is_live(recording: Path) -> bool:

@@ -98,7 +98,7 @@ def describe_open(reader: RecordingReader) -> RecordingInfo:
         path=reader.path,
         started=header.anchor.wall_epoch_s,
         state=state,
-        engine=config.engine.name if facts is None else facts.name,
+        engine=config.engine.known_as if facts is None else facts.name,
         model=(facts and facts.model) or config.engine.model,
         label=config.label,
         duration=totals.ticks_until * TICK_SECONDS if end is None else end.at,

@@ -25,10 +25,10 @@ def recordings_folder(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def new_recording_path(config: RunConfig, wall_time: float, *, folder: Path | None = None) -> Path:
-    """Return an unused path `{YYYYmmdd-HHMMSS}-{label or engine}-{model}.servetop`, in local time."""
+    """Return an unused path `{YYYYmmdd-HHMMSS}-{label, engine or server}-{model}.servetop`, in local time."""
     stamp = datetime.fromtimestamp(wall_time).strftime("%Y%m%d-%H%M%S")
     redactor = redactor_of(config)
-    names = [config.label or config.engine.name, Path(config.engine.model).name]
+    names = [config.label or config.engine.known_as, Path(config.engine.model).name]
     stem = "-".join(part for part in [stamp, *(_plain(redactor.text(name)) for name in names)] if part)
     folder = recordings_folder() if folder is None else folder
     path, number = folder / f"{stem}{SUFFIX}", 2

@@ -158,7 +158,7 @@ def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration
         pid=process.pid,
         began=process.started,
         host=process.host,
-        engine=config.engine.name,
+        engine=config.engine.known_as,
         model=config.engine.model,
         label=config.label,
         recording=recording.absolute(),
@@ -191,7 +191,7 @@ async def _update_registration(loop: RunLoop, registration: Registration, *, own
 
     while True:
         detached = owner is not None and not owner.waits
-        registration.update(state=loop.phase, detached=detached, trouble=loop.trouble)
+        registration.update(state=loop.phase, detached=detached, trouble=loop.trouble, engine=loop.engine_name)
         await asyncio.sleep(TICK_SECONDS)
 
 

@@ -147,9 +147,9 @@ class Registration:
         self._listed = False
         self._failed = False
 
-    def update(self, *, state: str, detached: bool, trouble: str = "") -> None:
+    def update(self, *, state: str, detached: bool, trouble: str = "", engine: str = "") -> None:
         """Write the entry if it has changed; the first failure is reported, and ends the updates."""
-        run = replace(self._run, state=state, detached=detached, trouble=trouble)
+        run = replace(self._run, state=state, detached=detached, trouble=trouble, engine=engine or self._run.engine)
         if self._failed or (self._listed and run == self._run):
             return
         self._run = run

@@ -32,7 +32,7 @@ def draw_header(frame: Frame, width: int) -> TextRow:
     room = width - row_width([*name, *stage, *now]) - 2
     if room < 8:
         stage, room = [], width - row_width([*name, *now]) - 2
-    engine = engine_name(frame.engine, otherwise=frame.header.config.engine.name)
+    engine = engine_name(frame.engine, otherwise=frame.header.config.engine.known_as)
     model = sanitize_line((frame.engine and frame.engine.model) or frame.header.config.engine.model)
     parts: list[TextRow] = [engine, [(_short_model(model, room - row_width(engine) - 3), "")]]
     if gpu := gpu_name(frame.stats.gpus):

@@ -115,8 +115,8 @@ class Frame:
 
     @property
     def engine_title(self) -> str:
-        """The engine's name as its makers spell it, else the adapter's name."""
-        return self.header.engine.title if self.header.engine else self.header.config.engine.name
+        """The engine's name as its makers spell it, else the adapter's name, or the address of an attached server."""
+        return self.header.engine.title if self.header.engine else self.header.config.engine.known_as
 
     @property
     def booting(self) -> bool:
