@@ -34,7 +34,9 @@ def draw_header(frame: Frame, width: int) -> TextRow:
         stage, room = [], width - row_width([*name, *now]) - 2
     engine = engine_name(frame.engine, otherwise=frame.header.config.engine.known_as)
     model = sanitize_line((frame.engine and frame.engine.model) or frame.header.config.engine.model)
-    parts: list[TextRow] = [engine, [(_short_model(model, room - row_width(engine) - 3), "")]]
+    parts: list[TextRow] = [engine]
+    if model:
+        parts.append([(_short_model(model, room - row_width(engine) - 3), "")])
     if gpu := gpu_name(frame.stats.gpus):
         parts.append([(gpu, "muted")])
     return spread([*name, *joined(parts, width=room, gap=" · ")], [*stage, *now], width=width)
