@@ -23,7 +23,7 @@ ifdef CI # exactly the locked versions and files
 	@touch $@
 else
 .venv/.product: pyproject.toml
-	@echo "servetop: creating .venv and installing servetop (a minute the first time)"
+	@echo "servetop: installing servetop (less than a minute, 29 MB, the first time)"
 	@$(INSTALL) .venv --editable . && touch $@
 
 .venv/.installed: .venv/.product
@@ -35,9 +35,9 @@ endif
 	@echo "servetop: installing the tools that lock and audit (a minute the first time)"
 	@$(INSTALL) .venv-audit --require-hashes -r $< && touch $@
 
-demo: .venv/.product  ## open the live dashboard on the embedded simulator
+demo: .venv/.product  ## watch the simulator being overloaded until it preempts, and recovering (two minutes)
 	@echo "servetop: opening the dashboard on the simulator (q quits, ? shows help)"
-	$(BIN)/servetop
+	$(BIN)/servetop --label demo --ramp '4:10s,4-16:40s,16:10s,4:40s' --goodput ttft:500 -- --kv-blocks 500
 
 test: .venv/.installed  ## run the unit tests
 	@echo "servetop: running the unit tests (about 3 minutes on two cores)"
