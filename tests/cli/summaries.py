@@ -62,7 +62,7 @@ def stage(label: str, *, steady: SteadySummary = NO_STEADY, **fields: Any) -> St
     )  # fmt: skip
 
 
-def run(*stages: StageSummary, goodput: tuple[str, ...] | None = None, **fields: Any) -> RunSummary:
+def run(*stages: StageSummary, goodput: Any = None, **fields: Any) -> RunSummary:
     """A run of stages; `fields` are those of `measured`."""
     engine = EngineSummary(name="sim", version=None, kv_blocks_total=None, max_num_seqs=None)
     return RunSummary(
