@@ -37,7 +37,7 @@ endif
 
 demo: .venv/.product  ## watch the simulator being overloaded until it preempts, and recovering (two minutes)
 	@echo "servetop: opening the dashboard on the simulator (q quits, ? shows help)"
-	$(BIN)/servetop --label demo --ramp '4:10s,4-16:40s,16:10s,4:40s' --goodput ttft:500 -- --kv-blocks 500
+	$(BIN)/servetop --label demo --ramp '4:15s,4-16:40s,16:12s,4:38s' --goodput ttft:500 -- --kv-blocks 500
 
 test: .venv/.installed  ## run the unit tests
 	@echo "servetop: running the unit tests (about 3 minutes on two cores)"

@@ -22,10 +22,14 @@ from servetop.cli.main import main
 from servetop.cli.report.recordings_list import print_list
 from servetop.cli.report.report import print_recorded_end
 from servetop.cli.tables import cell, light_table, out_tables
+from servetop.cli.viewing.live_runs import print_runs
 from servetop.core.config import RunConfig
 from servetop.core.errors import EngineError, ServetopError
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingState
+from servetop.recordings.library.liveness import Writer
 from servetop.run import console
+from servetop.run.process.registered_run import RegisteredRun
+from servetop.run.process.run_registry import RunRegistry
 from tests.hostile_recording import write_hostile_recording
 
 HOSTILE = "\x1b]0;owned\x07\x1b]52;c;cm0=\x1b\\\x1b[2J\x9b31m\x9d0;t\x9c\x08\x7f\u202egnp\r\n\x85servetop: all is well"
@@ -196,6 +200,33 @@ def test_names_of_recordings_are_never_cut_or_folded(
     lines = capsys.readouterr().out.splitlines()
     assert [name for name in names if not any(name in line for line in lines)] == []
     assert ("m" * 60 in "".join(lines)) == (columns == 200)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_recordings_of_active_runs_are_never_cut_or_folded(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = Path("/home/ann/.local/share/servetop/recordings/20261122-070000-vllm-llama-2-7b.servetop")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    me = Writer.this_process()
+    run = RegisteredRun(
+        id="k7fq",
+        pid=me.pid,
+        began=me.started,
+        host=me.host,
+        engine="vllm",
+        model="",
+        label="",
+        recording=recording,
+        state="running",
+    )
+    RunRegistry().write(run)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_runs(as_json=False)
+    (shown,) = [line for line in capsys.readouterr().out.splitlines() if "k7fq" in line]
+    assert recording.stem in shown
+    assert (str(recording) in shown) == (columns == 200)
 
 
 def test_json_is_valid_with_infinite_and_nan_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import os
 import signal
+from typing import TYPE_CHECKING
 
 from servetop.cli.options.output_options import DisplayOptions
 from servetop.cli.viewing.detached import finding_hint
@@ -17,6 +18,9 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.process.registered_run import RegisteredRun
 from servetop.run.process.run_registry import RunRegistry
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 CHECK_SECONDS = 0.1
 """Seconds between two checks whether a run has ended."""
@@ -36,17 +40,24 @@ def print_runs(*, as_json: bool) -> int:
 
 
 def _print_table(runs: list[RegisteredRun], now: float) -> None:
-    from servetop.cli.tables import cell, light_table, out_tables
+    """Print the table with paths of recordings, or with names only if the terminal is too narrow; none is cut."""
+    from servetop.cli.tables import out_first_that_fits
+
+    out_first_that_fits(*(_table(runs, now, whole_paths=whole) for whole in (True, False)))
+
+
+def _table(runs: list[RegisteredRun], now: float, *, whole_paths: bool) -> Table:
+    from servetop.cli.tables import cell, light_table
     from servetop.tui.drawing.formats import minutes
 
     table = light_table("id", "engine", "age", "state", "recording")
     for column in (1, 3, 4):
         table.columns[column].justify = "left"
-    table.columns[4].no_wrap, table.columns[4].overflow = False, "fold"
     for run in runs:
         state = f"{run.state}{', detached' if run.detached else ''}{', not recorded now' if run.trouble else ''}"
-        table.add_row(cell(run.id), cell(run.engine), minutes(now - run.began), cell(state), cell(run.recording))
-    out_tables(table)
+        recording = run.recording if whole_paths else run.recording.stem
+        table.add_row(cell(run.id), cell(run.engine), minutes(now - run.began), cell(state), cell(recording))
+    return table
 
 
 def stop_run(name: str, *, now: bool, timeout: float) -> int:
