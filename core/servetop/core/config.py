@@ -116,7 +116,7 @@ class WorkloadConfig:
     skip_bad_rows: bool = False
     """Skip malformed rows of a dataset and count them, instead of failing."""
     clip_lengths: bool = False
-    """Shorten requests that exceed the model's context, and count them."""
+    """Truncate requests to the model's context length, and count them."""
     arrivals: str = ""
     """Arrival process, as in `burst` or `sinusoid:period=60`; empty: a trace's own times, else gamma."""
     burstiness: float = 1.0

@@ -119,12 +119,13 @@ class ConnectionOptions:
         ),
     ] = None
     ca_cert: Annotated[
-        str | None, connection_option("--ca-cert", "PEM file of further certificate authorities to trust.", unit="FILE")
+        str | None, connection_option("--ca-cert", "Certificate authorities to trust in addition (PEM).", unit="FILE")
     ] = None
-    client_cert: Annotated[
-        str | None, connection_option("--client-cert", "PEM file with the client certificate.", unit="FILE")
-    ] = None
+    client_cert: Annotated[str | None, connection_option("--client-cert", "Client certificate (PEM).", unit="FILE")] = (
+        None
+    )
     client_key: Annotated[
-        str | None, connection_option("--client-key", "PEM file with its key, if separate.", unit="FILE")
+        str | None,
+        connection_option("--client-key", "Key of the client certificate, if in a separate file (PEM).", unit="FILE"),
     ] = None
-    insecure: Annotated[bool, connection_option("--insecure", "Accept any TLS certificate.")] = False
+    insecure: Annotated[bool, connection_option("--insecure", "Do not verify TLS certificates.")] = False

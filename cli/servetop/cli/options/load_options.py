@@ -33,7 +33,9 @@ class LoadOptions:
     ] = 1.0
     max_concurrency: Annotated[
         int | None,
-        load_option("--max-concurrency", "Maximum number of requests in flight.", unit="REQUESTS", minimum=1),
+        load_option(
+            "--max-concurrency", "Maximum number of requests in flight (users, VUs).", unit="REQUESTS", minimum=1
+        ),
     ] = None
     num_prompts: NumPrompts = None
     duration: Annotated[

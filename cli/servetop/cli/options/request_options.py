@@ -66,7 +66,7 @@ class DataOptions:
         bool, data_option("--skip-bad-rows", "Skip malformed rows of the dataset and count them.")
     ] = False
     clip_lengths: Annotated[
-        bool, data_option("--clip-lengths", "Shorten requests that exceed the model's context, and count them.")
+        bool, data_option("--clip-lengths", "Truncate requests to the model's context length, and count them.")
     ] = False
 
 

@@ -14,7 +14,7 @@ from servetop.tui.drawing import formats
 def replicas_table(replicas: Sequence[ReplicaSummary]) -> Group:
     """One row for each server: its requests, unknown behind a load balancer, and the metrics it exported."""
     names = ("ok", "fail", "tok/s", "TTFT\np50", "TTFT\np99")
-    table = light_table("", *names, "tokens\nout", "most\nrun", "most\nwait", "KV\nmost", "preempt.")
+    table = light_table("", *names, "tokens\nout", "peak\nrun", "peak\nwait", "peak\nKV", "preempt.")
     for each in replicas:
         requests, server = each.requests, each.server
         table.add_row(

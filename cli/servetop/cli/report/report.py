@@ -94,10 +94,10 @@ def _totals(summary: RunSummary) -> Group:
         ("Total token throughput", _number(requests.total_token_throughput, " tok/s")),
         (_goodput_label(summary.goodput or ()), _number(requests.request_goodput, " req/s")),
         ("KV blocks", formats.exact(engine.kv_blocks_total)),
-        ("Largest KV usage", formats.percent(server.max_kv_usage)),
+        ("Peak KV usage", formats.percent(server.max_kv_usage)),
         ("Preemptions", formats.exact(server.preemptions)),
         ("Prefix cache hits", formats.percent(server.prefix_cache_hit_rate)),
-        ("Most running / waiting", f"{formats.exact(server.max_running)} / {formats.exact(server.max_waiting)}"),
+        ("Peak running / waiting", f"{formats.exact(server.max_running)} / {formats.exact(server.max_waiting)}"),
         *energy_rows(summary.measured.energy),
     ):
         table.add_row(label, value)
