@@ -1,11 +1,16 @@
-"""The installation that every make target starts with (locks/pip_install.sh) shows its steps, and its failures."""
+"""`make demo`: its installation shows steps and failures, and its load rises into an overload and falls again."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
+from servetop.simulator.predict.predict import PredictSpec, predict
+from tests.cli.test_config_file import config_of
+
+MAKEFILE = Path(__file__).parents[2] / "Makefile"
 SCRIPT = Path(__file__).parents[2] / "locks" / "pip_install.sh"
 PIP_OUTPUT = """\
 Obtaining file:///servetop
@@ -50,3 +55,18 @@ def test_a_failure_of_pip_is_the_failure_of_the_installation(tmp_path: Path) -> 
     assert done.returncode == 1
     assert done.stderr == "ERROR: no such package\n"
     assert (tmp_path / "venv" / ".installing").exists(), "the next installation starts from nothing"
+
+
+def test_the_demo_rises_into_an_overload_and_recovers_within_two_minutes() -> None:
+    (line,) = re.findall(
+        r"^\t\$\(BIN\)/servetop (--label demo .+)$", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    config = config_of(*shlex.split(line))
+    first, *_, last = config.stages
+    assert sum(stage.duration or 0.0 for stage in config.stages) <= 120
+    blocks = config.engine.extra_args[config.engine.extra_args.index("--kv-blocks") + 1]
+    spec = PredictSpec(workload=config.workload, stages=config.stages, settings={"kv_blocks": blocks})
+    preemptions = [cell.require_result().preemptions for cell in predict([spec]).cells]
+    assert preemptions[0] == preemptions[-1] == 0, "each stage alone, in virtual time"
+    assert min(preemptions[1:-1]) > 0
+    assert first.request_rate == last.request_rate
