@@ -7,10 +7,12 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from servetop.core.config import EngineConfig
 from servetop.core.events import LogLine, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.detail.log_view import LogView, entry_row
+from servetop.tui.panels.live.log import LogPanel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.log_entries import LogEntry, MergedLog, matching
 
@@ -29,6 +31,21 @@ def test_lines_of_engine_and_servetop_are_merged_by_time(canned: ModuleType, fra
     assert any(entry.text.startswith("KV cache full") for entry in entries if entry.symbol == "▲")
     assert "Application startup complete." in "".join(entry.text for entry in entries if not entry.symbol)
     assert entries[-1].at <= 104.0
+
+
+def test_the_empty_log_of_a_server_at_a_url_says_whether_it_is_attached(canned: ModuleType, frame_of: FrameOf) -> None:
+    waiting, failed, attached = canned.booting(), canned.failed_to_start(), canned.finished()
+    shown = []
+    for run in (waiting, failed, attached):
+        run.config = replace(run.config, engine=EngineConfig(name="auto", model="", url="http://gpu7:8000"))
+        run.facts = run.facts and replace(run.facts, managed=False)
+        run.log_lines = ()
+        shown.append(Lines(LogPanel().draw(frame_of(run, 4.0), 80, 3)).plain.strip())
+    assert shown == [
+        "attaching to the server",
+        "not attached",
+        "attached to a running server: its log is not available here",
+    ]
 
 
 def test_a_level_hides_less_severe_lines(canned: ModuleType, frame_of: FrameOf) -> None:

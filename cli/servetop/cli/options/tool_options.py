@@ -124,7 +124,7 @@ class PredictOptions:
     file: Annotated[str | None, SWEEP] = None
     preset: Annotated[
         str | None,
-        Option("--preset", "The same, as an option.", unit="NAME", complete=completions.sweeps),
+        Option("--preset", "Sweep file or preset, as an option.", unit="NAME", complete=completions.sweeps),
     ] = None
     settings: Annotated[
         dict[str, str] | None,

@@ -52,6 +52,10 @@ def _line(line: LogLine, width: int) -> TextRow:
 
 
 def _why_empty(frame: Frame) -> str:
-    if frame.header.config.engine.url and not (frame.engine and frame.engine.managed):
-        return "attached to a running server: its log is not available here"
-    return "nothing written yet"
+    if frame.header.config.engine.url is None:
+        return "nothing written yet"
+    if frame.engine is None:
+        return "attaching to the server" if frame.end is None else "not attached"
+    return (
+        "nothing written yet" if frame.engine.managed else "attached to a running server: its log is not available here"
+    )
