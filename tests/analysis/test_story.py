@@ -47,7 +47,7 @@ def recorded(name: str) -> Story:
 def test_the_batch_of_the_whitepapers_first_cell_is_too_small() -> None:
     story = recorded("whitepaper.servetop")
     assert story.verdict.cause is RunCause.BATCH
-    assert story.headline.startswith("batch-bound from 0:03 at 32.0 req/s: 123 preemptions, TTFT p99 11 s")
+    assert story.headline.startswith("batch-bound from 0:20 at 64.0 req/s: 123 preemptions, TTFT p99 11 s")
     assert story.lines[0].text == "the batch of 64 is full at 32.0 req/s"
     assert story.lines[-1].advice
 

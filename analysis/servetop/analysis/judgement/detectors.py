@@ -44,6 +44,15 @@ QUEUE_SECONDS = 0.5
 """Waiting time, as waiting requests / throughput, from which a queue is an episode."""
 _QUEUE_LASTS = 3.0
 """Seconds that a queue must last; bursts of random arrivals are shorter."""
+_BREAK = 0.5
+"""Seconds without a queue that separate one from the next."""
+_LONGER, _STILL_LONGER = 2.0, 1.3
+"""Mean prompt relative to the minute before, from which prompts count as long, and below which no longer."""
+_SLOWER = 2.0
+"""Mean TTFT relative to the minute before."""
+_SIGNIFICANT = 4.0
+"""Standard errors by which the mean prompt is above the usual one."""
+_MIN_PROMPTS = 5
 _MIN_EVENTS = 3
 """Minimum failed or late requests; fewer may be random."""
 
@@ -181,7 +190,9 @@ def queueing(signals: Signals) -> Marks:
     long = np.where(np.isnan(backlog), 0.0, backlog) >= short
     lasting = trailing_min(backlog - short, ticks_of(_QUEUE_LASTS)) >= 0
     growing = _piles_up(signals)
-    calm = (backlog <= SHORT_QUEUE) | (np.isnan(backlog) & ~growing)
+    calm = (trailing_max(backlog, ticks_of(_BREAK) + 1) <= SHORT_QUEUE) & ~np.isnan(backlog) | (
+        np.isnan(backlog) & ~growing
+    )
     unknown = np.isnan(backlog)
     steps = ticks_of(LOOKBACK)
     return _marks(
@@ -214,6 +225,34 @@ def _piles_up(signals: Signals) -> BoolArray:
     return found
 
 
+def long_prompts(signals: Signals) -> Marks:
+    """The prompts are significantly longer than during the minute before, and so is TTFT."""
+    window, total = ticks_of(WINDOW), ticks_of(WINDOW + LOOKBACK)
+    counts, tokens = signals.first_tokens, np.where(signals.first_tokens > 0, signals.prompt_tokens, 0.0)
+    squares = _quotient(tokens**2, counts)
+    recent = {name: trailing_sum(each, window) for name, each in (("n", counts), ("x", tokens), ("t", signals.ttft))}
+    sources = (("n", counts), ("x", tokens), ("t", signals.ttft), ("xx", squares), ("k", counts > 0))
+    past = {name: trailing_sum(each, total) - trailing_sum(each, window) for name, each in sources}
+    usual, now = _quotient(past["x"], past["n"]), _quotient(recent["x"], recent["n"])
+    deviation = np.sqrt(_quotient(np.maximum(past["xx"] - usual * past["x"], 0.0), past["k"]))
+    longer = (now >= _LONGER * usual) & (now - usual >= _SIGNIFICANT * _quotient(deviation, np.sqrt(recent["n"])))
+    slower = _quotient(recent["t"], recent["n"]) >= _SLOWER * _quotient(past["t"], past["n"])
+    enough = (past["n"] >= 2 * _MIN_PROMPTS) & (recent["n"] >= _MIN_PROMPTS)
+    long = tokens > _LONGER * usual * counts
+    return _marks(
+        opens=enough & longer & slower,
+        closes=(recent["n"] > 0) & (now < _STILL_LONGER * usual),
+        worst=now,
+        active=long,
+        begin=lambda position: first_in(long, position, window),
+    )
+
+
+def _quotient(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Divide, with 0 where the divisor is 0."""
+    return np.divide(a, b, out=np.zeros(a.shape), where=b > 0)
+
+
 def throttled(signals: Signals) -> Marks:
     """A GPU lowers its clocks for at least a second of two."""
     on = signals.throttled
@@ -234,6 +273,7 @@ DETECTORS: Mapping[EpisodeKind, Callable[[Signals], Marks]] = {
     EpisodeKind.PREEMPTIONS: preempting,
     EpisodeKind.BATCH: batch_full,
     EpisodeKind.QUEUE: queueing,
+    EpisodeKind.LONG_PROMPTS: long_prompts,
     EpisodeKind.THROTTLED: throttled,
 }
 """The rule of each kind; errors in the log are found in its lines."""

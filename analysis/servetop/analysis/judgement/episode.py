@@ -17,6 +17,7 @@ class EpisodeKind(StrEnum):
     PREEMPTIONS = "preemptions"
     BATCH = "batch full"
     QUEUE = "queue"
+    LONG_PROMPTS = "long prompts"
     THROTTLED = "GPU throttled"
 
 

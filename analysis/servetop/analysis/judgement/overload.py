@@ -16,16 +16,17 @@ from servetop.analysis.judgement.signals import ticks_of, trailing_sum
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.interfaces.run_source import EngineFacts
 
-_OVERLOAD = (EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE)
+_OVERLOAD = (
+    EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE, EpisodeKind.LONG_PROMPTS,
+)  # fmt: skip
 _JOINED_WITHIN = 10.0
 """Seconds between two episodes of one overload."""
-_LONGER = 2.0
-"""Prompts are long if their mean is at least this multiple of the mean before."""
+_LONG_WITHIN = 20.0
+"""Seconds after the beginning of a queue within which long prompts explain it."""
 _FASTER = 1.3
 """Up to this multiple of the earlier rate of requests, long prompts explain an overload."""
-_MIN_PROMPTS = 10
-SETTLED_AFTER = 60.0
-"""Seconds of an overload, and before it, whose prompts are compared."""
+COMPARED = 60.0
+"""Seconds before and after the first long prompt whose rates of requests are compared."""
 _SHARE = 0.5
 """Minimum fraction of the time with waiting requests for which something must be full, to be their limit."""
 
@@ -49,6 +50,12 @@ class Overload:
     def begin(self) -> float:
         """The earliest beginning, seconds."""
         return min(episode.begin for episode in self.episodes)
+
+    @property
+    def onset(self) -> float:
+        """The beginning of the longest queue; of everything, without a queue."""
+        queues = [each for each in self.episodes if each.kind is EpisodeKind.QUEUE]
+        return max(queues, key=lambda each: each.seconds(math.inf)).begin if queues else self.begin
 
     @property
     def end(self) -> float | None:
@@ -89,12 +96,9 @@ def overloads(episodes: Sequence[Episode]) -> list[Overload]:
     return [Overload(episodes=tuple(group)) for group in groups]
 
 
-def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *, until: float, longer: bool) -> Limit:
-    """Return the limit that kept requests waiting for most of the time of an overload, as known at `until` seconds.
-
-    `longer`: whether its prompts are longer than before.
-    """
-    if longer:
+def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *, until: float) -> Limit:
+    """Return the limit that kept requests waiting for most of the time of an overload, as known at `until` seconds."""
+    if long_prompts_came(overload, run, until):
         return Limit.LONG_PROMPTS
     kv, batch = overload.first(EpisodeKind.KV), overload.first(EpisodeKind.BATCH)
     if overload.first(EpisodeKind.QUEUE) is None:  # a closed loop, or the beginning of a queue
@@ -126,46 +130,20 @@ def _waiting_ticks(
     return waited, at_full_kv, at_full_batch
 
 
-def prompts_are_longer(overload: Overload, history: TickHistory, until: float) -> bool:
-    """Whether the prompts of its first minute are longer than before although requests do not come faster."""
-    start = overload.begin
-    end = min(start + SETTLED_AFTER, until, math.inf if overload.end is None else overload.end)
-    before, during = _Arrivals.between(history, start - SETTLED_AFTER, start), _Arrivals.between(history, start, end)
-    if before.prompts < _MIN_PROMPTS or during.prompts < _MIN_PROMPTS:
+def long_prompts_came(overload: Overload, run: TickHistory, until: float) -> bool:
+    """Whether longer prompts came at the beginning of an overload although requests did not come faster."""
+    long = overload.first(EpisodeKind.LONG_PROMPTS)
+    if long is None or long.begin > overload.onset + _LONG_WITHIN:
         return False
-    return during.mean_prompt >= _LONGER * before.mean_prompt and during.rate <= _FASTER * before.rate
+    before, during = (
+        _rate_due(run, start, end)
+        for start, end in ((long.begin - COMPARED, long.begin), (long.begin, min(long.begin + COMPARED, until)))
+    )
+    return not during > _FASTER * before
 
 
-def long_prompts_since(overload: Overload, history: TickHistory) -> float:
-    """Return when the first long prompt was due, from its first token; at the latest the overload's beginning."""
-    before = _Arrivals.between(history, overload.begin - SETTLED_AFTER, overload.begin - _JOINED_WITHIN).mean_prompt
-    end = min(overload.begin + SETTLED_AFTER, math.inf if overload.end is None else overload.end)
-    for tick in history.ticks[history.first_from(overload.begin - _JOINED_WITHIN) : history.up_to(end)]:
-        count = tick.client.ttft.count
-        if count and tick.client.prompt_tokens > _LONGER * before * count:
-            return min(overload.begin, tick.end - tick.client.ttft_due.percentile(100))
-    return overload.begin
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arrivals:
-    """The requests of a period: due per second, and the mean prompt of those whose first token arrived."""
-
-    rate: float
-    prompts: int
-    mean_prompt: float
-
-    @classmethod
-    def between(cls, history: TickHistory, start: float, until: float) -> _Arrivals:
-        first, stop = history.first_from(start), history.up_to(until)
-        if stop <= first:
-            return cls(rate=math.nan, prompts=0, mean_prompt=math.nan)
-        due = history.column("due", start=first, stop=stop)
-        loaded = due.size - int((due > 0).argmax()) if due.any() else due.size
-        prompts = history.histogram("ttft", start=first, stop=stop).count
-        tokens = float(history.column("prompt_tokens", start=first, stop=stop).sum())
-        return cls(
-            rate=float(due.sum()) / loaded,
-            prompts=prompts,
-            mean_prompt=tokens / prompts if prompts else math.nan,
-        )
+def _rate_due(run: TickHistory, start: float, until: float) -> float:
+    """Return the requests due per tick from the first one of a period on; NaN without one."""
+    due = run.column("due", start=run.first_from(start), stop=max(run.first_from(start), run.up_to(until)))
+    first = int((due > 0).argmax()) if due.any() else due.size
+    return float(due[first:].mean()) if first < due.size else math.nan

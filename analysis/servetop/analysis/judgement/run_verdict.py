@@ -16,19 +16,12 @@ from servetop.analysis.judgement.capacity import (
 )
 from servetop.analysis.judgement.detectors import WINDOW
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.overload import (
-    Limit,
-    Overload,
-    limit_of,
-    long_prompts_since,
-    overloads,
-    prompts_are_longer,
-)
+from servetop.analysis.judgement.overload import Limit, Overload, limit_of, overloads
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.core.errors import ExitCode
 from servetop.core.tick import TICK_SECONDS
 
-FAILED_SHARE = 0.05
+FAILED_SHARE = 0.01
 """Fraction of failed requests from which a run counts as failing."""
 LATE_SHARE = 0.10
 """Fraction of the load's time with a late client from which the figures describe the client."""
@@ -138,13 +131,12 @@ def _simple(cause: RunCause, episodes: list[Episode], run: RunRecord) -> RunVerd
 
 
 def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVerdict:
-    limit = limit_of(
-        main, run.history, run.header.engine, until=run.until, longer=prompts_are_longer(main, run.history, run.until)
-    )
+    limit = limit_of(main, run.history, run.header.engine, until=run.until)
     until = run.until if main.end is None else main.end
     capacity = None if limit is Limit.LONG_PROMPTS else capacity_of(main, run.history, run.until)
     objective = _known(run.ttft_objective)
-    onset = long_prompts_since(main, run.history) if limit is Limit.LONG_PROMPTS else main.begin
+    long = main.first(EpisodeKind.LONG_PROMPTS)
+    onset = long.begin if limit is Limit.LONG_PROMPTS and long is not None else main.onset
     return RunVerdict(
         cause=RunCause(limit.value),
         onset=onset,

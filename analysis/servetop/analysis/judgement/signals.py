@@ -56,6 +56,10 @@ class Signals:
     """Fraction of the KV blocks that a mean prompt of the newest requests needs; 0 if unknown."""
     batch: FloatArray
     """The engine's batch-size limit."""
+    first_tokens: FloatArray
+    """Requests whose first token arrived; `prompt_tokens` are theirs."""
+    ttft: FloatArray
+    """Sum of their TTFT from due, seconds."""
     late: FloatArray
     """Requests that an open loop sent more than SLIP_LIMIT after they were due."""
     lagging: FloatArray
@@ -77,6 +81,8 @@ class Signals:
         return cls(
             ends=np.array([tick.end for tick in ticks], dtype=np.float64),
             kv=kv_usages(usage, used, blocks),
+            first_tokens=np.array([tick.client.ttft.count for tick in ticks], dtype=np.float64),
+            ttft=np.array([tick.client.ttft_due.total for tick in ticks], dtype=np.float64),
             needed=_needed(ticks, blocks, facts),
             batch=np.where(np.isnan(sizes), _number(None if facts is None else facts.max_num_seqs), sizes),
             late=np.where(closed, 0.0, [_above(tick.client.slip, _SLIP_BUCKET) for tick in ticks]),

@@ -117,7 +117,8 @@ def _overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iter
 
 
 def _limit_text(run: RunRecord, verdict: RunVerdict, main: Overload) -> str:
-    rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
+    target = run.rate_at(main.begin)
+    rate = f" at {target:.1f} req/s" if math.isfinite(target) else ""
     facts = run.header.engine
     if verdict.cause is RunCause.KV:
         blocks = "" if facts is None or not facts.kv_blocks_total else f"{facts.kv_blocks_total:,} "

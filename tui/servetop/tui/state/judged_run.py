@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.overload import SETTLED_AFTER, Limit, Overload, limit_of, overloads, prompts_are_longer
+from servetop.analysis.judgement.overload import Limit, limit_of, overloads
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import run_verdict
 from servetop.analysis.judgement.story import Story, story_of
@@ -28,8 +28,6 @@ class JudgedRun:
         """`streamed`: whether the run's responses are streamed."""
         self._fold = EpisodeFold(streamed=streamed)
         self._story: Story | None = None
-        self._longer_prompts: dict[float, bool] = {}
-        """Whether longer prompts caused the overload that began at a time."""
         self.complete = True
         """Whether all ticks are judged."""
 
@@ -57,27 +55,18 @@ class JudgedRun:
                 stage=stages[-1] if stages else None,
                 load_since=min(loads, default=math.nan),
                 episodes=active,
-                limit=self._limit(active, history, facts, stats.at),
+                limit=self._limit(history, facts, stats.at),
                 failure=failure_reason(notes, stats.at),
             )
         )
 
-    def _limit(
-        self, active: tuple[Episode, ...], history: TickHistory, facts: EngineFacts | None, at: float
-    ) -> Limit | None:
-        groups = overloads([episode.as_known_at(at) for episode in active])
-        if not groups:
+    def _limit(self, history: TickHistory, facts: EngineFacts | None, at: float) -> Limit | None:
+        """The limit of the overload that lasts at a time, as known then; None without one."""
+        known = [episode.as_known_at(at) for episode in self._fold.episodes if episode.detected_at <= at]
+        groups = overloads(known)
+        if not groups or not any(episode.is_active(at) for episode in groups[-1].episodes):
             return None
-        longer = self._prompts_are_longer(groups[-1], history, at)
-        return limit_of(groups[-1], history, facts, until=at, longer=longer)
-
-    def _prompts_are_longer(self, overload: Overload, history: TickHistory, at: float) -> bool:
-        """Whether longer prompts caused an overload, which does not change after its first minute."""
-        if at < overload.begin + SETTLED_AFTER:
-            return prompts_are_longer(overload, history, at)
-        if overload.begin not in self._longer_prompts:
-            self._longer_prompts[overload.begin] = prompts_are_longer(overload, history, at)
-        return self._longer_prompts[overload.begin]
+        return limit_of(groups[-1], history, facts, until=at)
 
     def story(self, run: RunRecord) -> Story | None:
         """The story of a finished run; None until all of it is judged."""

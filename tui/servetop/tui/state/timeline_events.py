@@ -73,6 +73,7 @@ _WORST: Mapping[EpisodeKind, Callable[[Episode], str]] = {
     EpisodeKind.PREEMPTIONS: lambda episode: f", {episode.total:,.0f} in all, up to {episode.worst:.1f}/s",
     EpisodeKind.BATCH: lambda episode: f", up to {episode.worst:,.0f} waiting",
     EpisodeKind.QUEUE: lambda episode: f", up to {episode.worst:,.0f} waiting",
+    EpisodeKind.LONG_PROMPTS: lambda episode: f", up to {episode.worst:,.0f} tokens in the mean",
     EpisodeKind.THROTTLED: lambda episode: "",  # noqa: ARG005
 }
 """What follows the kind of an episode: its worst value or its total."""
