@@ -59,7 +59,10 @@ def test_a_ratio_by_label_divides_each_by_the_same_counter() -> None:
 
 
 def test_a_mean_is_unknown_while_nothing_was_observed() -> None:
-    rows = [(at, {"size_sum": total, "size_count": count}) for at, total, count in [(0, 10, 2), (1, 10, 2), (2, 70, 5)]]
+    rows = [
+        (at, {"size_sum": total, "size_count": count})
+        for at, total, count in [(0.0, 10.0, 2.0), (1.0, 10.0, 2.0), (2.0, 70.0, 5.0)]
+    ]
     scrapes = history(*rows)
     (value,) = metric_values([spec(MetricKind.MEAN, "size")], periods_between(scrapes, [0, 1, 2]))
     assert math.isnan(value.values[0])

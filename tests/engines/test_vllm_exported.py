@@ -49,10 +49,10 @@ def test_a_real_vllm_page_two_seconds_later_gives_rates_ratios_and_means() -> No
     assert values["tokens found"].values[0] == 0.25
     assert values["model FLOP/s per GPU"].values[0] == 3e12
     assert values["iterations"].values[0] == 25.0
-    assert values["tokens per iteration, mean"].values[0] == 12.0
+    assert values["tokens/iteration, mean"].values[0] == 12.0
     assert values["preemptions per request"].values[0] == 1.5
-    assert values["waiting for capacity"].values[0] == 14.0
-    assert values["waiting for capacity"].source == "vllm:num_requests_waiting_by_reason"
+    assert values["waiting: capacity"].values[0] == 14.0
+    assert values["waiting: capacity"].source == "vllm:num_requests_waiting_by_reason"
     assert "running, rank 0" not in values  # one rank
     assert "draft tokens accepted" not in values  # without speculative decoding
 
@@ -84,7 +84,7 @@ def test_speculative_decoding_has_the_acceptance_and_length_of_vllms_log() -> No
     ("engine", "page", "name", "value"),
     [
         ("vllm", "vllm/metrics_0.8.5_v1.txt", "tokens found", None),
-        ("llama.cpp", "llama.cpp/metrics_loaded.txt", "busy slots per decode, mean", 3.86649),
+        ("llama.cpp", "llama.cpp/metrics_loaded.txt", "busy slots, mean", 3.86649),
         ("triton-tensorrt-llm", "triton/metrics_loaded.txt", "requests: scheduled", 7.0),
         ("triton-tensorrt-llm", "triton/metrics_loaded.txt", "batcher: generation_requests", 7.0),
     ],

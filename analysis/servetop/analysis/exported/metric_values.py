@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,15 +55,30 @@ def increases(before: FloatArray, after: FloatArray) -> FloatArray:
 
 
 def periods_between(history: ScrapeHistory, positions: Sequence[int]) -> Periods:
-    """Return the periods between consecutive scrapes of `positions`; equal ones are periods without a new scrape."""
-    values, times = history.values(positions), history.times(positions)
-    seconds = np.diff(times)
+    """Return the periods between consecutive scrapes, by ascending position, of the series known at the last one.
+
+    Equal positions are a period without a new scrape, where nothing is known.
+    """
+    width = history.known_columns(positions[-1])
+    values, times = history.values(positions)[:, :width], history.times(positions)
+    seconds = np.where(np.diff(times) > 0, np.diff(times), np.nan)
     return Periods(
-        columns=history.columns,
+        columns=history.columns[:width],
         increases=increases(values[:-1], values[1:]),
-        newest=values[1:],
-        seconds=np.where(seconds > 0, seconds, np.nan),
+        newest=np.where(np.isnan(seconds)[:, np.newaxis], np.nan, values[1:]),
+        seconds=seconds,
     )
+
+
+def window_period(history: ScrapeHistory, start: float, end: float) -> Periods:
+    """Return the period from the last scrape before `start`, or the first one, to the last one before `end`.
+
+    There must be a scrape before `end`; its gauges count even if it is the only one.
+    """
+    last = history.up_to(end) - 1
+    positions = [max(min(history.up_to(start) - 1, last), 0), last]
+    period = periods_between(history, positions)
+    return replace(period, newest=history.values(positions[1:])[:, : len(period.columns)])
 
 
 def joined_periods(first: Periods, second: Periods) -> Periods:
@@ -93,6 +108,12 @@ def whole_period(history: ScrapeHistory, start: float) -> Periods:
         newest=mean[np.newaxis],
         seconds=np.nansum(every.seconds, keepdims=True),
     )
+
+
+def missing_metrics(specs: Sequence[MetricSpec], columns: Sequence[SeriesName]) -> list[MetricSpec]:
+    """Return the metrics of which a series was not exported."""
+    names = {column.name for column in columns}
+    return [spec for spec in specs if not all(names.intersection(each) for each in spec.samples)]
 
 
 def metric_values(specs: Sequence[MetricSpec], periods: Periods) -> list[ExportedValue]:
@@ -130,12 +151,17 @@ def _value(
             values = _sum(periods.increases, own) / periods.seconds
         case MetricKind.GAUGE:
             values = _sum(periods.newest, own) / (len(own) if spec.averaged else 1)
-            values = np.where(np.isnan(periods.seconds), np.nan, values)
         case MetricKind.QUANTILES:
             values, p90 = _quantiles(periods, own)
         case _:
             values = _ratio(_sum(periods.increases, own), _sum(periods.increases, others[0])) + spec.plus
-    return ExportedValue(spec=spec, source=source, label=label, values=values, p90=p90)
+    return ExportedValue(spec=spec, source=_family(spec, source), label=label, values=values, p90=p90)
+
+
+def _family(spec: MetricSpec, source: str) -> str:
+    """Return the name of a histogram instead of that of its buckets or sum."""
+    histogram = spec.kind in (MetricKind.MEAN, MetricKind.QUANTILES)
+    return source.removesuffix("_bucket").removesuffix("_sum") if histogram else source
 
 
 def _sum(table: FloatArray, columns: list[int]) -> FloatArray:
@@ -147,7 +173,8 @@ def _sum(table: FloatArray, columns: list[int]) -> FloatArray:
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    ratio: FloatArray = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    return ratio
 
 
 def _grouped(columns: Sequence[SeriesName], numbers: list[int], label: str) -> dict[str, list[int]]:

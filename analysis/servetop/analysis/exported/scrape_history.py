@@ -47,6 +47,8 @@ class ScrapeHistory:
         self._times = array("d")
         self._layouts: list[IntArray] = []
         """Different lists of series: the columns of each one's values."""
+        self._widths = array("l")
+        """How many columns were known with each of them."""
         self._layout_of = array("l")
         self._rows = Pieces(Scratch() if scratch is None else scratch)
         self._numbers: dict[str, int] = {}
@@ -68,6 +70,7 @@ class ScrapeHistory:
     def _add_layout(self, columns: IntArray) -> None:
         if not self._layouts or not np.array_equal(self._layouts[-1], columns):  # the names are repeated regularly
             self._layouts.append(columns)
+            self._widths.append(len(self.columns))
 
     def _columns_of(self, names: Sequence[str]) -> IntArray:
         for name in names:
@@ -79,6 +82,10 @@ class ScrapeHistory:
     def up_to(self, at: float) -> int:
         """Return the number of scrapes that ended at `at` or before."""
         return bisect.bisect_right(self._times, at + 1e-9)
+
+    def known_columns(self, position: int) -> int:
+        """Return how many of the columns a scrape and those before it contained: the first ones."""
+        return self._widths[self._layout_of[position]]
 
     def times(self, positions: Sequence[int]) -> FloatArray:
         """Return the times of some scrapes in seconds; shape (positions,)."""

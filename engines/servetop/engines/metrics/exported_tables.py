@@ -15,7 +15,7 @@ _RPS = Unit.REQUESTS_PER_SECOND
 
 _SGLANG = (
     ratio_of(_PREFIX, "prompt tokens found", "sglang:cached_tokens", "sglang:prompt_tokens"),
-    gauge_of(_PREFIX, "found, by the engine", "sglang:cache_hit_rate", unit=Unit.SHARE),
+    gauge_of(_PREFIX, "found, engine's figure", "sglang:cache_hit_rate", unit=Unit.SHARE),
     quantiles_of(_QUEUE, "time in the queue", "sglang:queue_time_seconds"),
     gauge_of(_QUEUE, "retracted requests", "sglang:num_retracted_reqs", unit=Unit.REQUESTS),
     gauge_of(_QUEUE, "paused requests", "sglang:num_paused_reqs", unit=Unit.REQUESTS),
@@ -27,34 +27,34 @@ _SGLANG = (
     quantiles_of(_LATENCY, "E2EL", "sglang:e2e_request_latency_seconds"),
     gauge_of(_SPECULATIVE, "tokens per step", "sglang:spec_accept_length", unit=Unit.TOKENS),
     gauge_of(_SPECULATIVE, "draft tokens accepted", "sglang:spec_accept_rate", unit=Unit.SHARE),
-    gauge_of(_SPEED, "output, by the engine", "sglang:gen_throughput", unit=Unit.TOKENS_PER_SECOND),
+    gauge_of(_SPEED, "output, engine's figure", "sglang:gen_throughput", unit=Unit.TOKENS_PER_SECOND),
 )
 
 _TGI = (
     quantiles_of(_QUEUE, "time in the queue", "tgi_request_queue_duration"),
     quantiles_of(_QUEUE, "time in validation", "tgi_request_validation_duration"),
-    mean_of(_QUEUE, "size of the next batch, mean", "tgi_batch_next_size", unit=Unit.REQUESTS),
+    mean_of(_QUEUE, "next batch, mean", "tgi_batch_next_size", unit=Unit.REQUESTS),
     rate_of(_QUEUE, "batches:", "tgi_batch_inference_count", by="method", unit=Unit.PER_SECOND),
     rate_of(_QUEUE, "failed requests:", "tgi_request_failure", by="err", unit=_RPS),
     quantiles_of(_LATENCY, "E2EL", "tgi_request_duration"),
-    quantiles_of(_LATENCY, "running (prefill, decode)", "tgi_request_inference_duration"),
+    quantiles_of(_LATENCY, "prefill and decode", "tgi_request_inference_duration"),
     quantiles_of(_LATENCY, "per token", "tgi_request_mean_time_per_token_duration"),
     mean_of(_LATENCY, "forward pass, mean", "tgi_batch_forward_duration", unit=Unit.SECONDS),
     quantiles_of(_LENGTHS, "prompt", "tgi_request_input_length", unit=Unit.TOKENS),
     quantiles_of(_LENGTHS, "output", "tgi_request_generated_tokens", unit=Unit.TOKENS),
     quantiles_of(_LENGTHS, "output limit", "tgi_request_max_new_tokens", unit=Unit.TOKENS),
-    mean_of(_SPECULATIVE, "draft tokens skipped, mean", "tgi_request_skipped_tokens"),
+    mean_of(_SPECULATIVE, "drafted tokens, mean", "tgi_request_skipped_tokens"),
 )
 
 _LLAMA_CPP = (
-    ratio_of(_PREFIX, "cached / computed tokens", "llamacpp:prompt_tokens_cached", "llamacpp:prompt_tokens"),
+    ratio_of(_PREFIX, "cached / computed", "llamacpp:prompt_tokens_cached", "llamacpp:prompt_tokens"),
     rate_of(_QUEUE, "calls of decode", "llamacpp:n_decode", unit=Unit.PER_SECOND),
-    gauge_of(_QUEUE, "busy slots per decode, mean", "llamacpp:n_busy_slots_per_decode"),
+    gauge_of(_QUEUE, "busy slots, mean", "llamacpp:n_busy_slots_per_decode"),
     gauge_of(_QUEUE, "longest sequence so far", "llamacpp:n_tokens_max", unit=Unit.TOKENS),
     rate_of(_SPEED, "time in prefill", "llamacpp:prompt_seconds", unit=Unit.SHARE),
     rate_of(_SPEED, "slots decoding", "llamacpp:tokens_predicted_seconds"),
-    gauge_of(_SPEED, "prefill, by the engine", "llamacpp:prompt_tokens_seconds", unit=Unit.TOKENS_PER_SECOND),
-    gauge_of(_SPEED, "decode, by the engine", "llamacpp:predicted_tokens_seconds", unit=Unit.TOKENS_PER_SECOND),
+    gauge_of(_SPEED, "prefill, engine's figure", "llamacpp:prompt_tokens_seconds", unit=Unit.TOKENS_PER_SECOND),
+    gauge_of(_SPEED, "decode, engine's figure", "llamacpp:predicted_tokens_seconds", unit=Unit.TOKENS_PER_SECOND),
     ratio_of(_SPECULATIVE, "draft tokens accepted", "llamacpp:spec_decode_num_accepted_tokens",
              "llamacpp:spec_decode_num_draft_tokens"),
     replace(ratio_of(_SPECULATIVE, "tokens per step", "llamacpp:spec_decode_num_accepted_tokens",
@@ -63,7 +63,7 @@ _LLAMA_CPP = (
 
 _TENSORRT_LLM = (
     ratio_of(_PREFIX, "prompt tokens found", "trtllm_prompt_cached_tokens", "trtllm_prompt_tokens"),
-    gauge_of(_PREFIX, "blocks reused, by the engine", "trtllm_kv_cache_hit_rate", unit=Unit.SHARE),
+    gauge_of(_PREFIX, "blocks reused", "trtllm_kv_cache_hit_rate", unit=Unit.SHARE),
     quantiles_of(_QUEUE, "time in the queue", "trtllm_request_queue_time_seconds"),
     gauge_of(_QUEUE, "in prefill", "trtllm_num_context_requests", unit=Unit.REQUESTS),
     gauge_of(_QUEUE, "in decode", "trtllm_num_generation_requests", unit=Unit.REQUESTS),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from operator import attrgetter
@@ -22,6 +22,7 @@ from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.drawing.heat_map import BinnedHistograms
 from servetop.tui.state.command_requests import CommandTarget
+from servetop.tui.state.engine_page import EngineMetricsHistory, EnginePage
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.replicas import ReplicaHistory
 from servetop.tui.state.run_notes import RunNotes
@@ -65,6 +66,7 @@ class RunState:
         self.steady = SteadyStages(self.history)
         self.header = header
         self.replicas = ReplicaHistory(scratch)
+        self.engine_metrics = EngineMetricsHistory(scratch)
         self.anomalies = AnomalyDetector(streamed=header.config.workload.stream)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
@@ -80,6 +82,7 @@ class RunState:
         self.anomalies.update(self.history)
         self.anomalies.update_log(update.log_lines)
         self.replicas.fold(update.replica_samples)
+        self.engine_metrics.fold(update.engine_series)
         for command in update.commands:
             self.commands[command.id] = command
             if command.reply is not None and self.requested.get(command.action) == command.value:
@@ -174,12 +177,14 @@ class RunState:
                 partial(stage_metrics, self.history, self.binned, tuple(self.stages), at, over=end is not None)
             ),
             heat=self.binned.over(view.metric, at=at, span=shown, columns=SERIES_BINS),
-            replicas=lambda width: self.replicas.rows(
-                self.header.engine, stats.at if pointed is None else pointed.at, width
-            ),
+            replicas=partial(self.replicas.rows, self.header.engine, (pointed or stats).at),
+            engine_page=self._engine_page((pointed or stats).at, until=at, span=min(shown, at)),
             overview=overview(self.history, bins=_OVERVIEW_BINS),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
         )
+
+    def _engine_page(self, at: float, *, until: float, span: float) -> Callable[[int], EnginePage]:
+        return cache(partial(self.engine_metrics.page, self.header, at, until=until, span=span))
 
 
 def _extend(kept: list[_Event], new: Sequence[_Event]) -> None:

@@ -1,0 +1,150 @@
+"""The panel of the engine page: one row for each metric that no other panel shows, under headings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from textual.reactive import reactive
+
+from servetop.analysis.engine_gauges import STALE_AFTER
+from servetop.analysis.exported.metric_spec import Unit
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.text_runs import TextRow, fitted, placard, shortened
+from servetop.tui.drawing.trend import trend_text
+from servetop.tui.panels.panel import Panel
+from servetop.tui.state.availability import engine_name
+from servetop.tui.state.engine_page import WINDOW, EnginePage, MetricGroup, MetricLine
+from servetop.tui.state.frame import Frame
+
+_VALUE = 17
+"""Cells of a value, as in `1.23 s / 12.3 min`."""
+_NARROW, _WIDE = 100, 150
+"""Widths of the panel from which the columns are wider."""
+_WITH_NAMESPACE = 48
+"""Cells from which the engine's names are shown with their namespace, such as `vllm:`."""
+_SCRAPE_AGE = 1.0 + STALE_AFTER
+"""Age in seconds of an outdated scrape; there is one per second."""
+
+
+class Columns(NamedTuple):
+    """Widths in cells of the columns that differ with the panel's width."""
+
+    name: int
+    trend: int
+    source: int
+    gap: int
+    """Cells between two columns."""
+
+
+def columns_for(width: int) -> Columns:
+    """Names and trends grow with the width; the rest is for the engine's own names."""
+    name, gap = (26, 1) if width < _NARROW else (30, 2)
+    trend = 10 if width < _NARROW else 24 if width < _WIDE else 40
+    return Columns(name, trend, max(width - name - _VALUE - trend - 3 * gap, 0), gap)
+
+
+class EngineMetricsPanel(Panel):
+    """All metrics at the playhead or cursor, starting at row `top`."""
+
+    shows_cursor = True
+    top: reactive[int] = reactive(0)
+
+    def title(self, frame: Frame) -> Sequence[TextRow]:
+        page = frame.engine_page(columns_for(self.size.width).trend)
+        parts: list[TextRow] = [
+            [("Engine ", "title"), *engine_name(frame.engine, otherwise=frame.engine_title)],
+            [(f"last {WINDOW:.0f} s", "muted")],
+        ]
+        if page.groups:
+            step = formats.minutes(page.step) if page.step >= 60 else f"{page.step:g} s"
+            parts.append([(f"one bar {step}", "muted")])
+        return [*parts, [("↑ ↓ PgUp PgDn scroll, esc closes", "muted")]]
+
+    def subtitle(self, frame: Frame) -> TextRow:
+        page = frame.engine_page(columns_for(self.size.width).trend)
+        return [(f"⚠ sample {formats.seconds(page.age)} old", "warn")] if page.age > _SCRAPE_AGE else []
+
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
+        page = frame.engine_page(columns_for(width).trend)
+        if not page.groups:
+            return placard(sanitize_line(page.reason), width=width, height=height)
+        facts = frame.engine
+        engine = f"{frame.engine_title} {(facts and facts.version) or ''}".strip()
+        return draw_page(page, engine, width)[self.top : self.top + height]
+
+    def scroll(self, lines: int) -> None:
+        """Scroll down (positive) or up by lines, within the page."""
+        if self.frame is not None:
+            page = self.frame.engine_page(columns_for(self.size.width).trend)
+            rows = len(draw_page(page, "", self.size.width))
+            self.top = min(max(self.top + lines, 0), max(0, rows - self.size.height))
+            self.watch_frame(self.frame)
+
+
+def draw_page(page: EnginePage, engine: str, width: int) -> list[TextRow]:
+    """The rows of all groups, those with values first; a group without any series is one quiet row."""
+    rows: list[TextRow] = []
+    for group in page.groups:
+        if group.lines:
+            rows += [*_group_rows(group, engine, width), []]
+    empty = [group for group in page.groups if not group.lines]
+    return [*rows, *(row for group in empty for row in _group_rows(group, engine, width))]
+
+
+def _group_rows(group: MetricGroup, engine: str, width: int) -> list[TextRow]:
+    if not group.lines:
+        reason = f"not exported by {sanitize_line(engine)}" if group.missing else "a single rank"
+        return [fitted([(f"{group.title}  ", "muted"), (reason, "faint")], width)]
+    rows: list[TextRow] = [fitted([(group.title, "title")], width)]
+    rows += [fitted(metric_row(line, columns_for(width)), width) for line in group.lines]
+    if group.missing:
+        rows.append(fitted([("  not exported: " + ", ".join(group.missing), "faint")], width))
+    return rows
+
+
+def metric_row(line: MetricLine, columns: Columns) -> TextRow:
+    """Name, value, trend, and the engine's own name of the series."""
+    name = sanitize_line(f"{line.spec.name} {line.label}".strip())
+    idle = not line.value > 0
+    source = sanitize_line(line.source)
+    if columns.source < _WITH_NAMESPACE:
+        source = source.partition(":")[2] or source
+    gap = " " * columns.gap
+    return [
+        (f"  {shortened(name, columns.name - 2):<{columns.name - 2}}{gap}", "muted" if idle else ""),
+        (f"{value_text(line):>{_VALUE}}{gap}", "muted" if idle else "strong"),
+        (trend_text(line.trend, columns.trend) + gap, "sky"),
+        (shortened(source, columns.source), "faint"),
+    ]
+
+
+def value_text(line: MetricLine) -> str:
+    """The value with its unit; of a histogram p50 / p90."""
+    if line.p90 is None:
+        return quantity(line.value, line.spec.unit)
+    if line.spec.unit is Unit.SECONDS:
+        return f"{formats.seconds(line.value)} / {formats.seconds(line.p90)}"
+    return f"{_amount(line.value)} / {_amount(line.p90)} {line.spec.unit}".rstrip()
+
+
+def quantity(value: float, unit: Unit) -> str:
+    """A number with its unit, in the units that people use."""
+    if value != value:
+        return formats.UNKNOWN
+    match unit:
+        case Unit.SHARE:
+            return formats.percent(value)
+        case Unit.SECONDS:
+            return formats.seconds(value)
+        case Unit.BYTES | Unit.BYTES_PER_SECOND | Unit.FLOPS:
+            return formats.scaled(value, unit)
+        case Unit.TIMES:
+            return f"×{formats.number(value)}"
+        case _:
+            return f"{_amount(value)} {unit}".rstrip()
+
+
+def _amount(value: float) -> str:
+    return formats.count(value) if value.is_integer() else formats.number(value)
