@@ -13,6 +13,8 @@ from servetop.analysis.exported.scrape_history import ScrapeHistory, SeriesName
 from servetop.core.arrays import FloatArray
 
 P50, P90 = 0.5, 0.9
+_BLOCK = 500
+"""Scrapes that are unpacked together."""
 MOST_LABELS = 32
 """Values of a label that are shown for one metric, at most."""
 
@@ -81,32 +83,28 @@ def window_period(history: ScrapeHistory, start: float, end: float) -> Periods:
     return replace(period, newest=history.values(positions[1:])[:, : len(period.columns)])
 
 
-def joined_periods(first: Periods, second: Periods) -> Periods:
-    """Return the periods of both, in this order."""
-    return Periods(
-        columns=second.columns,
-        increases=np.concatenate([first.increases, second.increases]),
-        newest=np.concatenate([first.newest, second.newest]),
-        seconds=np.concatenate([first.seconds, second.seconds]),
-    )
-
-
 def whole_period(history: ScrapeHistory, start: float) -> Periods:
     """Return the period from the last scrape before `start`, or the first one, to the last; resets do not count.
 
     `newest` is the mean of the scrapes.
     """
-    first = max(history.up_to(start) - 1, 0)
-    every = periods_between(history, range(first, len(history)))
-    known = (~np.isnan(every.newest)).sum(axis=0)
-    sums = np.nansum(every.newest, axis=0)
-    mean = np.divide(sums, known, out=np.full(sums.shape, np.nan), where=known > 0)
-    grown = np.where(known > 0, np.nansum(every.increases, axis=0), np.nan)
+    last = len(history) - 1
+    first = min(max(history.up_to(start) - 1, 0), last)
+    width = history.known_columns(last)
+    grown, total, known = np.zeros(width), np.zeros(width), np.zeros(width)
+    for block in range(first, last, _BLOCK):
+        each = periods_between(history, range(block, min(block + _BLOCK, last) + 1))
+        part = slice(0, len(each.columns))
+        grown[part] += np.nansum(each.increases, axis=0)
+        total[part] += np.nansum(each.newest, axis=0)
+        known[part] += (~np.isnan(each.newest)).sum(axis=0)
+    mean = np.divide(total, known, out=np.full(width, np.nan), where=known > 0)
+    times = history.times([first, last])
     return Periods(
-        columns=every.columns,
-        increases=grown[np.newaxis],
+        columns=history.columns[:width],
+        increases=np.where(known > 0, grown, np.nan)[np.newaxis],
         newest=mean[np.newaxis],
-        seconds=np.nansum(every.seconds, keepdims=True),
+        seconds=np.where(np.diff(times) > 0, np.diff(times), np.nan),
     )
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from textual.reactive import reactive
 
 from servetop.analysis.engine_gauges import STALE_AFTER
-from servetop.analysis.exported.metric_spec import Unit
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
+from servetop.tui.drawing.quantities import value_text
 from servetop.tui.drawing.text_runs import TextRow, fitted, placard, shortened
 from servetop.tui.drawing.trend import trend_text
 from servetop.tui.panels.panel import Panel
@@ -111,40 +111,11 @@ def metric_row(line: MetricLine, columns: Columns) -> TextRow:
     source = sanitize_line(line.source)
     if columns.source < _WITH_NAMESPACE:
         source = source.partition(":")[2] or source
+    value = value_text(line.value, line.spec.unit, p90=line.p90)
     gap = " " * columns.gap
     return [
         (f"  {shortened(name, columns.name - 2):<{columns.name - 2}}{gap}", "muted" if idle else ""),
-        (f"{value_text(line):>{_VALUE}}{gap}", "muted" if idle else "strong"),
+        (f"{value:>{_VALUE}}{gap}", "muted" if idle else "strong"),
         (trend_text(line.trend, columns.trend) + gap, "sky"),
         (shortened(source, columns.source), "faint"),
     ]
-
-
-def value_text(line: MetricLine) -> str:
-    """The value with its unit; of a histogram p50 / p90."""
-    if line.p90 is None:
-        return quantity(line.value, line.spec.unit)
-    if line.spec.unit is Unit.SECONDS:
-        return f"{formats.seconds(line.value)} / {formats.seconds(line.p90)}"
-    return f"{_amount(line.value)} / {_amount(line.p90)} {line.spec.unit}".rstrip()
-
-
-def quantity(value: float, unit: Unit) -> str:
-    """A number with its unit, in the units that people use."""
-    if value != value:
-        return formats.UNKNOWN
-    match unit:
-        case Unit.SHARE:
-            return formats.percent(value)
-        case Unit.SECONDS:
-            return formats.seconds(value)
-        case Unit.BYTES | Unit.BYTES_PER_SECOND | Unit.FLOPS:
-            return formats.scaled(value, unit)
-        case Unit.TIMES:
-            return f"×{formats.number(value)}"
-        case _:
-            return f"{_amount(value)} {unit}".rstrip()
-
-
-def _amount(value: float) -> str:
-    return formats.count(value) if value.is_integer() else formats.number(value)
