@@ -106,6 +106,12 @@ def test_ranks_are_listed_only_where_there_are_several() -> None:
     assert of_one_period(imbalance, (0.0, two), (1.0, grown))[0].values.tolist() == [1.5]  # 30 / mean of 30 and 10
 
 
+def test_the_ranks_of_several_servers_are_told_apart() -> None:
+    rows = {"running{engine=0,replica=0}": 3.0, "running{engine=0,replica=1}": 5.0}
+    values = of_one_period(spec(MetricKind.GAUGE, "running", by="engine"), (0.0, rows), (1.0, rows))
+    assert [(value.label, value.values.tolist()) for value in values] == [("0/0", [3.0]), ("1/0", [5.0])]
+
+
 def test_the_first_name_found_is_used_and_a_metric_without_its_series_is_left_out() -> None:
     rows = [(0.0, {"older": 1.0, "newer": 5.0}), (1.0, {"older": 2.0, "newer": 9.0})]
     (value,) = of_one_period(spec(MetricKind.RATE, "newer", "older"), *rows)

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 RANK = "engine"
 """The label that numbers an engine's data-parallel ranks."""
+REPLICA = "replica"
+"""The label that numbers several servers; servetop adds it."""
 BOUND = "le"
 """The label with the upper bound of a histogram's bucket."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from servetop.analysis.exported.metric_spec import BOUND, RANK, MetricKind, MetricSpec
+from servetop.analysis.exported.metric_spec import BOUND, RANK, REPLICA, MetricKind, MetricSpec
 from servetop.analysis.exported.scrape_history import ScrapeHistory, SeriesName
 from servetop.core.arrays import FloatArray
 
@@ -176,10 +176,15 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def _grouped(columns: Sequence[SeriesName], numbers: list[int], label: str) -> dict[str, list[int]]:
-    """Return the columns of each value of a label; numbers come in their order, other values as on the page."""
+    """Return the columns of each value of a label; numbers come in their order, other values as on the page.
+
+    The ranks of several servers are numbered `replica/rank`.
+    """
     groups: dict[str, list[int]] = {}
     for number in numbers:
-        groups.setdefault(columns[number].label(label) or "", []).append(number)
+        value = columns[number].label(label) or ""
+        replica = columns[number].label(REPLICA) if label == RANK else None
+        groups.setdefault(value if replica is None else f"{replica}/{value}", []).append(number)
     if all(value.isdecimal() for value in groups):
         groups = {value: groups[value] for value in sorted(groups, key=int)}
     return dict(list(groups.items())[:MOST_LABELS])

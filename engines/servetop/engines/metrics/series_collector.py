@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from servetop.analysis.exported.metric_spec import MetricKind, MetricSpec, wanted_labels
+from servetop.analysis.exported.metric_spec import REPLICA, MetricKind, MetricSpec, wanted_labels
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.interfaces.series_scrape import MAX_SERIES, SeriesScrape, pack_numbers
 from servetop.engines.metrics.metrics_reader import Pages
@@ -104,7 +104,7 @@ class ReplicaReadings:
             return None
         self._taken_at, self._due = at, at + SERIES_PERIOD
         values = {
-            _with_label(name, f"replica={number}"): value
+            _with_label(name, f"{REPLICA}={number}"): value
             for number, reading in sorted(self._newest.items())
             for name, value in reading.values.items()
         }
