@@ -121,6 +121,15 @@ def test_a_step_of_the_trend_has_at_least_two_scrapes_and_a_round_length() -> No
     assert trend_step(1e6, 10) == 1e5
 
 
+def test_a_hostile_label_is_drawn_as_harmless_text(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    name = "vllm:request_success_total{finished_reason=\x1b]0;owned\x07\u202e}"
+    run.series = [SeriesScrape(at=20.0, names=name, numbers=pack_numbers([1.0]))]
+    text = text_of(frame_of(run, 60.0).engine_page(24))
+    assert "finished:" in text
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
 async def test_the_page_scrolls_to_its_end_and_back(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.finished(), start_at=110.0)
     async with app.run_test(size=(80, 24)) as pilot:
