@@ -127,6 +127,14 @@ def test_the_whole_run_adds_up_the_increases_between_resets_and_averages_gauges(
     assert [value.values.tolist() for value in values] == [[18.0 / 4.0], [pytest.approx(7.0 / 3.0)]]
 
 
+def test_a_long_run_adds_up_across_the_blocks_in_which_it_is_read() -> None:
+    scrapes = history(*((float(at), {"done": 3.0 * at, "waiting": 2.0}) for at in range(1203)))
+    values = metric_values(
+        [spec(MetricKind.RATE, "done"), spec(MetricKind.GAUGE, "waiting")], whole_period(scrapes, start=100.5)
+    )
+    assert [value.values.tolist() for value in values] == [[3.0], [2.0]]
+
+
 def test_an_unreadable_scrape_leaves_a_gap_and_no_increase() -> None:
     scrapes = history((0.0, {"done": 50.0}))
     scrapes.extend([SeriesScrape(at=1.0, numbers=b"damaged"), SeriesScrape(at=2.0, numbers=pack_numbers([60.0]))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import re
 from pathlib import Path
@@ -85,12 +86,14 @@ def test_speculative_decoding_has_the_acceptance_and_length_of_vllms_log() -> No
     [
         ("vllm", "vllm/metrics_0.8.5_v1.txt", "tokens found", None),
         ("llama.cpp", "llama.cpp/metrics_loaded.txt", "busy slots, mean", 3.86649),
+        ("ray-serve-llm", "ray-serve-llm/metrics_loaded.txt.gz", "waiting: capacity", 16.0),
         ("triton-tensorrt-llm", "triton/metrics_loaded.txt", "requests: scheduled", 7.0),
         ("triton-tensorrt-llm", "triton/metrics_loaded.txt", "batcher: generation_requests", 7.0),
     ],
 )
 def test_pages_of_other_versions_and_engines_are_read(engine: str, page: str, name: str, value: float | None) -> None:
     body = (DATA / page).read_bytes()
+    body = gzip.decompress(body) if page.endswith(".gz") else body
     found = values_of(engine, body, body)[name]
     assert value is None or found.values[0] == value
 
