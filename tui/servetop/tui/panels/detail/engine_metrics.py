@@ -22,7 +22,7 @@ _VALUE = 17
 """Cells of a value, as in `1.23 s / 12.3 min`."""
 _NARROW, _WIDE = 100, 150
 """Widths of the panel from which the columns are wider."""
-_WITH_NAMESPACE = 48
+_WITH_NAMESPACE = 46
 """Cells from which the engine's names are shown with their namespace, such as `vllm:`."""
 _SCRAPE_AGE = 1.0 + STALE_AFTER
 """Age in seconds of an outdated scrape; there is one per second."""
@@ -40,8 +40,10 @@ class Columns(NamedTuple):
 
 def columns_for(width: int) -> Columns:
     """Names and trends grow with the width; the rest is for the engine's own names."""
-    name, gap = (26, 1) if width < _NARROW else (30, 2)
-    trend = 10 if width < _NARROW else 24 if width < _WIDE else 40
+    if width < _NARROW:
+        name, trend, gap = 26, 10, 1
+    else:
+        name, trend, gap = (34, 24, 2) if width < _WIDE else (40, 40, 2)
     return Columns(name, trend, max(width - name - _VALUE - trend - 3 * gap, 0), gap)
 
 
@@ -55,7 +57,7 @@ class EngineMetricsPanel(Panel):
         page = frame.engine_page(columns_for(self.size.width).trend)
         parts: list[TextRow] = [
             [("Engine ", "title"), *engine_name(frame.engine, otherwise=frame.engine_title)],
-            [(f"last {WINDOW:.0f} s", "muted")],
+            [(f"last {WINDOW:.0f} s, pairs are p50 / p90", "muted")],
         ]
         if page.groups:
             step = formats.minutes(page.step) if page.step >= 60 else f"{page.step:g} s"
@@ -72,7 +74,9 @@ class EngineMetricsPanel(Panel):
             return placard(sanitize_line(page.reason), width=width, height=height)
         facts = frame.engine
         engine = f"{frame.engine_title} {(facts and facts.version) or ''}".strip()
-        return draw_page(page, engine, width)[self.top : self.top + height]
+        rows = draw_page(page, engine, width)
+        top = min(self.top, max(len(rows) - height, 0))  # a page of an earlier time may be shorter
+        return rows[top : top + height]
 
     def scroll(self, lines: int) -> None:
         """Scroll down (positive) or up by lines, within the page."""
