@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -13,7 +14,7 @@ from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.drawing.trend import trend_text
-from servetop.tui.panels.detail.engine_metrics import EngineMetricsPanel, draw_page
+from servetop.tui.panels.detail.engine_metrics import EngineMetricsPanel, draw_page, missing_text
 from servetop.tui.screens.engine_screen import EngineScreen
 from servetop.tui.state.engine_page import EnginePage, trend_step
 from servetop.tui.state.frame import Frame
@@ -23,7 +24,7 @@ Dashboard = Callable[..., DashboardApp]
 
 
 def text_of(page: EnginePage, width: int = 150) -> str:
-    return Lines(draw_page(page, "vLLM 0.32.0", width)).plain
+    return Lines(draw_page(page, "not exported by vLLM 0.32.0", width)).plain
 
 
 def row_of(page: EnginePage, name: str, width: int = 150) -> list[str]:
@@ -57,6 +58,13 @@ def test_what_the_engine_does_not_export_is_one_row_per_group(page: EnginePage) 
     assert "Data-parallel ranks  not exported by vLLM 0.32.0" in lines
     (partly,) = [line for line in lines if line.startswith("  not exported: KV fetches")]
     assert "rejected" in partly
+
+
+def test_metrics_that_a_metrics_url_lacks_are_not_blamed_on_the_engine(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    assert missing_text(frame_of(run, 110.0)) == "not exported by vLLM 0.32.0"
+    run.config = replace(run.config, engine=replace(run.config.engine, metrics_url="http://prom:9090"))
+    assert missing_text(frame_of(run, 110.0)) == "not read from --metrics-url"
 
 
 def test_a_page_in_the_past_is_that_of_the_live_run_at_that_time(canned: ModuleType, frame_of: FrameOf) -> None:

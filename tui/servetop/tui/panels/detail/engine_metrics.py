@@ -72,9 +72,7 @@ class EngineMetricsPanel(Panel):
         page = frame.engine_page(columns_for(width).trend)
         if not page.groups:
             return placard(sanitize_line(page.reason), width=width, height=height)
-        facts = frame.engine
-        engine = f"{frame.engine_title} {(facts and facts.version) or ''}".strip()
-        rows = draw_page(page, engine, width)
+        rows = draw_page(page, missing_text(frame), width)
         top = min(self.top, max(len(rows) - height, 0))  # a page of an earlier time may be shorter
         return rows[top : top + height]
 
@@ -87,24 +85,33 @@ class EngineMetricsPanel(Panel):
             self.watch_frame(self.frame)
 
 
-def draw_page(page: EnginePage, engine: str, width: int) -> list[TextRow]:
-    """The rows of all groups, those with values first; a group without any series is one quiet row."""
+def missing_text(frame: Frame) -> str:
+    """Why metrics are missing: `not exported by vLLM 0.32`; a Prometheus server may lack more than the engine does."""
+    if frame.header.config.engine.metrics_url is not None:
+        return "not read from --metrics-url"
+    version = (frame.engine and frame.engine.version) or ""
+    return sanitize_line(f"not exported by {frame.engine_title} {version}".rstrip())
+
+
+def draw_page(page: EnginePage, missing: str, width: int) -> list[TextRow]:
+    """The rows of all groups, those with values first; one without any series is a quiet row with `missing`."""
     rows: list[TextRow] = []
     for group in page.groups:
         if group.lines:
-            rows += [*_group_rows(group, engine, width), []]
+            rows += [*_group_rows(group, missing, width), []]
     empty = [group for group in page.groups if not group.lines]
-    return [*rows, *(row for group in empty for row in _group_rows(group, engine, width))]
+    return [*rows, *(row for group in empty for row in _group_rows(group, missing, width))]
 
 
-def _group_rows(group: MetricGroup, engine: str, width: int) -> list[TextRow]:
+def _group_rows(group: MetricGroup, missing: str, width: int) -> list[TextRow]:
     if not group.lines:
-        reason = f"not exported by {sanitize_line(engine)}" if group.missing else "a single rank"
+        reason = missing if group.missing else "a single rank"
         return [fitted([(f"{group.title}  ", "muted"), (reason, "faint")], width)]
     rows: list[TextRow] = [fitted([(group.title, "title")], width)]
     rows += [fitted(metric_row(line, columns_for(width)), width) for line in group.lines]
     if group.missing:
-        rows.append(fitted([("  not exported: " + ", ".join(group.missing), "faint")], width))
+        names = ", ".join(group.missing)
+        rows.append(fitted([(f"  {' '.join(missing.split()[:2])}: {names}", "faint")], width))
     return rows
 
 
