@@ -8,6 +8,7 @@ from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.events import LogLine, Note, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
@@ -35,6 +36,14 @@ def write_hostile_recording(path: Path, text: str) -> None:
             stages=stages,
             notes=[Note(at=0.1, severity=Severity.ERROR, source=text, text=text)],
             log_lines=[LogLine(at=0.1, text=text)],
+            engine_series=[
+                SeriesScrape(at=0.1 + number, names=_series(text), numbers=pack_numbers([number]))
+                for number in range(2)
+            ],
         )
     )
     recorder.close(RunEnd(at=3.0, exit_code=3, reason=text))
+
+
+def _series(text: str) -> str:
+    return f"vllm:request_success_total{{finished_reason={text}}}"

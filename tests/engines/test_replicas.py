@@ -66,6 +66,27 @@ async def test_metrics_are_merged_and_each_replica_is_sampled(
     await group.stop()
 
 
+async def test_the_series_of_the_engine_page_are_those_of_each_replica(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
+) -> None:
+    vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)
+    group = await attach_replicas(group_of(vllm_server, other_server), clock, on_change=quiet)
+    await group.sample()
+    reading = group.take_series()
+    assert reading is not None
+    assert reading.values == {
+        "vllm:num_requests_running{replica=0}": 3.0, "vllm:generation_tokens_total{replica=0}": 100.0,
+        "vllm:num_requests_running{replica=1}": 4.0, "vllm:generation_tokens_total{replica=1}": 50.0,
+    }  # fmt: skip
+    assert group.take_series() is None
+    group.collect_series_next()
+    await group.sample()
+    again = group.take_series()
+    assert again is not None
+    assert again.at > reading.at
+    await group.stop()
+
+
 async def test_the_blocks_of_all_servers_are_one_number(
     vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
 ) -> None:

@@ -64,6 +64,12 @@ def test_an_attached_runs_numbers_agree_with_vllms_own_metrics(
     assert summary["server"]["preemptions"] == counted["vllm:num_preemptions_total"] > 0
     assert summary["server"]["generation_tokens"] == counted["vllm:generation_tokens_total"]
     assert peak_lies(summary["server"], "max_kv_usage", least=0.9, most=1.0)
+    exported = {(each["name"], each["label"]): each["value"] for each in summary["engine_metrics"]}
+    assert exported["preemptions per request", None] > 0
+    assert exported["prompt", None] <= exported["output limit", None]
+    finished = [value for (name, _), value in exported.items() if name == "finished"]
+    assert len(finished) >= 4
+    assert sum(finished) == exported["finished", "length"] > 0
     held = summary["trust"]["littles_law_error"]  # None: no page came within a second
     assert held is None or -0.5 <= held <= 0.15  # a request waits in vLLM's front end, too, on a busy machine
 

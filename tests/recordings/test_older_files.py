@@ -9,6 +9,7 @@ import pytest
 from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.events import RequestRecord, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
@@ -45,3 +46,15 @@ def test_an_older_file_can_be_resumed(older: Path, make_request: MakeRequest) ->
     recorder.close(INTERRUPTED)
     with contextlib.closing(RecordingReader.open(older)) as reader:
         assert summary_json(run_summary(reader))["total_reasoning_tokens"] == 1
+
+
+def test_a_file_without_the_series_of_the_engine_page_says_so_and_gets_them_when_it_is_resumed(older: Path) -> None:
+    change(older, "DROP TABLE engine_series")
+    with contextlib.closing(RecordingReader.open(older)) as reader:
+        assert (reader.header.has_engine_series, reader.poll().engine_series) == (False, [])
+    recorder, _ = resume_recording(older)
+    series = SeriesScrape(at=9.5, names="vllm:request_success_total", numbers=pack_numbers([3.0]))
+    recorder.commit(TickTransaction(engine_series=[series]))
+    recorder.close(INTERRUPTED)
+    with contextlib.closing(RecordingReader.open(older)) as reader:
+        assert (reader.header.has_engine_series, reader.engine_series()) == (True, [series])

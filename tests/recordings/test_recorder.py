@@ -13,6 +13,7 @@ from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadC
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action, EngineSample, LogLine, Note, RequestRecord, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.read.reader import RecordingReader
@@ -38,7 +39,7 @@ def test_a_closed_recording_is_one_plain_sqlite_file_with_its_signature(
     assert [path.name for path in recorder.path.parent.iterdir()] == ["run.servetop"]
     assert query(recorder.path, "PRAGMA journal_mode") == [("delete",)]
     assert query(recorder.path, "PRAGMA application_id") == [(0x73767470,)]
-    assert query(recorder.path, "PRAGMA user_version") == [(1005,)]
+    assert query(recorder.path, "PRAGMA user_version") == [(1006,)]
     assert query(recorder.path, "SELECT number, ok, in_flight, length(ttft) FROM tick") == [(0, 1, 3, 14)]
     assert query(recorder.path, "SELECT id, due, output_tokens, status FROM request") == [(7, 0.05, 2, "ok")]
     assert query(recorder.path, "SELECT end_at, exit_code FROM run") == [(2.5, 0)]
@@ -102,10 +103,14 @@ def test_every_kind_of_event_is_written_to_its_table(recorder: Recorder, reader:
     note = Note(at=1.5, severity=Severity.WARNING, source="metrics", text="the metrics page vanished")
     line = LogLine(at=0.2, text="INFO: loading weights")
     sample = EngineSample(scrape_start=1.0, scrape_end=1.01, running=3.0, kv_usage=0.5)
-    recorder.commit(TickTransaction(stages=[stage], notes=[note], log_lines=[line], engine_samples=[sample]))
+    series = SeriesScrape(at=1.01, names="vllm:request_success_total", numbers=pack_numbers([3.0]))
+    recorder.commit(
+        TickTransaction(stages=[stage], notes=[note], log_lines=[line], engine_samples=[sample], engine_series=[series])
+    )
     update = reader.poll()
     assert (update.stages, update.notes, update.log_lines) == ([stage], [note], [line])
     assert reader.engine_samples() == [sample]
+    assert update.engine_series == reader.engine_series() == [series]
 
 
 def test_a_command_is_read_once_and_its_reply_is_written(recorder: Recorder, reader: RecordingReader) -> None:
@@ -149,15 +154,16 @@ def test_secrets_never_reach_the_file(
         assert reader.poll().log_lines[0].text == "args: {'api_key': [redacted], 'port': 8000}"
 
 
-def test_the_schema_of_format_1_5_is_unchanged() -> None:
+def test_the_schema_of_format_1_6_is_unchanged() -> None:
     """If you add a column, increment FORMAT_MINOR, extend docs/reference/recording-format.md and update this test."""
     widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
-    assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 5)
+    assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 6)
     assert widths == {
         "request": 29,
         "tick": 57,
         "engine_sample": 21,
         "replica_sample": 22,
+        "engine_series": 4,
         "gpu_sample": 14,
         "stage": 9,
         "command": 8,

@@ -26,6 +26,7 @@ from servetop.core.events import (
     TokenSource,
 )
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
+from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.format import schema
 from servetop.recordings.format.tick_codec import pack_histogram, unpack_histograms
@@ -79,6 +80,7 @@ full_engine_samples = st.builds(
     scrape_end=instants,
     **{name: numbers for name in EngineSample.__dataclass_fields__ if not name.startswith("scrape_")},
 )
+series_scrapes = st.builds(SeriesScrape, at=instants, names=st.none() | texts, numbers=st.binary(max_size=60))
 gpu_samples = st.builds(
     GpuSample,
     at=instants,
@@ -146,6 +148,7 @@ EVENTS = {
     "request": (schema.REQUEST, requests()),
     "tick": (schema.TICK, ticks),
     "engine_sample": (schema.ENGINE_SAMPLE, full_engine_samples),
+    "engine_series": (schema.ENGINE_SERIES, series_scrapes),
     "gpu_sample": (schema.GPU_SAMPLE, gpu_samples),
     "stage": (schema.STAGE, stages),
     "note": (schema.NOTE, notes),

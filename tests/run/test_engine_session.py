@@ -14,6 +14,7 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.events import EngineSample, Note, Severity
+from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.run.engine_session import EngineSession
 from tests.engines.stand_in_nvml import SlowToFree
 from tests.simulator import server_process
@@ -154,3 +155,27 @@ async def test_metrics_that_an_idle_engine_has_not_exported_yet_are_not_lost() -
     assert "running" not in facts.not_exported
     assert samples[0].running is None
     assert [note.text for note in notes if note.severity is not Severity.INFO] == []
+
+
+async def test_the_series_of_the_engine_page_come_once_a_second_and_a_last_time_at_the_end() -> None:
+    clock = MonotonicClock()
+    process, url = server_process.start()
+    engine = EngineSession(EngineConfig(name="auto", model="", url=url), clock)
+    scrapes: list[SeriesScrape] = []
+    try:
+        await engine.start(max_num_seqs=None)
+        async with asyncio.timeout(60):
+            while len(scrapes) < 2:
+                scrapes += engine.take_update().series
+                await asyncio.sleep(0.01)
+        await engine.final_scrape()
+        scrapes += engine.take_update().series
+    finally:
+        await engine.close()
+        server_process.stop(process)
+    times = [scrape.at for scrape in scrapes]
+    assert times[1] - times[0] >= 0.9
+    assert len(times) >= 3
+    assert times == sorted(set(times))
+    assert "vllm:num_requests_waiting_by_reason{reason=capacity}" in scrapes[0].name_list
+    assert [scrape.names for scrape in scrapes[1:]] == [None] * (len(scrapes) - 1)

@@ -31,7 +31,10 @@ def events(client: httpx.Client, path: str = "/v1/completions", **body: Any) -> 
 def metrics(client: httpx.Client) -> dict[str, float]:
     families = text_string_to_metric_families(client.get("/metrics").text)
     samples = [sample for family in families for sample in family.samples]
-    return {sample.name + sample.labels.get("finished_reason", ""): sample.value for sample in samples}
+    return {
+        sample.name + sample.labels.get("finished_reason", sample.labels.get("source", "")): sample.value
+        for sample in samples
+    }
 
 
 def test_a_stream_has_one_token_per_event_then_usage_then_done(client: httpx.Client) -> None:
@@ -64,6 +67,9 @@ def test_the_usage_contains_the_cached_prompt_tokens() -> None:
         assert [usage["prompt_tokens_details"]["cached_tokens"] for usage in usages] == [0, 48]
         seen = metrics(client)
     assert (seen["vllm:prefix_cache_hits_total"], seen["vllm:prefix_cache_queries_total"]) == (48, 100)
+    sources = ("local_compute", "local_cache_hit", "external_kv_transfer")
+    assert [seen[f"vllm:prompt_tokens_by_source_total{source}"] for source in sources] == [52, 48, 0]
+    assert seen["vllm:prompt_tokens_cached_total"] == 48
     assert stop(process) == 0
 
 

@@ -27,7 +27,9 @@ from servetop.core.events import (
     StageChange,
 )
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdate
+from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
+from tests.tui.canned_series import series
 from tests.tui.canned_server import BATCH, BLOCKS, BOOT, PROMPT, RATES, STAGE_SECONDS, ticks
 
 VLLM = EngineFacts(
@@ -54,6 +56,8 @@ class CannedRun:
     stages: Sequence[StageChange] = ()
     notes: Sequence[Note] = ()
     log_lines: Sequence[LogLine] = ()
+    series: Sequence[SeriesScrape] = ()
+    has_series: bool = True
     end: RunEnd | None = None
     now: float = math.inf
     live: bool = False
@@ -70,7 +74,9 @@ class CannedRun:
 
     @property
     def header(self) -> RunHeader:
-        return RunHeader(config=self.config, anchor=ClockAnchor(0, 1.7e9), engine=self.facts)
+        return RunHeader(
+            config=self.config, anchor=ClockAnchor(0, 1.7e9), engine=self.facts, has_engine_series=self.has_series
+        )
 
     def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
         low, high = self._shown, self.now
@@ -90,6 +96,7 @@ class CannedRun:
             stages=[stage for stage in self.stages if low < stage.at <= high],
             notes=[note for note in self.notes if low < note.at <= high],
             commands=commands,
+            engine_series=[scrape for scrape in self.series if low < scrape.at <= high],
             log_lines=[line for line in self.log_lines if low < line.at <= high],
             end=self.end if self.end and self.end.at <= high else None,
         )
@@ -199,6 +206,7 @@ def finished() -> CannedRun:
     """A complete run that succeeded."""
     return CannedRun(
         ticks=ticks(), stages=stage_changes(), notes=NOTES, log_lines=boot_log(), records=records(),
+        series=series(ticks()),
         end=RunEnd(at=BOOT + STAGE_SECONDS * len(RATES), exit_code=0, reason=""),
     )  # fmt: skip
 

@@ -98,6 +98,6 @@ async def test_every_screen_can_be_drawn_from_the_first_tick_on(
 ) -> None:
     app = dashboard(canned.finished())
     async with app.run_test(size=size) as pilot:
-        for screen in ("1", "3", "4", "6"):
+        for screen in ("1", "3", "4", "6", "7"):
             await pilot.press(screen, "home", *["."] * 12)
         assert app.is_running

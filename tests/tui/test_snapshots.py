@@ -82,6 +82,15 @@ def test_a_screen_behind_a_number(
     assert snap_compare(dashboard(canned.growing()), terminal_size=size, press=[key])
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("at", [None, 126.0], ids=["live", "replay"])
+def test_the_engine_page(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, at: float | None, size: tuple[int, int]
+) -> None:
+    run = canned.growing(facts=canned.VLLM) if at is None else canned.finished()
+    assert snap_compare(dashboard(run, start_at=at), terminal_size=size, press=["7"])
+
+
 @pytest.mark.parametrize("theme", ["contrast", "mono", "ansi", "light"])
 @pytest.mark.parametrize("key", ["2", "3", "4"], ids=["requests", "distributions", "sweep"])
 def test_a_screen_behind_a_number_in_another_theme(

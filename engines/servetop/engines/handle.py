@@ -15,7 +15,9 @@ from servetop.core.events import EngineSample
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.control_client import HttpResult, ServerClient, bodies, is_local
 from servetop.engines.control.http_body import excerpt
+from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.engines.metrics.metrics_source import MetricsScraper
+from servetop.engines.metrics.series_collector import SeriesCollector, SeriesReading
 from servetop.engines.process.stop_report import StopReport
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class EngineHandle:
         """Set when the engine exits or an attached one stops responding; not by `stop`."""
         self.metrics_trouble: str | None = None
         """Why `sample` returned None, in one line; None while metrics are read."""
+        self._series = SeriesCollector(exported_metrics(engine.name))
         self._scraper = scraper
         self._last_sample: EngineSample | None = None
         self._client = client
@@ -99,10 +102,21 @@ class EngineHandle:
         last, age = self._last_sample, first.age
         if last is not None and age and end - age < last.scrape_end + SAME_SCRAPE:
             return last
-        sample = scraper.reader.sample(bodies(results), start=start - age, end=end - age) if first.ok else None
+        pages = bodies(results)
+        sample = scraper.reader.sample(pages, start=start - age, end=end - age) if first.ok else None
+        if sample is not None:
+            self._series.collect(pages, at=end - age)
         self.metrics_trouble = None if sample else self._metrics_error(scraper, first)
         self._last_sample = sample
         return sample
+
+    def take_series(self) -> SeriesReading | None:
+        """Return the newest reading of the series for the engine page, once; they are read once a second."""
+        return self._series.take()
+
+    def collect_series_next(self) -> None:
+        """Read these series at the next scrape, however recent the last reading is."""
+        self._series.collect_next()
 
     async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
         """Change the batch size; True if it is now in effect, False if only a restart can change it.

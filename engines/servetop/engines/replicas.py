@@ -18,6 +18,7 @@ from servetop.engines.control.control_client import ServerClient, normalise_url
 from servetop.engines.engine import Engine
 from servetop.engines.handle import EXIT_LIMIT, EngineHandle
 from servetop.engines.metrics.sample_merge import CounterTotals, merge_samples
+from servetop.engines.metrics.series_collector import ReplicaReadings, SeriesReading
 from servetop.engines.process.stop_report import StopReport
 
 PROBE_INTERVAL = 1.0
@@ -52,6 +53,7 @@ class ReplicaGroup:
         self._clock = clock
         self._on_change = on_change
         self._fresh: list[ReplicaSample] = []
+        self._readings = ReplicaReadings()
         self._exit_reason = ""
         self._late: dict[asyncio.Task[None], int] = {}
         """Scrapes still in progress from an earlier `sample`, with the replica's number."""
@@ -113,6 +115,7 @@ class ReplicaGroup:
     async def _scrape(self, number: int, replica: _Replica) -> None:
         handle = replica.handle
         sample = None if handle is None else await handle.sample()
+        self._readings.add(number, None if handle is None else handle.take_series())
         if sample is None or sample is replica.last:
             return
         replica.last = sample
@@ -124,6 +127,16 @@ class ReplicaGroup:
         """Return the samples of each replica since the last call."""
         fresh, self._fresh = self._fresh, []
         return fresh
+
+    def take_series(self) -> SeriesReading | None:
+        """Return the newest reading of all servers' series for the engine page, once a second."""
+        return self._readings.take()
+
+    def collect_series_next(self) -> None:
+        """Read these series at the next scrape of each server."""
+        self._readings.take_next()
+        for handle in self._alive:
+            handle.collect_series_next()
 
     async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
         """Change the batch size of every replica; True if all of them have changed it."""

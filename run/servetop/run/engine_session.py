@@ -17,6 +17,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample, GpuSample, LogLine, Note, ReplicaSample, Severity
 from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import TICK_SECONDS
 from servetop.engines.attach import attach_engine
 from servetop.engines.gpu.gpu_processes import OwnPids, any_process
@@ -24,6 +25,7 @@ from servetop.engines.gpu.gpu_sampler import RELEASE_SECONDS, GpuSampler
 from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_sampler import EngineSampler
+from servetop.engines.metrics.series_collector import SeriesPacker
 from servetop.engines.start import api_key, start_engine
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class EngineUpdate:
     samples: list[EngineSample] = field(default_factory=list)
     replicas: list[ReplicaSample] = field(default_factory=list)
     """Samples of each server, if there are several."""
+    series: list[SeriesScrape] = field(default_factory=list)
+    """Series of the engine page."""
     gpus: list[GpuSample] = field(default_factory=list)
     log_lines: list[LogLine] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -64,6 +68,8 @@ class EngineSession:
         self._notes: list[Note] = []
         self._newest_gpus: tuple[GpuSample, ...] = ()
         self._last_samples: list[EngineSample] = []
+        self._series: list[SeriesScrape] = []
+        self._packer = SeriesPacker()
         self._trouble: str | None = None
         self._caveat_noted = False
         self._exported_fields: set[str] = set()
@@ -162,12 +168,24 @@ class EngineSession:
         self._holds_gpu_memory = self._holds_gpu_memory or any(each.engine_memory for each in gpus)
         self._note_metrics_trouble()
         self._note_lost_fields(samples)
+        self._pack_series()
         replicas = self._replicas.drain() if self._replicas is not None else []
         update = EngineUpdate(
-            samples=samples, replicas=replicas, gpus=gpus, log_lines=self._log_lines, notes=self._notes
+            samples=samples,
+            replicas=replicas,
+            series=self._series,
+            gpus=gpus,
+            log_lines=self._log_lines,
+            notes=self._notes,
         )
-        self._log_lines, self._notes = [], []
+        self._log_lines, self._notes, self._series = [], [], []
         return update
+
+    def _pack_series(self) -> None:
+        """Pack the newest reading of the engine page's series, if there is one."""
+        reading = self._handle.take_series() if self._handle is not None else None
+        if reading is not None:
+            self._series.append(self._packer.pack(reading))
 
     @property
     def _is_local(self) -> bool:
@@ -216,9 +234,12 @@ class EngineSession:
         if self._handle and not self.dead:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._handle.engine.scrape_timeout + TICK_SECONDS):
+                    self._pack_series()
+                    self._handle.collect_series_next()
                     sample = await self._handle.sample()
         if sample is not None and (self._sampler is None or sample is not self._sampler.newest):
             self._last_samples.append(sample)
+        self._pack_series()
 
     async def close(self) -> None:
         """Stop the engine and the GPU sampler."""

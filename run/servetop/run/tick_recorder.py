@@ -58,6 +58,7 @@ class TickRecorder:
             stages=stages,
             engine_samples=update.samples,
             replica_samples=update.replicas,
+            engine_series=update.series,
             gpu_samples=update.gpus,
             notes=[*self._notes, *update.notes, *notes],
             log_lines=update.log_lines,

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.failure_reasons import Failure
 from servetop.core.config import STANDARD_PERCENTILES
 from servetop.core.events import Unrecorded
@@ -266,6 +267,7 @@ class RunSummary:
     models: tuple[ModelSummary, ...] | None = field(metadata=OMITTED)
     replicas: tuple[ReplicaSummary, ...] | None = field(metadata=OMITTED)
     stages: tuple[StageSummary, ...]
+    engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)
     not_recorded: Unrecorded | None = field(default=None, metadata=OMITTED)
 
     @property

@@ -11,6 +11,7 @@ from rich.console import Group
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import ModelSummary, RunSummary
 from servetop.cli.report.energy_table import energy_rows
+from servetop.cli.report.exported_table import exported_table, telling_metrics
 from servetop.cli.report.failures_table import failures_table
 from servetop.cli.report.latency_table import latency_table
 from servetop.cli.report.replicas_table import replicas_table
@@ -68,6 +69,9 @@ def _tables(summary: RunSummary) -> Iterator[Group]:
     yield latency_table(summary.requests)
     if summary.measured.turns:
         yield turns_table(summary.measured.turns)
+    telling = telling_metrics(summary.engine_metrics or ())
+    if telling:
+        yield exported_table(telling)
     steady = steady_table(summary)
     if steady is not None:
         yield steady

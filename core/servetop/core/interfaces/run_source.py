@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
 from servetop.core.events import Action, Command, LogLine, Note, ReplicaSample, RequestRecord, RunEnd, StageChange
+from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
 
 
@@ -59,6 +60,8 @@ class RunHeader:
     engine: EngineFacts | None = None
     pid: int | None = None
     """The process that writes the recording."""
+    has_engine_series: bool = True
+    """Whether the recording has the series of the engine page; one before format 1.6 has not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,8 @@ class RunUpdate:
     """New commands, and earlier ones whose reply has arrived."""
     replica_samples: Sequence[ReplicaSample] = ()
     """Samples of each replica, if there are several."""
+    engine_series: Sequence[SeriesScrape] = ()
+    """Scrapes of the series of the engine page."""
     log_lines: Sequence[LogLine] = ()
     header: RunHeader | None = None
     """Set when it changed: the engine is ready."""

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, ReplicaSample, StageChange
+from servetop.core.interfaces.series_scrape import SeriesScrape
 
 _Event = TypeVar("_Event")
 RowValues = Mapping[str, Any]
@@ -81,11 +82,12 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None
     int: ("INTEGER", _int64, None),
     bool: ("INTEGER", int, bool),
     str: ("TEXT", _text, None),
+    bytes: ("BLOB", bytes, None),
 }
 
 
 def column_of(name: str, hint: Any, *, field: str | None = None) -> Column:
-    """Return the column of a field of type float, int, bool, str or a string enumeration, possibly optional."""
+    """Return the column of a field of type float, int, bool, str, bytes or a string enumeration, possibly optional."""
     required = not isinstance(hint, types.UnionType)
     if isinstance(hint, types.UnionType):
         hint = next(each for each in typing.get_args(hint) if each is not type(None))
@@ -150,6 +152,7 @@ class FlatCodec(Generic[_Event]):
 
 ENGINE_SAMPLES = FlatCodec(EngineSample)
 REPLICA_SAMPLES = FlatCodec(ReplicaSample)
+SERIES_SCRAPES = FlatCodec(SeriesScrape)
 GPU_SAMPLES = FlatCodec(GpuSample, renamed={"index": "device"})
 STAGES = FlatCodec(StageChange, renamed={"index": "number"})
 COMMANDS = FlatCodec(Command, renamed={"id": "seq", "applied_at": "obeyed_at"})

@@ -15,6 +15,7 @@ from servetop.recordings.format.row_codec import (
     LOG_LINES,
     NOTES,
     REPLICA_SAMPLES,
+    SERIES_SCRAPES,
     STAGES,
     EventCodec,
 )
@@ -24,7 +25,7 @@ APPLICATION_ID = 0x73767470
 """The bytes `svtp`, at offset 68 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are rejected."""
-FORMAT_MINOR = 5
+FORMAT_MINOR = 6
 """Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version, at offset 60 of the file."""
@@ -58,13 +59,14 @@ REQUEST = EventTable("request", REQUESTS)
 TICK = EventTable("tick", TICKS)
 ENGINE_SAMPLE = EventTable("engine_sample", ENGINE_SAMPLES)
 REPLICA_SAMPLE = EventTable("replica_sample", REPLICA_SAMPLES)
+ENGINE_SERIES = EventTable("engine_series", SERIES_SCRAPES)
 GPU_SAMPLE = EventTable("gpu_sample", GPU_SAMPLES)
 STAGE = EventTable("stage", STAGES)
 COMMAND = EventTable("command", COMMANDS)
 NOTE = EventTable("note", NOTES)
 LOG_LINE = EventTable("log_line", LOG_LINES)
 EVENT_TABLES: Sequence[EventTable] = (
-    REQUEST, TICK, ENGINE_SAMPLE, REPLICA_SAMPLE, GPU_SAMPLE, STAGE, COMMAND, NOTE, LOG_LINE,
+    REQUEST, TICK, ENGINE_SAMPLE, REPLICA_SAMPLE, ENGINE_SERIES, GPU_SAMPLE, STAGE, COMMAND, NOTE, LOG_LINE,
 )  # fmt: skip
 
 RUN_COLUMNS = {

@@ -26,6 +26,7 @@ from servetop.core.events import (
     StageChange,
 )
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
+from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.format.column_bounds import valid_request_condition
@@ -56,7 +57,7 @@ class RecordingReader:
         self._tables = TableReader(opened, path)
         self._recent = RecentRequests(self._tables)
         self._run = read_run_row(self._tables, self.path)
-        self._header = decode_run_header(self._run, self.path)
+        self._header = decode_run_header(self._run, self._tables, self.path)
         self._version: int | None = None
         self._polled: dict[str, Any] | None = None
         self._seen: dict[str, int] = {}
@@ -126,6 +127,7 @@ class RecordingReader:
                 log_lines=self._new(schema.LOG_LINE),
                 ticks=ticks,
                 replica_samples=self._new(schema.REPLICA_SAMPLE),
+                engine_series=self._new(schema.ENGINE_SERIES),
                 notes=[*self._new(schema.NOTE), *self._damage_note()],
                 header=self._header if changed - _END_COLUMNS else None,
                 end=self.end if "end_at" in changed else None,
@@ -135,7 +137,7 @@ class RecordingReader:
         """Reload the header and the end; the next poll still reports them."""
         before, self._run = self._run, read_run_row(self._tables, self.path)
         if before != self._run:
-            self._header = decode_run_header(self._run, self.path)
+            self._header = decode_run_header(self._run, self._tables, self.path)
 
     def is_live(self) -> bool:
         """Whether the run has not ended and its writer is alive."""
@@ -199,6 +201,10 @@ class RecordingReader:
     def replica_samples(self) -> list[ReplicaSample]:
         """Return all scrapes of each of several servers, in order; empty with one server."""
         return self._tables.events(schema.REPLICA_SAMPLE)
+
+    def engine_series(self) -> list[SeriesScrape]:
+        """Return all scrapes of the series of the engine page, in order; empty for a file before format 1.6."""
+        return self._tables.events(schema.ENGINE_SERIES)
 
     def gpu_samples(self) -> list[GpuSample]:
         """Return all GPU samples, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,9 +32,10 @@ def read_run_row(tables: TableReader, path: Path) -> dict[str, Any]:
     return row
 
 
-def decode_run_header(row: Mapping[str, Any], path: Path) -> RunHeader:
+def decode_run_header(row: Mapping[str, Any], tables: TableReader, path: Path) -> RunHeader:
     """Decode the row's header; RecordingError if it is damaged."""
+    recorded = bool(tables.columns_of(schema.ENGINE_SERIES.name))
     try:
-        return decode_header(row)
+        return dataclasses.replace(decode_header(row), has_engine_series=recorded)
     except (ValueError, TypeError, UsageError) as error:
         raise RecordingError(f"{path} is damaged: its header cannot be decoded ({error})") from error

@@ -34,6 +34,7 @@ from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.breakdowns import model_summaries, replica_summaries
 from servetop.recordings.summary.cooldown import CoolDowns
+from servetop.recordings.summary.exported import engine_metrics
 from servetop.recordings.summary.failure_metrics import failure_reasons
 from servetop.recordings.summary.turn_metrics import turn_summaries
 
@@ -71,6 +72,7 @@ def run_summary(
         models=model_summaries(reader, run, selection) or None,
         replicas=replica_summaries(reader, run, selection, timeline=source.timeline, period=period) or None,
         stages=stages,
+        engine_metrics=engine_metrics(reader, run),
     )
 
 

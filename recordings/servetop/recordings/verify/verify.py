@@ -15,6 +15,7 @@ from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.format.schema import (
     COMMAND,
     ENGINE_SAMPLE,
+    ENGINE_SERIES,
     EVENT_TABLES,
     GPU_SAMPLE,
     LOG_LINE,
@@ -39,7 +40,16 @@ _COUNTERS = {
     RequestStatus.CANCELLED: "cancelled",
     RequestStatus.TRUNCATED: "truncated",
 }
-_OTHERS: Sequence[EventTable] = (STAGE, NOTE, COMMAND, LOG_LINE, ENGINE_SAMPLE, REPLICA_SAMPLE, GPU_SAMPLE)
+_OTHERS: Sequence[EventTable] = (
+    STAGE,
+    NOTE,
+    COMMAND,
+    LOG_LINE,
+    ENGINE_SAMPLE,
+    REPLICA_SAMPLE,
+    ENGINE_SERIES,
+    GPU_SAMPLE,
+)
 
 
 def verify(path: Path) -> Verified:

@@ -17,6 +17,7 @@ from servetop.core.events import (
     RequestRecord,
     StageChange,
 )
+from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.text.redaction import Redactor
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
@@ -35,6 +36,7 @@ class TickTransaction:
     """Requests that ended during the tick."""
     engine_samples: Sequence[EngineSample] = ()
     replica_samples: Sequence[ReplicaSample] = ()
+    engine_series: Sequence[SeriesScrape] = ()
     gpu_samples: Sequence[GpuSample] = ()
     stages: Sequence[StageChange] = ()
     notes: Sequence[Note] = ()
@@ -70,6 +72,7 @@ def encode_batch(
         (schema.REQUEST, [_redacted(each, redactor) for each in batch.requests]),
         (schema.ENGINE_SAMPLE, batch.engine_samples),
         (schema.REPLICA_SAMPLE, batch.replica_samples),
+        (schema.ENGINE_SERIES, batch.engine_series),
         (schema.GPU_SAMPLE, batch.gpu_samples),
         (schema.NOTE, [dataclasses.replace(note, text=redactor.sentence(note.text)) for note in batch.notes]),
         (schema.LOG_LINE, [dataclasses.replace(line, text=redactor.text(line.text)) for line in batch.log_lines]),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.exposition import Histogram, Labels, SampleSeries
+from servetop.simulator.server.process_metrics import process_metrics
 from servetop.simulator.server.realtime import RealTimeEngine
 
 _TTFT = (
@@ -53,6 +54,7 @@ class VllmCounters:
         self.labels: Labels = {"engine": "0", "model_name": model_name}
         self.generated_tokens = 0
         self.prompt_tokens = 0
+        self.cached_tokens = 0
         self.lateness = self._seconds(
             "servetop_sim_token_lateness", "How long after its due time a token was written.", bounds=_LATENESS
         )
@@ -104,6 +106,7 @@ class VllmCounters:
         """Observe the TTFT of a request."""
         self.first_token.observe(at - seq.arrival)
         self.prompt_tokens += seq.prompt_tokens
+        self.cached_tokens += seq.cached_tokens
 
     def gap(self, seconds: float, count: int, /) -> None:
         """Observe `count` equal inter-token latencies."""
@@ -134,7 +137,10 @@ class VllmCounters:
         """Return the metrics page in Prometheus text format."""
         engine = self.engine
         assert engine is not None
-        parts = [*self._gauges(engine, self._spec), *self._counters(engine), self._success]
+        parts = [
+            *(*process_metrics(), *self._gauges(engine, self._spec), *self._counters(engine)),
+            *(self._prompt_sources(), self._success),
+        ]
         histograms: list[Histogram] = [
             *(self.first_token, self.token_gap, self.per_token, self.step_tokens, self.lateness),
             *(*self._times.values(), *self._tokens.values(), self._preemptions, self._params_n),
@@ -142,6 +148,14 @@ class VllmCounters:
         lines = [line for part in parts for line in part.lines()]
         lines += [line for histogram in histograms for line in histogram.lines()]
         return ("\n".join(lines) + "\n").encode()
+
+    def _prompt_sources(self) -> SampleSeries:
+        text = "Number of prompt tokens by source."
+        sources = SampleSeries("vllm:prompt_tokens_by_source_total", text, kind="counter", labels=self.labels)
+        sources.set(self.prompt_tokens - self.cached_tokens, source="local_compute")
+        sources.set(self.cached_tokens, source="local_cache_hit")
+        sources.set(0, source="external_kv_transfer")
+        return sources
 
     def _finish_counts(self) -> SampleSeries:
         text = "Count of successfully processed requests."
@@ -206,6 +220,7 @@ class VllmCounters:
             "num_preemptions": ("Cumulative number of preemption from the engine.", engine.scheduler.preemptions),
             "prompt_tokens": ("Number of prefill tokens processed.", self.prompt_tokens),
             "generation_tokens": ("Number of generation tokens processed.", self.generated_tokens),
+            "prompt_tokens_cached": ("Number of cached prompt tokens (local + external).", self.cached_tokens),
             "prefix_cache_queries": (
                 "Prefix cache queries, in terms of number of queried tokens.",
                 prefix.queried_tokens if prefix else 0,

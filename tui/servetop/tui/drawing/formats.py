@@ -115,6 +115,18 @@ def joules(value: float | None) -> str:
     return f"{_digits(value / 1e6)} MJ"
 
 
+def scaled(value: float | None, unit: str) -> str:
+    """A large amount with a decimal prefix: `1.23 GB/s`, `312 TFLOP/s`, `0 B`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if abs(value) < 999.5:
+        return f"{value:.0f} {unit}"
+    for scale, prefix in ((1e3, "k"), (1e6, "M"), (1e9, "G")):
+        if abs(value) < 999.5 * scale:
+            return f"{_digits(value / scale)} {prefix}{unit}"
+    return f"{_digits(value / 1e12)} T{unit}"
+
+
 def speed(factor: float) -> str:
     """A playback speed: `×1`, `×0.25`, `×64`."""
     return f"×{factor:g}"

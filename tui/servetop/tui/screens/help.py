@@ -51,6 +51,11 @@ DEFINITIONS = (
     ("tokens", f"the engine's count against the client's; within {AGREEMENT_LIMIT:.0%}"),
     ("cursor", "every panel shows its values at the cursor's time; windows end there; charts do not move"),
     (
+        "engine page (7)",
+        "rates, ratios and histograms over the last 10 s, gauges as of the last scrape; pairs are p50 / p90, as exact "
+        "as the engine's buckets; tokens per step: 1 + accepted ÷ drafts; bars are scaled to their largest value",
+    ),
+    (
         "requests",
         "╌ queued: due → sent  ░ to first token  █ decode; requests are recorded when they end, so those in flight "
         "are only counted",

@@ -16,6 +16,7 @@ from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import TextRow
+from servetop.tui.state.engine_page import EnginePage
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.stage_metrics import StageMetrics
 
@@ -48,6 +49,11 @@ def no_requests(start: float, until: float) -> Sequence[RequestRecord]:  # noqa:
 def no_replicas(width: int) -> Sequence[TextRow]:  # noqa: ARG001
     """Returns no rows: the default for runs with one server."""
     return ()
+
+
+def no_engine_page(cells: int) -> EnginePage:  # noqa: ARG001
+    """Returns an empty page: the default for frames without a run."""
+    return EnginePage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,6 +99,8 @@ class Frame:
     """Compares the stages; computed on the first call, because only some screens need it."""
     replicas: Callable[[int], Sequence[TextRow]] = no_replicas
     """Returns the table of replicas for a width in cells; no rows for a single server."""
+    engine_page: Callable[[int], EnginePage] = no_engine_page
+    """Returns the metrics that no panel shows, with trends for that many cells; only one screen needs them."""
     overview: FloatArray
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
     overview_until: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from operator import attrgetter
@@ -23,6 +23,7 @@ from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.drawing.heat_map import BinnedHistograms
 from servetop.tui.state.command_requests import CommandTarget
+from servetop.tui.state.engine_page import EngineMetricsHistory, EnginePage
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.judged_run import JudgedRun
 from servetop.tui.state.replicas import ReplicaHistory
@@ -68,6 +69,7 @@ class RunState:
         self.header = header
         self.replicas = ReplicaHistory(scratch)
         self.judged = JudgedRun(streamed=header.config.workload.stream)
+        self.engine_metrics = EngineMetricsHistory(scratch)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
         self.run_notes = RunNotes()
@@ -80,6 +82,7 @@ class RunState:
         """Add an update; whether it contained anything."""
         self.history.extend(update.ticks)
         self.replicas.fold(update.replica_samples)
+        self.engine_metrics.fold(update.engine_series)
         for command in update.commands:
             self.commands[command.id] = command
             if command.reply is not None and self.requested.get(command.action) == command.value:
@@ -183,9 +186,8 @@ class RunState:
                 partial(stage_metrics, self.history, self.binned, tuple(self.stages), at, over=end is not None)
             ),
             heat=self.binned.over(view.metric, at=at, span=shown, columns=SERIES_BINS),
-            replicas=lambda width: self.replicas.rows(
-                self.header.engine, stats.at if pointed is None else pointed.at, width
-            ),
+            replicas=partial(self.replicas.rows, self.header.engine, (pointed or stats).at),
+            engine_page=self._engine_page((pointed or stats).at, until=at, span=min(shown, at)),
             overview=overview(self.history, bins=_OVERVIEW_BINS),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
         )
@@ -194,6 +196,9 @@ class RunState:
         """The verdict at the time of the statistics."""
         stages, notes = self.stages[: _count(self.stages, stats.at)], self.notes[: _count(self.notes, stats.at)]
         return self.judged.verdict(stats, self.history, facts=self.header.engine, stages=stages, notes=notes)
+
+    def _engine_page(self, at: float, *, until: float, span: float) -> Callable[[int], EnginePage]:
+        return cache(partial(self.engine_metrics.page, self.header, at, until=until, span=span))
 
 
 def _extend(kept: list[_Event], new: Sequence[_Event]) -> None:

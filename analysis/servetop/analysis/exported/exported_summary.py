@@ -1,0 +1,55 @@
+"""The metrics of the engine page over a whole run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from servetop.analysis.exported.metric_spec import MetricSpec
+from servetop.analysis.exported.metric_values import ExportedValue, metric_values, whole_period
+from servetop.analysis.exported.scrape_history import ScrapeHistory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedMetric:
+    """A metric of the engine that no other part has, from the start of the load to the last scrape."""
+
+    group: str
+    name: str
+    label: str | None
+    """The label's value, for one of several."""
+    series: str
+    """The name on the engine's metrics page."""
+    kind: str
+    unit: str
+    value: float | None
+    """A rate, ratio or mean over that time, the median of a histogram, or the mean of a gauge."""
+    p90: float | None = field(metadata={"omitted": True})
+    """The 90th percentile of a histogram."""
+
+
+def exported_summary(
+    specs: Sequence[MetricSpec], history: ScrapeHistory, *, start: float
+) -> tuple[ExportedMetric, ...] | None:
+    """Return the exported metrics from `start` (seconds) on; None without a scrape."""
+    if not len(history):
+        return None
+    return tuple(_summary(value) for value in metric_values(specs, whole_period(history, start)))
+
+
+def _summary(value: ExportedValue) -> ExportedMetric:
+    return ExportedMetric(
+        group=value.spec.group,
+        name=value.spec.name.rstrip(":"),
+        label=value.label or None,
+        series=value.source,
+        kind=value.spec.kind.value,
+        unit=value.spec.unit.value,
+        value=_known(value.values[0]),
+        p90=None if value.p90 is None else _known(value.p90[0]),
+    )
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else float(number)

@@ -1,0 +1,45 @@
+"""A scrape of the series that are not fields of EngineSample: names as the engine spells them, and numbers."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MAX_SERIES = 4096
+"""Maximum series of one scrape; vLLM 0.32 has about 400."""
+_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesScrape:
+    """The values of an engine's further series at one instant, packed as they are recorded."""
+
+    at: float
+    """End of the scrape, seconds since the run's origin."""
+    names: str | None = None
+    """Names with their labels, one per line; None: those of the scrape before."""
+    numbers: bytes
+    """The values in the order of the names, see `pack_numbers`."""
+
+    @property
+    def name_list(self) -> tuple[str, ...]:
+        """The names; empty if they are those of the scrape before."""
+        return tuple(self.names.split("\n")[:MAX_SERIES]) if self.names else ()
+
+
+def pack_numbers(values: Iterable[float]) -> bytes:
+    """Return little-endian float64 values, compressed by zlib."""
+    numbers = tuple(values)
+    return zlib.compress(struct.pack(f"<{len(numbers)}d", *numbers))
+
+
+def unpack_numbers(packed: bytes, *, count: int) -> bytes | None:
+    """Return `count` little-endian float64 values; None if the bytes are damaged or of another number of values."""
+    reader = zlib.decompressobj()
+    try:
+        numbers = reader.decompress(packed, count * _BYTES + 1)
+    except zlib.error:
+        return None
+    return numbers if len(numbers) == count * _BYTES else None

@@ -1,0 +1,152 @@
+"""The engine page: values, trends, what is not exported, scrolling, and older recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
+from servetop.tui.app import DashboardApp
+from servetop.tui.drawing.text_runs import Lines
+from servetop.tui.drawing.trend import trend_text
+from servetop.tui.panels.detail.engine_metrics import EngineMetricsPanel, draw_page, missing_text
+from servetop.tui.screens.engine_screen import EngineScreen
+from servetop.tui.state.engine_page import EnginePage, trend_step
+from servetop.tui.state.frame import Frame
+
+FrameOf = Callable[..., Frame]
+Dashboard = Callable[..., DashboardApp]
+
+
+def text_of(page: EnginePage, width: int = 150) -> str:
+    return Lines(draw_page(page, "not exported by vLLM 0.32.0", width)).plain
+
+
+def row_of(page: EnginePage, name: str, width: int = 150) -> list[str]:
+    """The words of the row that begins with a name, without it."""
+    row = next(line for line in text_of(page, width).split("\n") if line.strip().startswith(name))
+    return row.strip().removeprefix(name).split()
+
+
+@pytest.fixture
+def page(canned: ModuleType, frame_of: FrameOf) -> EnginePage:
+    found: EnginePage = frame_of(canned.finished(), 110.0).engine_page(24)
+    return found
+
+
+def test_a_value_is_that_of_the_last_ten_seconds_with_the_engines_own_name(
+    canned: ModuleType, page: EnginePage
+) -> None:
+    by_at = {tick.index: tick for tick in canned.finished().ticks}
+    ended = sum(by_at[index].client.ok for index in range(400, 440))  # between the scrapes at 99.9 s and 109.9 s
+    assert row_of(page, "finished: length")[0] == f"{ended / 10:.2f}".rstrip("0").rstrip(".")
+    assert row_of(page, "tokens found")[:2] == ["40.0", "%"]
+    assert row_of(page, "tokens found")[-1] == "vllm:prefix_cache_hits_total"
+    assert row_of(page, "draft tokens accepted")[:2] == ["61.0", "%"]
+    assert row_of(page, "accepted at position 1")[:2] == ["61.0", "%"]
+    assert row_of(page, "time in the queue")[:5] == ["300", "ms", "/", "2.50", "s"]
+
+
+def test_what_the_engine_does_not_export_is_one_row_per_group(page: EnginePage) -> None:
+    lines = text_of(page).split("\n")
+    assert "KV offload  not exported by vLLM 0.32.0" in lines
+    assert "Data-parallel ranks  not exported by vLLM 0.32.0" in lines
+    (partly,) = [line for line in lines if line.startswith("  not exported: KV fetches")]
+    assert "rejected" in partly
+
+
+def test_metrics_that_a_metrics_url_lacks_are_not_blamed_on_the_engine(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    assert missing_text(frame_of(run, 110.0)) == "not exported by vLLM 0.32.0"
+    run.config = replace(run.config, engine=replace(run.config.engine, metrics_url="http://prom:9090"))
+    assert missing_text(frame_of(run, 110.0)) == "not read from --metrics-url"
+
+
+def test_a_page_in_the_past_is_that_of_the_live_run_at_that_time(canned: ModuleType, frame_of: FrameOf) -> None:
+    live, replayed = (
+        frame_of(run, 80.0).engine_page(24) for run in (canned.growing(80.0, facts=canned.VLLM), canned.finished())
+    )
+    assert text_of(live) == text_of(replayed)
+
+
+@pytest.mark.parametrize(("at", "known"), [(50.0, False), (110.0, True)])
+def test_a_series_that_appears_later_is_not_known_before(
+    canned: ModuleType, frame_of: FrameOf, at: float, known: bool
+) -> None:
+    run = canned.finished()
+    name = "vllm:corrupted_requests_total"
+    run.series = [
+        SeriesScrape(at=20.0, names="vllm:num_preemptions_total", numbers=pack_numbers([1.0])),
+        SeriesScrape(at=100.0, names=name, numbers=pack_numbers([5.0])),
+    ]
+    assert (name in text_of(frame_of(run, at).engine_page(24))) is known
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"has_series": False}, "this recording was made before servetop recorded these metrics"),
+        ({"series": ()}, "no metrics from vLLM yet"),
+        ({"facts": None}, "the engine is not ready yet"),
+        ({"facts": EngineFacts(name="openai", title="OpenAI")}, "OpenAI has no Prometheus metrics that servetop knows"),
+    ],
+    ids=["older", "empty", "booting", "unknown"],
+)
+def test_a_page_without_values_says_why(
+    canned: ModuleType, frame_of: FrameOf, change: dict[str, object], reason: str
+) -> None:
+    run = canned.finished()
+    for name, value in change.items():
+        setattr(run, name, value)
+    page = frame_of(run, 110.0).engine_page(24)
+    assert (page.groups, page.reason) == ((), reason)
+
+
+def test_the_oldest_scrape_alone_shows_gauges_and_no_rates(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    run.series = [
+        SeriesScrape(at=20.0, names="process_open_fds\nprocess_cpu_seconds_total", numbers=pack_numbers([7.0, 5.0]))
+    ]
+    page = frame_of(run, 60.0).engine_page(24)
+    assert row_of(page, "open files")[0] == "7"
+    assert row_of(page, "CPU cores")[0] == "–"
+    assert page.age == 40.0
+
+
+def test_a_trend_is_scaled_to_its_peak_with_dots_for_0_and_blanks_for_gaps() -> None:
+    assert trend_text(np.array([0.0, np.nan, 1.0, 4.0, 8.0]), 7) == "  · ▂▅█"
+    assert trend_text(np.array([1.0, 2.0, 3.0]), 2) == "▆█"
+    assert (trend_text(np.empty(0), 3), trend_text(np.array([1.0]), 0)) == ("   ", "")
+
+
+def test_a_step_of_the_trend_has_at_least_two_scrapes_and_a_round_length() -> None:
+    assert [trend_step(span, 24) for span in (10.0, 48.0, 49.0, 120.0, 600.0)] == [2.0, 2.0, 3.0, 5.0, 30.0]
+    assert trend_step(1e6, 10) == 1e5
+
+
+def test_a_hostile_label_is_drawn_as_harmless_text(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    name = "vllm:request_success_total{finished_reason=\x1b]0;owned\x07\u202e}"
+    run.series = [SeriesScrape(at=20.0, names=name, numbers=pack_numbers([1.0]))]
+    text = text_of(frame_of(run, 60.0).engine_page(24))
+    assert "finished:" in text
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+
+
+async def test_the_page_scrolls_to_its_end_and_back(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.finished(), start_at=110.0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("7")
+        assert isinstance(app.screen, EngineScreen)
+        panel = app.screen.query_one(EngineMetricsPanel)
+        await pilot.press(*["pagedown"] * 3)
+        assert "API server process" in panel.render().plain.split("\n")[-1]
+        await pilot.press("up", *["pageup"] * 3)
+        assert panel.render().plain.startswith("Prefix cache")
+        await pilot.press("escape")
+        assert not isinstance(app.screen, EngineScreen)

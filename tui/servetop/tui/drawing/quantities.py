@@ -1,0 +1,36 @@
+"""Values of the engine's metrics as text, in the units that people use."""
+
+from __future__ import annotations
+
+from servetop.analysis.exported.metric_spec import Unit
+from servetop.tui.drawing import formats
+
+
+def value_text(value: float, unit: Unit, *, p90: float | None = None) -> str:
+    """The value with its unit; of a histogram p50 / p90."""
+    if p90 is None:
+        return quantity(value, unit)
+    if unit is Unit.SECONDS:
+        return f"{formats.seconds(value)} / {formats.seconds(p90)}"
+    return f"{_amount(value)} / {_amount(p90)} {unit}".rstrip()
+
+
+def quantity(value: float, unit: Unit) -> str:
+    """A number with its unit, as in `61.0 %`, `1.23 s`, `787 /s`, `30.1 TFLOP/s`, `×1.50`."""
+    if value != value:
+        return formats.UNKNOWN
+    match unit:
+        case Unit.SHARE:
+            return formats.percent(value)
+        case Unit.SECONDS:
+            return formats.seconds(value)
+        case Unit.BYTES | Unit.BYTES_PER_SECOND | Unit.FLOPS:
+            return formats.scaled(value, unit)
+        case Unit.TIMES:
+            return f"×{formats.number(value)}"
+        case _:
+            return f"{_amount(value)} {unit}".rstrip()
+
+
+def _amount(value: float) -> str:
+    return formats.count(value) if value.is_integer() else formats.number(value)

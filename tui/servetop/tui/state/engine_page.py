@@ -1,0 +1,140 @@
+"""The engine page: values and trends of the metrics that no panel shows, at one time of a run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.exported.metric_spec import MetricSpec
+from servetop.analysis.exported.metric_values import (
+    ExportedValue,
+    metric_values,
+    missing_metrics,
+    periods_between,
+    window_period,
+)
+from servetop.analysis.exported.scrape_history import ScrapeHistory
+from servetop.analysis.series.scratch import Scratch
+from servetop.core.arrays import FloatArray
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.engines.metrics.exported_tables import exported_metrics
+
+WINDOW = 10.0
+"""Seconds over which a value is computed, as on all panels."""
+_TREND_STEPS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+"""Seconds of one cell of a trend; at least two scrapes, and fixed, so that a trend moves by whole cells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MetricLine:
+    """One metric: its value over the window, and its trend."""
+
+    spec: MetricSpec
+    label: str
+    """The label's value, for one line of several; empty otherwise."""
+    source: str
+    """The name of its series on the engine's metrics page."""
+    value: float
+    p90: float | None
+    """None unless the metric is a histogram."""
+    trend: FloatArray
+    """One value per cell, oldest first, NaN for gaps; shape (cells,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MetricGroup:
+    """A heading, its metrics, and the names of those that the engine does not export."""
+
+    title: str
+    lines: tuple[MetricLine, ...]
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EnginePage:
+    """All groups; none with a reason."""
+
+    groups: tuple[MetricGroup, ...] = ()
+    reason: str = ""
+    """Why there are no values, in a few words."""
+    age: float = math.nan
+    """Seconds since the last scrape."""
+    step: float = math.nan
+    """Seconds of one cell of a trend."""
+
+
+class EngineMetricsHistory:
+    """All scrapes of the engine's further series."""
+
+    def __init__(self, scratch: Scratch | None = None) -> None:
+        self._history = ScrapeHistory(scratch)
+
+    def fold(self, scrapes: Sequence[SeriesScrape]) -> None:
+        """Add scrapes, in order of time."""
+        self._history.extend(scrapes)
+
+    def page(self, header: RunHeader, at: float, cells: int, *, until: float, span: float) -> EnginePage:
+        """The page at run time `at`, with trends of the `span` seconds before `until`."""
+        specs = exported_metrics(header.engine.name) if header.engine else ()
+        reason = self._reason(header, specs, at)
+        if reason:
+            return EnginePage(reason=reason)
+        last = self._history.up_to(at)
+        now = window_period(self._history, at - WINDOW, at)
+        step = trend_step(span, cells)
+        trends = self._trends(specs, until, step=step, count=min(math.ceil(span / step - 1e-9), cells))
+        lines = [_line(value, trends) for value in metric_values(specs, now)]
+        missing = missing_metrics(specs, now.columns)
+        groups = [
+            MetricGroup(
+                title=title,
+                lines=tuple(line for line in lines if line.spec.group == title),
+                missing=tuple(spec.name.rstrip(":") for spec in missing if spec.group == title),
+            )
+            for title, _ in itertools.groupby(specs, key=lambda spec: spec.group)
+        ]
+        return EnginePage(groups=tuple(groups), age=at - float(self._history.times([last - 1])[0]), step=step)
+
+    def _reason(self, header: RunHeader, specs: Sequence[MetricSpec], at: float) -> str:
+        if header.engine is None:
+            return "the engine is not ready yet"
+        if not header.has_engine_series:
+            return "this recording was made before servetop recorded these metrics"
+        if not specs:
+            return f"{header.engine.title} has no Prometheus metrics that servetop knows"
+        return "" if self._history.up_to(at) else f"no metrics from {header.engine.title} yet"
+
+    def _trends(
+        self, specs: Sequence[MetricSpec], until: float, *, step: float, count: int
+    ) -> dict[tuple[MetricSpec, str], FloatArray]:
+        """The last `count` whole steps of each metric, between multiples of `step`."""
+        newest = math.floor(until / step + 1e-9)
+        edges = [number * step for number in range(newest - count, newest + 1)]
+        positions = [self._history.up_to(edge) - 1 for edge in edges]
+        known = [position for position in positions if position >= 0]
+        if len(known) < 2:
+            return {}
+        values = metric_values(specs, periods_between(self._history, known))
+        gap = np.full(len(positions) - len(known), np.nan)
+        return {(each.spec, each.label): np.concatenate([gap, each.values]) for each in values}
+
+
+def trend_step(span: float, cells: int) -> float:
+    """The shortest step with which `span` seconds fit into `cells` cells."""
+    return next((step for step in _TREND_STEPS if span <= step * cells * (1 + 1e-9)), span / max(cells, 1))
+
+
+def _line(value: ExportedValue, trends: dict[tuple[MetricSpec, str], FloatArray]) -> MetricLine:
+    return MetricLine(
+        spec=value.spec,
+        label=value.label,
+        source=value.source,
+        value=float(value.values[-1]),
+        p90=None if value.p90 is None else float(value.p90[-1]),
+        trend=trends.get((value.spec, value.label), np.empty(0)),
+    )
