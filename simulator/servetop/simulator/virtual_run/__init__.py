@@ -1,0 +1,1 @@
+"""Whole runs in virtual time, returned as the ticks and events that a recording would hold."""

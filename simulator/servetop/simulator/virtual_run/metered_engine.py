@@ -1,0 +1,145 @@
+"""The engine of a virtual run: the real-time driver on a clock that is set, with the metrics that a scrape returns."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from servetop.core.clock import ManualClock
+from servetop.core.events import EngineSample
+from servetop.simulator.dialects.metric_counters import MetricCounters
+from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.scheduling.build import build_scheduler
+from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.server.realtime import RealTimeEngine
+from servetop.simulator.virtual_run.admission_log import AdmissionState, admission_state
+from servetop.simulator.virtual_run.sent_request import SentRequest
+
+SCRAPE_SECONDS = 0.001
+"""Duration of a scrape."""
+
+
+class TokenListener(Protocol):
+    """Receives what the engine sends to the client."""
+
+    def tokens(self, count: int, at: float) -> None:
+        """Handle `count` tokens that arrive at `at`."""
+        ...
+
+    def first_token(self, seq: SimSequence, at: float) -> None:
+        """Handle the first token of a sequence."""
+        ...
+
+    def token_gap(self, seconds: float, count: int) -> None:
+        """Handle the inter-token latency of `count` sequences."""
+        ...
+
+    def completed(self, seq: SimSequence, at: float) -> None:
+        """Handle the last token of a sequence."""
+        ...
+
+
+class _Meter(MetricCounters):
+    """Counts the engine's events, and passes them to the client."""
+
+    def __init__(self, listener: TokenListener) -> None:
+        super().__init__()
+        self._listener = listener
+        self.first_token_seconds = 0.0
+        self.first_tokens = 0
+
+    def emitted(self, count: int, *, due: float) -> None:
+        super().emitted(count, due=due)
+        if count:
+            self._listener.tokens(count, due)
+
+    def first(self, seq: SimSequence, at: float, /) -> None:
+        super().first(seq, at)
+        self.first_token_seconds += at - seq.arrival
+        self.first_tokens += 1
+        self._listener.first_token(seq, at)
+
+    def gap(self, seconds: float, count: int, /) -> None:
+        self._listener.token_gap(seconds, count)
+
+    def finished(self, seq: SimSequence, at: float, /) -> None:
+        super().finished(seq, at)
+        self._listener.completed(seq, at)
+
+
+class MeteredEngine:
+    """One simulated engine at the times of `clock`; `admissions` holds the state after every scheduling decision."""
+
+    def __init__(self, spec: SimSpec, listener: TokenListener, *, clock: ManualClock) -> None:
+        self.scheduler = build_scheduler(spec)
+        self.admissions: list[AdmissionState] = []
+        self._clock = clock
+        self._wake_at = math.inf
+        self._meter = _Meter(listener)
+        self._engine = RealTimeEngine(self.scheduler, clock=clock.now, wake_at=self._arm, events=self._meter)
+        self._planned: object = None
+
+    @property
+    def wake_at(self) -> float:
+        """Time of the next call of `wake`; infinity for an idle engine."""
+        return self._wake_at
+
+    def wake(self) -> None:
+        """Run the iteration that ends now."""
+        self._engine.wake()
+        self._observe()
+
+    def submit(self, request: SentRequest) -> SimSequence | None:
+        """Queue a request that arrives now; None if the engine can never serve it."""
+        seq = self._engine.submit(request.request, request)
+        self._observe()
+        return seq
+
+    def drop(self, seq: SimSequence) -> None:
+        """Drop a sequence whose client has disconnected."""
+        self._engine.drop(seq)
+        self._meter.aborted()
+
+    def set_max_num_seqs(self, limit: int) -> None:
+        """Change the batch-size limit."""
+        self._engine.set_max_num_seqs(limit)
+
+    def stop(self) -> None:
+        """Stop computing for good."""
+        self._wake_at = math.inf
+
+    def sample(self) -> EngineSample:
+        """Return what a scrape of the metrics page yields now."""
+        scheduler, meter, now = self.scheduler, self._meter, self._clock.now()
+        prefix, ended = scheduler.prefix, float(meter.finishes)
+        return EngineSample(
+            scrape_start=now,
+            scrape_end=now + SCRAPE_SECONDS,
+            running=float(scheduler.running),
+            waiting=float(len(scheduler.waiting) + len(scheduler.swapped)),
+            kv_blocks_used=float(self._engine.kv_blocks_used),
+            kv_blocks_total=float(scheduler.blocks.total),
+            kv_usage=self._engine.kv_usage,
+            preemptions_total=float(scheduler.preemptions),
+            prompt_tokens_total=float(meter.prompt_tokens),
+            generation_tokens_total=float(meter.generated_tokens),
+            prefix_cache_hits_total=float(prefix.hit_tokens if prefix else 0),
+            prefix_cache_queries_total=float(prefix.queried_tokens if prefix else 0),
+            requests_finished_total=ended,
+            max_num_seqs=float(scheduler.limits.max_num_seqs),
+            first_token_seconds_total=meter.first_token_seconds,
+            first_tokens_total=float(meter.first_tokens),
+            queue_seconds_total=float(meter.seconds["queue"]),
+            queued_requests_total=ended,
+            prefill_seconds_total=float(meter.seconds["prefill"]),
+            prefilled_requests_total=ended,
+        )
+
+    def _arm(self, at: float) -> None:
+        self._wake_at = at
+
+    def _observe(self) -> None:
+        work = self._engine.work
+        if work is not self._planned:
+            self._planned = work
+            self.admissions.append(admission_state(self.scheduler, self._clock.now()))

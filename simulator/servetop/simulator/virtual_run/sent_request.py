@@ -1,0 +1,47 @@
+"""A request of a virtual run, from its due time to its end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from servetop.core.events import RequestRecord, RequestStatus
+from servetop.simulator.predict.client_requests import ClientRequest
+
+
+class SentRequest:
+    """One request of the client; the engine knows it as the sink of a sequence."""
+
+    __slots__ = ("due", "first_token_at", "limited", "number", "request", "sent", "stage")
+
+    def __init__(self, request: ClientRequest, *, number: int, stage: int, due: float, sent: float) -> None:
+        self.request = request
+        self.number = number
+        self.stage = stage
+        self.due = due
+        self.sent = sent
+        self.limited = False
+        self.first_token_at: float | None = None
+
+    def token(self, *, last: bool) -> None:
+        """Ignore single tokens: the engine's events count them, with their times."""
+
+    def record(
+        self, status: RequestStatus, at: float, *, output_tokens: int = 0, error: str | None = None
+    ) -> RequestRecord:
+        """Return the record of the request, which ended at `at`; chunk times are not kept."""
+        http_status = int(error[5:8]) if error is not None and error.startswith("HTTP ") else None
+        return RequestRecord(
+            id=self.number,
+            stage=self.stage,
+            due=self.due,
+            sent=self.sent,
+            first_token_at=self.first_token_at,
+            done_at=at,
+            prompt_tokens=self.request.prompt_tokens,
+            output_tokens=output_tokens,
+            status=status,
+            error=error,
+            http_status=http_status,
+            chunk_times=np.empty(0),
+            chunk_tokens=np.empty(0, np.int64),
+        )

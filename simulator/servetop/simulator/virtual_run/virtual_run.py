@@ -1,0 +1,236 @@
+"""Runs all stages of a run in virtual time against one simulated engine, and returns what a recording would hold."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from dataclasses import dataclass, replace
+
+from servetop.core.clock import ClockAnchor, ManualClock
+from servetop.core.events import EngineSample, LogLine, RequestRecord, RequestStatus, RunEnd, StageChange
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdate
+from servetop.core.tick import TICK_SECONDS, Tick
+from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.virtual_run.admission_log import AdmissionState
+from servetop.simulator.virtual_run.metered_engine import MeteredEngine
+from servetop.simulator.virtual_run.paced_client import PacedClient
+from servetop.simulator.virtual_run.sent_request import SentRequest
+from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind, VirtualRunPlan
+from servetop.workload.plan import LoadPlan
+
+_BEAT_SECONDS = 0.020
+_REFUSAL_SECONDS = 0.001
+"""Time after which the engine's refusal of a request arrives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualRun:
+    """A finished virtual run: what its recording would hold, and the ground truth about the engine's queue."""
+
+    header: RunHeader
+    ticks: tuple[Tick, ...]
+    stages: tuple[StageChange, ...]
+    log_lines: tuple[LogLine, ...]
+    records: tuple[RequestRecord, ...]
+    """Ended requests, in order of their end; without chunk times."""
+    end: RunEnd
+    admissions: tuple[AdmissionState, ...]
+    """The queue after every scheduling decision."""
+
+    @property
+    def update(self) -> RunUpdate:
+        """Return the whole run as one update of a `RunSource`."""
+        return RunUpdate(
+            ticks=self.ticks, stages=self.stages, log_lines=self.log_lines, header=self.header, end=self.end
+        )
+
+
+def run_virtually(plan: VirtualRunPlan) -> VirtualRun:
+    """Run the plan from its first request to the end of its last one; UsageError for a plan that cannot run."""
+    return _Run(plan).run()
+
+
+class _Run:
+    """The events of one run in order of time: ends of ticks, iterations, sends, refusals, heartbeats, the crash."""
+
+    def __init__(self, plan: VirtualRunPlan) -> None:
+        self._plan = plan
+        config, spec = plan.config, plan.spec
+        self._clock = ManualClock()
+        self._engine = MeteredEngine(spec, self, clock=self._clock)
+        load = LoadPlan(
+            segments=tuple(enumerate(config.stages)),
+            begin=plan.begin,
+            drain_at_stages=config.drain_at_stages,
+            drain_timeout=config.drain_timeout,
+        )
+        self._client = PacedClient(load, config.workload, spec, seed=config.seed, costs=plan.client)
+        self._random = random.Random(config.seed)
+        self._in_flight: dict[SentRequest, SimSequence] = {}
+        self._refused: deque[tuple[float, SentRequest, str]] = deque()
+        crashes = [each.start for each in plan.outages if each.kind is OutageKind.CRASH]
+        self._crash_at = min(crashes, default=math.inf)
+        self._crashed = False
+        self._cancelled_at = -math.inf
+        self._finished_at = math.inf
+        self._index = 0
+        self._beats = 1
+        self._sample: EngineSample | None = None
+        self._ticks: list[Tick] = []
+        self._stages: list[StageChange] = []
+        self._records: list[RequestRecord] = []
+        self._log: list[LogLine] = []
+
+    def run(self) -> VirtualRun:
+        """Process all events up to the end of the tick in which the last request ended."""
+        while not self._ticks or self._ticks[-1].end <= self._finished_at:
+            self._step()
+        scheduler = self._engine.scheduler
+        facts = EngineFacts(
+            name="sim",
+            title="servetop simulator",
+            version=self._plan.engine_profile,
+            model=self._plan.config.engine.model,
+            models=(self._plan.config.engine.model,),
+            kv_blocks_total=scheduler.blocks.total,
+            block_size=scheduler.blocks.block_size,
+            max_num_seqs=self._plan.spec.batch_limit,
+            max_model_len=scheduler.limits.max_model_len,
+            changes_batch_size_live=True,
+        )
+        anchor = ClockAnchor(origin_ns=0, wall_epoch_s=0.0)
+        return VirtualRun(
+            header=RunHeader(config=self._plan.config, anchor=anchor, engine=facts),
+            ticks=tuple(self._ticks),
+            stages=tuple(self._stages),
+            log_lines=tuple(self._log),
+            records=tuple(self._records),
+            end=RunEnd(at=self._clock.now(), exit_code=0, reason=""),
+            admissions=tuple(self._engine.admissions),
+        )
+
+    def _step(self) -> None:
+        """Advance to the next event and process it; of simultaneous ones the end of a tick is first."""
+        events = (
+            ((self._index + 1) * TICK_SECONDS, self._end_tick),
+            (self._crash_at, self._crash),
+            (self._engine.wake_at, self._engine.wake),
+            (self._client.wake_at(), self._send),
+            (self._drain_deadline(), self._cancel_all),
+            (self._refused[0][0] if self._refused else math.inf, self._end_refused),
+            (self._beats * _BEAT_SECONDS, self._beat),
+        )
+        at, process = min(events, key=lambda event: event[0])
+        self._clock.advance_to(at)
+        process()
+        self._begin_stages()
+        if self._client.schedule.finished:
+            self._finished_at = min(self._finished_at, at)
+
+    def _drain_deadline(self) -> float:
+        deadline = self._client.schedule.drain_deadline
+        return deadline if deadline > self._cancelled_at else math.inf
+
+    def _end_tick(self) -> None:
+        now = self._clock.now()
+        stage = self._stages[-1].index if self._stages else -1
+        client = self._client.ticks.build(
+            self._index,
+            gauges=self._client.gauges(now, stage=stage),
+            cpu_seconds=self._client.take_cpu_seconds(now),
+        )
+        self._ticks.append(Tick(client=client, engine=self._sample))
+        self._sample = None if self._crashed else self._engine.sample()
+        self._index += 1
+
+    def _beat(self) -> None:
+        self._client.beat(self._clock.now())
+        self._beats += 1
+
+    # --- requests ---
+
+    def _send(self) -> None:
+        for request in self._client.advance(self._clock.now()):
+            self._submit(request)
+
+    def _begin_stages(self) -> None:
+        changes = self._client.schedule.changes
+        for change in changes:
+            if change.max_num_seqs is not None:
+                self._engine.set_max_num_seqs(change.max_num_seqs)
+            limit = self._engine.scheduler.limits.max_num_seqs
+            self._stages.append(replace(change, max_num_seqs=limit))
+        changes.clear()
+
+    def _submit(self, request: SentRequest) -> None:
+        if self._crashed:
+            self._refuse(request, "connection refused")
+        elif any(self._fails(outage) for outage in self._plan.outages):
+            self._refuse(request, "HTTP 500: Internal Server Error")
+            self._log_line(
+                "ERROR [servetop.sim] Exception in ASGI application: CUDA error: device-side assert triggered"
+            )
+        else:
+            seq = self._engine.submit(request)
+            if seq is None:
+                self._refuse(request, "HTTP 400: this engine's KV cache is too small for the request")
+            else:
+                self._in_flight[request] = seq
+
+    def _fails(self, outage: Outage) -> bool:
+        active = outage.kind is OutageKind.HTTP_500 and outage.start <= self._clock.now() < outage.until
+        return active and self._random.random() < outage.share
+
+    def _refuse(self, request: SentRequest, error: str) -> None:
+        self._refused.append((self._clock.now() + _REFUSAL_SECONDS, request, error))
+
+    def _end_refused(self) -> None:
+        at, request, error = self._refused.popleft()
+        self._end(request.record(RequestStatus.ERROR, at, error=error))
+
+    def _cancel_all(self) -> None:
+        """Cancel everything that has not finished within the drain timeout."""
+        now = self._cancelled_at = self._clock.now()
+        self._client.cancel_unsent()
+        for request, seq in list(self._in_flight.items()):
+            self._engine.drop(seq)
+            del self._in_flight[request]
+            error = "not finished within the drain timeout"
+            self._end(request.record(RequestStatus.CANCELLED, now, error=error))
+
+    def _crash(self) -> None:
+        now, self._crash_at, self._crashed = self._clock.now(), math.inf, True
+        self._engine.stop()
+        self._log_line("ERROR [servetop.sim] EngineCore encountered a fatal error: CUDA error: out of memory")
+        for request in list(self._in_flight):
+            del self._in_flight[request]
+            status = RequestStatus.ERROR if request.first_token_at is None else RequestStatus.TRUNCATED
+            self._end(request.record(status, now, error="the server closed the connection"))
+
+    def _log_line(self, text: str) -> None:
+        self._log.append(LogLine(at=self._clock.now(), text=text))
+
+    def _end(self, record: RequestRecord) -> None:
+        self._records.append(record)
+        self._client.ticks.ended(record)
+        self._client.ended(record.done_at or 0.0, failed=record.status is not RequestStatus.OK)
+
+    # --- events of the engine (TokenListener) ---
+
+    def tokens(self, count: int, at: float) -> None:
+        self._client.chunks(count, at)
+
+    def first_token(self, seq: SimSequence, at: float) -> None:
+        request: SentRequest | None = seq.sink
+        if request is not None:
+            request.first_token_at = at
+            self._client.ticks.first_token(request, at)
+
+    def token_gap(self, seconds: float, count: int) -> None:
+        self._client.ticks.gap(seconds, count)
+
+    def completed(self, seq: SimSequence, at: float) -> None:
+        request: SentRequest = seq.sink
+        del self._in_flight[request]
+        self._end(request.record(RequestStatus.OK, at, output_tokens=seq.output_tokens))

@@ -1,0 +1,73 @@
+"""What a virtual run does: the configuration of a run, the simulated machine, the client's costs, and outages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from servetop.core.config import RunConfig
+from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.scheduling.build import sim_spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCosts:
+    """CPU time of the sender's event loop, which does one thing after the other; in seconds."""
+
+    per_request: float = 150e-6
+    """To send one request: its slip on an idle sender."""
+    per_chunk: float = 25e-6
+    """To read one token."""
+    per_beat: float = 100e-6
+    """Every 20 ms, for all the rest."""
+    slow_from: float = math.inf
+    """Run time from which every piece of work takes `slowdown` times as long."""
+    slowdown: float = 1.0
+
+    def scale(self, at: float) -> float:
+        """Factor of all costs at a time."""
+        return self.slowdown if at >= self.slow_from else 1.0
+
+
+class OutageKind(StrEnum):
+    """How an engine fails."""
+
+    HTTP_500 = "http 500"
+    """It answers new requests with an error; those in flight continue."""
+    CRASH = "crash"
+    """Its process ends: requests in flight are cut off, new ones refused, metrics and all later work missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """A period in which the engine fails."""
+
+    kind: OutageKind
+    start: float
+    """Run time in seconds."""
+    until: float = math.inf
+    """Run time at which it ends; a crash never ends."""
+    share: float = 1.0
+    """Fraction of the new requests that fail, chosen at random."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualRunPlan:
+    """One virtual run. The engine's batch limit and KV blocks are set in `settings`, as `settings.apply` lists them."""
+
+    config: RunConfig
+    gpu: str = "a100-40"
+    engine_profile: str = "vllm-0.2.1"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    client: ClientCosts = ClientCosts()
+    outages: tuple[Outage, ...] = ()
+    begin: float = 0.3
+    """Run time at which the load starts; the engine is ready before."""
+
+    @property
+    def spec(self) -> SimSpec:
+        """Return the specification of the simulated engine."""
+        return sim_spec(self.config.engine.model, gpu=self.gpu, engine=self.engine_profile, settings=self.settings)
