@@ -8,7 +8,7 @@ INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 unexport PYTHONDONTWRITEBYTECODE
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate lock audit sbom bench bench-client bench-tui picture options schema clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge lock audit sbom bench bench-client bench-tui picture options schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -79,6 +79,9 @@ soak: .venv/.installed  ## run an hour at 200 requests/s, check that no process 
 
 validate: .venv/.product  ## compare the simulator with the published tables
 	$(BIN)/servetop validate
+
+judge: .venv/.installed  ## list the simulated runs with known causes and rates (two minutes; SEED: another draw)
+	$(BIN)/python -m tests.judgement --list --rates --seed $(or $(SEED),1)
 
 bench: .venv/.installed  ## measure performance and write docs/performance.md
 	$(BIN)/python bench/run.py

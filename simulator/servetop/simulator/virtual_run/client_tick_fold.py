@@ -25,6 +25,9 @@ class ClientTickFold:
     """Collects until `build`; every token is a chunk of its own, whose arrival the kernel stamps."""
 
     def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
         self._counts: Counter[str] = Counter()
         self._values: dict[str, list[float]] = {name: [] for name in HISTOGRAMS}
         self._gaps: list[float] = []
@@ -78,5 +81,5 @@ class ClientTickFold:
             weights = np.array(self._gap_counts, dtype=np.int64)
             histograms["itl"] = LogHistogram.of(self._gaps, weights=weights)
         counts: dict[str, Any] = dict(self._counts)
-        self.__init__()  # type: ignore[misc]
+        self._reset()
         return ClientTick(index=index, gauges=gauges, cpu_seconds=cpu_seconds, **counts, **histograms)

@@ -1,0 +1,58 @@
+"""Lists simulated runs with their truths: `python -m tests.judgement [--seed N] [--kind KIND] [--list] [--rates]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tests.judgement.kinds import KINDS, each_scenario
+from tests.judgement.scenario import Scenario, describe
+
+COLUMNS = (
+    "name                     cause         onset   first    until  share   requests  sustainable    knee  exceeded"
+)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print one line, or with `--describe` two, for each scenario."""
+    options = parsed(argv)
+    say(COLUMNS)
+    for scenario in each_scenario(options.seed, kinds=options.kind):
+        say(line(scenario, rates=options.rates))
+        if options.describe:
+            say(f"    {describe(scenario)}")
+    return 0
+
+
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.judgement", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="what the scenarios are drawn from")
+    parser.add_argument("--kind", action="append", default=[], choices=list(KINDS), help="only this kind; repeat")
+    parser.add_argument("--list", action="store_true", help="print the scenarios with their truths")
+    parser.add_argument("--describe", action="store_true", help="print machine, settings and stages too")
+    parser.add_argument("--rates", action="store_true", help="compute the sustainable rates and knees, a second each")
+    return parser.parse_args(argv)
+
+
+def line(scenario: Scenario, *, rates: bool) -> str:
+    """The truth of a scenario in columns; times in seconds, rates in requests per second."""
+    truth = scenario.truth
+    times = "".join(number(at, 8) for at in (truth.onset, truth.first_sign, truth.until))
+    found = (scenario.sustainable_rate, scenario.knee_rate, scenario.overloaded_from) if rates else (None,) * 3
+    columns = f"{number(found[0], 12)}{number(found[1], 8)}{number(found[2], 10)}"
+    return f"{scenario.name:24} {truth.cause:12}{times}  {truth.share:5.0%}  {len(scenario.run.records):8,}{columns}"
+
+
+def number(value: float | None, width: int) -> str:
+    """A number with one decimal or, below 10, two; a dash if unknown."""
+    return f"{'–' if value is None else format(value, '.2f' if value < 10 else '.1f'):>{width}}"
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    print(text, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

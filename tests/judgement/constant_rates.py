@@ -1,0 +1,84 @@
+"""The rates that an engine sustains: long runs at a constant rate in virtual time, independent of any other run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from servetop.core.arrays import FloatArray
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.predict.virtual_client import VirtualSender
+from servetop.simulator.predict.virtual_time import VirtualEngine
+from servetop.simulator.scheduling.build import build_scheduler, sim_spec
+
+TOLERANCE = 0.02
+"""Relative width of the interval at which a bisection ends."""
+_WARM_UP = 0.15
+"""Fraction of a run whose requests do not count."""
+_REQUESTS = 1200
+"""Requests of a run, within the limits of its duration."""
+_DURATIONS = (120.0, 400.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConstantRates:
+    """One engine under one workload; every rate is run once."""
+
+    model: str
+    gpu: str
+    engine_profile: str
+    settings: Mapping[str, Any]
+    workload: WorkloadConfig
+    objective: float
+    """Longest acceptable TTFT in seconds."""
+    seed: int = 0
+    _shares: dict[float, float] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def spec(self) -> SimSpec:
+        """The simulated engine."""
+        return sim_spec(self.model, gpu=self.gpu, engine=self.engine_profile, settings=self.settings)
+
+    @cached_property
+    def saturated(self) -> float:
+        """Requests per second that the engine completes if 400 are sent at once, start and end included."""
+        usage = self._run(StageConfig(num_prompts=400)).usage
+        return len(usage.finished) / usage.ended_at if usage.finished else 0.0
+
+    def share_in_time(self, rate: float) -> float:
+        """Fraction of the requests whose first token meets the objective at a constant rate."""
+        if rate not in self._shares:
+            low, high = _DURATIONS
+            duration = min(max(_REQUESTS / rate, low), high)
+            ttft = self._ttft(StageConfig(request_rate=rate, duration=duration), after=_WARM_UP * duration)
+            self._shares[rate] = float((ttft <= self.objective).mean()) if ttft.size else 0.0
+        return self._shares[rate]
+
+    def largest(self, share: float) -> float:
+        """Largest constant rate at which that fraction of the requests meets the objective; 0 if none does."""
+        low, high = 0.0, self.saturated
+        while self.share_in_time(high) >= share:
+            low, high = high, 1.3 * high
+        if not low:
+            low = next(
+                (rate for rate in (high / 2**step for step in range(1, 6)) if self.share_in_time(rate) >= share), 0.0
+            )
+            high = min(high, 2 * low)
+        while low and high - low > TOLERANCE * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.share_in_time(middle) >= share else (low, middle)
+        return low
+
+    def _ttft(self, stage: StageConfig, *, after: float) -> FloatArray:
+        finished = self._run(stage).usage.finished
+        return np.array([(seq.first_token_at or 0.0) - seq.arrival for seq in finished if seq.arrival >= after])
+
+    def _run(self, stage: StageConfig) -> VirtualEngine:
+        engine = VirtualEngine(build_scheduler(self.spec))
+        engine.run(VirtualSender(self.workload, self.spec, seed=self.seed + 1).client(stage))
+        return engine

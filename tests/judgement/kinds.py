@@ -1,0 +1,51 @@
+"""All scenarios of a seed: eight or more of each kind, redrawn until the simulator's state confirms their truth."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
+
+from tests.judgement.client_troubles import CLIENT_TROUBLES, ENGINE_TROUBLES, failing_engine, slow_client
+from tests.judgement.healthy_runs import LOADS, healthy
+from tests.judgement.long_prompts import long_prompts
+from tests.judgement.overloads import batch_overload, known_knee, kv_overload, rate_overload
+from tests.judgement.scenario import Scenario
+
+Draw = Callable[[Random, str], Scenario | None]
+"""Draws one scenario with a name; None if its run does not show what it was drawn for."""
+KINDS: Mapping[str, tuple[Draw, ...]] = {
+    "kv": (kv_overload,) * 8,
+    "batch": (batch_overload,) * 8,
+    "rate": (rate_overload,) * 8,
+    "long": (long_prompts,) * 8,
+    "client": tuple(functools.partial(slow_client, trouble=each) for each in 2 * CLIENT_TROUBLES),
+    "failing": tuple(functools.partial(failing_engine, trouble=each) for each in 2 * ENGINE_TROUBLES),
+    "healthy": tuple(functools.partial(healthy, load=load) for load in (*LOADS, "constant", "closed loop")),
+    "ramp": (known_knee,) * 10,
+}
+"""The draws of each kind, one for each of its scenarios."""
+_ATTEMPTS = 200
+
+
+def scenario(kind: str, number: int, *, seed: int) -> Scenario:
+    """Return scenario `number` of a kind, the same for the same seed; RuntimeError if no draw succeeds."""
+    name = f"{kind} {number} of seed {seed}"
+    draw = KINDS[kind][number]
+    draws = (draw(Random(f"{seed}/{kind}/{number}/{attempt}"), name) for attempt in range(_ATTEMPTS))
+    found = next((each for each in draws if each is not None), None)
+    if found is None:
+        raise RuntimeError(f"{name}: none of {_ATTEMPTS} draws shows what it was drawn for")
+    return found
+
+
+def each_scenario(seed: int, *, kinds: Sequence[str] = ()) -> Iterator[Scenario]:
+    """Draw the scenarios one after the other; only those of some kinds if given."""
+    for kind in kinds or tuple(KINDS):
+        for number in range(len(KINDS[kind])):
+            yield scenario(kind, number, seed=seed)
+
+
+def scenarios(seed: int) -> list[Scenario]:
+    """Return all scenarios of a seed."""
+    return list(each_scenario(seed))
