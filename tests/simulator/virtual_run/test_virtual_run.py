@@ -10,6 +10,7 @@ import pytest
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.events import RequestStatus
+from servetop.core.tick import TICK_SECONDS
 from servetop.simulator.predict.predict import PredictSpec, predict_cell
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from servetop.simulator.virtual_run.virtual_run import run_virtually
@@ -38,18 +39,20 @@ def test_a_stage_has_the_totals_and_latencies_of_its_prediction(workload: Worklo
         assert histogram.mean * 1e3 == pytest.approx(latency.mean, rel=0.001, abs=1e-3), name
 
 
-def test_the_counts_of_client_and_engine_agree_at_every_tick() -> None:
+def test_the_counts_of_client_and_engine_agree_at_every_scrape() -> None:
     run = run_virtually(plan_of(BUSY, kv_blocks=500))
-    sent = ended = 0
+    sent, ended = [0], [0]
     for tick in run.ticks:
-        if tick.engine is not None:
-            assert tick.engine.running is not None
-            assert tick.engine.waiting is not None
-            assert tick.engine.running + tick.engine.waiting == sent - ended
-            assert tick.engine.requests_finished_total == ended
-        sent += tick.client.sent
-        ended += tick.client.ok
-        assert tick.client.gauges.in_flight == sent - ended
+        sent.append(sent[-1] + tick.client.sent)
+        ended.append(ended[-1] + tick.client.ok)
+        assert tick.client.gauges.in_flight == sent[-1] - ended[-1]
+    samples = [(tick, tick.engine) for tick in run.ticks if tick.engine is not None]
+    for tick, sample in samples:
+        assert sample.scrape_start in (tick.start, tick.end)
+        boundary = round(sample.scrape_start / TICK_SECONDS)
+        assert (sample.running or 0) + (sample.waiting or 0) == sent[boundary] - ended[boundary]
+        assert sample.requests_finished_total == ended[boundary]
+    assert 0.1 < sum(sample.scrape_start == tick.end for tick, sample in samples) / len(samples) < 0.4
 
 
 def test_the_backlog_of_a_stage_remains_in_the_next_one_and_delays_its_requests() -> None:

@@ -20,6 +20,8 @@ from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind, 
 from servetop.workload.plan import LoadPlan
 
 _BEAT_SECONDS = 0.020
+_EARLY_SCRAPES = 0.25
+"""Fraction of the scrapes at the boundary of two ticks that belong to the earlier one, and then to both."""
 _REFUSAL_SECONDS = 0.001
 """Time after which the engine's refusal of a request arrives."""
 
@@ -67,6 +69,7 @@ class _Run:
         )
         self._client = PacedClient(load, config.workload, spec, seed=config.seed, costs=plan.client)
         self._random = random.Random(config.seed)
+        self._scrape_times = random.Random(config.seed)
         self._in_flight: dict[SentRequest, SimSequence] = {}
         self._refused: deque[tuple[float, SentRequest, str]] = deque()
         crashes = [each.start for each in plan.outages if each.kind is OutageKind.CRASH]
@@ -135,14 +138,21 @@ class _Run:
     def _end_tick(self) -> None:
         now = self._clock.now()
         stage = self._stages[-1].index if self._stages else -1
+        early = self._scrape_times.random() < _EARLY_SCRAPES
+        if early:
+            self._scrape()
         client = self._client.ticks.build(
             self._index,
             gauges=self._client.gauges(now, stage=stage),
             cpu_seconds=self._client.take_cpu_seconds(now),
         )
         self._ticks.append(Tick(client=client, engine=self._sample))
-        self._sample = None if self._crashed else self._engine.sample()
+        if not early:
+            self._scrape()
         self._index += 1
+
+    def _scrape(self) -> None:
+        self._sample = None if self._crashed else self._engine.sample()
 
     def _beat(self) -> None:
         self._client.beat(self._clock.now())
