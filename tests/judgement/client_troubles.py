@@ -14,7 +14,7 @@ from tests.judgement.queue_truth import lasting_queues, late_sends
 from tests.judgement.scenario import Cause, Scenario, Truth
 
 CLIENT_TROUBLES = ("sends slowly", "reads slowly", "becomes slow", "ramp")
-ENGINE_TROUBLES = ("too small", "all", "share", "for a while", "crash")
+ENGINE_TROUBLES = ("too small", "beyond the context", "all", "share", "for a while", "crash")
 _RATES = (4.0, 60.0)
 """Saturated rates in requests/s of the engines that fail; they are loaded to at most 40 %."""
 _FAST = (60.0, 250.0)
@@ -55,7 +55,7 @@ def slow_client(random: Random, name: str, *, trouble: str = "") -> Scenario | N
         detail=detail,
         client_rate=_client_rate(client, base.workload.output_len),
     )
-    return Scenario(name=name, kind="slow client", plan=plan, truth=truth, base=base)
+    return Scenario(name=name, kind="slow client", plan=plan, truth=truth, base=base).keeping(run)
 
 
 def _costs(trouble: str, random: Random, *, slower: float, output_len: int) -> ClientCosts:
@@ -84,18 +84,19 @@ def failing_engine(random: Random, name: str, *, trouble: str = "") -> Scenario 
     stages = (StageConfig(request_rate=rate, duration=duration),)
     start = round(random.uniform(0.3, 0.7) * duration, 1)
     trouble = trouble or random.choice(ENGINE_TROUBLES)
-    if trouble == "too small":
-        small = _too_small(base)
-        detail = f"KV cache of {small.settings['kv_blocks']} blocks, too small for the requests: HTTP 400"
+    if trouble in ("too small", "beyond the context"):
+        small = _too_small(base, blocks=trouble == "too small")
+        detail = ", ".join(f"{key} {value} too small" for key, value in small.settings.items()) + ": HTTP 400"
         return _failing(plan_of(small, name, stages), name=name, detail=detail)
     outage, detail = _outage(trouble, random, start)
     return _failing(plan_of(base, name, stages, outages=(outage,)), name=name, detail=detail)
 
 
-def _too_small(base: ConstantRates) -> ConstantRates:
-    """The same engine with a KV cache for a third of an average request."""
-    blocks = max(2, int(0.3 * (base.workload.input_len + base.workload.output_len) / 16))
-    return dataclasses.replace(base, settings={**base.settings, "kv_blocks": blocks})
+def _too_small(base: ConstantRates, *, blocks: bool) -> ConstantRates:
+    """The same engine with KV blocks for a third of an average request, or a context that some requests exceed."""
+    mean = base.workload.input_len + base.workload.output_len
+    settings = {"kv_blocks": max(2, int(0.3 * mean / 16))} if blocks else {"max_model_len": int(1.2 * mean)}
+    return dataclasses.replace(base, settings=settings)
 
 
 def _outage(trouble: str, random: Random, start: float) -> tuple[Outage, str]:
@@ -128,4 +129,4 @@ def _failing(plan: VirtualRunPlan, *, name: str, detail: str) -> Scenario | None
         share=len(failed) / len(run.records),
         detail=detail,
     )
-    return Scenario(name=name, kind="failing engine", plan=plan, truth=truth)
+    return Scenario(name=name, kind="failing engine", plan=plan, truth=truth).keeping(run)

@@ -12,8 +12,11 @@ from tests.judgement.machines import draw_base, draw_workload, plan_of
 from tests.judgement.queue_truth import lasting_queues, share_in_time
 from tests.judgement.scenario import Cause, Scenario, Truth
 
-LOADS = ("constant", "ramp", "bursty", "closed loop", "steps", "sinusoid", "every second", "nearly idle")
+LOADS = ("constant", "ramp", "bursty", "closed loop", "steps", "sinusoid", "every second", "nearly idle",
+         "near capacity", "KV well used")  # fmt: skip
 _RATES = (2.0, 60.0)
+_WELL_USED = 0.85
+"""Fraction of the KV blocks that a run must use at its peak to show that usage alone does no harm."""
 _ENOUGH = 0.99
 """Fraction of the requests whose first token must meet the objective."""
 
@@ -29,9 +32,12 @@ def healthy(random: Random, name: str, *, load: str = "") -> Scenario | None:
     preempted = any(state.preempted for state in run.admissions)
     if lasting_queues(run) or preempted or share_in_time(run, base.objective) < _ENOUGH:
         return None
-    truth = Truth(cause=Cause.HEALTHY, detail=load)
-    rates = None if load == "closed loop" else base
-    return Scenario(name=name, kind="healthy", plan=plan, truth=truth, base=rates)
+    used = max(tick.engine.kv_usage or 0.0 for tick in run.ticks if tick.engine is not None)
+    if load == "KV well used" and used < _WELL_USED:
+        return None
+    truth = Truth(cause=Cause.HEALTHY, detail=f"{load}, at most {used:.0%} of the KV blocks")
+    rates = None if load in ("closed loop", "KV well used") else base
+    return Scenario(name=name, kind="healthy", plan=plan, truth=truth, base=rates).keeping(run)
 
 
 def _base(random: Random, load: str) -> ConstantRates:
@@ -40,7 +46,10 @@ def _base(random: Random, load: str) -> ConstantRates:
     if load in ("sinusoid", "every second"):
         arrivals = {"sinusoid": "sinusoid:period=30", "every second": "burst"}[load]
         workload = dataclasses.replace(workload, arrivals=arrivals, burstiness=WorkloadConfig().burstiness)
-    return draw_base(random, workload)
+    if load != "KV well used":
+        return draw_base(random, workload)
+    blocks = 12 * (workload.input_len + workload.output_len) // 16
+    return draw_base(random, workload, settings={"kv_blocks": max(blocks, 4096 // 16)})
 
 
 def _stages(load: str, rate: float, random: Random) -> tuple[StageConfig, ...]:
@@ -56,6 +65,10 @@ def _stages(load: str, rate: float, random: Random) -> tuple[StageConfig, ...]:
             return tuple(StageConfig(request_rate=share * rate, duration=20.0) for share in shares)
         case "bursty" | "sinusoid" | "every second":
             return (StageConfig(request_rate=0.6 * part * rate, duration=duration),)
+        case "near capacity":
+            return (StageConfig(request_rate=random.uniform(0.6, 0.85) * rate, duration=duration),)
+        case "KV well used":
+            return (StageConfig(max_concurrency=random.randint(10, 16), duration=duration),)
         case "nearly idle":
             return (StageConfig(request_rate=0.05 * rate, duration=duration),)
         case _:

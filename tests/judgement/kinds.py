@@ -21,7 +21,7 @@ KINDS: Mapping[str, tuple[Draw, ...]] = {
     "long": (long_prompts,) * 8,
     "client": tuple(functools.partial(slow_client, trouble=each) for each in 2 * CLIENT_TROUBLES),
     "failing": tuple(functools.partial(failing_engine, trouble=each) for each in 2 * ENGINE_TROUBLES),
-    "healthy": tuple(functools.partial(healthy, load=load) for load in (*LOADS, "constant", "closed loop")),
+    "healthy": tuple(functools.partial(healthy, load=load) for load in (*LOADS, "near capacity", "closed loop")),
     "ramp": (known_knee,) * 10,
 }
 """The draws of each kind, one for each of its scenarios."""

@@ -51,7 +51,7 @@ def long_prompts(random: Random, name: str) -> Scenario | None:
     detail = f"{share:.0%} of the prompts {FACTOR} times as long for {length:g} s"
     detail += f", waiting for {queues[0].limit}" if queues else ""
     truth = Truth(cause=Cause.LONG_PROMPTS, onset=onset, first_sign=onset, until=until, detail=detail)
-    return Scenario(name=name, kind="long prompts", plan=plan, truth=truth, base=base)
+    return Scenario(name=name, kind="long prompts", plan=plan, truth=truth, base=base).keeping(run)
 
 
 def _longest(workload: WorkloadConfig) -> float:

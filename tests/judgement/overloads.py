@@ -58,9 +58,10 @@ def _overload(base: ConstantRates, random: Random, *, name: str, cause: Cause) -
     rate = base.saturated
     if not _RATES[0] <= rate <= _RATES[1]:
         return None
-    low, high = random.uniform(0.3, 0.55) * rate, random.uniform(1.5, 2.2) * rate
+    mild = random.random() < 0.3
+    low, high = random.uniform(0.3, 0.55) * rate, random.uniform(*((1.15, 1.4) if mild else (1.5, 2.2))) * rate
     calm = StageConfig(request_rate=low, duration=random.choice((20.0, 30.0)))
-    busy = StageConfig(request_rate=high, duration=random.choice((30.0, 40.0)))
+    busy = StageConfig(request_rate=high, duration=60.0 if mild else random.choice((30.0, 40.0)))
     after = StageConfig(request_rate=0.6 * low, duration=random.choice((15.0, 30.0)))
     ramp = StageConfig(request_rate=high, ramp_from=low, duration=random.choice((30.0, 50.0)))
     stages = random.choice(((calm, busy), (calm, busy, after), (calm, ramp), (calm, ramp, busy, after)))
@@ -87,7 +88,7 @@ def _judged(
         until=queue.until,
         share=queue.share,
     )
-    return Scenario(name=name, kind=kind, plan=plan, truth=truth, base=base)
+    return Scenario(name=name, kind=kind, plan=plan, truth=truth, base=base).keeping(run)
 
 
 def _kv_base(random: Random) -> ConstantRates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from servetop.core.events import RequestRecord
@@ -37,8 +37,7 @@ def lasting_queues(run: VirtualRun) -> list[LastingQueue]:
     found: list[LastingQueue] = []
     start, until = 0.0, -1.0
     seconds: dict[AdmissionLimit, float] = {}
-    ends = itertools.chain((state.at for state in run.admissions[1:]), (run.ticks[-1].end,))
-    for state, end in zip(run.admissions, ends, strict=False):
+    for state, end in _with_ends(run):
         if state.waiting <= SHORT_QUEUE:
             continue
         if state.at - until > _BREAK:
@@ -49,11 +48,26 @@ def lasting_queues(run: VirtualRun) -> list[LastingQueue]:
     return found + _queue(start, until, seconds)
 
 
+def _with_ends(run: VirtualRun) -> Iterator[tuple[AdmissionState, float]]:
+    """Each state of the engine's queue, and the time of the next one."""
+    ends = itertools.chain((state.at for state in run.admissions[1:]), (run.ticks[-1].end,))
+    return zip(run.admissions, ends, strict=False)
+
+
 def _queue(start: float, until: float, seconds: dict[AdmissionLimit, float]) -> list[LastingQueue]:
     if until - start < LASTING:
         return []
     limit = max(seconds, key=lambda each: seconds[each])
     return [LastingQueue(start, until, limit, seconds[limit] / sum(seconds.values()))]
+
+
+def limit_shares(run: VirtualRun, start: float, until: float) -> dict[AdmissionLimit, float]:
+    """Return the fractions of a period in which each limit kept the first request waiting, or nothing waited."""
+    seconds = dict.fromkeys(AdmissionLimit, 0.0)
+    for state, end in _with_ends(run):
+        seconds[state.limit] += max(0.0, min(end, until) - max(state.at, start))
+    total = sum(seconds.values())
+    return {limit: part / total for limit, part in seconds.items()} if total else seconds
 
 
 def first_sign(states: Sequence[AdmissionState], limit: AdmissionLimit) -> float | None:

@@ -12,7 +12,7 @@ from servetop.core.config import StageConfig
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit, AdmissionState
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
-from tests.judgement.queue_truth import LastingQueue, first_sign, lasting_queues, late_sends
+from tests.judgement.queue_truth import LastingQueue, first_sign, lasting_queues, late_sends, limit_shares
 from tests.simulator.virtual_run.runs import plan_of
 
 KV, BATCH, NONE = AdmissionLimit.KV, AdmissionLimit.BATCH, AdmissionLimit.NONE
@@ -39,6 +39,12 @@ def test_a_queue_lasts_from_its_first_long_wait_over_short_breaks(empty_run: Vir
 @pytest.mark.parametrize("waiting", [0, 2])
 def test_up_to_two_waiting_requests_are_not_a_queue(empty_run: VirtualRun, waiting: int) -> None:
     assert lasting_queues(_with(empty_run, _states((5, KV, waiting), (20, NONE, 0)))) == []
+
+
+def test_the_limits_of_a_period_have_their_shares_of_its_time(empty_run: VirtualRun) -> None:
+    run = _with(empty_run, _states((2, KV, 3), (3, NONE, 0), (10, BATCH, 5), (16, NONE, 0)))
+    shares = limit_shares(run, 1.0, 12.0)
+    assert shares == {KV: 0.1, NONE: 0.7, BATCH: 0.2, AdmissionLimit.BUDGET: 0.0}
 
 
 def test_the_first_sign_is_the_first_wait_or_preemption() -> None:

@@ -146,3 +146,12 @@ def test_the_same_plan_gives_the_same_ticks() -> None:
 def test_conversations_are_refused() -> None:
     with pytest.raises(UsageError, match="single requests"):
         run_virtually(plan_of(BUSY, workload=WorkloadConfig(num_turns="3")))
+
+
+def test_requests_beyond_the_context_are_refused_and_others_served() -> None:
+    plan = plan_of(StageConfig(request_rate=5.0, duration=10.0), workload=VARIED, max_model_len=300)
+    run = run_virtually(plan)
+    errors = {(record.error or "").partition(" is ")[0] for record in run.records if record.http_status == 400}
+    assert errors == {"HTTP 400: this model's maximum context length"}
+    assert total(run.ticks, "errors") + total(run.ticks, "ok") == total(run.ticks, "sent")
+    assert total(run.ticks, "ok") > 0

@@ -184,9 +184,18 @@ class _Run:
         else:
             seq = self._engine.submit(request)
             if seq is None:
-                self._refuse(request, "HTTP 400: this engine's KV cache is too small for the request")
+                self._refuse(request, self._refusal(request))
             else:
                 self._in_flight[request] = seq
+
+    def _refusal(self, request: SentRequest) -> str:
+        tokens = request.request.prompt_tokens + request.request.limit
+        if tokens > (context := self._engine.scheduler.limits.max_model_len):
+            return f"HTTP 400: this model's maximum context length is {context} tokens, the request has {tokens}"
+        cache = self._engine.scheduler.blocks
+        return (
+            f"HTTP 400: this engine's KV cache holds {cache.total * cache.block_size} tokens, the request has {tokens}"
+        )
 
     def _fails(self, outage: Outage) -> bool:
         active = outage.kind is OutageKind.HTTP_500 and outage.start <= self._clock.now() < outage.until
