@@ -80,7 +80,7 @@ soak: .venv/.installed  ## run an hour at 200 requests/s, check that no process 
 validate: .venv/.product  ## compare the simulator with the published tables
 	$(BIN)/servetop validate
 
-judge: .venv/.installed  ## list the simulated runs with known causes and rates (two minutes; SEED: another draw)
+judge: .venv/.installed  ## list the simulated runs with known causes and rates (three minutes; SEED: another draw)
 	$(BIN)/python -m tests.judgement --list --rates --seed $(or $(SEED),1)
 
 bench: .venv/.installed  ## measure performance and write docs/performance.md

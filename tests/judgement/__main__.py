@@ -1,12 +1,14 @@
-"""Lists simulated runs with their truths: `python -m tests.judgement [--seed N] [--kind KIND] [--list] [--rates]`."""
+"""Lists simulated runs with their truths: `python -m tests.judgement [--seed N] [--kind KIND] [--rates]`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from tests.judgement.kinds import KINDS, each_scenario
+from tests.judgement.recordings import write_recording
 from tests.judgement.scenario import Scenario, describe
 
 COLUMNS = (
@@ -22,6 +24,8 @@ def main(argv: Sequence[str]) -> int:
         say(line(scenario, rates=options.rates))
         if options.describe:
             say(f"    {describe(scenario)}")
+        if options.record:
+            write_recording(scenario.run, options.record / f"{scenario.name.replace(' ', '-')}.servetop")
     return 0
 
 
@@ -32,6 +36,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print the scenarios with their truths")
     parser.add_argument("--describe", action="store_true", help="print machine, settings and stages too")
     parser.add_argument("--rates", action="store_true", help="compute the sustainable rates and knees, a second each")
+    parser.add_argument("--record", type=Path, help="write the runs as recordings into this folder, to replay them")
     return parser.parse_args(argv)
 
 

@@ -76,7 +76,7 @@ def _rows(
 
 def _written(rows: list[tuple[float, int, int]], name: str) -> Path:
     """Write the trace to a file of the folder for temporary files; the same scenario always has the same file."""
-    folder = Path(tempfile.gettempdir()) / "servetop-judgement"
+    folder = Path(tempfile.gettempdir()) / f"servetop-judgement-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     path = folder / f"{name.replace(' ', '-')}.csv"
     lines = "".join(f"{at:.6f},{prompt},{output}\n" for at, prompt, output in rows)

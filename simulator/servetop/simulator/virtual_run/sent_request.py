@@ -28,8 +28,9 @@ class SentRequest:
     def record(
         self, status: RequestStatus, at: float, *, output_tokens: int = 0, error: str | None = None
     ) -> RequestRecord:
-        """Return the record of the request, which ended at `at`; chunk times are not kept."""
+        """Return the record of the request, which ended at `at`, with two chunks: the first token and all others."""
         http_status = int(error[5:8]) if error is not None and error.startswith("HTTP ") else None
+        chunks = [(self.first_token_at or at, 1), (at, output_tokens - 1)][: min(output_tokens, 2)]
         return RequestRecord(
             id=self.number,
             stage=self.stage,
@@ -42,6 +43,6 @@ class SentRequest:
             status=status,
             error=error,
             http_status=http_status,
-            chunk_times=np.empty(0),
-            chunk_tokens=np.empty(0, np.int64),
+            chunk_times=np.array([time for time, _ in chunks], dtype=np.float64),
+            chunk_tokens=np.array([tokens for _, tokens in chunks], dtype=np.int64),
         )

@@ -35,7 +35,7 @@ class VirtualRun:
     stages: tuple[StageChange, ...]
     log_lines: tuple[LogLine, ...]
     records: tuple[RequestRecord, ...]
-    """Ended requests, in order of their end; without chunk times."""
+    """Ended requests, in order of their end; each has at most two chunks, the first token and all others."""
     end: RunEnd
     admissions: tuple[AdmissionState, ...]
     """The queue after every scheduling decision."""
