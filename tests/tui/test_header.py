@@ -68,6 +68,20 @@ def test_the_header_shows_a_rate_that_differs_from_its_stage(canned: ModuleType,
     assert "8 req/s · batch 192 → 8.82 req/s" in text([draw_header(steered, 120)])
 
 
+def test_the_header_shows_the_batch_size_in_force(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    assert frame.stats.engine is not None
+    changed = replace(frame, stats=replace(frame.stats, engine=replace(frame.stats.engine, max_num_seqs=224)))
+    assert "8 req/s · batch 192 → batch 224" in text([draw_header(changed, 120)])
+    run = canned.finished()
+    run.stages = [replace(stage, label="8 req/s", max_num_seqs=None) for stage in run.stages]
+    assert "8 req/s · batch 192  00:01:00" in text([draw_header(frame_of(run, 60.0), 120)])
+    run = canned.finished()
+    run.stages = [replace(stage, label="8 req/s", max_num_seqs=None) for stage in run.stages]
+    run.ticks = [replace(tick, engine=None) for tick in run.ticks]
+    assert "8 req/s  00:01:00" in text([draw_header(frame_of(run, 60.0), 120)])
+
+
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
     canned: ModuleType, frame_of: FrameOf, width: int

@@ -56,6 +56,7 @@ class RunLoop:
         self._stage = -1
         self._batch_change: asyncio.Task[EngineFacts] | None = None
         self._batch_command: Command | None = None
+        self._waiting_batches: deque[Command] = deque()
         self._tick_index = start.first_tick
         self._draining = False
         self._winding_down = False
@@ -170,6 +171,8 @@ class RunLoop:
         if self._batch_change is not None:
             if self._batch_change.done():
                 await self._batch_changed(sender, self._batch_change)
+                if self._waiting_batches:
+                    await self._change_batch(sender, self._waiting_batches.popleft())
             elif self._outcome.stopped_by is not None and self._segment is None:
                 return True  # nothing is in flight during a restart
             return False
@@ -238,7 +241,10 @@ class RunLoop:
 
     async def _change_batch(self, sender: LoadSenders, command: Command) -> None:
         batch = int(command.value or 0)
-        if batch < 1 or self._batch_change is not None or self._batch_command is not None:
+        changing = self._batch_change is not None or self._batch_command is not None
+        if batch >= 1 and changing and not self._engine.needs_restart:
+            self._waiting_batches.append(command)
+        elif batch < 1 or changing:
             reason = "the batch size must be at least 1" if batch < 1 else "the batch size is already being changed"
             self._ticks.reply(command, reason)
         elif not self._engine.needs_restart:

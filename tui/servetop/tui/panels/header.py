@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from servetop.core.events import StageChange
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, joined, row_width, shortened, spread
@@ -58,11 +59,22 @@ def stage_runs(frame: Frame, *, short: bool = False) -> list[Run]:
     runs: list[Run] = [("" if short else "stage ", "muted"), (place, "muted"), (label, "strong")]
     if frame.cursor is None and load.request_rate is not None and load.request_rate != stage.request_rate:
         runs.append((f" → {formats.number(load.request_rate)} req/s", "key"))
+    runs += _batch_runs(frame, stage, label)
     if load.paused:
         runs.append((" ‖ load paused", "warn"))
     elif load.holding:
         runs.append((" ‖ held", "warn"))
     return runs
+
+
+def _batch_runs(frame: Frame, stage: StageChange, label: str) -> list[Run]:
+    """The batch size in force, unless the stage's label shows it; an arrow marks one that differs from the label's."""
+    sample = frame.stats.engine
+    sizes = [sample.max_num_seqs if sample else None, stage.max_num_seqs]
+    size = next((formats.exact(each) for each in sizes if each is not None), "")
+    if not size or f"batch {size}" in label:
+        return []
+    return [(f" → batch {size}", "key")] if "batch" in label else [(" · ", "muted"), (f"batch {size}", "strong")]
 
 
 def state(frame: Frame) -> list[Run]:

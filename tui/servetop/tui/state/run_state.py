@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -123,19 +124,26 @@ class RunState:
     def target(self) -> CommandTarget:
         """The newest state of the load, which steering starts from, whatever time is shown."""
         newest = self.history.ticks[-1] if self.history.ticks else None
-        sizes = [
-            self.stages[-1].max_num_seqs if self.stages else None,
-            newest.engine.max_num_seqs if newest and newest.engine else None,
-            self.header.engine.max_num_seqs if self.header.engine else None,
-        ]
         return CommandTarget(
             gauges=newest.client.gauges if newest else LoadGauges(),
             requested=self.requested,
             engine=self.header.engine,
-            max_num_seqs=next((round(size) for size in sizes if size is not None), None),
+            max_num_seqs=self._batch_size(),
             done_rate=self._done_rate(),
             boot_seconds=next((stage.at for stage in self.stages if stage.request_rate is not None), None),
         )
+
+    def _batch_size(self) -> int | None:
+        """The batch size in force: of the newest sample, or of the engine's facts if a later command changed it."""
+        changes = [each for each in self.commands.values() if each.action is Action.SET_MAX_NUM_SEQS]
+        changed_at = max((each.applied_at for each in changes if each.applied_at is not None), default=-math.inf)
+        sample = self.history.ticks[-1].engine if self.history.ticks else None
+        sizes = [
+            sample.max_num_seqs if sample and sample.scrape_start >= changed_at else None,
+            self.header.engine.max_num_seqs if self.header.engine else None,
+            self.stages[-1].max_num_seqs if self.stages else None,
+        ]
+        return next((round(size) for size in sizes if size is not None), None)
 
     def _done_rate(self) -> float:
         """Requests/s that completed during the last ten seconds."""
