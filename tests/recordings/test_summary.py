@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from servetop.analysis.goodput import meets_objectives
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.thresholds import threshold_keys
 from servetop.core.config import StageConfig
@@ -136,6 +137,7 @@ def test_goodput_counts_requests_within_all_limits(
     ]
     config = replace(header.config, goodput={"ttft": 0.2, "tpot": 0.5})
     assert summary_of(*requests, config=config)["request_goodput"] == pytest.approx(2 / 2.0)
+    assert [meets_objectives(each, config.goodput) for each in requests] == [True, False, False, True]
 
 
 def test_goodput_may_have_a_limit_of_ttfot(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
@@ -150,6 +152,7 @@ def test_goodput_may_have_a_limit_of_ttfot(summary_of: Summarise, make_request: 
     config = replace(header.config, goodput={"ttfot": 0.8})
     summary = summary_of(*requests, config=config)
     assert summary["request_goodput"] == pytest.approx(2 / summary["duration"])
+    assert sum(meets_objectives(each, config.goodput) for each in requests) == 2
 
 
 def test_without_limits_there_is_no_goodput(summary_of: Summarise, make_request: MakeRequest) -> None:
