@@ -51,6 +51,11 @@ class TtftBreakdown:
     """Requests whose first token arrived in the window."""
 
     @property
+    def has_waiting(self) -> bool:
+        """Whether requests wait for their first token for a tick or more on average: fewer say nothing."""
+        return self.pending > 0 and self.pending_age >= TICK_SECONDS
+
+    @property
     def known(self) -> float:
         """The sum of the known parts."""
         return sum(part for part in self.parts if not math.isnan(part))
