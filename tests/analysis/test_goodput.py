@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.goodput import goodput_bounds, meets_objectives, share_within
-from servetop.core.events import RequestRecord, RequestStatus
+from servetop.analysis.goodput import attainment, goodput_bounds, share_within
+from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.histogram import LogHistogram
+from servetop.core.tick import ClientTick, Tick
 
 
 def test_the_share_within_a_limit_includes_values_at_the_limit() -> None:
@@ -37,26 +38,28 @@ def test_without_reasoning_ttfot_is_ttft() -> None:
     assert goodput_bounds({"ttft": ttft, "ttfot": ttfot}, {"ttfot": 0.5}) == pytest.approx((0.5, 0.5))
 
 
-def request(*, waited: float, ttft: float, status: RequestStatus = RequestStatus.OK) -> RequestRecord:
-    times = np.array([waited + ttft, waited + ttft + 0.1, waited + ttft + 0.2])
-    return RequestRecord(
-        id=0, stage=0, due=0.0, sent=waited, first_token_at=float(times[0]), done_at=float(times[-1]), prompt_tokens=1,
-        output_tokens=3, status=status, chunk_times=times, chunk_tokens=np.ones(3, dtype=np.int64),
-    )  # fmt: skip
+def counted(*counts: tuple[int, int | None, int | None]) -> TickHistory:
+    """Ticks in which so many requests ended, met all objectives from sent, and from due."""
+    return TickHistory(
+        Tick(client=ClientTick(index=index, ok=ok - 1, errors=1, cancelled=5, good=good, good_due=good_due))
+        for index, (ok, good, good_due) in enumerate(counts)
+    )
 
 
-def test_time_in_the_clients_queue_counts_only_from_due() -> None:
-    late = request(waited=2.0, ttft=0.1)
-    for limits in ({"ttft": 0.5}, {"e2el": 0.5}, {"ttfot": 0.5}):
-        assert meets_objectives(late, limits)
-        assert not meets_objectives(late, limits, from_due=True)
-    assert meets_objectives(late, {"tpot": 0.11}, from_due=True)
-    assert not meets_objectives(late, {"tpot": 0.09})
+def test_attainment_is_of_all_requests_that_ended_in_the_window_and_in_the_run() -> None:
+    found = attainment(counted((10, 9, 9), (10, 9, 4), (20, 12, 2)), 1, 3)
+    assert found.window == pytest.approx(6 / 30)
+    assert (found.run, found.run_served) == pytest.approx((15 / 40, 30 / 40))
+    assert found.differs
+    assert not attainment(counted((10, 9, 9)), 0, 1).differs
 
 
-def test_a_request_that_failed_meets_no_objective() -> None:
-    for status in (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED, RequestStatus.CANCELLED):
-        assert not meets_objectives(request(waited=0.0, ttft=0.1, status=status), {"ttft": 0.5})
+def test_ticks_without_counts_are_not_judged() -> None:
+    found = attainment(counted((10, None, None), (10, 5, 5), (10, None, None)), 0, 3)
+    assert (found.window, found.run) == pytest.approx((0.5, 0.5))
+    unknown = attainment(counted((10, None, None)), 0, 1)
+    assert math.isnan(unknown.window)
+    assert math.isnan(unknown.run)
 
 
 times = st.floats(1e-3, 100.0)

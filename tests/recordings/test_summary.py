@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from servetop.analysis.goodput import meets_objectives
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.thresholds import threshold_keys
+from servetop.analysis.verdicts.objectives import meets_objectives
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestRecord, RequestStatus, RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader

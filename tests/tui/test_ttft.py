@@ -38,6 +38,7 @@ def test_the_rest_is_not_known_yet_while_requests_wait_for_their_first_token() -
     shown = Lines(draw_ttft(waiting, 108, 4)).plain
     assert "not known yet  100 ms" in shown
     assert shown.split("\n")[-1] == "200 requests waiting, 6.25 s so far"
+    assert Lines(draw_ttft(waiting, 52, 4)).plain.endswith("╱╱ not known yet  100 ms 200 waiting 6.25 s")
     for idle in (PARTS, replace(PARTS, pending=1, pending_age=0.0)):
         assert "unexplained" in Lines(draw_ttft(idle, 108, 4)).plain
 

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.events import RequestRecord, RequestStatus
+from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.histogram import LogHistogram, bucket_value
 
 
-def meets_objectives(record: RequestRecord, limits: Mapping[str, float], *, from_due: bool = False) -> bool:
-    """Return whether a request succeeded within all limits (seconds by metric), as `request_goodput` counts.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attainment:
+    """The share of requests that met all objectives, of those that ended (cancelled ones excluded); NaN if unknown.
 
-    A request without later tokens meets a limit of TPOT; one that reasoned and gave no answer misses one of TTFOT.
-    With `from_due`, TTFT, TTFOT and E2EL include the time from due to sent.
+    Latencies count from due, as the user felt them.
     """
-    if record.status is not RequestStatus.OK:
-        return False
-    waited = record.sent - record.due if from_due and record.sent is not None else 0.0
-    return all(_is_within(record, metric, limit, waited) for metric, limit in limits.items())
+
+    window: float = math.nan
+    run: float = math.nan
+    run_served: float = math.nan
+    """The same as `run` with latencies from sent, which the summary's `request_goodput` counts."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether time in the client's queue made requests of this run miss an objective."""
+        return self.run < self.run_served
 
 
-def _is_within(record: RequestRecord, metric: str, limit: float, waited: float) -> bool:
-    value = getattr(record, metric, None)
-    if value is None:
-        return metric != "ttfot" or record.ttft is None
-    return bool(value + (0.0 if metric == "tpot" else waited) <= limit)
+def attainment(history: TickHistory, start: int, stop: int) -> Attainment:
+    """Return the attainment over ticks `start` to `stop`, and over the run until then."""
+    window = {name: float(np.nansum(history.column(name, start=start, stop=stop))) for name in ("good_due", "judged")}
+    run = {name: history.total(name, stop=stop) for name in ("good", "good_due", "judged")}
+    return Attainment(
+        window=_share(window["good_due"], window["judged"]),
+        run=_share(run["good_due"], run["judged"]),
+        run_served=_share(run["good"], run["judged"]),
+    )
+
+
+def _share(good: float, judged: float) -> float:
+    return min(max(good / judged, 0.0), 1.0) if judged > 0 else math.nan
 
 
 def share_within(histogram: LogHistogram, limit: float) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from servetop.core.events import StageChange
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
@@ -30,6 +32,10 @@ def draw_header(frame: Frame, width: int) -> TextRow:
     stage = stage_runs(frame, short=width < 100)
     now: list[Run] = [("  ", ""), (formats.clock_time(frame.view.playhead.at), "strong"), (" ", ""), *state(frame)]
     name: list[Run] = [("servetop ", "title"), ("▸ ", "muted")]
+    kept = objective_runs(frame, short=width < 100)
+    if width - row_width([*name, *kept, *stage, *now]) < 10:
+        kept = []
+    now = [*kept, *now]
     room = width - row_width([*name, *stage, *now]) - 2
     if room < 8:
         stage, room = [], width - row_width([*name, *now]) - 2
@@ -75,6 +81,29 @@ def _batch_runs(frame: Frame, stage: StageChange, label: str) -> list[Run]:
     if not size or f"batch {size}" in label:
         return []
     return [(f" → batch {size}", "key")] if "batch" in label else [(" · ", "muted"), (f"batch {size}", "strong")]
+
+
+def objective_runs(frame: Frame, *, short: bool = False) -> list[Run]:
+    """`SLO 87.0 % · run 94.0 %`: the requests of the window and of the run that met all objectives; empty without any.
+
+    `as felt` if time in the client's queue made requests miss them. A recording without these counts has the share of
+    the window's values within each objective instead.
+    """
+    found, limits = frame.stats.attainment, frame.header.config.goodput
+    if not limits or frame.booting:
+        return []
+    if math.isnan(found.run) and frame.stats.totals.completed:
+        shares = [
+            [
+                (f"{metric.upper()} ≤ {formats.seconds(limit)} ", "muted"),
+                (formats.percent(frame.stats.within.get(metric)), "strong"),
+            ]
+            for metric, limit in limits.items()
+        ]
+        return [("  ", ""), *joined(shares, width=24 if short else 60, gap=" · ")]
+    runs: list[Run] = [("  SLO ", "muted"), ("as felt " if found.differs else "", "muted")]
+    runs.append((formats.percent(found.window), "strong"))
+    return runs if short else [*runs, (" · run ", "muted"), (formats.percent(found.run), "strong")]
 
 
 def state(frame: Frame) -> list[Run]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from servetop.analysis.live_stats import live_stats
+from servetop.analysis.live_stats import CHARTED, live_stats
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.tick_cache import ReadTicks
 from servetop.analysis.series.tick_history import TickHistory
@@ -155,10 +155,11 @@ class RunState:
         at = view.playhead.at
         shown = view.span or max(at, _SHORTEST_SPAN)
         end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
-        stats = live_stats(self.history, at, span=shown, columns=SERIES_BINS)
+        stats_at = partial(live_stats, self.history, columns=SERIES_BINS, objectives=self.header.config.goodput)
+        stats = stats_at(at, span=shown)
         pointed = None
         if view.cursor is not None:
-            pointed = live_stats(self.history, min(view.cursor.at, at), span=shown, columns=SERIES_BINS)
+            pointed = stats_at(min(view.cursor.at, at), span=shown)
         return Frame(
             stats=stats if pointed is None else replace(pointed, series=stats.series),
             pointed=pointed,
@@ -177,11 +178,11 @@ class RunState:
             steady=self.steady.windows(
                 self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
             ),
-            between=lambda start, until: live_stats(self.history, until, span=until - start, columns=SERIES_BINS),
+            between=lambda start, until: stats_at(until, span=until - start),
             per_stage=cache(
                 partial(stage_metrics, self.history, self.binned, tuple(self.stages), at, over=end is not None)
             ),
-            heat=self.binned.over(view.metric, at=at, span=shown, columns=SERIES_BINS),
+            heat=self.binned.over(CHARTED.get(view.metric, view.metric), at=at, span=shown, columns=SERIES_BINS),
             replicas=lambda width: self.replicas.rows(
                 self.header.engine, stats.at if pointed is None else pointed.at, width
             ),

@@ -85,8 +85,12 @@ def draw_ttft(parts: TtftBreakdown, width: int, height: int) -> list[TextRow]:
         legend = _legend(entries, width, name=1)
     if len(legend) > height - 1:  # not all of it fits: the engine's parts first
         legend = _legend([*entries[2:-1], *entries[:2], entries[-1]], width, name=1)
-    waiting: TextRow = fitted([(waiting_text(parts), "muted")], width)
-    return [_bar(entries, width), *legend, *([waiting] if parts.has_waiting else [])][:height]
+    if not parts.has_waiting:
+        return [_bar(entries, width), *legend][:height]
+    if len(legend) < height - 1:
+        return [_bar(entries, width), *legend, fitted([(waiting_text(parts), "muted")], width)]
+    brief: TextRow = [(f"{formats.count(parts.pending)} waiting {formats.seconds(parts.pending_age)}", "muted")]
+    return [_bar(entries, width), *legend[:-1], joined([legend[-1], brief], width=width, gap=" ")][:height]
 
 
 _Part = tuple[tuple[str, str, str, str], float]
