@@ -95,6 +95,7 @@ def test_a_batch_size_counts_from_its_reply_until_a_later_sample_has_one(canned:
     state.fold(RunUpdate(commands=[command], header=changed))
     assert state.target.max_num_seqs == 224
     newest = state.history.ticks[-1]
+    assert newest.engine is not None
     sample = replace(newest.engine, scrape_start=110.4, scrape_end=110.45, max_num_seqs=160.0)
     tick = replace(newest, client=replace(newest.client, index=newest.index + 2), engine=sample)
     state.fold(RunUpdate(ticks=[tick]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -92,16 +93,17 @@ def ttft_breakdown(history: TickHistory, start: int, stop: int) -> TtftBreakdown
         pending=pending,
         pending_age=age,
     )
-    known = ttft if math.isnan(at_engine) else at_engine
-    parts = _with_queue_of_waiting(parts, known, history, start, stop)
-    parts = _without_excess(_unsplit_if_inconsistent(parts, known, client_ttft=ttft))
+    parts = _with_queue_of_waiting(parts, ttft, history, start, stop)
+    parts = _unsplit_if_inconsistent(parts, ttft if math.isnan(at_engine) else at_engine, client_ttft=ttft)
+    parts = _without_excess(parts)
     return replace(parts, unexplained=max(parts.total - parts.known, 0.0))
 
 
 def _with_queue_of_waiting(
-    parts: TtftBreakdown, at_engine: float, history: TickHistory, start: int, stop: int
+    parts: TtftBreakdown, client_ttft: float, history: TickHistory, start: int, stop: int
 ) -> TtftBreakdown:
     """Return the parts with the queue time of the requests that were waiting, if reported times miss the window's."""
+    at_engine = max(client_ttft - (0.0 if math.isnan(parts.network) else parts.network), 0.0)
     reported = [part for part in (parts.engine_queue, parts.prefill) if not math.isnan(part)]
     complete = len(reported) == 2 and abs(sum(reported) - at_engine) <= max(_LAGGING_SHARE * at_engine, _LEAST_SECONDS)
     waited = _littles_law_wait(history, history.first_from(history.ticks[start].start - at_engine), stop)
@@ -128,7 +130,7 @@ def _littles_law_wait(history: TickHistory, start: int, stop: int) -> float:
 def _without_excess(parts: TtftBreakdown) -> TtftBreakdown:
     """Return parts that are at most the total: the excess is taken from the engine's parts, then from the network."""
     excess = parts.known - parts.total
-    changes: dict[str, float] = {}
+    changes: dict[str, Any] = {}
     for name in ("engine_queue", "prefill", "at_engine", "network"):
         value = getattr(parts, name)
         if excess > 0 and not math.isnan(value):

@@ -74,7 +74,7 @@ def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int, *, limit: flo
 
 def limit_row_of(drawn: HeatMap, limit: float | None) -> int:
     """The row that contains a limit, from the top; -1 or the number of rows if it is above or below the map."""
-    rows = drawn.counts.shape[0]
+    rows = len(drawn.counts)
     if limit is None or limit >= drawn.high:
         return -1
     share = math.log(limit / drawn.low) / math.log(drawn.high / drawn.low)
