@@ -37,8 +37,8 @@ def test_the_rest_is_not_known_yet_while_requests_wait_for_their_first_token() -
     waiting = replace(PARTS, pending=200, pending_age=6.25)
     shown = Lines(draw_ttft(waiting, 108, 4)).plain
     assert "not known yet  100 ms" in shown
-    assert shown.split("\n")[-1] == "200 requests waiting, 6.25 s so far"
-    assert Lines(draw_ttft(waiting, 52, 4)).plain.endswith("╱╱ not known yet  100 ms 200 waiting 6.25 s")
+    assert shown.split("\n")[-1] == "200 requests without a first token, 6.25 s so far"
+    assert Lines(draw_ttft(waiting, 52, 4)).plain.endswith("╱╱ not known yet  100 ms 200 without token 6.25 s")
     for idle in (PARTS, replace(PARTS, pending=1, pending_age=0.0)):
         assert "unexplained" in Lines(draw_ttft(idle, 108, 4)).plain
 
@@ -47,7 +47,7 @@ def test_requests_that_wait_are_counted_even_if_no_first_token_came(canned: Modu
     frame = frame_of(canned.finished(), 60.0)
     stuck = replace(frame.stats, ttft=TtftBreakdown(pending=1, pending_age=12.0))
     rows = TtftPanel().draw(replace(frame, stats=stuck), 80, 3)
-    assert "no first token in the window: 1 request waiting, 12.0 s so far" in Lines(rows).plain
+    assert "no first token in the window: 1 request without a first token, 12.0 s so far" in Lines(rows).plain
 
 
 def test_queue_and_prefill_that_are_not_separated_are_one_part(canned: ModuleType, frame_of: FrameOf) -> None:

@@ -71,8 +71,8 @@ def waiting_text(parts: TtftBreakdown) -> str:
     if not parts.has_waiting:
         return ""
     if parts.pending == 1:
-        return f"1 request waiting, {formats.seconds(parts.pending_age)} so far"
-    return f"{formats.count(parts.pending)} requests waiting, {formats.seconds(parts.pending_age)} so far"
+        return f"1 request without a first token, {formats.seconds(parts.pending_age)} so far"
+    return f"{formats.count(parts.pending)} requests without a first token, {formats.seconds(parts.pending_age)} so far"
 
 
 def draw_ttft(parts: TtftBreakdown, width: int, height: int) -> list[TextRow]:
@@ -89,7 +89,7 @@ def draw_ttft(parts: TtftBreakdown, width: int, height: int) -> list[TextRow]:
         return [_bar(entries, width), *legend][:height]
     if len(legend) < height - 1:
         return [_bar(entries, width), *legend, fitted([(waiting_text(parts), "muted")], width)]
-    brief: TextRow = [(f"{formats.count(parts.pending)} waiting {formats.seconds(parts.pending_age)}", "muted")]
+    brief: TextRow = [(f"{formats.count(parts.pending)} without token {formats.seconds(parts.pending_age)}", "muted")]
     return [_bar(entries, width), *legend[:-1], joined([legend[-1], brief], width=width, gap=" ")][:height]
 
 
