@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.analysis.goodput import attainment, goodput_bounds, share_within
+from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick
@@ -60,6 +61,17 @@ def test_ticks_without_counts_are_not_judged() -> None:
     unknown = attainment(counted((10, None, None)), 0, 1)
     assert math.isnan(unknown.window)
     assert math.isnan(unknown.run)
+
+
+def test_each_objective_has_its_share_of_the_window_and_ttft_counts_from_due() -> None:
+    client = ClientTick(
+        index=3, ttft=LogHistogram.of([0.1] * 4), ttft_due=LogHistogram.of([0.1, 0.1, 0.1, 2.0]),
+        tpot=LogHistogram.of([0.02, 0.08]),
+    )  # fmt: skip
+    stats = live_stats(TickHistory([Tick(client=client)]), 1.0, objectives={"ttft": 0.5, "ttfot": 0.5, "tpot": 0.05})
+    assert stats.within == pytest.approx({"ttft": 0.75, "ttfot": 0.75, "tpot": 0.5})
+    assert stats.waits_in_client
+    assert live_stats(TickHistory([Tick(client=client)]), 1.0).within == {}
 
 
 times = st.floats(1e-3, 100.0)

@@ -16,6 +16,7 @@ from servetop.analysis.verdicts.live_trust import live_trust
 from servetop.analysis.verdicts.trust import Trust
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.events import EngineSample, GpuSample
+from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
@@ -160,7 +161,7 @@ def live_stats(
         joules_per_token=joules_per_token(history, start, stop),
         attainment=attainment(history, start, stop) if objectives else Attainment(),
         within={
-            metric: share_within(history.histogram(CHARTED.get(metric, metric), start=start, stop=stop), limit)
+            metric: share_within(_histogram_of(history, metric, start, stop), limit)
             for metric, limit in (objectives or {}).items()
         },
         trust=live_trust(history, start, stop),
@@ -172,6 +173,12 @@ def live_stats(
 def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:
     p50, p90, p99 = history.percentiles(name, start=start, stop=stop)
     return {"p50": p50, "p90": p90, "p99": p99}
+
+
+def _histogram_of(history: TickHistory, metric: str, start: int, stop: int) -> LogHistogram:
+    """Return the values that an objective's metric is judged by: without reasoning, TTFOT is TTFT."""
+    found = history.histogram(CHARTED.get(metric, metric), start=start, stop=stop)
+    return _histogram_of(history, "ttft", start, stop) if metric == "ttfot" and not found.buckets.size else found
 
 
 def _events_unsized(history: TickHistory, start: int, stop: int) -> bool:

@@ -88,13 +88,12 @@ def felt_label(stats: LiveStats, metric: str) -> str:
 
 
 def objective_note(frame: Frame) -> TextRow:
-    """The objective of the charted latency, and the share of the window's values within it; empty without one."""
-    metric = frame.view.metric
-    limit = frame.header.config.goodput.get(metric)
+    """The share of the window's values within the objective of the charted latency; empty without one."""
+    limit = frame.header.config.goodput.get(frame.view.metric)
     if limit is None:
         return []
-    share = formats.percent(frame.stats.within.get(metric))
-    return [(f"{felt_label(frame.stats, metric)} ≤ {formats.seconds(limit)}: ", "muted"), (share, "strong")]
+    share = formats.percent(frame.stats.within.get(frame.view.metric))
+    return [(share, "strong"), (f" within {formats.seconds(limit)}", "muted")]
 
 
 def draw_latency(
