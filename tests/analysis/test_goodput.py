@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.goodput import goodput_bounds, share_within
+from servetop.analysis.goodput import attainment, goodput_bounds, share_within
+from servetop.analysis.live_stats import live_stats
+from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.histogram import LogHistogram
+from servetop.core.tick import ClientTick, Tick
 
 
 def test_the_share_within_a_limit_includes_values_at_the_limit() -> None:
@@ -34,6 +37,41 @@ def test_without_reasoning_ttfot_is_ttft() -> None:
     ttft, ttfot = LogHistogram.of([0.1] * 8 + [9.0] * 2), LogHistogram.of([0.4] * 5 + [9.0] * 5)
     assert goodput_bounds({"ttft": ttft, "ttfot": LogHistogram.of([])}, {"ttfot": 0.5}) == pytest.approx((0.8, 0.8))
     assert goodput_bounds({"ttft": ttft, "ttfot": ttfot}, {"ttfot": 0.5}) == pytest.approx((0.5, 0.5))
+
+
+def counted(*counts: tuple[int, int | None, int | None]) -> TickHistory:
+    """Ticks in which so many requests ended, met all objectives from sent, and from due."""
+    return TickHistory(
+        Tick(client=ClientTick(index=index, ok=ok - 1, errors=1, cancelled=5, good=good, good_due=good_due))
+        for index, (ok, good, good_due) in enumerate(counts)
+    )
+
+
+def test_attainment_is_of_all_requests_that_ended_in_the_window_and_in_the_run() -> None:
+    found = attainment(counted((10, 9, 9), (10, 9, 4), (20, 12, 2)), 1, 3)
+    assert found.window == pytest.approx(6 / 30)
+    assert (found.run, found.run_served) == pytest.approx((15 / 40, 30 / 40))
+    assert found.differs
+    assert not attainment(counted((10, 9, 9)), 0, 1).differs
+
+
+def test_ticks_without_counts_are_not_judged() -> None:
+    found = attainment(counted((10, None, None), (10, 5, 5), (10, None, None)), 0, 3)
+    assert (found.window, found.run) == pytest.approx((0.5, 0.5))
+    unknown = attainment(counted((10, None, None)), 0, 1)
+    assert math.isnan(unknown.window)
+    assert math.isnan(unknown.run)
+
+
+def test_each_objective_has_its_share_of_the_window_and_ttft_counts_from_due() -> None:
+    client = ClientTick(
+        index=3, ttft=LogHistogram.of([0.1] * 4), ttft_due=LogHistogram.of([0.1, 0.1, 0.1, 2.0]),
+        tpot=LogHistogram.of([0.02, 0.08]),
+    )  # fmt: skip
+    stats = live_stats(TickHistory([Tick(client=client)]), 1.0, objectives={"ttft": 0.5, "ttfot": 0.5, "tpot": 0.05})
+    assert stats.within == pytest.approx({"ttft": 0.75, "ttfot": 0.75, "tpot": 0.5})
+    assert stats.waits_in_client
+    assert live_stats(TickHistory([Tick(client=client)]), 1.0).within == {}
 
 
 times = st.floats(1e-3, 100.0)

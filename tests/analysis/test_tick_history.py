@@ -15,7 +15,7 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import Trust, TrustVerdict
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
-from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tick, merge_client_ticks
+from servetop.core.tick import COUNTERS, HISTOGRAMS, OPTIONAL_COUNTERS, ClientTick, LoadGauges, Tick, merge_client_ticks
 
 
 def client_tick(index: int, *, sent: int = 2, ttft: float = 0.1, in_flight: int = 4) -> ClientTick:
@@ -48,7 +48,11 @@ def sample(
 
 def test_every_counter_and_histogram_of_a_tick_is_merged() -> None:
     others = {"index", "gauges"}
-    assert {field.name for field in dataclasses.fields(ClientTick)} == {*COUNTERS, *HISTOGRAMS} | others
+    assert {field.name for field in dataclasses.fields(ClientTick)} == {
+        *COUNTERS,
+        *OPTIONAL_COUNTERS,
+        *HISTOGRAMS,
+    } | others
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8))
@@ -57,6 +61,13 @@ def test_merging_ticks_adds_their_counters_and_their_histograms(sent: list[int])
     assert merged.sent == sum(sent)
     assert merged.ttft.count == sum(sent)
     assert merged.gauges.in_flight == 4 * len(sent) if len(sent) > 1 else 4
+
+
+def test_a_sender_without_objectives_adds_nothing_to_those_of_others() -> None:
+    judged, silent = dataclasses.replace(client_tick(0), ok=4, errors=1, good=3, good_due=2), ClientTick(index=0)
+    merged = merge_client_ticks([judged, silent, judged])
+    assert (merged.good, merged.good_due, merged.judged) == (6, 4, 10)
+    assert (merge_client_ticks([silent, silent]).good, silent.judged) == (None, None)
 
 
 def test_rates_are_counts_over_the_window_not_averages_of_rates() -> None:

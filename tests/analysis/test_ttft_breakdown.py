@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -108,18 +109,72 @@ def test_a_window_without_a_first_token_has_no_parts() -> None:
     assert ttft_breakdown(TickHistory([Tick(client=ClientTick(index=0))]), 0, 1) == TtftBreakdown()
 
 
+def growing(
+    waiting: Sequence[float | None], *, queue: float, first: float = 2.0, prefill: float = 0.2
+) -> TtftBreakdown:
+    """The breakdown of ticks with two first tokens each, 2.1 s after sending, and so many requests waiting."""
+    samples = [
+        replace(exported(10 + 2 * number, first=first, queue=queue, prefill=prefill), waiting=each)
+        for number, each in enumerate(waiting)
+    ]
+    history = TickHistory(tick(n, sent_after=0.5, ttft=2.1, engine=sample) for n, sample in enumerate(samples))
+    return ttft_breakdown(history, 1, len(samples))
+
+
+@pytest.mark.parametrize("queue", [0.1, 1.6, 4.0])
+def test_the_queue_comes_from_waiting_requests_while_reported_times_are_of_earlier_ones(queue: float) -> None:
+    """On average 12 requests wait, and eight get their first token in 1.25 s: Little's law accounts for the 1.8 s."""
+    parts = growing([8.0, 10.0, 12.0, 14.0, 16.0], queue=queue)
+    assert parts.parts == pytest.approx((0.5, 0.1, 1.8, 0.2))
+    assert parts.queue_from == 16.0
+    assert parts.unexplained == pytest.approx(0.0)
+
+
+def test_reported_times_that_add_up_are_used() -> None:
+    parts = growing([8.0, 10.0, 12.0, 14.0, 16.0], queue=1.75)
+    assert parts.engine_queue == pytest.approx(1.75)
+    assert math.isnan(parts.queue_from)
+
+
+def test_a_wait_that_no_queue_accounts_for_is_not_called_a_queue() -> None:
+    for waiting in (0.0, None):
+        assert not growing([waiting] * 5, queue=0.1).is_split
+    short = growing([2.0] * 5, queue=0.1)
+    assert short.engine_queue == pytest.approx(2.0 * 1.25 / 8)
+    assert short.unexplained == pytest.approx(1.8 - short.engine_queue)
+
+
+def test_waiting_requests_are_all_that_some_engines_export() -> None:
+    bare = [EngineSample(scrape_start=0.0, scrape_end=0.0, waiting=6.0)] * 5
+    history = TickHistory(tick(n, sent_after=0.0, ttft=1.0, engine=sample) for n, sample in enumerate(bare))
+    parts = ttft_breakdown(history, 1, 5)
+    assert (parts.engine_queue, parts.unexplained) == pytest.approx((0.75, 0.25))
+
+
+def test_requests_that_wait_for_their_first_token_are_the_last_ones_sent() -> None:
+    """Four are sent per tick and one gets its first token; of the last tick's, none failed."""
+    ticks = [
+        Tick(client=ClientTick(index=n, sent=4, errors=int(n == 2), ttft=LogHistogram.of([0.1]))) for n in range(4)
+    ]
+    parts = ttft_breakdown(TickHistory(ticks), 0, 4)
+    assert parts.pending == 11
+    assert parts.pending_age == pytest.approx((4 * 0.0 + 4 * 0.25 + 3 * 0.5) / 11)
+
+
 times = st.floats(0.0, 100.0)
 
 
-@given(wait=times, ttft=times, first=times, queue=times, prefill=times)
+@given(wait=times, ttft=times, first=times, queue=times, prefill=times, waiting=times | st.none())
 def test_the_parts_always_add_up_to_the_whole(
-    wait: float, ttft: float, first: float, queue: float, prefill: float
+    wait: float, ttft: float, first: float, queue: float, prefill: float, waiting: float | None
 ) -> None:
-    samples = [exported(number, first=first, queue=queue, prefill=prefill) for number in (0, 3)]
+    samples = [
+        replace(exported(number, first=first, queue=queue, prefill=prefill), waiting=waiting) for number in (0, 3)
+    ]
     history = TickHistory(tick(n, sent_after=wait, ttft=ttft, engine=sample) for n, sample in enumerate(samples))
     parts = ttft_breakdown(history, 0, 2)
     assert parts.known + parts.unexplained == pytest.approx(parts.total)
-    assert min(parts.parts) >= 0
+    assert min(each for each in (*parts.parts, parts.unexplained) if not math.isnan(each)) >= 0
 
 
 def test_times_reported_with_each_response_take_precedence_over_averages() -> None:

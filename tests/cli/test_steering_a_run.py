@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from servetop.core.clock import ManualClock
 from servetop.core.config import StageConfig
 from servetop.core.events import Action, Command, StageChange
 from servetop.recordings.read.reader import RecordingReader
+from servetop.tui.options import DashboardOptions
+from servetop.tui.run_viewer import RunViewer
+from servetop.tui.steering import Steering
 from tests.harness import RAN, Servetop, opened, received, wait_for
 
 pytestmark = pytest.mark.integration
@@ -54,4 +58,31 @@ def test_a_run_goes_back_a_stage_switches_its_loop_and_stops(servetop: Servetop,
         reply_to(reader, Action.STOP)
         process.communicate(timeout=120)
         assert process.returncode in RAN
+        reader.close()
+
+
+def test_each_batch_size_key_steps_from_the_size_in_force(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    with servetop.started("--headless", "--ramp", "4:60s", "--record", str(recording)):
+        reader = wait_for(lambda: opened(recording), seconds=15, what="the recording")
+        wait_for(lambda: received(reader), seconds=30, what="the first tokens")
+        viewer = RunViewer(DashboardOptions(), ManualClock(), redraw=lambda: None, call_later=lambda *_: None)
+        viewer.open(reader)
+        steering = Steering(viewer, ask=lambda *_: None)
+
+        def exported() -> float | None:
+            viewer.read_updates()
+            sample = viewer.run.history.ticks[-1].engine
+            return sample.max_num_seqs if sample else None
+
+        for _ in range(3):
+            steering.step_batch_size(1)
+        wait_for(lambda: exported() == 512, seconds=15, what="256 → 320 → 384 → 512")
+        for size in (384.0, 320.0, 256.0):  # the next key may come before the next sample
+            steering.step_batch_size(-1)
+            wait_for(lambda: viewer.read_updates() and not viewer.run.requested, seconds=15, what=f"batch size {size}")
+            assert viewer.run.target.max_num_seqs == size
+        wait_for(lambda: exported() == 256, seconds=15, what="the first size again")
+        replies = [command.reply for command in viewer.run.commands.values()]
+        assert replies == [f"batch size {size}" for size in (320, 384, 512, 384, 320, 256)]
         reader.close()

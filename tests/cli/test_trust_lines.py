@@ -10,7 +10,7 @@ from tests.cli.summaries import TRUST, run, stage
 
 NO_SCRAPE = "the engine's metrics were not scraped while requests were in flight, for 1 s"
 SUSPECT = replace(TRUST, verdict="suspect", reasons=("a", "b"), token_source="usage")
-LIMITED = replace(SUSPECT, sent_rate=7.0, offered_rate=10.0, sent_exemption="limited to 13 in flight")
+LIMITED = replace(SUSPECT, sent_rate=7.0, offered_rate=10.0, sent_exemption="held back by limit 13")
 
 
 def summary(*stages: str | None, **fields: object) -> RunSummary:
@@ -27,7 +27,7 @@ def summary(*stages: str | None, **fields: object) -> RunSummary:
             ["no peaks   of s1, s2: no scrape of the engine's metrics while they ran"],
         ),
         (summary(None, itl_reason="why"), ["no ITL     why"]),
-        (summary(None, trust=LIMITED), ["not judged sent / offered 70.0 %: limited to 13 in flight"]),
+        (summary(None, trust=LIMITED), ["not judged sent / offered 70.0 %: held back by limit 13"]),
     ],
     ids=["all known", "of the run", "of stages", "no ITL", "exempt"],
 )

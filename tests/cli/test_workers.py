@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from servetop.analysis.verdicts.objectives import meets_objectives
 from servetop.core.events import RequestStatus
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop, command_line, opened, received, wait_for
@@ -58,6 +59,23 @@ def test_three_workers_send_what_one_sends(servetop: Servetop, tmp_path: Path) -
         for requests, start in zip(played, starts, strict=True)
     )
     assert one == three
+
+
+def test_the_ticks_of_all_senders_count_the_requests_that_meet_the_objectives(
+    servetop: Servetop, tmp_path: Path
+) -> None:
+    recording = tmp_path / "run.servetop"
+    load = (*BRIEF, "--max-concurrency", "4", "--goodput", "ttft:25", "e2el:400")
+    done = servetop("--json", *load, "--workers", "2", "--record", str(recording))
+    assert done.code in RAN, done.err
+    with contextlib.closing(RecordingReader.open(recording)) as reader:
+        limits, records = reader.header.config.goodput, reader.requests(0.0, 1e6)
+        ticks = [tick.client for tick in reader.ticks() if tick.client.good is not None]
+    assert limits == {"ttft": 0.025, "e2el": 0.4}
+    assert sum(tick.judged or 0 for tick in ticks) == len(records) == 40
+    assert sum(tick.good or 0 for tick in ticks) == sum(meets_objectives(each, limits) for each in records)
+    felt = sum(meets_objectives(each, limits, from_due=True) for each in records)
+    assert sum(tick.good_due or 0 for tick in ticks) == felt
 
 
 def test_a_killed_sender_is_noted_and_the_run_continues_without_its_requests(

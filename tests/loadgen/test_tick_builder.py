@@ -93,6 +93,23 @@ def test_each_status_is_counted_separately(status: RequestStatus) -> None:
     assert tick.e2el.count == tick.ok
 
 
+def test_requests_that_met_all_objectives_are_counted_from_sent_and_from_due() -> None:
+    builder = TickBuilder({"ttft": 0.1, "tpot": 0.05})
+    for first_token_at in (1.05, 1.09, 3.0):
+        request = new_request(due=0.98, sent=1.0)
+        request.body_received(event("a", 1), first_token_at)
+        request.body_received(event("b", 2), first_token_at + 0.01)
+        request.body_received(b"data: [DONE]\n\n", first_token_at + 0.01)
+        builder.add_ended(request, build_record(request, worker=0))
+    failed = new_request()
+    failed.abandon(RequestStatus.ERROR, 2.0, reason="because")
+    builder.add_ended(failed, build_record(failed, worker=0))
+    tick = builder.build(0, gauges=LoadGauges(), cpu_seconds=0.0)
+    assert (tick.good, tick.good_due, tick.judged) == (2, 1, 4)
+    assert builder.build(1, gauges=LoadGauges(), cpu_seconds=0.0).good == 0
+    assert TickBuilder().build(0, gauges=LoadGauges(), cpu_seconds=0.0).good is None
+
+
 def test_a_late_heartbeat_counts_for_those_it_delayed() -> None:
     builder = TickBuilder()
     builder.add_lag(0.050)

@@ -10,6 +10,7 @@ from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.events import RequestRecord, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
+from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
@@ -18,6 +19,7 @@ from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.recordings.rows import change
 
 MakeRequest = Callable[..., RequestRecord]
+MakeTick = Callable[..., Tick]
 INTERRUPTED = RunEnd(at=9.0, exit_code=130, reason="interrupted")
 
 
@@ -38,6 +40,17 @@ def test_an_older_file_is_summarised_without_missing_columns(older: Path) -> Non
         summary = summary_json(run_summary(reader))
     assert (summary["completed"], summary["mean_ttft_ms"]) == (1, pytest.approx(100.0))
     assert "mean_ttfot_ms" not in summary
+
+
+def test_ticks_of_an_older_file_say_nothing_about_objectives(recorder: Recorder, make_tick: MakeTick) -> None:
+    recorder.commit(TickTransaction(tick=make_tick(0, ok=4, good=3, good_due=2)))
+    recorder.close(INTERRUPTED)
+    with contextlib.closing(RecordingReader.open(recorder.path)) as reader:
+        assert [(each.client.good, each.client.good_due) for each in reader.ticks()] == [(3, 2)]
+    dropped = [f"ALTER TABLE tick DROP COLUMN {name}" for name in ("checksum", "good", "good_due")]
+    change(recorder.path, *dropped, "PRAGMA user_version = 1005")
+    with contextlib.closing(RecordingReader.open(recorder.path)) as reader:
+        assert [(each.client.ok, each.client.good, each.client.judged) for each in reader.ticks()] == [(4, None, None)]
 
 
 def test_an_older_file_can_be_resumed(older: Path, make_request: MakeRequest) -> None:

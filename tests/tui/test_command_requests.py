@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.core.events import Action
+from servetop.core.events import Action, Command
+from servetop.core.interfaces.run_source import RunUpdate
 from servetop.core.tick import LoadGauges
 from servetop.tui.state.command_requests import (
     CommandRequest,
@@ -22,6 +23,7 @@ from servetop.tui.state.command_requests import (
     stepped_batch_size,
     stepped_concurrency,
 )
+from servetop.tui.state.run_state import RunState
 
 LOAD = LoadGauges(stage=1, request_rate=64.0, max_concurrency=None, in_flight=120)
 
@@ -81,6 +83,23 @@ def test_an_attached_engine_keeps_its_batch_size(canned: ModuleType) -> None:
     assert "not ready yet" in rejection(stepped_batch_size(target(), 1))
     unknown = target(engine=canned.SIM, max_num_seqs=None)
     assert "does not report its batch size" in rejection(stepped_batch_size(unknown, 1))
+
+
+def test_a_batch_size_counts_from_its_reply_until_a_later_sample_has_one(canned: ModuleType) -> None:
+    run = canned.growing(110.0)
+    state = RunState(run.header)
+    state.fold(run.poll())
+    assert state.target.max_num_seqs == 192
+    command = Command(id=1, at=110.1, action=Action.SET_MAX_NUM_SEQS, value=224.0, applied_at=110.2, reply="224")
+    changed = replace(run.header, engine=replace(canned.SIM, max_num_seqs=224))
+    state.fold(RunUpdate(commands=[command], header=changed))
+    assert state.target.max_num_seqs == 224
+    newest = state.history.ticks[-1]
+    assert newest.engine is not None
+    sample = replace(newest.engine, scrape_start=110.4, scrape_end=110.45, max_num_seqs=160.0)
+    tick = replace(newest, client=replace(newest.client, index=newest.index + 2), engine=sample)
+    state.fold(RunUpdate(ticks=[tick]))
+    assert state.target.max_num_seqs == 160
 
 
 def test_a_burst_is_a_seconds_worth() -> None:

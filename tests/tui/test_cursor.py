@@ -77,7 +77,7 @@ async def test_the_cursor_key_marks_a_column_of_every_chart_and_escape_removes_i
             assert panel.frame is not None
             left = panel.left_of_chart(panel.frame)
             column = left + (column_of(60.0, (-10.0, 110.0), panel.size.width - left) or 0)
-            rows = text_of(app, f"#{name}").split("\n")[5:-1]
+            rows = text_of(app, f"#{name}").split("\n")[6:-1]
             assert {row[column] for row in rows} == {MARK}, name
             assert sum(row[left:].count(MARK) for row in rows) == len(rows), name
             assert "│ 00:01:00" in str(panel._border_subtitle), name

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
+from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Lines, TextRow, row_width
 from servetop.tui.panels.header import draw_header
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.playhead import Playhead
+
+if TYPE_CHECKING:
+    from tests.tui.canned import CannedRun
 
 FrameOf = Callable[..., Frame]
 
@@ -66,6 +71,49 @@ def test_the_header_shows_a_rate_that_differs_from_its_stage(canned: ModuleType,
     frame = frame_of(canned.finished(), 60.0)
     steered = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, request_rate=8.82)))
     assert "8 req/s · batch 192 → 8.82 req/s" in text([draw_header(steered, 120)])
+
+
+def test_the_header_shows_the_batch_size_in_force(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    assert frame.stats.engine is not None
+    changed = replace(frame, stats=replace(frame.stats, engine=replace(frame.stats.engine, max_num_seqs=224)))
+    assert "8 req/s · batch 192 → batch 224" in text([draw_header(changed, 120)])
+    run = canned.finished()
+    run.stages = [replace(stage, label="8 req/s", max_num_seqs=None) for stage in run.stages]
+    assert "8 req/s · batch 192  00:01:00" in text([draw_header(frame_of(run, 60.0), 120)])
+    run = canned.finished()
+    run.stages = [replace(stage, label="8 req/s", max_num_seqs=None) for stage in run.stages]
+    run.ticks = [replace(tick, engine=None) for tick in run.ticks]
+    assert "8 req/s  00:01:00" in text([draw_header(frame_of(run, 60.0), 120)])
+
+
+def judged(canned: ModuleType, *, good: int | None, good_due: int | None) -> CannedRun:
+    """A run with an objective of which `good` of ten requests per tick met it, and from due `good_due`."""
+    run: CannedRun = canned.finished()
+    run.config = replace(run.config, goodput={"ttft": 0.5})
+    run.ticks = [
+        replace(tick, client=replace(tick.client, ok=10, good=good, good_due=good_due if tick.end > 30 else good))
+        for tick in run.ticks
+    ]
+    return run
+
+
+def test_the_header_shows_the_objectives_of_the_window_and_of_the_run(canned: ModuleType, frame_of: FrameOf) -> None:
+    shown = text([draw_header(frame_of(judged(canned, good=9, good_due=9), 60.0), 160)])
+    assert "  SLO 90.0 % · run 90.0 %  00:01:00" in shown
+    shown = text([draw_header(frame_of(judged(canned, good=9, good_due=3), 60.0), 160)])
+    assert "  SLO as felt 30.0 % · run 60.0 %  00:01:00" in shown
+    assert "SLO as felt 30.0 %  00:01:00" in text([draw_header(frame_of(judged(canned, good=9, good_due=3), 60.0), 98)])
+
+
+def test_a_recording_without_these_counts_shows_each_objective(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(judged(canned, good=None, good_due=None), 110.0)
+    share = formats.percent(frame.stats.within["ttft"])
+    assert f"  TTFT ≤ 500 ms {share}  00:01:50" in text([draw_header(frame, 160)])
+
+
+def test_without_objectives_the_header_has_none(canned: ModuleType, frame_of: FrameOf) -> None:
+    assert "SLO" not in text([draw_header(frame_of(canned.finished(), 60.0), 160)])
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])

@@ -163,10 +163,11 @@ def test_trust_shows_failed_checks_first_in_few_rows() -> None:
     assert "· Little's law" in text(draw_trust(late, 60, 6))
     held = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10, sent_rate=7, limited=True, concurrency_limit=13)
     assert "· sent / offered" in text(draw_trust(held, 60, 6))
-    assert "limited to 13 in flight" in text(draw_trust(held, 60, 6))
+    assert "70.0 %   held back by limit 13" in text(draw_trust(held, 60, 6))
+    assert "· sent 70.0 %, held back by limit 13" in text(draw_trust(held, 36, 6)).split("\n")
     few = Trust(slip_p99=0.001, loop_lag_p99=0.001, littles_law_error=-0.105, in_flight=10.0)
     assert "✓ Little's law" in text(draw_trust(few, 60, 6))
-    assert "± 15%" in text(draw_trust(few, 60, 6))
+    assert "−10.5 %   within 15 %" in text(draw_trust(few, 60, 6))
 
 
 def test_gpus_that_do_not_fit_are_counted() -> None:

@@ -27,7 +27,7 @@ async def test_the_heat_map_replaces_the_chart_by_key_or_is_beside_it_on_large_s
         await pilot.pause()
         assert shown() == ["heat"]
         await pilot.press("t")
-        assert text_of(app, "#heat").startswith("Heat map ITL")
+        assert text_of(app, "#heat").startswith("Heat map TPOT")
         for size in ((160, 48), (220, 60)):
             await pilot.resize_terminal(*size)
             await pilot.pause()

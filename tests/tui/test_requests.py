@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
 
 import numpy as np
@@ -23,7 +24,7 @@ from servetop.tui.panels.live.latency_heat import HeatPanel
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.requests_screen import RequestScreen, RequestsScreen
 from servetop.tui.state.frame import MOST_REQUESTS, Frame
-from servetop.tui.state.request_rows import COLUMNS, bar, ordered, row_of
+from servetop.tui.state.request_rows import COLUMNS, bar, charted_value, ordered, row_of
 
 Dashboard = Callable[..., DashboardApp]
 TIMES = np.array([12.0, 12.1, 12.5, 12.6])
@@ -187,9 +188,10 @@ async def test_a_cell_of_the_heat_map_selects_the_nearest_request(canned: Module
             await pilot.press("2")
             panel = app.screen.query_one(RequestsPanel)
             chosen = row_of(next(each.record for each in panel.rows if each.id == panel.selected), cursor.at)
+            felt = partial(charted_value, metric="ttft")
             near = [each for each in panel.rows if abs((each.record.first_token_at or 1e9) - cursor.at) <= 2.0]
-            best = min(abs(math.log(each.ttft / cursor.latency)) for each in near or panel.rows if each.ttft > 0)
-            assert abs(math.log(chosen.ttft / cursor.latency)) == best
+            best = min(abs(math.log(felt(each) / cursor.latency)) for each in near or panel.rows if each.ttft > 0)
+            assert abs(math.log(felt(chosen) / cursor.latency)) == best
             await pilot.press("down")
             assert panel.selected != chosen.id
             await pilot.press("1")

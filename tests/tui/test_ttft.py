@@ -11,7 +11,7 @@ import pytest
 
 from servetop.analysis.ttft_breakdown import TtftBreakdown
 from servetop.tui.drawing.text_runs import Lines, row_width
-from servetop.tui.panels.live.ttft import draw_ttft, ttft_note
+from servetop.tui.panels.live.ttft import TtftPanel, draw_ttft, ttft_note
 from servetop.tui.state.frame import Frame
 
 FrameOf = Callable[..., Frame]
@@ -33,10 +33,21 @@ def test_an_unknown_part_has_no_value_and_no_share() -> None:
     assert shown.count("–") == 3
 
 
-def test_a_negative_rest_keeps_its_sign_and_has_no_bar() -> None:
-    shown = Lines(draw_ttft(replace(PARTS, prefill=0.4, unexplained=-0.2), 72, 4)).plain
-    assert "╱" not in shown.split("\n")[0]
-    assert "−200 ms" in shown
+def test_the_rest_is_not_known_yet_while_requests_wait_for_their_first_token() -> None:
+    waiting = replace(PARTS, pending=200, pending_age=6.25)
+    shown = Lines(draw_ttft(waiting, 108, 4)).plain
+    assert "not known yet  100 ms" in shown
+    assert shown.split("\n")[-1] == "200 requests without a first token, 6.25 s so far"
+    assert Lines(draw_ttft(waiting, 52, 4)).plain.endswith("╱╱ not known yet  100 ms 200 without token 6.25 s")
+    for idle in (PARTS, replace(PARTS, pending=1, pending_age=0.0)):
+        assert "unexplained" in Lines(draw_ttft(idle, 108, 4)).plain
+
+
+def test_requests_that_wait_are_counted_even_if_no_first_token_came(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    stuck = replace(frame.stats, ttft=TtftBreakdown(pending=1, pending_age=12.0))
+    rows = TtftPanel().draw(replace(frame, stats=stuck), 80, 3)
+    assert "no first token in the window: 1 request without a first token, 12.0 s so far" in Lines(rows).plain
 
 
 def test_queue_and_prefill_that_are_not_separated_are_one_part(canned: ModuleType, frame_of: FrameOf) -> None:
@@ -60,5 +71,5 @@ def test_an_engine_without_these_times_is_named(canned: ModuleType, frame_of: Fr
     assert ttft_note(frame_of(canned.without_metrics(), 60.0)) == "queue, prefill: not exported by TGI"
     assert ttft_note(frame_of(canned.finished(), 50.0)) == ""
     growing = frame_of(canned.finished(), 104.0)
-    late = replace(growing, stats=replace(growing.stats, ttft=replace(PARTS, unexplained=-0.3)))
-    assert ttft_note(late) == "▲ parts exceed the total"
+    estimated = replace(growing, stats=replace(growing.stats, ttft=replace(PARTS, queue_from=200.0)))
+    assert ttft_note(estimated) == "queue (from 200 waiting)"

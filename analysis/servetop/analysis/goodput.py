@@ -4,10 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.histogram import LogHistogram, bucket_value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attainment:
+    """The share of requests that met all objectives, of those that ended (cancelled ones excluded); NaN if unknown.
+
+    Latencies count from due, as the user felt them.
+    """
+
+    window: float = math.nan
+    run: float = math.nan
+    run_served: float = math.nan
+    """The same as `run` with latencies from sent, which the summary's `request_goodput` counts."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether time in the client's queue made requests of this run miss an objective."""
+        return self.run < self.run_served
+
+
+def attainment(history: TickHistory, start: int, stop: int) -> Attainment:
+    """Return the attainment over ticks `start` to `stop`, and over the run until then."""
+    window = {name: float(np.nansum(history.column(name, start=start, stop=stop))) for name in ("good_due", "judged")}
+    run = {name: history.total(name, stop=stop) for name in ("good", "good_due", "judged")}
+    return Attainment(
+        window=_share(window["good_due"], window["judged"]),
+        run=_share(run["good_due"], run["judged"]),
+        run_served=_share(run["good"], run["judged"]),
+    )
+
+
+def _share(good: float, judged: float) -> float:
+    return min(max(good / judged, 0.0), 1.0) if judged > 0 else math.nan
 
 
 def share_within(histogram: LogHistogram, limit: float) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from servetop.analysis.goodput import Attainment, attainment, share_within
 from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_breakdown
@@ -15,10 +16,16 @@ from servetop.analysis.verdicts.live_trust import live_trust
 from servetop.analysis.verdicts.trust import Trust
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.events import EngineSample, GpuSample
+from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 
-LATENCIES = ("ttft", "itl", "e2el")
+LATENCIES = ("ttft", "tpot", "itl", "e2el")
 """Metrics whose percentiles are shown over time."""
+CHARTED = {"ttft": "ttft_due"}
+"""The histogram that is charted for a metric, if it is another: TTFT as the user felt it, from due."""
+FELT_SHARE = 0.1
+"""TTFT from due and from sent are shown apart if they differ by more than this fraction."""
+_SHOWN = (*LATENCIES, *CHARTED.values())
 _COUNTED = {
     "offered": "due", "sent": "sent", "completed": "ok", "failed": "failed",
     "output_tokens": "output_tokens", "prompt_tokens": "prompt_tokens",
@@ -86,7 +93,7 @@ class StatsSeries:
     waiting: FloatArray
     preemptions: FloatArray
     latencies: Mapping[str, FloatArray]
-    """p50, p90 and p99 of each metric over the sliding window; shape (3, bins)."""
+    """p50, p90 and p99 of each metric, and of `ttft_due`, over the sliding window; shape (3, bins)."""
     stages: IntArray
     """Index of the stage at the end of each bin; -1 before the load."""
 
@@ -112,15 +119,28 @@ class LiveStats:
     """The newest sample of each GPU, at most two seconds old."""
     joules_per_token: float = math.nan
     """GPU energy per output token over the sliding window."""
+    attainment: Attainment = Attainment()
+    within: Mapping[str, float] = field(default_factory=dict)
+    """Share of the window's values within each objective by its metric, 0..1; TTFT counts from due."""
     trust: Trust = Trust()
     ttft: TtftBreakdown = TtftBreakdown()
     series: StatsSeries
 
+    @property
+    def waits_in_client(self) -> bool:
+        """Whether TTFT from due exceeds TTFT from sent by more than FELT_SHARE anywhere on the time axis."""
+        felt, served = (self.series.latencies[name] for name in ("ttft_due", "ttft"))
+        return bool((felt > served * (1 + FELT_SHARE)).any())
+
 
 def live_stats(
-    history: TickHistory, at: float, *, window: float = 10.0, span: float = 120.0, columns: int = 120
-) -> LiveStats:
-    """Return the statistics at `at`: over the window, totals, and series of at most `columns` bins over `span`."""
+    history: TickHistory, at: float, *, window: float = 10.0, span: float = 120.0, columns: int = 120,
+    objectives: Mapping[str, float] | None = None,
+) -> LiveStats:  # fmt: skip
+    """Return the statistics at `at`: over the window, totals, and series of at most `columns` bins over `span`.
+
+    `objectives` are limits in seconds by metric.
+    """
     stop = history.up_to(at)
     start = history.first_from(at - window)
     series = _series(history, at, window=window, span=span, columns=columns)
@@ -134,11 +154,16 @@ def live_stats(
         load=newest.client.gauges,
         rates=_rates(history, start, stop),
         totals=_totals(history, stop),
-        latencies={name: Percentiles(**_named(history, name, start, stop)) for name in LATENCIES},
+        latencies={name: Percentiles(**_named(history, name, start, stop)) for name in _SHOWN},
         events_unsized=_events_unsized(history, start, stop),
         engine=_newest_sample(history, stop),
         gpus=newest_gpus(history, stop),
         joules_per_token=joules_per_token(history, start, stop),
+        attainment=attainment(history, start, stop) if objectives else Attainment(),
+        within={
+            metric: share_within(_histogram_of(history, metric, start, stop), limit)
+            for metric, limit in (objectives or {}).items()
+        },
         trust=live_trust(history, start, stop),
         ttft=ttft_breakdown(history, start, stop),
         series=series,
@@ -148,6 +173,12 @@ def live_stats(
 def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:
     p50, p90, p99 = history.percentiles(name, start=start, stop=stop)
     return {"p50": p50, "p90": p90, "p99": p99}
+
+
+def _histogram_of(history: TickHistory, metric: str, start: int, stop: int) -> LogHistogram:
+    """Return the values that an objective's metric is judged by: without reasoning, TTFOT is TTFT."""
+    found = history.histogram(CHARTED.get(metric, metric), start=start, stop=stop)
+    return _histogram_of(history, "ttft", start, stop) if metric == "ttfot" and not found.buckets.size else found
 
 
 def _events_unsized(history: TickHistory, start: int, stop: int) -> bool:
@@ -233,7 +264,7 @@ def _series(history: TickHistory, at: float, *, window: float, span: float, colu
         engine_output_tokens=rate("engine_output_tokens"),
         preemptions=rate("preemptions"),
         **{name: newest(name) for name in ("in_flight", "queued", "kv_usage", "running", "waiting")},
-        latencies={metric: percentiles(metric) for metric in LATENCIES},
+        latencies={metric: percentiles(metric) for metric in _SHOWN},
         stages=np.array([_stage(history, high) for _, high in bins], dtype=np.int64),
     )
 

@@ -46,6 +46,10 @@ class ClientTick:
     timeouts: int = 0
     cancelled: int = 0
     truncated: int = 0
+    good: int | None = None
+    """Requests that ended in the interval and met every objective; None without objectives and in older recordings."""
+    good_due: int | None = None
+    """The same with TTFT, TTFOT and E2EL counted from due instead of sent: as the user felt it."""
     prompt_tokens: int = 0
     """Prompt tokens of the requests whose first token arrived in the interval (their prefill was done)."""
     output_tokens: int = 0
@@ -87,6 +91,11 @@ class ClientTick:
         """Requests that failed in the interval; cancelled ones are not counted."""
         return self.errors + self.timeouts + self.truncated
 
+    @property
+    def judged(self) -> int | None:
+        """Requests that ended in the interval, except cancelled ones, if their objectives were checked; else None."""
+        return None if self.good_due is None else self.ok + self.failed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tick:
@@ -118,6 +127,8 @@ COUNTERS = (
     "prompt_tokens", "output_tokens", "chunks", "stamped", "cpu_seconds",
 )  # fmt: skip
 """Names of the fields of ClientTick that add up as numbers."""
+OPTIONAL_COUNTERS = ("good", "good_due")
+"""Names of those that may be None, which adds nothing."""
 HISTOGRAMS = tuple(field.name for field in fields(ClientTick) if field.type == "LogHistogram")
 """Names of the fields of ClientTick that are histograms."""
 
@@ -129,12 +140,18 @@ def merge_client_ticks(ticks: Sequence[ClientTick], *, gauges: LoadGauges | None
     """
     first = ticks[0]
     sums: dict[str, Any] = {name: sum(getattr(tick, name) for tick in ticks) for name in COUNTERS}
+    sums |= {name: _sum_of_known([getattr(tick, name) for tick in ticks]) for name in OPTIONAL_COUNTERS}
     merged: dict[str, Any] = {name: LogHistogram.merged(getattr(tick, name) for tick in ticks) for name in HISTOGRAMS}
     return (
         ClientTick(index=ticks[-1].index, gauges=gauges or _added(tick.gauges for tick in ticks), **sums, **merged)
         if len(ticks) > 1
         else first
     )
+
+
+def _sum_of_known(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _added(gauges: Iterable[LoadGauges]) -> LoadGauges:

@@ -8,6 +8,7 @@ would first need its clock related to this one.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -53,6 +54,8 @@ class SenderSetup:
     """Senders that share the load, including those on standby."""
     active: tuple[int, ...] = ()
     """Senders that are active from the start; empty: all."""
+    goodput: Mapping[str, float] = field(default_factory=dict)
+    """Objectives in seconds by metric; each tick counts the requests that met all of them."""
     first_id: int = 0
     """Number of the first request; a resumed run continues its numbering."""
     api_key: str | None = field(default=None, repr=False)

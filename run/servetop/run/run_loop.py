@@ -58,6 +58,7 @@ class RunLoop:
         self._batch_command: Command | None = None
         self.engine_name = ""
         """Name of the engine; empty until it is started or recognised."""
+        self._waiting_batches: deque[Command] = deque()
         self._tick_index = start.first_tick
         self._draining = False
         self._winding_down = False
@@ -115,11 +116,9 @@ class RunLoop:
 
     async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
         """Commit ticks without load, until the current one ends or the engine has started."""
-        sleeping: asyncio.Future[None] = asyncio.ensure_future(
-            self._clock.sleep_until((self._tick_index + 1) * TICK_SECONDS)
-        )
-        waiting: set[asyncio.Future[Any]] = {sleeping, booting}
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        tick_end = self._clock.sleep_until((self._tick_index + 1) * TICK_SECONDS)
+        sleeping: asyncio.Future[Any] = asyncio.ensure_future(tick_end)
+        await asyncio.wait({sleeping, booting}, return_when=asyncio.FIRST_COMPLETED)
         sleeping.cancel()
         while (self._tick_index + 1) * TICK_SECONDS <= self._clock.now():
             self._ticks.commit(ClientTick(index=self._tick_index))
@@ -173,6 +172,8 @@ class RunLoop:
         if self._batch_change is not None:
             if self._batch_change.done():
                 await self._batch_changed(sender, self._batch_change)
+                if self._waiting_batches:
+                    await self._change_batch(sender, self._waiting_batches.popleft())
             elif self._outcome.stopped_by is not None and self._segment is None:
                 return True  # nothing is in flight during a restart
             return False
@@ -241,7 +242,10 @@ class RunLoop:
 
     async def _change_batch(self, sender: LoadSenders, command: Command) -> None:
         batch = int(command.value or 0)
-        if batch < 1 or self._batch_change is not None or self._batch_command is not None:
+        changing = self._batch_change is not None or self._batch_command is not None
+        if batch >= 1 and changing and not self._engine.needs_restart:
+            self._waiting_batches.append(command)
+        elif batch < 1 or changing:
             reason = "the batch size must be at least 1" if batch < 1 else "the batch size is already being changed"
             self._ticks.reply(command, reason)
         elif not self._engine.needs_restart:

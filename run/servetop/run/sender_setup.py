@@ -57,6 +57,7 @@ async def sender_setup(
         text_prompts=not adapter.takes_token_ids,
         seed=config.seed,
         origin_ns=start.anchor.origin_ns,
+        goodput=config.goodput,
         first_id=start.first_request,
         api_key=key,
         connection=connection,

@@ -73,7 +73,7 @@ MOVING = (
 
 VIEWING = (
     Key("z", "zoom", label="zoom", tooltip="Time axis: 30 s, 2 min, 10 min, all"),
-    Key("t", "next_metric", label="metric", tooltip="Latency metric shown: TTFT, ITL, E2EL"),
+    Key("t", "next_metric", label="metric", tooltip="Latency metric shown: TTFT, TPOT, ITL, E2EL"),
     Key("h", "heat", label="heat map",
         tooltip="Latency chart or heat map, distribution or histogram; large terminals show both"),
     Key("tab", "next_panel(1)", shown="Tab",

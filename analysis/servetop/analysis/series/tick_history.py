@@ -22,6 +22,8 @@ CLIENT_COLUMNS = (
     "due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "chunks", "stamped", "cpu_seconds",
 )  # fmt: skip
 """Counts per tick, which add up over time."""
+OBJECTIVE_COLUMNS = ("good", "good_due", "judged")
+"""Counts per tick; NaN in runs without objectives."""
 GAUGE_COLUMNS = (
     "in_flight", "queued", "stage", "request_rate", "max_concurrency", "paused",
     "running", "waiting", "kv_usage", "kv_blocks_used", "scrape_end",
@@ -43,9 +45,12 @@ ENGINE_DELTA_COLUMNS = {
 """Engine counter by the column of its increase within a tick; NaN if not exported."""
 
 _CLIENT_GETTERS = {name: attrgetter(name) for name in CLIENT_COLUMNS}
+_OBJECTIVE_GETTERS = {name: attrgetter(name) for name in OBJECTIVE_COLUMNS}
+_FIRST_TOKENS = attrgetter("ttft.count")
 _GAUGE_GETTERS = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
 _ENGINE_GETTERS = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _GAUGE_GETTERS}
-_CACHED_PERCENTILES = 1_000
+_COLUMNS = (*CLIENT_COLUMNS, "first_tokens", *OBJECTIVE_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)
+_CACHED_PERCENTILES = 2_000
 _MAX_EAGER_BLOCKS = 16
 """If at most this many blocks are evicted at once, their percentiles are computed then, otherwise on demand."""
 
@@ -60,7 +65,7 @@ class TickHistory:
         self.ticks = TickCache(read)
         scratch = Scratch() if scratch is None else scratch
         self._old = WindowCache(scratch)
-        self._columns = PagedColumns((*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS), scratch)
+        self._columns = PagedColumns(_COLUMNS, scratch)
         self._last_counters: dict[str, float] = {}
         self._percentiles: dict[tuple[str, int, int], tuple[float, float, float]] = {}
         self.extend(list(ticks))
@@ -78,7 +83,8 @@ class TickHistory:
         samples = [tick.engine for tick in ticks]
         for name, read in _CLIENT_GETTERS.items():
             self._columns.extend(name, map(read, clients))
-        for name, read in _GAUGE_GETTERS.items():
+        self._columns.extend("first_tokens", map(_FIRST_TOKENS, clients))
+        for name, read in (*_GAUGE_GETTERS.items(), *_OBJECTIVE_GETTERS.items()):
             self._columns.extend(name, map(_number, map(read, clients)))
         for name, read in _ENGINE_GETTERS.items():
             self._columns.extend(name, [math.nan if each is None else bounded(read(each)) for each in samples])

@@ -12,9 +12,9 @@ from servetop.analysis.series.tick_cache import BLOCK
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import Tick
 
-SUMMED = ("ttft", "itl", "tpot", "e2el", "ttfot", "input_len", "output_len")
+SUMMED = ("ttft", "ttft_due", "itl", "tpot", "e2el", "ttfot", "input_len", "output_len")
 """Histograms that are summed over a stage or a long chart."""
-SLIDING = ("ttft", "itl", "e2el")
+SLIDING = ("ttft", "ttft_due", "tpot", "itl", "e2el")
 """Histograms whose percentiles are charted over time."""
 WINDOW = 40
 """Window of charted percentiles in ticks (ten seconds)."""

@@ -154,11 +154,11 @@ class Trust:
         `slip_p99` and `loop_lag_p99` are in seconds, the others fractions.
         """
         share = self.sent_share
-        late = self.late_share > LATE_SHARE_LIMIT and self.slip_p99 > TURNAROUND
-        lag, stamped = self.loop_lag_p99, "the kernel timestamps arrivals" if self.stamped else ""
+        late, quick = self.late_share, "short requests" if self.slip_p99 <= TURNAROUND else ""
+        lag, stamped = self.loop_lag_p99, "kernel timestamps" if self.stamped else ""
         return {
             **(
-                {"late_share": _check(self.late_share, LATE_SHARE_LIMIT, late)}
+                {"late_share": _check(late, LATE_SHARE_LIMIT, late > LATE_SHARE_LIMIT, exemption=quick)}
                 if self.closed
                 else {"slip_p99": _at_most(self.slip_p99, SLIP_LIMIT)}
             ),
@@ -189,7 +189,9 @@ class Trust:
         if self.closed:
             return "closed loop"
         if self.limited:
-            return f"limited to {self.concurrency_limit} in flight" if self.concurrency_limit else "concurrency limit"
+            return (
+                f"held back by limit {self.concurrency_limit}" if self.concurrency_limit else "held back by the limit"
+            )
         if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:
             return "too short to judge"
         return ""

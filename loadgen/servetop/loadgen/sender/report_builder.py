@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from servetop.core.clock import cpu_seconds
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
@@ -17,8 +18,9 @@ from servetop.workload.plan import LoadPhase
 class ReportBuilder:
     """Collects records, stage changes, notes, replies and the tick's counts until `build`."""
 
-    def __init__(self, *, worker: int) -> None:
-        self.tick = TickBuilder()
+    def __init__(self, *, worker: int, goodput: Mapping[str, float] | None = None) -> None:
+        """Count the requests that meet all limits of `goodput` (seconds by metric), if there are any."""
+        self.tick = TickBuilder(goodput)
         self._worker = worker
         self._records: list[RequestRecord] = []
         self._stages: list[StageChange] = []

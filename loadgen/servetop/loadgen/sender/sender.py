@@ -59,7 +59,7 @@ class Sender:
         self._partition = partition_for(setup)
         prompts = self._partition.prompts(prompt_source(setup, self._skipped))
         self._prerender = PrerenderQueue(prompts, dialect, workload, skipped=self._skipped)
-        self._reports = ReportBuilder(worker=setup.worker)
+        self._reports = ReportBuilder(worker=setup.worker, goodput=setup.goodput)
         self.request_sent: Callable[[RequestState], None] = self._reports.tick.add_sent
         self.chunks_received: Callable[[RequestState], None] = self._reports.tick.add_chunks
         self._transport = transport(self)

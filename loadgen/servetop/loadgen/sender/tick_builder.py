@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from servetop.analysis.verdicts.objectives import meets_objectives
 from servetop.core.chunk_codec import chunk_sizes_known
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
@@ -34,7 +36,9 @@ _STATUS_FIELDS = {
 class TickBuilder:
     """Collects until `build`; token counts that the server corrects at a request's end are corrected in that tick."""
 
-    def __init__(self) -> None:
+    def __init__(self, goodput: Mapping[str, float] | None = None) -> None:
+        """Count the requests that meet all limits of `goodput` (seconds by metric), if there are any."""
+        self._goodput = goodput or {}
         self._has_reasoning = False
         """Some request had reasoning: from then on the time to the first output token is counted for all."""
         self._per_chunk: int | None = None
@@ -50,6 +54,7 @@ class TickBuilder:
         self.due = 0
         self._sent = 0
         self._statuses = dict.fromkeys(RequestStatus, 0)
+        self._good = self._good_due = 0
         self._prompt_tokens = prompt_tokens
         self._output_tokens = output_tokens
         self._chunks = 0
@@ -112,6 +117,9 @@ class TickBuilder:
         if request.chunks_counted:
             self._prompt_tokens += record.prompt_tokens - request.prompt_tokens_counted
         self._output_tokens += record.output_tokens - request.chunks.tokens
+        if self._goodput:
+            self._good += meets_objectives(record, self._goodput)
+            self._good_due += meets_objectives(record, self._goodput, from_due=True)
         if record.status is RequestStatus.OK:
             self._learn_chunk_size(record)
             self._values["input_len"].append(record.prompt_tokens)
@@ -161,6 +169,8 @@ class TickBuilder:
             gauges=gauges,
             due=self.due,
             sent=self._sent,
+            good=self._good if self._goodput else None,
+            good_due=self._good_due if self._goodput else None,
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
             chunks=self._chunks,

@@ -12,7 +12,7 @@ import orjson
 from servetop.core.arrays import np
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
-from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tick
+from servetop.core.tick import COUNTERS, HISTOGRAMS, OPTIONAL_COUNTERS, ClientTick, LoadGauges, Tick
 from servetop.recordings.format.row_codec import Column, FieldReader, RowValues, column_of, columns_of, encoded
 from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 
@@ -93,7 +93,10 @@ _GPU_TYPES: dict[str, tuple[type, ...]] = {
 
 NUMBER = column_of("number", int, field="index")
 GAUGES = columns_of(LoadGauges)
-COUNTS = tuple(column_of(name, float if name == "cpu_seconds" else int) for name in COUNTERS)
+COUNTS = (
+    *(column_of(name, float if name == "cpu_seconds" else int) for name in COUNTERS),
+    *(column_of(name, int | None) for name in OPTIONAL_COUNTERS),
+)
 ENGINE = tuple(dataclasses.replace(each, required=False) for each in columns_of(EngineSample, prefix="engine_"))
 GPUS = Column("gpus", "TEXT", "gpus", pack_gpus, unpack_gpus)
 DISTRIBUTIONS = tuple(Column(name, "BLOB", name, pack_histogram, None) for name in HISTOGRAMS)

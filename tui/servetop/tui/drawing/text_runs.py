@@ -103,6 +103,8 @@ def fitted(row: TextRow, width: int) -> list[Run]:
         if left <= 0:
             break
         kept.append((shortened(text, left), style))
+        if cell_len(text) > left:
+            break
     return kept
 
 

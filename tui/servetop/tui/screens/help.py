@@ -11,6 +11,7 @@ from textual.containers import VerticalScroll
 from textual.geometry import Size
 from textual.widget import Widget
 
+from servetop.analysis.live_stats import FELT_SHARE
 from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.palette import STYLES
@@ -26,11 +27,17 @@ DEFINITIONS = (
         "requests due by the schedule, per second; sent: requests sent; done: requests completed without error",
     ),
     ("in flight", "sent and not finished; queued: due, but waiting in the client for the concurrency limit"),
-    ("TTFT", "time to first token: first non-empty chunk − sent"),
+    (
+        "TTFT",
+        "time to first token: first non-empty chunk − sent; as felt: − due, shown apart where it exceeds the other by "
+        f"{FELT_SHARE:.0%}, and charted",
+    ),
+    ("TPOT", "time per output token: (E2EL − TTFT) ÷ later tokens, one value per request"),
+    ("SLO", "requests that met every objective of --goodput, from due, of those that ended: in the window, and so far"),
     (
         "where TTFT goes",
         "mean from due: client queue (concurrency limit, slip); network (sent to first token, minus the engine's own "
-        "TTFT); queue and prefill as the engine reports them when requests end; the rest is unexplained",
+        "TTFT); queue and prefill as the engine reports them when requests end, or from the requests waiting there",
     ),
     ("ITL", "inter-token latency: gap between chunks ÷ tokens of the later chunk, pooled over tokens"),
     ("E2EL", "end-to-end latency: last byte − sent"),

@@ -90,7 +90,7 @@ class Frame:
     steady: Mapping[int, SteadyWindow] = field(default_factory=dict)
     """Steady windows of all finished stages by index, for the timeline; a window without a start gives the reason."""
     heat: Sequence[LogHistogram] = ()
-    """Histograms of the latency metric shown, one per bin of `stats.series`."""
+    """Histograms of the charted latency (TTFT from due), one per bin of `stats.series`."""
     requests: Callable[[float, float], Sequence[RequestRecord]] = no_requests
     """Reads finished requests that were in flight between two times, by due time; the last `MOST_REQUESTS` of them."""
     between: Callable[[float, float], LiveStats]

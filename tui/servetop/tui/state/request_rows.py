@@ -90,16 +90,25 @@ def pointed_at(
     Nearest is the smallest ratio of latencies, preferring rows whose first token arrived within one cell's time.
     """
     cursor, metric = view.cursor, view.metric
-    known = [row for row in rows if getattr(row, metric) > 0]
+    known = [row for row in rows if charted_value(row, metric) > 0]
     if cursor is None or cursor.latency is None or not known:
         return otherwise
     at, latency, within = cursor.at, cursor.latency, (window[1] - window[0]) / _CELLS
 
     def distance(row: RequestRow) -> tuple[bool, float]:
         first = row.record.first_token_at
-        return first is None or abs(at - first) > within, abs(math.log(getattr(row, metric) / latency))
+        return first is None or abs(at - first) > within, abs(math.log(charted_value(row, metric) / latency))
 
     return min(known, key=distance).id
+
+
+def charted_value(row: RequestRow, metric: str) -> float:
+    """The seconds of a request that the heat map of a metric counts: TTFT from due; NaN if not known yet."""
+    if metric == "ttft" and row.record.sent is not None:
+        return row.ttft + row.record.sent - row.record.due
+    if metric == "tpot":
+        return math.nan if math.isnan(row.e2el) else _or_nan(row.record.tpot)
+    return float(getattr(row, metric))
 
 
 def ended_at(record: RequestRecord) -> float:

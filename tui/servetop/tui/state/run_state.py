@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -13,7 +14,7 @@ import numpy as np
 
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.verdict_now import Diagnosis
-from servetop.analysis.live_stats import LiveStats, live_stats
+from servetop.analysis.live_stats import CHARTED, LiveStats, live_stats
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.tick_cache import ReadTicks
 from servetop.analysis.series.tick_history import TickHistory
@@ -125,16 +126,11 @@ class RunState:
     def target(self) -> CommandTarget:
         """The newest state of the load, which steering starts from, whatever time is shown."""
         newest = self.history.ticks[-1] if self.history.ticks else None
-        sizes = [
-            self.stages[-1].max_num_seqs if self.stages else None,
-            newest.engine.max_num_seqs if newest and newest.engine else None,
-            self.header.engine.max_num_seqs if self.header.engine else None,
-        ]
         return CommandTarget(
             gauges=newest.client.gauges if newest else LoadGauges(),
             requested=self.requested,
             engine=self.header.engine,
-            max_num_seqs=next((round(size) for size in sizes if size is not None), None),
+            max_num_seqs=self._batch_size(),
             done_rate=self._done_rate(),
             boot_seconds=next((stage.at for stage in self.stages if stage.request_rate is not None), None),
         )
@@ -147,6 +143,18 @@ class RunState:
             notes=self.notes, end=self.end,
         )  # fmt: skip
 
+    def _batch_size(self) -> int | None:
+        """The batch size in force: of the newest sample, or of the engine's facts if a later command changed it."""
+        changes = [each for each in self.commands.values() if each.action is Action.SET_MAX_NUM_SEQS]
+        changed_at = max((each.applied_at for each in changes if each.applied_at is not None), default=-math.inf)
+        sample = self.history.ticks[-1].engine if self.history.ticks else None
+        sizes = [
+            sample.max_num_seqs if sample and sample.scrape_start >= changed_at else None,
+            self.header.engine.max_num_seqs if self.header.engine else None,
+            self.stages[-1].max_num_seqs if self.stages else None,
+        ]
+        return next((round(size) for size in sizes if size is not None), None)
+
     def _done_rate(self) -> float:
         """Requests/s that completed during the last ten seconds."""
         recent = self.history.ticks[-_RECENT_TICKS:]
@@ -157,10 +165,11 @@ class RunState:
         at = view.playhead.at
         shown = view.span or max(at, _SHORTEST_SPAN)
         end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
-        stats = live_stats(self.history, at, span=shown, columns=SERIES_BINS)
+        stats_at = partial(live_stats, self.history, columns=SERIES_BINS, objectives=self.header.config.goodput)
+        stats = stats_at(at, span=shown)
         pointed = None
         if view.cursor is not None:
-            pointed = live_stats(self.history, min(view.cursor.at, at), span=shown, columns=SERIES_BINS)
+            pointed = stats_at(min(view.cursor.at, at), span=shown)
         return Frame(
             stats=stats if pointed is None else replace(pointed, series=stats.series),
             pointed=pointed,
@@ -181,11 +190,11 @@ class RunState:
             steady=self.steady.windows(
                 self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
             ),
-            between=lambda start, until: live_stats(self.history, until, span=until - start, columns=SERIES_BINS),
+            between=lambda start, until: stats_at(until, span=until - start),
             per_stage=cache(
                 partial(stage_metrics, self.history, self.binned, tuple(self.stages), at, over=end is not None)
             ),
-            heat=self.binned.over(view.metric, at=at, span=shown, columns=SERIES_BINS),
+            heat=self.binned.over(CHARTED.get(view.metric, view.metric), at=at, span=shown, columns=SERIES_BINS),
             replicas=partial(self.replicas.rows, self.header.engine, (pointed or stats).at),
             engine_page=self._engine_page((pointed or stats).at, until=at, span=min(shown, at)),
             overview=overview(self.history, bins=_OVERVIEW_BINS),

@@ -1,7 +1,8 @@
-"""The heat map panel: the shown latency metric by time and count."""
+"""The heat map panel: the charted latency by time and count, against its objective."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from textual import events
@@ -9,14 +10,15 @@ from textual import events
 from servetop.tui.drawing.charts import GUTTER, Axes, time_axis, with_cursor
 from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.heat_map import SHADES, HeatMap, heat_map
-from servetop.tui.drawing.text_runs import TextRow, joined, placard
-from servetop.tui.panels.live.latency import LABELS
+from servetop.tui.drawing.text_runs import Run, TextRow, joined, placard
+from servetop.tui.panels.limit_line import STYLE, with_axis_label
+from servetop.tui.panels.live.latency import felt_label, objective_note
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.frame import Frame
 
 
 class HeatPanel(TimeChart):
-    """Time across, latency up (logarithmic), count as shade."""
+    """Time across, latency up (logarithmic), count as shade; what is beyond the objective stands out."""
 
     axes_from = 0
     _drawn: HeatMap | None = None
@@ -25,8 +27,11 @@ class HeatPanel(TimeChart):
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         counted = "tokens" if frame.view.metric == "itl" else "requests"
-        label = LABELS[frame.view.metric]
+        label = felt_label(frame.stats, frame.view.metric)
         return [[("Heat map ", "title"), (label, "strong")], [(f"{counted} by {label} and time", "muted")]]
+
+    def subtitle(self, frame: Frame) -> TextRow:
+        return objective_note(frame)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         below = 2 if height >= 5 else 0
@@ -35,7 +40,8 @@ class HeatPanel(TimeChart):
         self._drawn, self._above = drawn, 1 if below else 0
         if drawn is None:
             return placard("nothing measured yet", width=width, height=height)
-        return draw_heat(drawn, self.axes(frame), width, height)
+        limit = frame.header.config.goodput.get(frame.view.metric)
+        return draw_heat(drawn, self.axes(frame), width, height, limit=limit)
 
     def latency_under(self, event: events.MouseEvent) -> float | None:
         offset, drawn = event.get_content_offset(self), self._drawn
@@ -43,18 +49,52 @@ class HeatPanel(TimeChart):
         return drawn.latency(row) if drawn is not None and 0 <= row < drawn.counts.shape[0] else None
 
 
-def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """The legend, the cells with the latency at their top, middle and bottom, and the time axis."""
-    cells = with_cursor(drawn.cells(), axes, width - GUTTER)
+def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int, *, limit: float | None = None) -> list[TextRow]:
+    """The legend, the cells with the latency at their top, middle and bottom, and the time axis.
+
+    The row of `limit` (seconds) has a line and its label, the rows above it another colour.
+    """
+    at = limit_row_of(drawn, limit)
+    bare = [_beyond(row) if limit is not None and y < at else row for y, row in enumerate(drawn.cells())]
+    if 0 <= at < len(bare):
+        bare[at] = [(text.replace(" ", "┄"), style if text.strip() else STYLE) for text, style in _split(bare[at])]
+    cells = with_cursor(bare, axes, width - GUTTER)
     labels = {0: drawn.high, len(cells) - 1: drawn.low}
     if len(cells) >= 5:
         labels[len(cells) // 2] = (drawn.low * drawn.high) ** 0.5
     rows: list[TextRow] = [[*_gutter(labels.get(y)), *row] for y, row in enumerate(cells)]
+    if limit is not None and 0 <= at < len(rows):
+        rows[at] = with_axis_label(rows[at], axis_seconds(limit))
     if height < 5:
         return rows
     shades: TextRow = [("few ", "muted"), *SHADES, (" many", "muted")]
     peak = f"max {drawn.counts.max():,.0f} per cell"
     return [joined([shades, [(peak, "muted")]], width=width), *rows, time_axis(axes.window, width - GUTTER, GUTTER)]
+
+
+def limit_row_of(drawn: HeatMap, limit: float | None) -> int:
+    """The row that contains a limit, from the top; -1 or the number of rows if it is above or below the map."""
+    rows = len(drawn.counts)
+    if limit is None or limit >= drawn.high:
+        return -1
+    share = math.log(limit / drawn.low) / math.log(drawn.high / drawn.low)
+    return min(rows - 1 - math.floor(share * rows), rows)
+
+
+def _beyond(row: Sequence[Run]) -> list[Run]:
+    return [(text, "bad") for text, _ in row]
+
+
+def _split(row: Sequence[Run]) -> list[Run]:
+    """The same cells in runs that are either blank or not."""
+    cells: list[Run] = []
+    for text, style in row:
+        for cell in text:
+            if cells and cells[-1][1] == style and (cells[-1][0][-1] == " ") == (cell == " "):
+                cells[-1] = (cells[-1][0] + cell, style)
+            else:
+                cells.append((cell, style))
+    return cells
 
 
 def _gutter(value: float | None) -> TextRow:

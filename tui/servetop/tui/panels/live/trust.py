@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from servetop.analysis.verdicts.trust import (
     AGREEMENT_LIMIT,
@@ -27,6 +28,10 @@ SYMBOLS: dict[TrustVerdict, Run] = {
     TrustVerdict.NO_FIGURES: ("✖ no data", "bad"),
     TrustVerdict.UNKNOWN: ("· nothing sent", "muted"),
 }
+
+
+_LIMITS_FROM = 48
+"""Cells from which a row has its limit."""
 
 
 class TrustPanel(Panel):
@@ -57,29 +62,46 @@ def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
             joined(pairs[2:], width=width, gap="  "),
         ]
         return [*reasons, *compact][:height]
-    table: list[TextRow] = [_row(*each, width=width) for each in _rows(trust)]
+    table: list[TextRow] = [_row(each, width) for each in _rows(trust)]
     return [*table, *reasons][:height] if height >= len(table) + len(reasons) else [*reasons, *table][:height]
 
 
-def _rows(trust: Trust) -> list[tuple[str, str, TrustCheck, str]]:
-    """Name, value, check and limit of each row."""
+@dataclass(frozen=True, slots=True)
+class _CheckRow:
+    """The texts of one check."""
+
+    name: str
+    short: str
+    value: str
+    limit: str
+    check: TrustCheck
+
+
+def _rows(trust: Trust) -> list[_CheckRow]:
     checks = trust.checks
-    law = checks["littles_law"].limit
-    slip = ("slip_p99", formats.seconds(trust.slip_p99), f"≤ {formats.seconds(SLIP_LIMIT)}")
-    late = ("late_share", formats.percent(trust.late_share), f"≤ {LATE_SHARE_LIMIT:.0%}")
-    values = {
-        **({"late in closed loop": late} if trust.closed else {"schedule slip p99": slip}),
-        "loop lag p99": ("loop_lag_p99", formats.seconds(trust.loop_lag_p99), f"≤ {formats.seconds(LOOP_LAG_LIMIT)}"),
-        "sent / offered": ("sent_share", formats.percent(min(trust.sent_share, 1.0)), f"≥ {SENT_SHARE_LIMIT:.0%}"),
-        "Little's law": ("littles_law", formats.signed_percent(trust.littles_law_error), f"± {_percent(law)}"),
-        "tokens engine/client": ("tokens", formats.signed_percent(trust.token_error), f"± {AGREEMENT_LIMIT:.0%}"),
-    }
-    return [(name, value, checks[check], limit) for name, (check, value, limit) in values.items()]
+    ms = formats.seconds
+    law, tokens = formats.signed_percent(trust.littles_law_error), formats.signed_percent(trust.token_error)
+    share = formats.percent(min(trust.sent_share, 1.0))
+    late = formats.percent(trust.late_share)
+    first = (
+        _CheckRow("late in closed loop", "late", late, f"{_percent(LATE_SHARE_LIMIT)} or less", checks["late_share"])
+        if trust.closed
+        else _CheckRow("schedule slip p99", "slip", ms(trust.slip_p99), f"{ms(SLIP_LIMIT)} or less", checks["slip_p99"])
+    )
+    lag = f"{ms(LOOP_LAG_LIMIT)} or less"
+    within = f"within {_percent(checks['littles_law'].limit)}"
+    return [
+        first,
+        _CheckRow("loop lag p99", "lag", ms(trust.loop_lag_p99), lag, checks["loop_lag_p99"]),
+        _CheckRow("sent / offered", "sent", share, f"{_percent(SENT_SHARE_LIMIT)} or more", checks["sent_share"]),
+        _CheckRow("Little's law", "Little", law, within, checks["littles_law"]),
+        _CheckRow("tokens engine/client", "tokens", tokens, f"within {_percent(AGREEMENT_LIMIT)}", checks["tokens"]),
+    ]
 
 
 def _percent(limit: float) -> str:
-    """`5%`, `10.5%`: never rounded to a limit other than the one in force."""
-    return f"{limit * 100:.1f}".removesuffix(".0") + "%"
+    """`5 %`, `10.5 %`: never rounded to a limit other than the one in force."""
+    return f"{limit * 100:.1f}".removesuffix(".0") + " %"
 
 
 SIGNS: dict[CheckState, Run] = {
@@ -90,10 +112,16 @@ SIGNS: dict[CheckState, Run] = {
 }
 
 
-def _row(name: str, value: str, check: TrustCheck, limit: str, *, width: int) -> TextRow:
+def _row(row: _CheckRow, width: int) -> TextRow:
+    """Name, value and limit; where a check does not apply, the reason instead of the limit, or of both if narrow."""
+    check = row.check
     style = "warn" if check.state is CheckState.BROKEN else "strong"
-    row: list[Run] = [SIGNS[check.state], (f"{name:<21}", "muted"), (f"{value:>8}", style)]
-    return fitted([*row, (f"   {check.exemption or limit}", "faint")] if width >= 43 else row, width)
+    if check.exemption and width < _LIMITS_FROM:
+        return fitted(
+            [SIGNS[check.state], (f"{row.short} ", "muted"), (f"{row.value}, ", ""), (check.exemption, "muted")], width
+        )
+    runs: list[Run] = [SIGNS[check.state], (f"{row.name:<21}", "muted"), (f"{row.value:>8}", style)]
+    return fitted([*runs, (f"   {check.exemption or row.limit}", "faint")] if width >= _LIMITS_FROM else runs, width)
 
 
 def _short(trust: Trust) -> list[tuple[str, str]]:

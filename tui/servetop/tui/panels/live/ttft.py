@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 
 from servetop.analysis.ttft_breakdown import TtftBreakdown
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.text_runs import Run, TextRow, joined, placard
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import staleness, why_missing
 from servetop.tui.state.frame import Frame
@@ -21,8 +21,10 @@ _PARTS = (
     ("unexplained", "rest", "╱", "muted"),
 )
 """Name, short name, texture and style of each part, in the order in which a request passes them."""
-_UNSPLIT = (*_PARTS[:2], ("queue, prefill", "engine", "█", "orange"), _PARTS[4])
-"""For engines that do not separate queue and prefill."""
+_ENGINE = ("queue, prefill", "engine", "█", "orange")
+"""Queue and prefill where they cannot be separated."""
+_NOT_YET = ("not known yet", "unknown", "╱", "muted")
+"""The rest while requests wait for their first token: the engine tells their times when they end."""
 _FIGURE = 8
 """Cells of a part's time."""
 
@@ -40,36 +42,55 @@ class TtftPanel(Panel):
         ]
 
     def subtitle(self, frame: Frame) -> TextRow:
-        return [(ttft_note(frame), "warn" if frame.engine else "muted")]
+        estimated = not math.isnan(frame.stats.ttft.queue_from)
+        return [(ttft_note(frame), "warn" if frame.engine and not estimated else "muted")]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         if not frame.stats.ttft.requests:
-            return placard("no first token in the window", width=width, height=height)
+            waiting = waiting_text(frame.stats.ttft)
+            text = f"no first token in the window{': ' if waiting else ''}{waiting}"
+            return placard(text, width=width, height=height)
         return draw_ttft(frame.stats.ttft, width, height)
 
 
 def ttft_note(frame: Frame) -> str:
-    """Why a part is unknown, that the parts exceed the whole, or the age of the sample; else empty."""
+    """Why a part is unknown, where the queue's comes from, or the age of the sample; else empty."""
     parts = frame.stats.ttft
     missing = why_missing(frame, "queue_seconds_total", "prefill_seconds_total")
     if missing and math.isnan(parts.engine_queue) and math.isnan(parts.prefill):
         return f"queue, prefill: {missing}"
     if not parts.is_split:
         return "▲ queue and prefill not separated"
-    if parts.unexplained < -0.05 * parts.total:
-        return "▲ parts exceed the total"
+    if not math.isnan(parts.queue_from):
+        return f"queue (from {formats.count(parts.queue_from)} waiting)"
     return staleness(frame)
 
 
+def waiting_text(parts: TtftBreakdown) -> str:
+    """The requests that wait for their first token, with their mean time so far; empty if there are none."""
+    if not parts.has_waiting:
+        return ""
+    if parts.pending == 1:
+        return f"1 request without a first token, {formats.seconds(parts.pending_age)} so far"
+    return f"{formats.count(parts.pending)} requests without a first token, {formats.seconds(parts.pending_age)} so far"
+
+
 def draw_ttft(parts: TtftBreakdown, width: int, height: int) -> list[TextRow]:
-    """A stacked bar, and each part's time below it, `–` if unknown; short names if there is little room."""
-    entries = list(zip(_PARTS if parts.is_split else _UNSPLIT, (*parts.parts, parts.unexplained), strict=True))
+    """A stacked bar, each part's time below it (`–` if unknown), and who still waits; short names in few rows."""
+    engine = _PARTS[2:4] if parts.is_split else (_ENGINE,)
+    named = (*_PARTS[:2], *engine, _NOT_YET if parts.has_waiting else _PARTS[4])
+    entries = list(zip(named, (*parts.parts, parts.unexplained), strict=True))
     legend = _legend(entries, width, name=0)
     if len(legend) > height - 1:
         legend = _legend(entries, width, name=1)
     if len(legend) > height - 1:  # not all of it fits: the engine's parts first
         legend = _legend([*entries[2:-1], *entries[:2], entries[-1]], width, name=1)
-    return [_bar(entries, width), *legend][:height]
+    if not parts.has_waiting:
+        return [_bar(entries, width), *legend][:height]
+    if len(legend) < height - 1:
+        return [_bar(entries, width), *legend, fitted([(waiting_text(parts), "muted")], width)]
+    brief: TextRow = [(f"{formats.count(parts.pending)} without token {formats.seconds(parts.pending_age)}", "muted")]
+    return [_bar(entries, width), *legend[:-1], joined([legend[-1], brief], width=width, gap=" ")][:height]
 
 
 _Part = tuple[tuple[str, str, str, str], float]
@@ -79,7 +100,11 @@ def _legend(parts: Sequence[_Part], width: int, *, name: int) -> list[TextRow]:
     named, swatch = max(len(part[name]) for part, _ in parts), 2 - name
     columns = min(max((width + 1) // (swatch + named + _FIGURE + 2), 1), len(parts))
     entries: list[list[Run]] = [
-        [(part[2] * swatch, part[3]), (f" {part[name]:<{named}}", "muted"), (f"{_time(value):>{_FIGURE}}", "strong")]
+        [
+            (part[2] * swatch, part[3]),
+            (f" {part[name]:<{named}}", "muted"),
+            (f"{formats.seconds(value):>{_FIGURE}}", "strong"),
+        ]
         for part, value in parts
     ]
     lines = [entries[start : start + columns] for start in range(0, len(entries), columns)]
@@ -96,7 +121,3 @@ def _bar(parts: Sequence[_Part], width: int) -> TextRow:
         for (part, _), (low, high) in zip(parts, pairwise(edges), strict=True)
         if high > low
     ]
-
-
-def _time(value: float) -> str:
-    return f"−{formats.seconds(-value)}" if value < -5e-6 else formats.seconds(abs(value))
