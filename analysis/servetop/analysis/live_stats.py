@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
+from servetop.analysis.series.smoothing import SmoothedRate, smoothed_rate
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_breakdown
 from servetop.analysis.verdicts.live_trust import live_trust
@@ -89,6 +90,12 @@ class StatsSeries:
     """p50, p90 and p99 of each metric over the sliding window; shape (3, bins)."""
     stages: IntArray
     """Index of the stage at the end of each bin; -1 before the load."""
+    target: FloatArray = field(default_factory=lambda: np.empty(0))
+    """Requests/s in force at the end of each bin, with ramps and steering; NaN without one, as in a closed loop."""
+    target_concurrency: FloatArray = field(default_factory=lambda: np.empty(0))
+    """The concurrency limit in force at the end of each bin."""
+    smoothed: Mapping[str, SmoothedRate] = field(default_factory=dict)
+    """Trailing rates of `offered`, `sent` and `completed` requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -234,8 +241,19 @@ def _series(history: TickHistory, at: float, *, window: float, span: float, colu
         preemptions=rate("preemptions"),
         **{name: newest(name) for name in ("in_flight", "queued", "kv_usage", "running", "waiting")},
         latencies={metric: percentiles(metric) for metric in LATENCIES},
+        target=_target(newest("request_rate"), newest("paused")),
+        target_concurrency=newest("max_concurrency"),
+        smoothed={
+            name: smoothed_rate(history, _COUNTED[name], bins=bins, width=width)
+            for name in ("offered", "sent", "completed")
+        },
         stages=np.array([_stage(history, high) for _, high in bins], dtype=np.int64),
     )
+
+
+def _target(rate: FloatArray, paused: FloatArray) -> FloatArray:
+    """The rate in force: 0 while paused, NaN where it is infinite."""
+    return np.where(np.isfinite(rate), np.where(paused > 0, 0.0, rate), np.nan)
 
 
 def _stage(history: TickHistory, stop: int) -> int:
