@@ -115,6 +115,16 @@ def speed(factor: float) -> str:
     return f"×{factor:g}"
 
 
+def axis_number(value: float) -> str:
+    """A value of a chart's axis in at most 5 characters: `0`, `0.5`, `20`, `2.5k`."""
+    if value == 0 or not math.isfinite(value):
+        return count(value)
+    for scale, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 9.9995 * scale or (abs(value) >= scale and scale > 1e3):
+            return f"{value / scale:.3g}{suffix}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def axis_seconds(value: float) -> str:
     """Seconds of a chart's axis in at most 5 characters: `0`, `30µs`, `340ms`, `2.5s`, `40s`."""
     if value == 0:
