@@ -27,6 +27,7 @@ from servetop.tui.state.replicas import ReplicaHistory
 from servetop.tui.state.run_notes import RunNotes
 from servetop.tui.state.stage_metrics import stage_metrics
 from servetop.tui.state.steady_stages import SteadyStages
+from servetop.tui.state.time_axis import TimeAxis, time_axis_at
 
 _Event = TypeVar("_Event", Note, StageChange, LogLine)
 
@@ -40,8 +41,6 @@ CLOSED_TICKS = 14_400
 """Ticks of a finished recording that stay in memory: an hour, for immediate seeks."""
 _RECENT_TICKS = 40
 """Ten seconds."""
-_SHORTEST_SPAN = 30.0
-"""Minimum length in seconds of a time axis that covers the whole run."""
 
 
 class RunState:
@@ -142,10 +141,15 @@ class RunState:
         recent = self.history.ticks[-_RECENT_TICKS:]
         return sum(tick.client.ok for tick in recent) / (len(recent) * TICK_SECONDS) if recent else 0.0
 
+    def axis(self, view: View) -> TimeAxis:
+        """The time axis at the view's playhead."""
+        return time_axis_at(view.playhead.at, selected=view.span, stages=self.stages)
+
     def at(self, view: View, *, live: bool) -> Frame:
         """The frame at the view's playhead."""
         at = view.playhead.at
-        shown = view.span or max(at, _SHORTEST_SPAN)
+        axis = self.axis(view)
+        shown = axis.span
         end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
         stats = live_stats(self.history, at, span=shown, columns=SERIES_BINS)
         pointed = None
@@ -156,6 +160,7 @@ class RunState:
             pointed=pointed,
             header=self.header,
             view=view,
+            axis=axis,
             live=live,
             edge=self.edge,
             stages=tuple(self.stages[: _count(self.stages, at)]),
