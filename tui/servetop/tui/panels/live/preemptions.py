@@ -8,10 +8,13 @@ from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes, Bars, bar_chart, block_bars
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import TextRow, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, fitted, placard
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.availability import why_missing, why_outdated
 from servetop.tui.state.frame import Frame
+
+_WIDE = 30
+"""Cells from which the title has room for the rate and the total."""
 
 
 class PreemptionsPanel(TimeChart):
@@ -22,14 +25,15 @@ class PreemptionsPanel(TimeChart):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         if why_missing(frame, "preemptions_total"):
             return [[("Preemptions", "title")]]
+        if lost := why_outdated(frame):
+            return [[("Preemptions ", "title"), (lost, "warn")]]
+        if not frame.stats.totals.preemptions > 0:
+            return [[("Preemptions ", "title"), ("0", "strong")]]
         rate, total = frame.stats.rates.preemptions, frame.stats.totals.preemptions
         return [
             [("Preemptions ", "title"), (formats.number(rate), "warn" if rate > 0 else "strong"), ("/s", "")],
             [("Σ ", ""), (formats.count(total), "strong")],
-        ]
-
-    def subtitle(self, frame: Frame) -> TextRow:
-        return [(staleness(frame), "warn")]
+        ][: 1 + (self.size.width >= _WIDE)]
 
     def peak(self, frame: Frame) -> float:
         return peak_of(frame.stats.series.preemptions)
@@ -42,16 +46,12 @@ class PreemptionsPanel(TimeChart):
 
 
 def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """Rate, total, and bars over time."""
+    """Bars over time; a sentence while there was none."""
+    if not (stats.totals.preemptions > 0 or peak_of(stats.series.preemptions) > 0):
+        return placard("✓ none so far", width=width, height=height)
     bars = Bars(times=stats.series.times, values=stats.series.preemptions, style="vermilion")
-    first = joined(
-        [
-            [("rate ", "muted"), (f"{formats.number(stats.rates.preemptions):>5}", "strong"), ("/s", "muted")],
-            [("total ", "muted"), (f"{formats.count(stats.totals.preemptions):>5}", "strong")],
-        ],
-        width=width,
-        gap="  ",
-    )
-    if height < 5:
-        return [first, *block_bars(bars, axes, width=width, height=max(height - 1, 1))]
-    return [first, *bar_chart(bars, axes, width=width, height=height - 1)]
+    if height < PreemptionsPanel.axes_from:
+        total: TextRow = [("total ", "muted"), (formats.count(stats.totals.preemptions), "strong")]
+        first = [] if width >= _WIDE or height < 2 else [fitted(total, width)]
+        return [*first, *block_bars(bars, axes, width=width, height=height - len(first))]
+    return bar_chart(bars, axes, width=width, height=height)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
-from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import TextRow, joined, placard
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.availability import why_missing, why_outdated
 from servetop.tui.state.frame import Frame
 
 ROOM_FOR_REPLICAS = 14
 """Rows from which the table of replicas is shown below the chart."""
+_WIDE = 30
+"""Cells from which the title has room for both numbers; in fewer they are above the bars."""
 
 
 class QueuePanel(TimeChart):
@@ -26,16 +29,12 @@ class QueuePanel(TimeChart):
     axes_from = 5
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        sample = frame.stats.engine
-        if why_missing(frame, "running", "waiting") or sample is None:
+        if why_missing(frame, "running", "waiting"):
             return [[("Queue", "title")]]
-        return [
-            [("Queue ", "title"), (formats.count(sample.running), "strong"), (" run", "")],
-            [(formats.count(sample.waiting), "strong"), (" wait", "")],
-        ]
-
-    def subtitle(self, frame: Frame) -> TextRow:
-        return [(staleness(frame), "warn")]
+        if lost := why_outdated(frame):
+            return [[("Queue ", "title"), (lost, "warn")]]
+        first, *others = _values(frame.stats)
+        return [[("Queue ", "title"), *first], *others] if 0 < self.size.width >= _WIDE else [[("Queue", "title")]]
 
     def peak(self, frame: Frame) -> float:
         series = frame.stats.series
@@ -50,23 +49,36 @@ class QueuePanel(TimeChart):
         chart_rows = draw_queue(frame.stats, self.axes(frame), width, room)
         return [*chart_rows, *replicas][:height]
 
+    def axes(self, frame: Frame) -> Axes:
+        return replace(super().axes(frame), smallest_step=1.0)
+
 
 def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """Running requests below, waiting ones on top of them (hatched)."""
-    series, sample = stats.series, stats.engine
+    """Running requests below, waiting ones on top of them (hatched); in few rows both as bars."""
+    if height < QueuePanel.axes_from:
+        waits, runs = _areas(stats)
+        bars = Bars(
+            times=waits.times, values=waits.values, style=runs.style, alert=waits.values > runs.values,
+            alert_style=waits.style,
+        )  # fmt: skip
+        values = [joined(_values(stats), width=width, gap="  ")] if width < _WIDE else []
+        return [*values, *block_bars(bars, axes, width=width, height=max(height - len(values), 1))]
+    return chart(_areas(stats), axes, width=width, height=height)
+
+
+def _areas(stats: LiveStats) -> tuple[ChartLine, ChartLine]:
+    """Running and waiting requests together, and the running ones alone."""
+    series = stats.series
     both = series.running + np.nan_to_num(series.waiting)
     waits = ChartLine(times=series.times, values=both, style="orange", dash="dashed", area=True)
-    runs = ChartLine(times=series.times, values=series.running, style="sky", area=True)
-    running = sample.running if sample else None
-    waiting = sample.waiting if sample else None
-    if height < 5:
-        named_values = (("run", running), ("wait", waiting))
-        first = joined(
-            ([(f"{name} ", "muted"), (f"{formats.count(value):>4}", "strong")] for name, value in named_values),
-            width=width,
-            gap="  ",
-        )
-        bars = Bars(times=series.times, values=both, style="orange")
-        return [first, *block_bars(bars, axes, width=width, height=max(height - 1, 1))]
-    parts = [(runs, "run", f"{formats.count(running):>5}"), (waits, "wait", f"{formats.count(waiting):>5}")]
-    return [legend(parts, width=width), *chart([waits, runs], axes, width=width, height=height - 1)]
+    return waits, ChartLine(times=series.times, values=series.running, style="sky", area=True)
+
+
+def _values(stats: LiveStats) -> list[TextRow]:
+    """Running and waiting requests, each after the first cell of its swatch."""
+    waits, runs = (line.swatch for line in _areas(stats))
+    running, waiting = (stats.engine.running, stats.engine.waiting) if stats.engine else (None, None)
+    return [
+        [(swatch[:1], style), (f" {formats.count(value)}", "strong"), (f" {name}", "")]
+        for (swatch, style), value, name in ((runs, running, "run"), (waits, waiting, "wait"))
+    ]
