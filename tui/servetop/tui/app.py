@@ -86,11 +86,15 @@ class DashboardApp(App[str]):
         return sgr_shortening_driver(super().get_driver_class())
 
     def on_mount(self) -> None:
-        self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self.redraw))
+        self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self._on_theme_changed))
         self.call_after_refresh(self._on_first_frame)
         self.set_interval(EXIT_POLL_SECONDS, self._exit_if_requested)  # also if no frame can be drawn any more
         if self.options.browse:
             self.call_after_refresh(self.action_recordings)
+
+    def _on_theme_changed(self) -> None:
+        self.themes.forget_styles()
+        self.redraw()
 
     def _on_first_frame(self) -> None:
         if self.options.on_first_frame is not None:
