@@ -78,6 +78,14 @@ def colours_of(app: DashboardApp) -> set[Color]:
     return {colour for style in styles for colour in (style.color, style.bgcolor) if colour is not None}
 
 
+@pytest.mark.parametrize("key", list("12346"))
+async def test_no_screen_has_a_colour_in_mono(canned: ModuleType, dashboard: Dashboard, key: str) -> None:
+    app = dashboard(canned.growing(), options=DashboardOptions(theme="mono"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press(key)
+        assert {colour.is_default for colour in colours_of(app)} == {True}
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
 async def test_mono_has_no_colour_whether_it_was_chosen_at_the_start_or_by_key(
     canned: ModuleType, dashboard: Dashboard, size: tuple[int, int]
