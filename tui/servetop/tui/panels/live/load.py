@@ -20,6 +20,8 @@ from servetop.tui.state.frame import Frame
 
 _HELD_BACK = 0.05
 """Fraction of the offered rate that must be missing from the sent rate before that is drawn."""
+_HEADROOM = 1.1
+"""The axis reaches beyond the target and the smoothed rates by this factor."""
 _SPIKE = 1.5
 """Multiple of the chart's limit above which a one-second rate is marked."""
 
@@ -43,7 +45,7 @@ class LoadPanel(TimeChart):
         return [[("Load ", "title"), (done, "strong"), (" of ", ""), (offered, "strong"), (" req/s", "")]]
 
     def peak(self, frame: Frame) -> float:
-        return peak_of(*(line.values for line, _ in _lines(frame.stats)))
+        return peak_of(*(line.values for line, _ in _lines(frame.stats))) * _HEADROOM
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         return draw_load(frame.stats, self.axes(frame), width, height)
@@ -61,7 +63,8 @@ def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Tex
     if height < 6:
         main = lines[-1][0]
         bars = Bars(times=main.times, values=main.values, style=main.style)
-        return [joined(_counts(stats), width=width, gap="  "), *block_bars(bars, axes, width=width, height=height - 1)]
+        counts = [joined(_counts(stats), width=width, gap="  ")] if height > 1 else []
+        return [*counts, *block_bars(bars, axes, width=width, height=height - len(counts))]
     named: list[TextRow] = [[line.swatch, (f" {name}", "muted")] for line, name in reversed(lines)]
     band = [] if is_closed_loop(stats) else [_band(stats)]
     plot = chart([*band, *(line for line, _ in lines)], _with_spike(stats, axes), width=width, height=height - 1)

@@ -8,13 +8,14 @@ from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes, Bars, bar_chart, block_bars
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import TextRow, fitted, placard
+from servetop.tui.drawing.text_runs import TextRow, joined, placard
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import why_missing, why_outdated
 from servetop.tui.state.frame import Frame
 
 _WIDE = 30
-"""Cells from which the title has room for the rate and the total."""
+"""Cells from which the title has room for the rate and the total; in fewer they are above the bars."""
+_NAME: TextRow = (("Preemptions", "title"),)
 
 
 class PreemptionsPanel(TimeChart):
@@ -24,16 +25,13 @@ class PreemptionsPanel(TimeChart):
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         if why_missing(frame, "preemptions_total"):
-            return [[("Preemptions", "title")]]
+            return [_NAME]
         if lost := why_outdated(frame):
             return [[("Preemptions ", "title"), (lost, "warn")]]
         if not frame.stats.totals.preemptions > 0:
             return [[("Preemptions ", "title"), ("0", "strong")]]
-        rate, total = frame.stats.rates.preemptions, frame.stats.totals.preemptions
-        return [
-            [("Preemptions ", "title"), (formats.number(rate), "warn" if rate > 0 else "strong"), ("/s", "")],
-            [("Σ ", ""), (formats.count(total), "strong")],
-        ][: 1 + (self.size.width >= _WIDE)]
+        wide = self.size.width >= _WIDE
+        return [[("Preemptions ", "title"), *_rate(frame.stats)], _total(frame.stats)] if wide else [_NAME]
 
     def peak(self, frame: Frame) -> float:
         return peak_of(frame.stats.series.preemptions)
@@ -51,7 +49,15 @@ def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int) -> l
         return placard("✓ none so far", width=width, height=height)
     bars = Bars(times=stats.series.times, values=stats.series.preemptions, style="vermilion")
     if height < PreemptionsPanel.axes_from:
-        total: TextRow = [("total ", "muted"), (formats.count(stats.totals.preemptions), "strong")]
-        first = [] if width >= _WIDE or height < 2 else [fitted(total, width)]
+        first = [] if width >= _WIDE or height < 2 else [joined([_rate(stats), _total(stats)], width=width, gap="  ")]
         return [*first, *block_bars(bars, axes, width=width, height=height - len(first))]
     return bar_chart(bars, axes, width=width, height=height)
+
+
+def _rate(stats: LiveStats) -> TextRow:
+    rate = stats.rates.preemptions
+    return [(formats.number(rate), "warn" if rate > 0 else "strong"), ("/s", "")]
+
+
+def _total(stats: LiveStats) -> TextRow:
+    return [("Σ ", ""), (formats.count(stats.totals.preemptions), "strong")]

@@ -21,6 +21,8 @@ ROOM_FOR_REPLICAS = 14
 """Rows from which the table of replicas is shown below the chart."""
 _WIDE = 30
 """Cells from which the title has room for both numbers; in fewer they are above the bars."""
+_NARROW = 22
+"""Cells from which they have their swatches there."""
 
 
 class QueuePanel(TimeChart):
@@ -61,7 +63,9 @@ def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Te
             times=waits.times, values=waits.values, style=runs.style, alert=waits.values > runs.values,
             alert_style=waits.style,
         )  # fmt: skip
-        values = [joined(_values(stats), width=width, gap="  ")] if width < _WIDE else []
+        narrow = width < _NARROW
+        parts = [part[1:] for part in _values(stats)] if narrow else _values(stats)
+        values = [joined(parts, width=width, gap="" if narrow else "  ")] if width < _WIDE and height > 1 else []
         return [*values, *block_bars(bars, axes, width=width, height=max(height - len(values), 1))]
     return chart(_areas(stats), axes, width=width, height=height)
 

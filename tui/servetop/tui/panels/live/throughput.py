@@ -24,9 +24,10 @@ class ThroughputPanel(TimeChart):
     """Output and input tokens per second."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        rates = frame.stats.rates
-        output: TextRow = [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (" tok/s out", "")]
-        return [output, [(formats.count(rates.prompt_tokens), "strong"), (" in", "")]][: 1 + _is_wide(self.size.width)]
+        rates, wide = frame.stats.rates, _is_wide(self.size.width)
+        unit = " tok/s out" if wide else " tok/s"
+        output: TextRow = [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (unit, "")]
+        return [output, [(formats.count(rates.prompt_tokens), "strong"), (" in", "")]][: 1 + wide]
 
     def peak(self, frame: Frame) -> float:
         return peak_of(frame.stats.series.output_tokens, frame.stats.series.engine_output_tokens)
@@ -42,7 +43,7 @@ def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> li
     engine = ChartLine(times=series.times, values=series.engine_output_tokens, style="orange", dash="dashed")
     if height < 6:
         bars = Bars(times=series.times, values=series.output_tokens, style="sky")
-        first = [] if _is_wide(width) else [fitted(_input(stats), width)]
+        first = [] if _is_wide(width) or height < 2 else [fitted(_input(stats), width)]
         return [*first, *block_bars(bars, axes, width=width, height=max(height - len(first), 1))]
     parts = [(client, "out", "")]
     counted = not np.isnan(series.engine_output_tokens).all()
