@@ -112,10 +112,10 @@ def _with_spike(stats: LiveStats, axes: Axes) -> Axes:
 def _counts(stats: LiveStats) -> list[TextRow]:
     load, failed = stats.load, stats.totals.failed
     failures: list[Run] = [("✖ failed ", "bad"), (formats.count(failed), "bad")]
-    parts: list[TextRow] = [failures] if failed else []
-    if not is_closed_loop(stats):
-        parts.append([("in flight ", "muted"), (f"{formats.count(load.in_flight):>4}", "strong")])
-    parts.append([("queued ", "muted"), (f"{formats.count(load.queued):>4}", "strong")])
+    queued: list[Run] = [("queued ", "muted"), (f"{formats.count(load.queued):>4}", "strong")]
+    flight: list[Run] = [("in flight ", "muted"), (f"{formats.count(load.in_flight):>4}", "strong")]
+    shown = [queued] if is_closed_loop(stats) else ([queued, flight] if load.queued else [flight, queued])
+    parts: list[TextRow] = [failures, *shown] if failed else [*shown]
     if not failed:
         parts.append([("failed ", "muted"), ("0", "strong")])
     if load.max_concurrency is not None and not is_closed_loop(stats):

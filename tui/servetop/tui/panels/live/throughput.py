@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
+from servetop.core.arrays import FloatArray
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart, legend
@@ -30,10 +31,16 @@ class ThroughputPanel(TimeChart):
         return [output, [(formats.count(rates.prompt_tokens), "strong"), (" in", "")]][: 1 + wide]
 
     def peak(self, frame: Frame) -> float:
-        return peak_of(frame.stats.series.output_tokens, frame.stats.series.engine_output_tokens)
+        series = frame.stats.series
+        return peak_of(series.output_tokens, _evened(series.engine_output_tokens))
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         return draw_throughput(frame.stats, self.axes(frame), width, height)
+
+
+def _evened(values: FloatArray) -> FloatArray:
+    """Means over three bins: a late sample counts the tokens of two bins in one."""
+    return np.convolve(np.nan_to_num(values), np.full(3, 1 / 3), mode="same") if values.size >= 3 else values
 
 
 def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
