@@ -102,6 +102,10 @@ def test_an_engine_that_restarts_or_is_not_sampled_shows_no_values_of_before(
             setattr(run, name, value)
         return why_outdated(frame_of(run, 90.0 if at < 60 else at, cursor=Cursor(at=at)))
 
+    every_ten_seconds = [
+        replace(tick, engine=tick.engine if tick.end % 10 == 0 else None) for tick in canned.finished().ticks
+    ]
+    assert lost(79.0, ticks=every_ten_seconds) == ""
     restart = "max_num_seqs 192 → 96: restarting the engine"
     noted = [Note(at=56.0, severity=Severity.INFO, source="engine", text=restart)]
     first, *loaded = canned.stage_changes()

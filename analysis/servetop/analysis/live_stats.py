@@ -115,6 +115,8 @@ class LiveStats:
     """Whether events arrived in the window with unknown numbers of tokens, so that there is no ITL (yet)."""
     engine: EngineSample | None = None
     """The newest sample; its age is `at - engine.scrape_end`."""
+    sample_interval: float = 0.0
+    """Seconds between the newest two samples: long if the source has a slow period of its own; 0 with fewer."""
     gpus: tuple[GpuSample, ...] = ()
     """The newest sample of each GPU, at most two seconds old."""
     joules_per_token: float = math.nan
@@ -144,6 +146,7 @@ def live_stats(
         latencies={name: Percentiles(**_named(history, name, start, stop)) for name in LATENCIES},
         events_unsized=_events_unsized(history, start, stop),
         engine=_newest_sample(history, stop),
+        sample_interval=_sample_interval(history, stop),
         gpus=newest_gpus(history, stop),
         joules_per_token=joules_per_token(history, start, stop),
         trust=live_trust(history, start, stop),
@@ -166,6 +169,14 @@ def _events_unsized(history: TickHistory, start: int, stop: int) -> bool:
 def _newest_sample(history: TickHistory, stop: int) -> EngineSample | None:
     sampled = history.last_known("scrape_end", stop=stop)
     return None if sampled is None else history.ticks[sampled].engine
+
+
+def _sample_interval(history: TickHistory, stop: int) -> float:
+    newest = history.last_known("scrape_end", stop=stop)
+    before = None if newest is None else history.last_known("scrape_end", stop=newest)
+    if newest is None or before is None:
+        return 0.0
+    return history.value("scrape_end", newest) - history.value("scrape_end", before)
 
 
 def _rates(history: TickHistory, start: int, stop: int) -> Rates:

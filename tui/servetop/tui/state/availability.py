@@ -10,6 +10,8 @@ from servetop.tui.drawing.text_runs import Run, shortened
 from servetop.tui.state.frame import Frame
 
 _LONGEST_NAME = 24
+_MISSED_SAMPLES = 2
+"""Intervals between samples after which the next one is missing, for sources that are slower than the scrapes."""
 _LAST_SCRAPE = 5.0
 """Seconds within which a run that restarts its engine samples it for the last time."""
 
@@ -37,7 +39,7 @@ def staleness(frame: Frame) -> str:
 def why_outdated(frame: Frame) -> str:
     """`⚠ engine restarting` or `⚠ no sample for 12.0 s` if the newest engine sample is not of now; else empty."""
     sample, at = frame.stats.engine, frame.stats.at
-    if sample is None or at - sample.scrape_end <= STALE_AFTER:
+    if sample is None or at - sample.scrape_end <= max(STALE_AFTER, _MISSED_SAMPLES * frame.stats.sample_interval):
         return ""
     if frame.end is None and _restarting(frame, since=sample.scrape_end - _LAST_SCRAPE, until=at):
         return "⚠ engine restarting"

@@ -18,6 +18,8 @@ from servetop.tui.drawing.text_runs import Run, TextRow, joined
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.frame import Frame
 
+_WIDE = 38
+"""Cells from which the title has room for the name of each rate."""
 _HELD_BACK = 0.05
 """Fraction of the offered rate that must be missing from the sent rate before that is drawn."""
 _HEADROOM = 1.1
@@ -42,7 +44,8 @@ class LoadPanel(TimeChart):
                 (" in flight", ""),
             ]
             return [users, [(done, "strong"), (" req/s", "")]]
-        return [[("Load ", "title"), (done, "strong"), (" of ", ""), (offered, "strong"), (" req/s", "")]]
+        unit = " req/s done" if self.size.width >= _WIDE else " req/s"
+        return [[("Load ", "title"), (done, "strong"), (unit, "")], [(offered, "strong"), (" offered", "")]]
 
     def peak(self, frame: Frame) -> float:
         return peak_of(*(line.values for line, _ in _lines(frame.stats))) * _HEADROOM
