@@ -32,6 +32,11 @@ def test_every_chart_has_two_to_five_different_labels_in_different_rows(peak: fl
         assert len({axis_number(value) for value in ticks.values()}) == len(ticks)
 
 
+@given(st.floats(1e-9, 9e11) | st.just(0.0))
+def test_a_label_has_at_most_five_characters(value: float) -> None:
+    assert len(axis_number(value)) <= 5
+
+
 def test_whole_values_have_no_labels_between_them() -> None:
     assert sorted(value_ticks(1.0, rows=9, smallest_step=1.0).values()) == [0.0, 1.0]
 

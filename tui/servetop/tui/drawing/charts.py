@@ -170,7 +170,7 @@ def _punctured(row: list[Run], columns: Sequence[int], mark: str) -> list[Run]:
 
 def time_axis(window: tuple[float, float], canvas: int, gutter: int, *, from_now: bool = False) -> TextRow:
     """Times of the run, or distances from the right edge if `from_now`: these stay in place while the chart scrolls."""
-    right = (formats.clock_time(window[1]) if canvas >= 30 else "now") if from_now else ""
+    right = (formats.minutes(window[1]) if canvas >= 30 else "now") if from_now else ""
     text = ""
     for column, label in time_ticks(window, width=canvas, from_now=from_now).items():
         if len(text) < column + bool(not text) and column + 1 + len(label) <= canvas - len(right) - bool(right):
