@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,14 +34,10 @@ class LoadPanel(TimeChart):
         rates, load = frame.stats.rates, frame.stats.load
         done, offered = formats.number(rates.completed), formats.number(rates.offered)
         if is_closed_loop(frame.stats):
-            flight, limit = formats.count(load.in_flight), formats.count(load.max_concurrency)
-            users: TextRow = [
-                ("Load ", "title"),
-                (flight, "strong"),
-                (" of ", ""),
-                (limit, "strong"),
-                (" in flight", ""),
-            ]
+            limit: TextRow = (
+                [] if load.max_concurrency is None else [(" of ", ""), (str(load.max_concurrency), "strong")]
+            )
+            users = [("Load ", "title"), (formats.count(load.in_flight), "strong"), *limit, (" in flight", "")]
             return [users, [(done, "strong"), (" req/s", "")]]
         unit = " req/s done" if self.size.width >= _WIDE else " req/s"
         return [[("Load ", "title"), (done, "strong"), (unit, "")], [(offered, "strong"), (" offered", "")]]
@@ -55,9 +50,9 @@ class LoadPanel(TimeChart):
 
 
 def is_closed_loop(stats: LiveStats) -> bool:
-    """Whether a number of users makes the load now, rather than a rate."""
-    rate = stats.load.request_rate
-    return rate is not None and math.isinf(rate) and stats.load.max_concurrency is not None
+    """Whether a number of users made the load on the time axis, rather than a rate; also after it ended."""
+    series = stats.series
+    return bool(np.isnan(series.target).all() and not np.isnan(series.target_concurrency).all())
 
 
 def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
