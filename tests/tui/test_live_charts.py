@@ -126,5 +126,5 @@ async def test_panels_of_a_lost_engine_keep_their_history_and_lose_their_values(
             title, *rows = text_of(app, f"#{name}").split("\n")
             assert title.endswith("⚠ no sample for 4.01 s"), name
             assert any("⣿" in row or "█" in row for row in rows), name
-        assert "now" not in text_of(app, "#kv")
+        assert "used" not in text_of(app, "#kv")
         assert not app.screen.query_one("#kv").has_class("-full")

@@ -59,22 +59,22 @@ def draw_kv(
 ) -> list[TextRow]:
     """The blocks in use as a bar or, if there is room, as a map of the `blocks` (used, total); then the past."""
     usage, times, gutter = stats.series.kv_usage, stats.series.times, GUTTER if height >= KvPanel.axes_from else 0
-    now = [] if math.isnan(kv_usage(stats.engine)) else _now(stats, width, height, blocks=blocks, gutter=gutter)
+    used = [] if math.isnan(kv_usage(stats.engine)) else _in_use(stats, width, height, blocks=blocks, gutter=gutter)
     high = usage > KV_HIGH
     if not gutter:
         bars = Bars(times=times, values=usage, style=_LOW, alert=high, alert_style=_HIGH)
-        return [*now, *(block_bars(bars, axes, width=width, height=height - len(now)) if height > len(now) else [])]
+        return [*used, *(block_bars(bars, axes, width=width, height=height - len(used)) if height > len(used) else [])]
     area = ChartLine(times=times, values=usage, style=_LOW, area=True)
-    return [*now, *chart(parted(area, high, style=_HIGH), axes, width=width, height=height - len(now))]
+    return [*used, *chart(parted(area, high, style=_HIGH), axes, width=width, height=height - len(used))]
 
 
-def _now(
+def _in_use(
     stats: LiveStats, width: int, height: int, *, blocks: tuple[float | None, float | None], gutter: int
 ) -> list[TextRow]:
     """The blocks in use now and the hits of the prefix cache, in rows that end where the chart ends."""
     share, canvas, (used, total) = kv_usage(stats.engine), width - gutter, blocks
     style = _HIGH if share > KV_HIGH else _LOW
-    label = f"{'now':>{gutter - 1}} " if gutter else ""
+    label = f"{'used':>{gutter - 1}} " if gutter else ""
     cache: list[TextRow] = [[(" " * gutter, ""), *fitted(_prefix_cache(stats), canvas)]] if gutter else []
     if height < _ROOM_FOR_A_MAP or used is None or not total:
         bar: TextRow = [(label, "muted"), *gauge(share, width=canvas, style=style)]
