@@ -128,3 +128,21 @@ async def test_panels_of_a_lost_engine_keep_their_history_and_lose_their_values(
             assert any("⣿" in row or "█" in row for row in rows), name
         assert "used" not in text_of(app, "#kv")
         assert not app.screen.query_one("#kv").has_class("-full")
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (80, 40)])
+async def test_narrow_panels_show_each_value_once_and_none_of_a_lost_engine(
+    canned: ModuleType, dashboard: Callable[..., DashboardApp], text_of: Callable[[DashboardApp, str], str],
+    size: tuple[int, int],
+) -> None:  # fmt: skip
+    async with (app := dashboard(canned.finished(), start_at=112.0)).run_test(size=size):
+        queue, preemptions = text_of(app, "#queue"), text_of(app, "#preemptions")
+        assert queue.count("run") == queue.count("wait") == 1
+        assert preemptions.count("/s") == preemptions.count("Σ") == 1
+    run = canned.finished()
+    run.ticks = [replace(tick, engine=tick.engine if tick.end <= 108.0 else None) for tick in run.ticks]
+    async with (app := dashboard(run, start_at=112.0)).run_test(size=size):
+        for name in ("kv", "queue", "preemptions"):
+            shown = text_of(app, f"#{name}")
+            assert shown.count("⚠ no sample for") == 1, name
+            assert not any(word in shown for word in ("run", "wait", "/s", "Σ", "▲")), name

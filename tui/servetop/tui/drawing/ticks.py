@@ -11,8 +11,8 @@ MOST_TICKS = 5
 """Ticks of a value axis, at most; at least two from 3 rows on."""
 TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400)
 """Seconds between two labels of a time axis."""
-_ROOM = 10
-"""Cells from one label of a time axis to the next, at least."""
+_GAP = 3
+"""Cells between two labels of a time axis, at least, with the mark before the second one."""
 _NEGLIGIBLE = 1e-9
 
 
@@ -39,8 +39,9 @@ def time_ticks(window: tuple[float, float], *, width: int, from_now: bool) -> di
     """Labels by column: times of the run at round seconds, or distances from the right edge if `from_now`."""
     start, end = window
     span = end - start
-    days = math.ceil(span / width * _ROOM / TIME_STEPS[-1]) * TIME_STEPS[-1]
-    step = next((each for each in TIME_STEPS if each / span * width >= _ROOM), days)
+    room = len(formats.minutes(end)) + from_now + _GAP
+    days = math.ceil(span / width * room / TIME_STEPS[-1]) * TIME_STEPS[-1]
+    step = next((each for each in TIME_STEPS if each / span * width >= room), days)
     if from_now:
         times = [end - number * step for number in range(int(span / step + _NEGLIGIBLE), 0, -1)]
         labelled: Callable[[float], str] = lambda at: f"−{formats.minutes(end - at)}"  # noqa: E731

@@ -20,6 +20,8 @@ from servetop.tui.state.frame import Frame
 _ROOM_FOR_A_MAP = 16
 """Rows; in fewer a bar shows the blocks in use."""
 _MAP_ROWS = 3
+_WIDE = 36
+"""Cells from which the title has room for the panel's name beside a reason."""
 _LOW, _HIGH = "sky", "vermilion"
 """Styles of usage up to and above `KV_HIGH`, each at its time."""
 
@@ -31,7 +33,7 @@ class KvPanel(TimeChart):
         if why_missing(frame, "kv_usage", "kv_blocks_used"):
             return [[("KV blocks", "title")]]
         if lost := why_outdated(frame):
-            return [[("KV blocks ", "title"), (lost, "warn")]]
+            return [[("KV blocks ", "title"), (lost, "warn")] if self.size.width >= _WIDE else [(lost, "warn")]]
         used, total = kv_blocks(frame)
         share = kv_usage(frame.stats.engine)
         full: Run = ("▲ nearly full", "warn") if share > KV_HIGH else ("", "")

@@ -12,7 +12,7 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import TextRow, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, joined, placard, shortened
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import why_missing, why_outdated
 from servetop.tui.state.frame import Frame
@@ -33,10 +33,12 @@ class QueuePanel(TimeChart):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         if why_missing(frame, "running", "waiting"):
             return [[("Queue", "title")]]
+        if self.size.width < _WIDE:
+            return [[("Queue", "title")]]
         if lost := why_outdated(frame):
             return [[("Queue ", "title"), (lost, "warn")]]
         first, *others = _values(frame.stats)
-        return [[("Queue ", "title"), *first], *others] if 0 < self.size.width >= _WIDE else [[("Queue", "title")]]
+        return [[("Queue ", "title"), *first], *others]
 
     def peak(self, frame: Frame) -> float:
         series = frame.stats.series
@@ -48,26 +50,35 @@ class QueuePanel(TimeChart):
             return placard(missing, width=width, height=height)
         replicas = frame.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
         room = max(height - len(replicas), self.axes_from) if replicas else height
-        chart_rows = draw_queue(frame.stats, self.axes(frame), width, room)
+        chart_rows = draw_queue(frame.stats, self.axes(frame), width, room, lost=why_outdated(frame))
         return [*chart_rows, *replicas][:height]
 
     def axes(self, frame: Frame) -> Axes:
         return replace(super().axes(frame), smallest_step=1.0)
 
 
-def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """Running requests below, waiting ones on top of them (hatched); in few rows both as bars."""
-    if height < QueuePanel.axes_from:
-        waits, runs = _areas(stats)
-        bars = Bars(
-            times=waits.times, values=waits.values, style=runs.style, alert=waits.values > runs.values,
-            alert_style=waits.style,
-        )  # fmt: skip
-        narrow = width < _NARROW
-        parts = [part[1:] for part in _values(stats)] if narrow else _values(stats)
-        values = [joined(parts, width=width, gap="" if narrow else "  ")] if width < _WIDE and height > 1 else []
-        return [*values, *block_bars(bars, axes, width=width, height=max(height - len(values), 1))]
-    return chart(_areas(stats), axes, width=width, height=height)
+def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int, *, lost: str = "") -> list[TextRow]:
+    """Running requests below, waiting ones on top of them (hatched); in few rows both as bars.
+
+    Narrow panels have the values above, or the reason why they are `lost`.
+    """
+    above = [_above(stats, width, lost)] if width < _WIDE and height > 1 else []
+    waits, runs = _areas(stats)
+    if height >= QueuePanel.axes_from:
+        return [*above, *chart((waits, runs), axes, width=width, height=height - len(above))]
+    bars = Bars(
+        times=waits.times, values=waits.values, style=runs.style, alert=waits.values > runs.values,
+        alert_style=waits.style,
+    )  # fmt: skip
+    return [*above, *block_bars(bars, axes, width=width, height=max(height - len(above), 1))]
+
+
+def _above(stats: LiveStats, width: int, lost: str) -> TextRow:
+    if lost:
+        return [(shortened(lost, width), "warn")]
+    narrow = width < _NARROW
+    parts = [part[1:] for part in _values(stats)] if narrow else _values(stats)
+    return joined(parts, width=width, gap="" if narrow else "  ")
 
 
 def _areas(stats: LiveStats) -> tuple[ChartLine, ChartLine]:

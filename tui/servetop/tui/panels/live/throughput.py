@@ -11,9 +11,9 @@ from servetop.analysis.live_stats import LiveStats
 from servetop.core.arrays import FloatArray
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
-from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart, legend
+from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of, round_limit
-from servetop.tui.drawing.text_runs import Run, TextRow, fitted
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.frame import Frame
 
@@ -52,13 +52,16 @@ def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> li
         bars = Bars(times=series.times, values=series.output_tokens, style="sky")
         first = [] if _is_wide(width) or height < 2 else [fitted(_input(stats), width)]
         return [*first, *block_bars(bars, axes, width=width, height=max(height - len(first), 1))]
-    parts = [(client, "out", "")]
     counted = not np.isnan(series.engine_output_tokens).all()
+    parts: list[TextRow] = [[client.swatch, (" out", "muted")]]
+    if not _is_wide(width):
+        parts.append(_input(stats))
     if counted:
-        parts.append((engine, "out, engine's count", f"{formats.count(stats.rates.engine_output_tokens):>6}"))
+        count = f"{formats.count(stats.rates.engine_output_tokens):>6}"
+        parts.append([engine.swatch, (" out, engine's count ", "muted"), (count, "strong")])
     traces = [engine, client] if counted else [client]
     return [
-        legend(parts, width=width),
+        joined(parts, width=width),
         _input_row(stats, axes, width),
         *chart(traces, axes, width=width, height=height - 2),
     ]
