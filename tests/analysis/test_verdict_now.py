@@ -15,7 +15,8 @@ from servetop.analysis.engine_gauges import STALE_AFTER
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit
 from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, Bottleneck, Diagnosis, Moment, verdict_now
-from servetop.analysis.live_stats import LiveStats, Rates, StatsSeries, Totals
+from servetop.analysis.live_stats import LiveStats, Rates, Totals
+from servetop.analysis.series.stats_series import StatsSeries
 from servetop.analysis.verdicts.trust import Trust
 from servetop.core.events import EngineSample, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
@@ -26,17 +27,14 @@ SAMPLE = EngineSample(scrape_start=59.9, scrape_end=59.9, running=80, waiting=0,
 KEEPING_UP = Rates(offered=16.0, sent=16.0, completed=16.0, preemptions=0.0)
 FALLING_BEHIND = Rates(offered=16.0, sent=16.0, completed=12.0, preemptions=0.0)
 STAGE = StageChange(at=10.0, index=0, label="16 req/s", request_rate=16.0, max_concurrency=None, max_num_seqs=256)
-SERIES = StatsSeries(
-    **dict.fromkeys(
-        (
-            "times", "offered", "sent", "completed", "in_flight", "queued", "output_tokens", "prompt_tokens",
-            "engine_output_tokens", "kv_usage", "running", "waiting", "preemptions",
-        ),
-        np.zeros(0),
+_EMPTY: dict[str, Any] = dict.fromkeys(
+    (
+        "times", "offered", "sent", "completed", "in_flight", "queued", "output_tokens", "prompt_tokens",
+        "engine_output_tokens", "kv_usage", "running", "waiting", "preemptions",
     ),
-    latencies={},
-    stages=np.zeros(0, dtype=np.int64),
+    np.zeros(0),
 )  # fmt: skip
+SERIES = StatsSeries(latencies={}, stages=np.zeros(0, dtype=np.int64), **_EMPTY)
 
 
 def stats_of(rates: Rates = KEEPING_UP, **changes: Any) -> LiveStats:

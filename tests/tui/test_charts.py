@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.tui.drawing.braille import ChartLine, raster
+from servetop.tui.drawing.braille import ChartLine, parted, raster
 from servetop.tui.drawing.charts import Axes, Bars, bar_chart, block_bars, chart, gauge
 from servetop.tui.drawing.scale import peak_of, round_limit, steady_limit
 from servetop.tui.drawing.text_runs import Lines, row_width
@@ -55,13 +56,43 @@ def test_nothing_is_drawn_before_the_first_value() -> None:
     assert drawn(late, height=1)[:5] == "     "
 
 
-def test_a_chart_has_labels_marks_and_distances_from_now() -> None:
+def test_a_chart_has_labels_marks_and_times_of_the_run_or_distances_from_now() -> None:
     axes = Axes(window=(60.0, 120.0), limit=80.0, marks=(90.0,))
     rows = Lines(chart([trace([])], axes, width=66, height=5)).plain.split("\n")
     assert rows[0].startswith("   80┤")
     assert rows[3].startswith("    0┤")
     assert rows[1][6 + 30] == "┊"
-    assert rows[4].split() == ["−1:00", "−0:45", "−0:30", "−0:15", "00:02:00"]
+    assert rows[4].split() == ["╵1:00", "╵1:10", "╵1:20", "╵1:30", "╵1:40", "╵1:50"]
+    assert rows[4][6 + 30] == "╵"
+    live = Lines(chart([trace([])], replace(axes, from_now=True), width=66, height=5)).plain.split("\n")
+    assert live[4].split() == ["╵−1:00", "╵−0:50", "╵−0:40", "╵−0:30", "╵−0:20", "2:00"]
+    assert live[4].index("╵−0:30") == 6 + 30
+
+
+def test_a_band_is_drawn_in_loose_dots_and_left_out_where_a_line_is() -> None:
+    band = trace([10.0] * 10, low=np.full(10, 5.0))
+    assert drawn(band) == "⡂⠅⡂⠅⡂⠅⡂⠅⡂⠅\n          "
+    assert drawn(band, trace([10.0] * 10)) == "⠉" * 10 + "\n          "
+
+
+def test_the_two_parts_of_a_line_meet_where_it_becomes_high() -> None:
+    values = np.array([2.0] * 5 + [9.0] * 5)
+    line = ChartLine(times=TIMES, values=values, style="sky", area=True)
+    (row,) = raster(parted(line, values > 5, style="warn"), width=10, height=1, window=(0.0, 10.0), limit=10.0)
+    assert row == [("⣤" * 5, "sky"), ("⣿" * 5, "warn")]
+
+
+def test_a_value_above_the_limit_is_written_at_its_time() -> None:
+    axes = replace(AXES, spike=(2.0, 120.0))
+    rows = Lines(chart([trace([1.0] * 10)], axes, width=36, height=5)).plain.split("\n")
+    assert rows[0][6:].startswith("     ▲ 120 ")
+    late = Lines(chart([trace([1.0] * 10)], replace(axes, spike=(10.0, 120.0)), width=36, height=5)).plain.split("\n")
+    assert late[0].endswith(" 120 ▲")
+
+
+def test_bars_in_alert_have_the_style_of_an_alert_at_their_time_only() -> None:
+    bars = Bars(times=TIMES, values=np.full(10, 10.0), style="sky", alert=TIMES > 8)
+    assert block_bars(bars, AXES, width=10) == [[("█" * 8, "sky"), ("██", "vermilion")]]
 
 
 @given(

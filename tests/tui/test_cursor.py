@@ -48,6 +48,10 @@ def test_a_cursor_moves_by_bins_of_the_axis_and_stays_on_it() -> None:
     assert Cursor(at=1.0).moved(-5, window=(-60.0, 60.0), bins=120).at == 0.0
 
 
+def test_a_cursor_does_not_move_beyond_the_newest_data() -> None:
+    assert Cursor(at=20.0).moved(50, window=(6.0, 66.0), bins=120, newest=42.0).at == 42.0
+
+
 def test_values_are_those_at_the_cursor_and_charts_do_not_move(
     canned: ModuleType, frame_of: Callable[..., Frame]
 ) -> None:
@@ -76,7 +80,7 @@ async def test_the_cursor_key_marks_a_column_of_every_chart_and_escape_removes_i
             panel = app.screen.query_one(f"#{name}", TimeChart)
             assert panel.frame is not None
             left = panel.left_of_chart(panel.frame)
-            column = left + (column_of(60.0, (-10.0, 110.0), panel.size.width - left) or 0)
+            column = left + (column_of(60.0, (6.0, 126.0), panel.size.width - left) or 0)
             rows = text_of(app, f"#{name}").split("\n")[6:-1]
             assert {row[column] for row in rows} == {MARK}, name
             assert sum(row[left:].count(MARK) for row in rows) == len(rows), name
@@ -117,30 +121,28 @@ async def test_a_click_sets_the_cursor_which_otherwise_follows_the_mouse(
         canvas = app.screen.query_one("#load").size.width - 6
         await pilot.hover("#load", offset=(2 + 6 + 30, 5))
         assert app.viewer.view.cursor is None
-        await pilot.click("#load", offset=(2 + 6 + 1, 5))
-        assert app.viewer.view.cursor is None  # before second 0
+        await pilot.click("#load", offset=(2 + 6 + canvas - 2, 5))
+        assert app.viewer.view.cursor is None  # right of the newest data
         await pilot.click("#load", offset=(2 + 6 + 30, 5))
-        clicked = time_at_column(30, (-10.0, 110.0), canvas) or 0.0
+        clicked = time_at_column(30, (6.0, 126.0), canvas) or 0.0
         assert app.viewer.view.cursor == Cursor(at=clicked, follows_mouse=False)
-        await pilot.hover("#load", offset=(2 + 6 + 50, 5))
+        await pilot.hover("#load", offset=(2 + 6 + 20, 5))
         assert app.viewer.view.cursor == Cursor(at=clicked, follows_mouse=False)
         await pilot.press("c", "c")
-        await pilot.hover("#load", offset=(2 + 6 + 40, 5))
-        assert app.viewer.view.cursor == Cursor(at=time_at_column(40, (-10.0, 110.0), canvas) or 0.0)
+        await pilot.hover("#load", offset=(2 + 6 + 25, 5))
+        assert app.viewer.view.cursor == Cursor(at=time_at_column(25, (6.0, 126.0), canvas) or 0.0)
 
 
-async def test_a_click_on_the_kv_chart_sets_the_cursor_but_one_on_the_map_does_not(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
-    app = dashboard(canned.finished(), start_at=110.0)
-    async with app.run_test(size=(160, 48)) as pilot:
-        width = app.screen.query_one("#kv").size.width
-        left = width * 2 // 5 + 6
-        await pilot.click("#kv", offset=(2 + left - 7, 5))
-        assert app.viewer.view.cursor is None
-        await pilot.click("#kv", offset=(2 + left + 15, 5))
-        clicked = time_at_column(15, (-10.0, 110.0), width - left) or 0.0
-        assert app.viewer.view.cursor == Cursor(at=clicked, follows_mouse=False)
+async def test_the_plots_of_a_column_of_panels_share_both_edges(canned: ModuleType, dashboard: Dashboard) -> None:
+    for size in ((160, 48), (220, 60)):
+        async with (app := dashboard(canned.finished(), start_at=110.0)).run_test(size=size):
+            edges = set()
+            for name in CHARTS:
+                panel = app.screen.query_one(f"#{name}", TimeChart)
+                assert panel.frame is not None
+                region = panel.content_region
+                edges.add((region.x + panel.left_of_chart(panel.frame), region.right))
+            assert len(edges) == (3 if size[0] == 160 else 4)
 
 
 async def test_the_wheel_zooms_the_time_axis_and_stops_at_its_ends(canned: ModuleType, dashboard: Dashboard) -> None:

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from rich.color import Color
 from textual.command import CommandPalette
 from textual.widgets import Input
 
@@ -70,6 +71,35 @@ async def test_no_color_disables_colours(
         styles = [segment.style for strip in strips for segment in strip if segment.style]
         colours = {colour for style in styles for colour in (style.color, style.bgcolor) if colour is not None}
     assert all(colour.is_default for colour in colours)
+
+
+def colours_of(app: DashboardApp) -> set[Color]:
+    styles = [segment.style for strip in app.screen._compositor.render_strips() for segment in strip if segment.style]
+    return {colour for style in styles for colour in (style.color, style.bgcolor) if colour is not None}
+
+
+@pytest.mark.parametrize("key", list("12346"))
+async def test_no_screen_has_a_colour_in_mono(canned: ModuleType, dashboard: Dashboard, key: str) -> None:
+    app = dashboard(canned.growing(), options=DashboardOptions(theme="mono"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press(key)
+        assert {colour.is_default for colour in colours_of(app)} == {True}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
+async def test_mono_has_no_colour_whether_it_was_chosen_at_the_start_or_by_key(
+    canned: ModuleType, dashboard: Dashboard, size: tuple[int, int]
+) -> None:
+    at_start = dashboard(canned.growing(), options=DashboardOptions(theme="mono"))
+    by_key = dashboard(canned.growing(), options=DashboardOptions(theme="dark"))
+    async with at_start.run_test(size=size) as pilot:
+        await pilot.pause()
+        assert {colour.is_default for colour in colours_of(at_start)} == {True}
+    async with by_key.run_test(size=size) as pilot:
+        while by_key.themes.theme_name != "mono":
+            await pilot.press("T")
+        await pilot.pause()
+        assert {colour.is_default for colour in colours_of(by_key)} == {True}
 
 
 @pytest.mark.parametrize("key", ["ctrl+p", "colon"])

@@ -10,27 +10,14 @@ import numpy as np
 
 from servetop.analysis.goodput import Attainment, attainment, share_within
 from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
+from servetop.analysis.series.stats_series import CHARTED, COUNTED, FELT_SHARE, SHOWN, StatsSeries, stats_series
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_breakdown
 from servetop.analysis.verdicts.live_trust import live_trust
 from servetop.analysis.verdicts.trust import Trust
-from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS, LoadGauges
-
-LATENCIES = ("ttft", "tpot", "itl", "e2el")
-"""Metrics whose percentiles are shown over time."""
-CHARTED = {"ttft": "ttft_due"}
-"""The histogram that is charted for a metric, if it is another: TTFT as the user felt it, from due."""
-FELT_SHARE = 0.1
-"""TTFT from due and from sent are shown apart if they differ by more than this fraction."""
-_SHOWN = (*LATENCIES, *CHARTED.values())
-_COUNTED = {
-    "offered": "due", "sent": "sent", "completed": "ok", "failed": "failed",
-    "output_tokens": "output_tokens", "prompt_tokens": "prompt_tokens",
-}  # fmt: skip
-"""The tick column of each count that has both a rate and a total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,30 +62,6 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StatsSeries:
-    """Series for charts, with one value per time bin and NaN for gaps. All arrays have shape (bins,)."""
-
-    times: FloatArray
-    """End of each bin, in seconds since the run's origin."""
-    offered: FloatArray
-    sent: FloatArray
-    completed: FloatArray
-    in_flight: FloatArray
-    queued: FloatArray
-    output_tokens: FloatArray
-    prompt_tokens: FloatArray
-    engine_output_tokens: FloatArray
-    kv_usage: FloatArray
-    running: FloatArray
-    waiting: FloatArray
-    preemptions: FloatArray
-    latencies: Mapping[str, FloatArray]
-    """p50, p90 and p99 of each metric, and of `ttft_due`, over the sliding window; shape (3, bins)."""
-    stages: IntArray
-    """Index of the stage at the end of each bin; -1 before the load."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LiveStats:
     """The statistics at one time of a run, live or replayed."""
 
@@ -115,6 +78,8 @@ class LiveStats:
     """Whether events arrived in the window with unknown numbers of tokens, so that there is no ITL (yet)."""
     engine: EngineSample | None = None
     """The newest sample; its age is `at - engine.scrape_end`."""
+    sample_interval: float = 0.0
+    """Seconds between the newest two samples: long if the source has a slow period of its own; 0 with fewer."""
     gpus: tuple[GpuSample, ...] = ()
     """The newest sample of each GPU, at most two seconds old."""
     joules_per_token: float = math.nan
@@ -143,7 +108,7 @@ def live_stats(
     """
     stop = history.up_to(at)
     start = history.first_from(at - window)
-    series = _series(history, at, window=window, span=span, columns=columns)
+    series = stats_series(history, at, window=window, span=span, columns=columns)
     if stop == 0:
         return LiveStats(at=at, window=window, span=span, series=series)
     newest = history.ticks[stop - 1]
@@ -154,9 +119,10 @@ def live_stats(
         load=newest.client.gauges,
         rates=_rates(history, start, stop),
         totals=_totals(history, stop),
-        latencies={name: Percentiles(**_named(history, name, start, stop)) for name in _SHOWN},
+        latencies={name: Percentiles(**_named(history, name, start, stop)) for name in SHOWN},
         events_unsized=_events_unsized(history, start, stop),
         engine=_newest_sample(history, stop),
+        sample_interval=_sample_interval(history, stop),
         gpus=newest_gpus(history, stop),
         joules_per_token=joules_per_token(history, start, stop),
         attainment=attainment(history, start, stop) if objectives else Attainment(),
@@ -192,6 +158,14 @@ def _newest_sample(history: TickHistory, stop: int) -> EngineSample | None:
     return None if sampled is None else history.ticks[sampled].engine
 
 
+def _sample_interval(history: TickHistory, stop: int) -> float:
+    newest = history.last_known("scrape_end", stop=stop)
+    before = None if newest is None else history.last_known("scrape_end", stop=newest)
+    if newest is None or before is None:
+        return 0.0
+    return history.value("scrape_end", newest) - history.value("scrape_end", before)
+
+
 def _rates(history: TickHistory, start: int, stop: int) -> Rates:
     seconds = (stop - start) * TICK_SECONDS
     if seconds <= 0:
@@ -202,7 +176,7 @@ def _rates(history: TickHistory, start: int, stop: int) -> Rates:
         return float(np.nansum(values)) / seconds if not np.isnan(values).all() else math.nan
 
     return Rates(
-        **{name: rate(column) for name, column in _COUNTED.items()},
+        **{name: rate(column) for name, column in COUNTED.items()},
         engine_output_tokens=rate("engine_output_tokens"),
         preemptions=rate("preemptions"),
         prefix_cache_hit_rate=_hit_rate(history, start, stop),
@@ -224,50 +198,10 @@ def _totals(history: TickHistory, stop: int) -> Totals:
         return 0 if math.isnan(amount) else int(amount)
 
     return Totals(
-        **{name: total(column) for name, column in _COUNTED.items()},
+        **{name: total(column) for name, column in COUNTED.items()},
         cancelled=total("cancelled"),
         preemptions=history.total("preemptions", stop=stop),
         prefix_cache_hit_rate=_share(
             *(history.total(f"prefix_cache_{name}", stop=stop) for name in ("hits", "queries"))
         ),
     )
-
-
-def _series(history: TickHistory, at: float, *, window: float, span: float, columns: int) -> StatsSeries:
-    width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
-    bins = history.bins(max(0.0, at - span), until=at, width=width)
-    window_ticks = round(window / TICK_SECONDS)
-    first, last = (bins[0][0], bins[-1][1]) if bins else (0, 0)
-
-    def each(column: str) -> list[FloatArray]:
-        values = history.column(column, start=first, stop=last)
-        return [values[low - first : high - first] for low, high in bins]
-
-    def rate(column: str) -> FloatArray:
-        return np.array([part.sum() / (width * TICK_SECONDS) for part in each(column)], dtype=np.float64)
-
-    def newest(column: str) -> FloatArray:
-        return np.array([part[-1] if part.size else math.nan for part in each(column)], dtype=np.float64)
-
-    def percentiles(metric: str) -> FloatArray:
-        rows = [history.percentiles(metric, start=max(0, high - window_ticks), stop=high) for _, high in bins]
-        return np.array(rows, dtype=np.float64).reshape(-1, 3).T
-
-    low_index = math.ceil(max(0.0, at - span) / TICK_SECONDS / width - 1e-9)
-    return StatsSeries(
-        times=np.asarray((low_index + 1 + np.arange(len(bins))) * width * TICK_SECONDS, dtype=np.float64),
-        offered=rate("due"),
-        sent=rate("sent"),
-        completed=rate("ok"),
-        output_tokens=rate("output_tokens"),
-        prompt_tokens=rate("prompt_tokens"),
-        engine_output_tokens=rate("engine_output_tokens"),
-        preemptions=rate("preemptions"),
-        **{name: newest(name) for name in ("in_flight", "queued", "kv_usage", "running", "waiting")},
-        latencies={metric: percentiles(metric) for metric in _SHOWN},
-        stages=np.array([_stage(history, high) for _, high in bins], dtype=np.int64),
-    )
-
-
-def _stage(history: TickHistory, stop: int) -> int:
-    return int(history.value("stage", stop - 1)) if stop else -1

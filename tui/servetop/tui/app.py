@@ -17,7 +17,7 @@ from textual.events import DescendantFocus
 from textual.screen import Screen
 from textual.widgets import Input
 
-from servetop.analysis.live_stats import LATENCIES
+from servetop.analysis.series.stats_series import LATENCIES
 from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.errors import ServetopError
 from servetop.core.interfaces.run_source import RunSource
@@ -86,11 +86,15 @@ class DashboardApp(App[str]):
         return sgr_shortening_driver(super().get_driver_class())
 
     def on_mount(self) -> None:
-        self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self.redraw))
+        self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self._on_theme_changed))
         self.call_after_refresh(self._on_first_frame)
         self.set_interval(EXIT_POLL_SECONDS, self._exit_if_requested)  # also if no frame can be drawn any more
         if self.options.browse:
             self.call_after_refresh(self.action_recordings)
+
+    def _on_theme_changed(self) -> None:
+        self.themes.forget_styles()
+        self.redraw()
 
     def _on_first_frame(self) -> None:
         if self.options.on_first_frame is not None:

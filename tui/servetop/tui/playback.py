@@ -103,8 +103,8 @@ class Playback:
     def _move_cursor(self, steps: float) -> None:
         cursor, end = self._viewer.view.cursor, self._playhead.at
         if cursor is not None:
-            window = (end - (self._viewer.view.span or end), end)
-            self._viewer.update_view(cursor=cursor.moved(steps, window=window, bins=SERIES_BINS))
+            window = self._viewer.run.axis(self._viewer.view).window(end)
+            self._viewer.update_view(cursor=cursor.moved(steps, window=window, bins=SERIES_BINS, newest=end))
 
     def cycle_span(self) -> None:
         """Select the next longer time axis; after the longest, the shortest."""

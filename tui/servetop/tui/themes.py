@@ -59,6 +59,16 @@ class Themes:
             self._app.set_class(short == name, f"-{short}")
         self._app.theme = THEMES[name]
 
+    def forget_styles(self) -> None:
+        """Repaint everything with the styles of the current theme.
+
+        Textual forgets the styles of widgets whose own rules changed, not those of the style names in their drawings.
+        """
+        for screen in self._app.screen_stack:
+            for widget in (screen, *screen.query("*")):
+                widget.notify_style_update()
+                widget.refresh()
+
     def adapt_to_terminal(self) -> None:
         """Apply the default theme for this terminal, unless one was chosen."""
         if not self._chosen:

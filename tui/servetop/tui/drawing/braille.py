@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import BoolArray, FloatArray
 from servetop.tui.drawing.text_runs import Run
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    BoolArray = npt.NDArray[np.bool_]
-
-DASHES = {"solid": (1, 1), "dashed": (6, 8), "dotted": (2, 4)}
+DASHES = {"solid": (1, 1), "dashed": (8, 12), "dotted": (1, 4)}
 """Dots drawn, and the period; whole cells, so that the colours of overlapping lines alternate."""
 SWATCHES = {"solid": "⠤⠤⠤", "dashed": "⠤⠤⠄", "dotted": "⠄⠄⠄"}
 """The legend's swatch of each dash."""
@@ -41,6 +39,8 @@ class ChartLine:
     """One of `DASHES`; an area is hatched unless it is solid."""
     area: bool = False
     """Fill down to zero."""
+    low: FloatArray | None = None
+    """The lower edge of a band of loose dots up to the values; lines leave it out of their cells."""
 
     @property
     def swatch(self) -> Run:
@@ -57,16 +57,29 @@ def raster(
 
     Later traces cover earlier ones: a cell has the style of the last one that drew in it.
     """
-    dots = np.zeros((height * 4, width * 2), dtype=np.bool_)
+    dots = np.zeros((height, 4, width, 2), dtype=np.bool_)
     owners = np.full((height, width), -1, dtype=np.int64)
     for number, trace in enumerate(traces):
         levels = _levels(trace, columns=width * 2, window=window) / limit * (height * 4 - 1)
-        drawn = _area(levels, height * 4, trace.dash) if trace.area else _line(levels, height * 4, trace.dash)
-        dots |= drawn
-        owners[drawn.reshape(height, 4, width, 2).any(axis=(1, 3))] = number
-    codes = (dots.reshape(height, 4, width, 2) * _BITS[None, :, None, :]).sum(axis=(1, 3)) + _BLANK
+        if trace.low is not None:
+            lower = _levels(replace(trace, values=trace.low), columns=width * 2, window=window) / limit
+            drawn = _band(lower * (height * 4 - 1), levels, height * 4)
+        else:
+            drawn = (_area if trace.area else _line)(levels, height * 4, trace.dash)
+        cells = drawn.reshape(dots.shape)
+        inside = cells.any(axis=(1, 3))
+        over_band = inside & np.isin(owners, [each for each, other in enumerate(traces) if other.low is not None])
+        dots = (dots & ~over_band[:, None, :, None]) | cells
+        owners[inside] = number
+    codes = (dots * _BITS[None, :, None, :]).sum(axis=(1, 3)) + _BLANK
     styles = [*(trace.style for trace in traces), ""]
     return [_runs(codes[y].astype("<u4"), owners[y], styles) for y in range(height)]
+
+
+def parted(line: ChartLine, high: BoolArray, *, style: str) -> tuple[ChartLine, ChartLine]:
+    """The line where it is not `high`, and where it is, in another style; both have gaps elsewhere."""
+    low_values, high_values = np.where(high, np.nan, line.values), np.where(high, line.values, np.nan)
+    return replace(line, values=low_values), replace(line, values=high_values, style=style)
 
 
 def _levels(trace: ChartLine, *, columns: int, window: tuple[float, float]) -> FloatArray:
@@ -109,6 +122,15 @@ def _area(levels: FloatArray, dots: int, dash: str) -> BoolArray:
         return filled
     hatched: BoolArray = filled & ((rows + np.arange(levels.size)) % 2 == 0)
     return hatched
+
+
+def _band(low: FloatArray, high: FloatArray, dots: int) -> BoolArray:
+    """Every fourth dot from `low` to `high`."""
+    known = ~(np.isnan(low) | np.isnan(high))
+    rows, columns = np.arange(dots)[::-1, None], np.arange(low.size)
+    inside = (rows >= np.rint(np.where(known, low, 0))) & (rows <= np.rint(np.where(known, high, -1)))
+    loose: BoolArray = inside & (columns % 2 == 0) & ((rows + columns // 2 % 2) % 2 == 0)
+    return loose
 
 
 def _runs(codes: npt.NDArray[np.uint32], owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:

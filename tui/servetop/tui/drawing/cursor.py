@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servetop.core.tick import TICK_SECONDS
-from servetop.tui.drawing.text_runs import Run
+from servetop.tui.drawing.text_runs import Run, overlaid
 
 MARK = "│"
 """The glyph in the cursor's column."""
@@ -25,9 +25,9 @@ class Cursor:
     latency: float | None = None
     """Latency in seconds of the heat map cell that it was set on, whose requests are selected."""
 
-    def moved(self, steps: float, *, window: tuple[float, float], bins: int) -> Cursor:
-        """Moves by bins of the axis and stays on it; a cursor outside the window returns at that edge."""
-        start, end = max(window[0], 0.0), window[1]
+    def moved(self, steps: float, *, window: tuple[float, float], bins: int, newest: float = math.inf) -> Cursor:
+        """Moves by bins of the axis, up to the `newest` data; a cursor outside the window returns at that edge."""
+        start, end = max(window[0], 0.0), min(window[1], newest)
         step = max(1, math.ceil((window[1] - window[0]) / TICK_SECONDS / bins)) * TICK_SECONDS
         return Cursor(at=min(max(self.at + steps * step, start), end), follows_mouse=False)
 
@@ -49,13 +49,4 @@ def time_at_column(column: int, window: tuple[float, float], width: int) -> floa
 
 def crossed(row: Sequence[Run], column: int | None) -> list[Run]:
     """The row with the cursor's mark in that cell; all characters before it must be one cell wide."""
-    result: list[Run] = []
-    position = 0
-    for text, style in row:
-        inside = -1 if column is None else column - position
-        if 0 <= inside < len(text):
-            result += [(text[:inside], style), (MARK, "cursor"), (text[inside + 1 :], style)]
-        else:
-            result.append((text, style))
-        position += len(text)
-    return [run for run in result if run[0]]
+    return overlaid(row, -1 if column is None else column, MARK, "cursor")

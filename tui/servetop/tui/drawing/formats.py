@@ -132,6 +132,18 @@ def speed(factor: float) -> str:
     return f"×{factor:g}"
 
 
+def axis_number(value: float) -> str:
+    """A value of a chart's axis, 0 or from 10⁻⁹ to 10¹², in at most 5 characters: `0`, `0.5`, `20`, `2.5M`, `1e-07`."""
+    if not math.isfinite(value):
+        return count(value)
+    for scale, suffix, least in ((1e9, "G", 0.9995), (1e6, "M", 0.9995), (1e3, "k", 9.995)):
+        if value >= least * scale:
+            return f"{value / scale:.3g}{suffix}"
+    if value >= 99.5:
+        return f"{value:,.0f}"
+    return next((text for text in (f"{value:.3g}", f"{value:.2g}", f"{value:.1g}") if len(text) <= 5), f"{value:.0e}")
+
+
 def axis_seconds(value: float) -> str:
     """Seconds of a chart's axis in at most 5 characters: `0`, `30µs`, `340ms`, `2.5s`, `40s`."""
     if value == 0:

@@ -108,6 +108,21 @@ def fitted(row: TextRow, width: int) -> list[Run]:
     return kept
 
 
+def overlaid(row: TextRow, column: int, text: str, style: str) -> list[Run]:
+    """The row with `text` in place of the cells from `column` on, as far as it reaches; each character is one cell."""
+    result: list[Run] = []
+    position, end = 0, column + len(text)
+    for old, old_style in row:
+        low, high = (min(max(edge - position, 0), len(old)) for edge in (column, end))
+        result += [
+            (old[:low], old_style),
+            (text[position + low - column :][: high - low], style),
+            (old[high:], old_style),
+        ]
+        position += len(old)
+    return [run for run in result if run[0]]
+
+
 def spread(left: TextRow, right: TextRow, *, width: int) -> list[Run]:
     """One row with its parts at both edges; the left part is shortened if there is no room for both."""
     room = width - row_width(right)

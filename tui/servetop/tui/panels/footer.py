@@ -38,8 +38,15 @@ class KeyLine(Panel):
 
 def draw_status(frame: Frame, width: int) -> TextRow:
     """The app's message, else pending commands, else the last reply; the time axis at the right."""
-    span = "" if frame.booting else f"axis {formats.minutes(frame.stats.span)}"
-    return spread(fitted(_message(frame), width), [*_pointed(frame), (span, "faint")], width=width)
+    return spread(fitted(_message(frame), width), [*_pointed(frame), (_axis(frame), "faint")], width=width)
+
+
+def _axis(frame: Frame) -> str:
+    """The length of the time axis, and the selected one while the run is shorter than that."""
+    if frame.booting:
+        return ""
+    shown, selected = frame.axis.span, frame.view.span
+    return f"axis {formats.minutes(shown)}" + (f" of {formats.minutes(selected)}" if shown < selected else "")
 
 
 def _pointed(frame: Frame) -> list[Run]:

@@ -106,7 +106,8 @@ class Panel(Widget):
     def axes(self, frame: Frame) -> Axes:
         """The shared time axis with this panel's limit, and marks at the starts of stages with a load."""
         marks = tuple(stage.at for stage in frame.stages if stage.request_rate is not None)
-        return Axes(window=frame.window, limit=self.limit, marks=marks, cursor=frame.cursor)
+        from_now = frame.live and frame.scrolls
+        return Axes(window=frame.window, limit=self.limit, marks=marks, cursor=frame.cursor, from_now=from_now)
 
     def _content(self, parts: Sequence[TextRow]) -> Content:
         width = max(self.outer_size.width - 6, 0)

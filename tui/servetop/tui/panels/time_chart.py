@@ -39,12 +39,14 @@ class TimeChart(Panel):
             self.direction = direction
 
     def time_under(self, event: events.MouseEvent) -> float | None:
-        """The time drawn under the mouse; None outside of the chart."""
+        """The time drawn under the mouse; None outside of the chart and right of the newest data."""
         offset = event.get_content_offset(self)
         if offset is None or self.frame is None:
             return None
-        left = self.left_of_chart(self.frame)
-        return time_at_column(offset.x - left, self.frame.window, self.size.width - left)
+        left, newest = self.left_of_chart(self.frame), self.frame.view.playhead.at
+        width = self.size.width - left
+        at = time_at_column(offset.x - left, self.frame.window, width)
+        return None if at is None or at >= newest + self.frame.axis.span / width else min(at, newest)
 
     def left_of_chart(self, frame: Frame) -> int:  # noqa: ARG002
         """Cells to the left of the chart, such as its vertical axis."""

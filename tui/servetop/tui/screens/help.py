@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.geometry import Size
 from textual.widget import Widget
 
-from servetop.analysis.live_stats import FELT_SHARE
+from servetop.analysis.series.stats_series import FELT_SHARE
 from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.palette import STYLES
@@ -26,6 +26,7 @@ DEFINITIONS = (
         "offered",
         "requests due by the schedule, per second; sent: requests sent; done: requests completed without error",
     ),
+    ("target", "the rate in force; done is charted as the mean of 5 s, with the spread of single seconds as dots"),
     ("in flight", "sent and not finished; queued: due, but waiting in the client for the concurrency limit"),
     (
         "TTFT",
@@ -44,8 +45,8 @@ DEFINITIONS = (
     ("p50 p90 p99", "percentiles over the sliding window, within 1 % of the exact values (which the summary has)"),
     (
         "KV blocks",
-        "the engine's paged memory for running requests; when it is full, the engine preempts; the map "
-        "beside it shows how many are in use, not which",
+        "the engine's paged memory for running requests; when it is full, the engine preempts; a map of "
+        "them shows how many are in use, not which",
     ),
     ("preemptions", "requests removed from the running batch, to be recomputed later"),
     ("slip", f"sent − due; above {formats.seconds(SLIP_LIMIT)} at p99 the client is the bottleneck"),

@@ -10,6 +10,10 @@ from servetop.tui.drawing.text_runs import Run, shortened
 from servetop.tui.state.frame import Frame
 
 _LONGEST_NAME = 24
+_MISSED_SAMPLES = 2
+"""Intervals between samples after which the next one is missing, for sources that are slower than the scrapes."""
+_LAST_SCRAPE = 5.0
+"""Seconds within which a run that restarts its engine samples it for the last time."""
 
 
 def why_missing(frame: Frame, *names: str) -> str:
@@ -30,6 +34,26 @@ def staleness(frame: Frame) -> str:
     if sample is None or frame.stats.at - sample.scrape_end <= STALE_AFTER:
         return ""
     return f"⚠ sample {formats.seconds(frame.stats.at - sample.scrape_end)} old"
+
+
+def why_outdated(frame: Frame) -> str:
+    """`⚠ engine restarting` or `⚠ no sample for 12.0 s` if the newest engine sample is not of now; else empty."""
+    sample, at = frame.stats.engine, frame.stats.at
+    if sample is None or at - sample.scrape_end <= max(STALE_AFTER, _MISSED_SAMPLES * frame.stats.sample_interval):
+        return ""
+    if frame.end is None and _restarting(frame, since=sample.scrape_end - _LAST_SCRAPE, until=at):
+        return "⚠ engine restarting"
+    return f"⚠ no sample for {formats.seconds(at - sample.scrape_end)}"
+
+
+def _restarting(frame: Frame, *, since: float, until: float) -> bool:
+    """Whether the run restarts its engine: by its note on that, or by a stage without a load after one with a load."""
+    noted = any(
+        since <= note.at <= until and note.source == "engine" and note.text.endswith("restarting the engine")
+        for note in frame.notes
+    )
+    loaded = [stage.request_rate is not None for stage in frame.stages if stage.at <= until]
+    return noted or (any(loaded) and not loaded[-1])
 
 
 def engine_name(facts: EngineFacts | None, *, otherwise: str) -> list[Run]:

@@ -19,6 +19,7 @@ from servetop.tui.drawing.text_runs import TextRow
 from servetop.tui.state.engine_page import EnginePage
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.stage_metrics import StageMetrics
+from servetop.tui.state.time_axis import TimeAxis
 
 MOST_REQUESTS = 400
 """Requests read for one frame, at most."""
@@ -30,7 +31,7 @@ class View:
 
     playhead: Playhead
     span: float = 120.0
-    """Length of the time axis in seconds; 0 is the whole run."""
+    """Length of the time axis in seconds once the run is that long; 0 is the whole run."""
     metric: str = "ttft"
     """The latency metric shown, one of `live_stats.LATENCIES`."""
     heat: bool = False
@@ -66,6 +67,8 @@ class Frame:
     """Values at the cursor with series that end there; None without a cursor."""
     header: RunHeader
     view: View
+    axis: TimeAxis
+    """The time axis before it is aligned to the series; `window` has its edges."""
     live: bool
     """Whether the run is live now, whatever time is shown."""
     read_only: bool = False
@@ -140,5 +143,9 @@ class Frame:
     def window(self) -> tuple[float, float]:
         """Left and right edge of the time axis that all charts share, seconds."""
         times = self.stats.series.times
-        right = float(times[-1]) if times.size else self.view.playhead.at
-        return (right - self.stats.span, right)
+        return self.axis.window(float(times[-1]) if times.size else self.view.playhead.at)
+
+    @property
+    def scrolls(self) -> bool:
+        """Whether the data fill the time axis, so that it moves with them."""
+        return self.view.playhead.at > self.axis.start + self.axis.span

@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.verdict_now import Diagnosis
-from servetop.analysis.live_stats import CHARTED, LiveStats, live_stats
+from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.analysis.series.scratch import Scratch
+from servetop.analysis.series.stats_series import CHARTED
 from servetop.analysis.series.tick_cache import ReadTicks
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
@@ -31,6 +32,7 @@ from servetop.tui.state.replicas import ReplicaHistory
 from servetop.tui.state.run_notes import RunNotes
 from servetop.tui.state.stage_metrics import stage_metrics
 from servetop.tui.state.steady_stages import SteadyStages
+from servetop.tui.state.time_axis import TimeAxis, time_axis_at
 
 _Event = TypeVar("_Event", Note, StageChange, LogLine)
 
@@ -44,8 +46,6 @@ CLOSED_TICKS = 14_400
 """Ticks of a finished recording that stay in memory: an hour, for immediate seeks."""
 _RECENT_TICKS = 40
 """Ten seconds."""
-_SHORTEST_SPAN = 30.0
-"""Minimum length in seconds of a time axis that covers the whole run."""
 
 
 class RunState:
@@ -160,10 +160,15 @@ class RunState:
         recent = self.history.ticks[-_RECENT_TICKS:]
         return sum(tick.client.ok for tick in recent) / (len(recent) * TICK_SECONDS) if recent else 0.0
 
+    def axis(self, view: View) -> TimeAxis:
+        """The time axis at the view's playhead."""
+        return time_axis_at(view.playhead.at, selected=view.span, stages=self.stages)
+
     def at(self, view: View, *, live: bool) -> Frame:
         """The frame at the view's playhead."""
         at = view.playhead.at
-        shown = view.span or max(at, _SHORTEST_SPAN)
+        axis = self.axis(view)
+        shown = axis.span
         end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
         stats_at = partial(live_stats, self.history, columns=SERIES_BINS, objectives=self.header.config.goodput)
         stats = stats_at(at, span=shown)
@@ -175,17 +180,12 @@ class RunState:
             pointed=pointed,
             header=self.header,
             view=view,
+            axis=axis,
             live=live,
             edge=self.edge,
-            stages=tuple(self.stages[: _count(self.stages, at)]),
-            all_stages=tuple(self.stages),
-            notes=tuple(self.notes[: _count(self.notes, at)]),
-            all_notes=tuple(self.notes),
             episodes=self.judged.episodes,
             verdict=self._verdict(stats if pointed is None else pointed),
             story=self.judged.story(self.record) if end is not None else None,
-            commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
-            log=self.log[: _count(self.log, at)],
             end=end,
             steady=self.steady.windows(
                 self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
@@ -199,7 +199,19 @@ class RunState:
             engine_page=self._engine_page((pointed or stats).at, until=at, span=min(shown, at)),
             overview=overview(self.history, bins=_OVERVIEW_BINS),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
+            **self._events(at),
         )
+
+    def _events(self, at: float) -> dict[str, Any]:
+        """The fields of the frame for stages, notes, commands and log lines."""
+        return {
+            "stages": tuple(self.stages[: _count(self.stages, at)]),
+            "all_stages": tuple(self.stages),
+            "notes": tuple(self.notes[: _count(self.notes, at)]),
+            "all_notes": tuple(self.notes),
+            "commands": tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
+            "log": self.log[: _count(self.log, at)],
+        }
 
     def _verdict(self, stats: LiveStats) -> Diagnosis:
         """The verdict at the time of the statistics."""

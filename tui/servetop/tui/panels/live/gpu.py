@@ -25,10 +25,7 @@ class GpuPanel(Panel):
             return [[("GPU", "title")]]
         busy = [gpu.utilisation for gpu in gpus if gpu.utilisation is not None]
         mean = sum(busy) / len(busy) if busy else math.nan
-        parts: list[TextRow] = [[("GPU ", "title"), (formats.percent(mean), "strong")]]
-        if len(gpus) == 1:
-            parts.append([(formats.memory(gpus[0].memory_used, None), "strong")])
-        return [*parts, [(gpu_name(gpus), "muted")]]
+        return [[("GPU ", "title"), (formats.percent(mean), "strong"), (" busy", "")], [(gpu_name(gpus), "muted")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         stats = frame.stats
@@ -47,23 +44,25 @@ def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[TextRo
     """One line per device, three if there is room; the last line counts devices that do not fit."""
     if not gpus:
         return [[("no GPU found", "muted")]]
+    alone = len(gpus) == 1
     if height >= 3 * len(gpus) and width >= 36:
-        return [row for gpu in gpus for row in _large(gpu, width)]
+        return [row for gpu in gpus for row in _large(gpu, width, alone=alone)]
     shown = gpus if len(gpus) <= height else gpus[: max(height - 1, 0)]
-    rows: list[TextRow] = [_device(gpu, width) for gpu in shown]
+    rows: list[TextRow] = [_device(gpu, width, alone=alone) for gpu in shown]
     if len(shown) < len(gpus):
         rows.append([(f"… and {len(gpus) - len(shown)} more", "muted")])
     return rows
 
 
-def _large(gpu: GpuSample, width: int) -> list[TextRow]:
-    """Two bars and a line of values."""
+def _large(gpu: GpuSample, width: int, *, alone: bool) -> list[TextRow]:
+    """Two bars and a line of values; the title has the utilisation of a device that is alone."""
     room = width - 27
     full = math.nan if not gpu.memory_total or gpu.memory_used is None else gpu.memory_used / gpu.memory_total
     memory = formats.memory(gpu.memory_used, gpu.memory_total)
-    busy: TextRow = [*gauge(_busy(gpu), width=room, style="green"), (f" {formats.percent(_busy(gpu)):>7}", "strong")]
+    figure: TextRow = [] if alone else [(f" {formats.percent(_busy(gpu)):>7}", "strong")]
+    busy: TextRow = [*gauge(_busy(gpu), width=room, style="green"), *figure]
     return [
-        [(f"{gpu.index:<2}busy   ", "muted"), *busy],
+        [(f"{'' if alone else gpu.index:<2}busy   ", "muted"), *busy],
         [("  memory ", "muted"), *gauge(full, width=room, style="sky"), (f" {memory:>7}", "strong")],
         [("  ", ""), *joined(_values(gpu), width=width - 2)],
     ]
@@ -91,11 +90,12 @@ def _values(gpu: GpuSample) -> list[TextRow]:
     ]
 
 
-def _device(gpu: GpuSample, width: int) -> list[Run]:
+def _device(gpu: GpuSample, width: int, *, alone: bool) -> list[Run]:
     first: TextRow = [(f"{gpu.index} ", "muted"), (f"{formats.percent(_busy(gpu)):>6}", "strong")]
     memory: TextRow = [(formats.memory(gpu.memory_used, gpu.memory_total), "")]
+    first = [("busy", "muted")] if alone else first
     row = joined([first, memory, *_values(gpu)], width=width, gap="  ")
     room = width - row_width(row) - 2
     if room < 6:
-        return row
+        return joined([memory, *_values(gpu)], width=width, gap="  ") if alone else row
     return [*first, ("  ", ""), *gauge(_busy(gpu), width=min(room, 20), style="green"), *row[len(first) :]]

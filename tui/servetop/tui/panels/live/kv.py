@@ -5,21 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
 from servetop.analysis.engine_gauges import KV_HIGH, kv_usage
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.block_map import block_map, blocks_per_cell
-from servetop.tui.drawing.braille import ChartLine
-from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, gauge
-from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, row_width, spread
+from servetop.tui.drawing.braille import ChartLine, parted
+from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart, gauge
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.availability import why_missing, why_outdated
 from servetop.tui.state.frame import Frame
 
-_ROOM_FOR_A_MAP = 44
-"""Cells of width; in less the usage over time needs the whole panel."""
+_ROOM_FOR_A_MAP = 16
+"""Rows; in fewer a bar shows the blocks in use."""
+_MAP_ROWS = 3
+_WIDE = 36
+"""Cells from which the title has room for the panel's name beside a reason."""
+_LOW, _HIGH = "sky", "vermilion"
+"""Styles of usage up to and above `KV_HIGH`, each at its time."""
 
 
 class KvPanel(TimeChart):
@@ -28,6 +32,8 @@ class KvPanel(TimeChart):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         if why_missing(frame, "kv_usage", "kv_blocks_used"):
             return [[("KV blocks", "title")]]
+        if lost := why_outdated(frame):
+            return [[("KV blocks ", "title"), (lost, "warn")] if self.size.width >= _WIDE else [(lost, "warn")]]
         used, total = kv_blocks(frame)
         share = kv_usage(frame.stats.engine)
         full: Run = ("▲ nearly full", "warn") if share > KV_HIGH else ("", "")
@@ -36,52 +42,51 @@ class KvPanel(TimeChart):
             parts.append([(formats.exact(used), "strong"), (f"/{formats.exact(total)}", "")])
         return [*parts, [full]] if full[0] else parts
 
-    def subtitle(self, frame: Frame) -> TextRow:
-        return [(staleness(frame), "warn")]
-
     def watch_frame(self, frame: Frame | None) -> None:
         super().watch_frame(frame)
-        self.set_class(frame is not None and kv_usage(frame.stats.engine) > KV_HIGH, "-full")
-
-    def left_of_chart(self, frame: Frame) -> int:
-        width, height = self.size
-        return super().left_of_chart(frame) + _map_width(kv_blocks(frame), width, height)
+        full = frame is not None and kv_usage(frame.stats.engine) > KV_HIGH and not why_outdated(frame)
+        self.set_class(full, "-full")
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         missing = why_missing(frame, "kv_usage", "kv_blocks_used")
         if missing:
             return placard(missing, width=width, height=height)
         axes = replace(self.axes(frame), limit=1.0, label=lambda share: f"{share:.0%}")
-        return draw_kv(frame.stats, axes, width, height, blocks=kv_blocks(frame))
+        stats = replace(frame.stats, engine=None) if why_outdated(frame) else frame.stats
+        return draw_kv(stats, axes, width, height, blocks=kv_blocks(frame))
 
 
 def draw_kv(
     stats: LiveStats, axes: Axes, width: int, height: int, *, blocks: tuple[float | None, float | None] = (None, None)
 ) -> list[TextRow]:
-    """A bar and an area over time; if there is room, a map of the `blocks` (used, total) instead of the bar."""
-    share, series = kv_usage(stats.engine), stats.series
-    style = "vermilion" if share > KV_HIGH else "sky"
-    bar = gauge(share, width=width, style=style)
-    if height < KvPanel.axes_from:
-        bars = Bars(times=series.times, values=series.kv_usage, style=style)
-        return [bar, *block_bars(bars, axes, width=width, height=height - 1)] if height > 1 else [bar]
-    area = ChartLine(times=series.times, values=series.kv_usage, style=style, area=True)
-    (used, total), beside = blocks, _map_width(blocks, width, height)
-    if not beside or used is None or total is None:
-        return [bar, fitted(_prefix_cache(stats), width), *chart([area], axes, width=width, height=height - 2)]
-    cells = block_map(used, total, width=beside - 2, height=height - 1, style=style)
-    plot = chart([area], axes, width=width - beside, height=height - 1)
-    each = blocks_per_cell(total, cells=(beside - 2) * (height - 1))
+    """The blocks in use as a bar or, if there is room, as a map of the `blocks` (used, total); then the past."""
+    usage, times, gutter = stats.series.kv_usage, stats.series.times, GUTTER if height >= KvPanel.axes_from else 0
+    used = [] if math.isnan(kv_usage(stats.engine)) else _in_use(stats, width, height, blocks=blocks, gutter=gutter)
+    high = usage > KV_HIGH
+    if not gutter:
+        bars = Bars(times=times, values=usage, style=_LOW, alert=high, alert_style=_HIGH)
+        return [*used, *(block_bars(bars, axes, width=width, height=height - len(used)) if height > len(used) else [])]
+    area = ChartLine(times=times, values=usage, style=_LOW, area=True)
+    return [*used, *chart(parted(area, high, style=_HIGH), axes, width=width, height=height - len(used))]
+
+
+def _in_use(
+    stats: LiveStats, width: int, height: int, *, blocks: tuple[float | None, float | None], gutter: int
+) -> list[TextRow]:
+    """The blocks in use now and the hits of the prefix cache, in rows that end where the chart ends."""
+    share, canvas, (used, total) = kv_usage(stats.engine), width - gutter, blocks
+    style = _HIGH if share > KV_HIGH else _LOW
+    label = f"{'used':>{gutter - 1}} " if gutter else ""
+    cache: list[TextRow] = [[(" " * gutter, ""), *fitted(_prefix_cache(stats), canvas)]] if gutter else []
+    if height < _ROOM_FOR_A_MAP or used is None or not total:
+        bar: TextRow = [(label, "muted"), *gauge(share, width=canvas, style=style)]
+        return [bar, *(cache if _prefix_cache(stats) else [])]
+    each = blocks_per_cell(total, cells=canvas * _MAP_ROWS)
     scale: TextRow = [("⣿", style), (f" = {formats.exact(each)} block{'s' * (each > 1)}   ", "muted")]
-    rows = [spread(left, right, width=width) for left, right in zip_longest(cells, plot, fillvalue=())]
-    legend = [*scale, *_prefix_cache(stats)[-3:]]
-    return [fitted(legend if row_width(legend) <= width else legend[:-1], width), *rows]
-
-
-def _map_width(blocks: tuple[float | None, float | None], width: int, height: int) -> int:
-    """Cells of the map and the gap after it; 0 if there is none."""
-    shown = width >= _ROOM_FOR_A_MAP and height >= KvPanel.axes_from and blocks[0] is not None and blocks[1]
-    return width * 2 // 5 if shown else 0
+    cells = block_map(used, total, width=canvas, height=_MAP_ROWS, style=style)
+    left = [label, *[" " * gutter] * (len(cells) - 1)]
+    drawn: list[TextRow] = [[(text, "muted"), *row] for text, row in zip(left, cells, strict=True)]
+    return [*drawn, [(" " * gutter, ""), *fitted([*scale, *_prefix_cache(stats)], canvas)]]
 
 
 def kv_blocks(frame: Frame) -> tuple[float | None, float | None]:
@@ -100,9 +105,8 @@ def _prefix_cache(stats: LiveStats) -> list[Run]:
     """Hit rates of the window and of the run; not the engine's own counters, which may have started long before."""
     window, run = stats.rates.prefix_cache_hit_rate, stats.totals.prefix_cache_hit_rate
     if math.isnan(run):
-        return [("blocks in use", "muted")]
+        return []
     return [
-        ("blocks in use   ", "muted"),
         ("prefix cache hits ", "muted"),
         (formats.percent(window), "strong"),
         (f", run {formats.percent(run)}", "muted"),

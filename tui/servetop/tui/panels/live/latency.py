@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from servetop.analysis.live_stats import CHARTED, LATENCIES, LiveStats, Percentiles
+from servetop.analysis.live_stats import LiveStats, Percentiles
+from servetop.analysis.series.stats_series import CHARTED, LATENCIES
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import SWATCHES, ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart

@@ -69,7 +69,8 @@ def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int, *, limit: flo
         return rows
     shades: TextRow = [("few ", "muted"), *SHADES, (" many", "muted")]
     peak = f"max {drawn.counts.max():,.0f} per cell"
-    return [joined([shades, [(peak, "muted")]], width=width), *rows, time_axis(axes.window, width - GUTTER, GUTTER)]
+    below = time_axis(axes.window, width - GUTTER, GUTTER, from_now=axes.from_now)
+    return [joined([shades, [(peak, "muted")]], width=width), *rows, below]
 
 
 def limit_row_of(drawn: HeatMap, limit: float | None) -> int:

@@ -3,67 +3,120 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
+from servetop.core.arrays import FloatArray
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
-from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import TextRow, joined
+from servetop.tui.drawing.text_runs import Run, TextRow, joined
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.frame import Frame
 
+_WIDE = 38
+"""Cells from which the title has room for the name of each rate."""
+_HELD_BACK = 0.05
+"""Fraction of the offered rate that must be missing from the sent rate before that is drawn."""
+_HEADROOM = 1.1
+"""The axis reaches beyond the target and the smoothed rates by this factor."""
+_SPIKE = 1.5
+"""Multiple of the chart's limit above which a one-second rate is marked."""
+
 
 class LoadPanel(TimeChart):
-    """Requests per second: offered, sent, completed."""
+    """Requests per second: the target and what completed; in a closed loop, requests in flight and their limit."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        rates = frame.stats.rates
+        rates, load = frame.stats.rates, frame.stats.load
         done, offered = formats.number(rates.completed), formats.number(rates.offered)
-        return [[("Load ", "title"), (done, "strong"), (" of ", ""), (offered, "strong"), (" req/s", "")]]
+        if is_closed_loop(frame.stats):
+            limit: TextRow = (
+                [] if load.max_concurrency is None else [(" of ", ""), (str(load.max_concurrency), "strong")]
+            )
+            users = [("Load ", "title"), (formats.count(load.in_flight), "strong"), *limit, (" in flight", "")]
+            return [users, [(done, "strong"), (" req/s", "")]]
+        unit = " req/s done" if self.size.width >= _WIDE else " req/s"
+        return [[("Load ", "title"), (done, "strong"), (unit, "")], [(offered, "strong"), (" offered", "")]]
 
     def peak(self, frame: Frame) -> float:
-        series = frame.stats.series
-        return peak_of(series.offered, series.sent, series.completed)
+        return peak_of(*(line.values for line, _ in _lines(frame.stats))) * _HEADROOM
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         return draw_load(frame.stats, self.axes(frame), width, height)
 
 
+def is_closed_loop(stats: LiveStats) -> bool:
+    """Whether a number of users made the load on the time axis, rather than a rate; also after it ended."""
+    series = stats.series
+    return bool(np.isnan(series.target).all() and not np.isnan(series.target_concurrency).all())
+
+
 def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """Numbers and a chart of the three rates; in few rows, numbers and a sparkline of completions."""
-    series, rates = stats.series, stats.rates
-    offered = ChartLine(times=series.times, values=series.offered, style="orange", dash="dashed")
-    sent = ChartLine(times=series.times, values=series.sent, style="green", dash="dotted")
-    done = ChartLine(times=series.times, values=series.completed, style="sky")
-    counts = joined(_counts(stats), width=width, gap="  ")
+    """Counts and a chart of the load; in few rows, counts and a sparkline."""
+    lines = _lines(stats)
     if height < 6:
-        shown = (("done", rates.completed), ("offered", rates.offered), ("sent", rates.sent))
-        first = joined(([(f"{name} ", "muted"), (f"{formats.number(rate):>5}", "strong")] for name, rate in shown),
-                       width=width, gap="  ")  # fmt: skip
-        spark = block_bars(
-            Bars(times=series.times, values=series.completed, style="sky"), axes, width=width, height=max(height - 2, 1)
-        )
-        return [first, counts, *spark]
-    named = legend(
-        [
-            (done, "done", f"{formats.number(rates.completed):>5}"),
-            (offered, "offered", f"{formats.number(rates.offered):>5}"),
-            (sent, "sent", f"{formats.number(rates.sent):>5}"),
-        ],
-        width=width,
-    )
-    return [named, counts, *chart([offered, sent, done], axes, width=width, height=height - 2)]
+        main = lines[-1][0]
+        bars = Bars(times=main.times, values=main.values, style=main.style)
+        counts = [joined(_counts(stats), width=width, gap="  ")] if height > 1 else []
+        return [*counts, *block_bars(bars, axes, width=width, height=height - len(counts))]
+    named: list[TextRow] = [[line.swatch, (f" {name}", "muted")] for line, name in reversed(lines)]
+    band = [] if is_closed_loop(stats) else [_band(stats)]
+    plot = chart([*band, *(line for line, _ in lines)], _with_spike(stats, axes), width=width, height=height - 1)
+    return [joined([*named, *_counts(stats)], width=width, gap="  "), *plot]
+
+
+def _lines(stats: LiveStats) -> list[tuple[ChartLine, str]]:
+    """The lines of the chart with their names, the most important one last."""
+    series = stats.series
+    if is_closed_loop(stats):
+        limit = _line(stats, series.target_concurrency, "orange", "dashed")
+        return [(limit, "limit"), (_line(stats, series.in_flight, "sky"), "in flight")]
+    offered, sent, done = (series.smoothed[name].mean for name in ("offered", "sent", "completed"))
+    unknown = bool(np.isnan(series.target).all())
+    wanted = _line(stats, offered if unknown else series.target, "orange", "dashed")
+    lines = [(wanted, "offered" if unknown else "target"), (_line(stats, done, "sky"), "done")]
+    held_back = sent < offered * (1 - _HELD_BACK) - 1 / stats.window
+    if held_back.any():
+        lines.insert(1, (_line(stats, np.where(held_back, sent, np.nan), "green", "dotted"), "sent"))
+    return lines
+
+
+def _line(stats: LiveStats, values: FloatArray, style: str, dash: str = "solid") -> ChartLine:
+    return ChartLine(times=stats.series.times, values=values, style=style, dash=dash)
+
+
+def _band(stats: LiveStats) -> ChartLine:
+    """One standard deviation of the one-second rates on both sides of the smoothed one."""
+    done = stats.series.smoothed["completed"]
+    return replace(_line(stats, done.mean + done.spread, "faint"), low=np.maximum(done.mean - done.spread, 0.0))
+
+
+def _with_spike(stats: LiveStats, axes: Axes) -> Axes:
+    """The axes with the largest one-second rate, if it is far above their limit."""
+    if is_closed_loop(stats):
+        return axes
+    times, high = stats.series.times, np.nan_to_num(stats.series.smoothed["completed"].peak)
+    shown = np.where(times > axes.window[0], high, 0.0)
+    if not shown.size or shown.max() <= axes.limit * _SPIKE:
+        return axes
+    highest = int(shown.argmax())
+    return replace(axes, spike=(float(times[highest]), float(shown[highest])))
 
 
 def _counts(stats: LiveStats) -> list[TextRow]:
     load, failed = stats.load, stats.totals.failed
-    parts: list[TextRow] = [
-        [("in flight ", "muted"), (f"{formats.count(load.in_flight):>5}", "strong")],
-        [("queued ", "muted"), (f"{formats.count(load.queued):>4}", "strong")],
-        [("✖ failed ", "bad"), (formats.count(failed), "bad")] if failed else [("failed ", "muted"), ("0", "strong")],
-    ]
-    if load.max_concurrency is not None:
+    failures: list[Run] = [("✖ failed ", "bad"), (formats.count(failed), "bad")]
+    queued: list[Run] = [("queued ", "muted"), (f"{formats.count(load.queued):>4}", "strong")]
+    flight: list[Run] = [("in flight ", "muted"), (f"{formats.count(load.in_flight):>4}", "strong")]
+    shown = [queued] if is_closed_loop(stats) else ([queued, flight] if load.queued else [flight, queued])
+    parts: list[TextRow] = [failures, *shown] if failed else [*shown]
+    if not failed:
+        parts.append([("failed ", "muted"), ("0", "strong")])
+    if load.max_concurrency is not None and not is_closed_loop(stats):
         parts.append([("limit ", "muted"), (formats.count(load.max_concurrency), "strong")])
     if stats.totals.cancelled:
         parts.append([("cancelled ", "muted"), (formats.count(stats.totals.cancelled), "strong")])

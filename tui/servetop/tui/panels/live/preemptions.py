@@ -8,10 +8,14 @@ from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes, Bars, bar_chart, block_bars
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import TextRow, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, joined, placard, shortened
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.availability import why_missing, why_outdated
 from servetop.tui.state.frame import Frame
+
+_WIDE = 30
+"""Cells from which the title has room for the rate and the total; in fewer they are above the bars."""
+_NAME: TextRow = (("Preemptions", "title"),)
 
 
 class PreemptionsPanel(TimeChart):
@@ -21,15 +25,14 @@ class PreemptionsPanel(TimeChart):
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         if why_missing(frame, "preemptions_total"):
-            return [[("Preemptions", "title")]]
-        rate, total = frame.stats.rates.preemptions, frame.stats.totals.preemptions
-        return [
-            [("Preemptions ", "title"), (formats.number(rate), "warn" if rate > 0 else "strong"), ("/s", "")],
-            [("Σ ", ""), (formats.count(total), "strong")],
-        ]
-
-    def subtitle(self, frame: Frame) -> TextRow:
-        return [(staleness(frame), "warn")]
+            return [_NAME]
+        if self.size.width < _WIDE:
+            return [_NAME]
+        if lost := why_outdated(frame):
+            return [[("Preemptions ", "title"), (lost, "warn")]]
+        if not frame.stats.totals.preemptions > 0:
+            return [[("Preemptions ", "title"), ("0", "strong")]]
+        return [[("Preemptions ", "title"), *_rate(frame.stats)], _total(frame.stats)]
 
     def peak(self, frame: Frame) -> float:
         return peak_of(frame.stats.series.preemptions)
@@ -38,20 +41,30 @@ class PreemptionsPanel(TimeChart):
         missing = why_missing(frame, "preemptions_total")
         if missing:
             return placard(missing, width=width, height=height)
-        return draw_preemptions(frame.stats, self.axes(frame), width, height)
+        return draw_preemptions(frame.stats, self.axes(frame), width, height, lost=why_outdated(frame))
 
 
-def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """Rate, total, and bars over time."""
+def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int, *, lost: str = "") -> list[TextRow]:
+    """Bars over time; a sentence while there was none.
+
+    Narrow panels have the values above, or the reason why they are `lost`.
+    """
+    if not (stats.totals.preemptions > 0 or peak_of(stats.series.preemptions) > 0):
+        return placard("✓ none so far", width=width, height=height)
     bars = Bars(times=stats.series.times, values=stats.series.preemptions, style="vermilion")
-    first = joined(
-        [
-            [("rate ", "muted"), (f"{formats.number(stats.rates.preemptions):>5}", "strong"), ("/s", "muted")],
-            [("total ", "muted"), (f"{formats.count(stats.totals.preemptions):>5}", "strong")],
-        ],
-        width=width,
-        gap="  ",
+    values = (
+        [(shortened(lost, width), "warn")] if lost else joined([_rate(stats), _total(stats)], width=width, gap="  ")
     )
-    if height < 5:
-        return [first, *block_bars(bars, axes, width=width, height=max(height - 1, 1))]
-    return [first, *bar_chart(bars, axes, width=width, height=height - 1)]
+    above: list[TextRow] = [values] if width < _WIDE and height > 1 else []
+    if height < PreemptionsPanel.axes_from:
+        return [*above, *block_bars(bars, axes, width=width, height=height - len(above))]
+    return [*above, *bar_chart(bars, axes, width=width, height=height - len(above))]
+
+
+def _rate(stats: LiveStats) -> TextRow:
+    rate = stats.rates.preemptions
+    return [(formats.number(rate), "warn" if rate > 0 else "strong"), ("/s", "")]
+
+
+def _total(stats: LiveStats) -> TextRow:
+    return [("Σ ", ""), (formats.count(stats.totals.preemptions), "strong")]

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
-from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import TextRow, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, joined, placard, shortened
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.availability import why_missing, why_outdated
 from servetop.tui.state.frame import Frame
 
 ROOM_FOR_REPLICAS = 14
 """Rows from which the table of replicas is shown below the chart."""
+_WIDE = 30
+"""Cells from which the title has room for both numbers; in fewer they are above the bars."""
+_NARROW = 22
+"""Cells from which they have their swatches there."""
 
 
 class QueuePanel(TimeChart):
@@ -26,16 +31,14 @@ class QueuePanel(TimeChart):
     axes_from = 5
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        sample = frame.stats.engine
-        if why_missing(frame, "running", "waiting") or sample is None:
+        if why_missing(frame, "running", "waiting"):
             return [[("Queue", "title")]]
-        return [
-            [("Queue ", "title"), (formats.count(sample.running), "strong"), (" run", "")],
-            [(formats.count(sample.waiting), "strong"), (" wait", "")],
-        ]
-
-    def subtitle(self, frame: Frame) -> TextRow:
-        return [(staleness(frame), "warn")]
+        if self.size.width < _WIDE:
+            return [[("Queue", "title")]]
+        if lost := why_outdated(frame):
+            return [[("Queue ", "title"), (lost, "warn")]]
+        first, *others = _values(frame.stats)
+        return [[("Queue ", "title"), *first], *others]
 
     def peak(self, frame: Frame) -> float:
         series = frame.stats.series
@@ -47,26 +50,50 @@ class QueuePanel(TimeChart):
             return placard(missing, width=width, height=height)
         replicas = frame.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
         room = max(height - len(replicas), self.axes_from) if replicas else height
-        chart_rows = draw_queue(frame.stats, self.axes(frame), width, room)
+        chart_rows = draw_queue(frame.stats, self.axes(frame), width, room, lost=why_outdated(frame))
         return [*chart_rows, *replicas][:height]
 
+    def axes(self, frame: Frame) -> Axes:
+        return replace(super().axes(frame), smallest_step=1.0)
 
-def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """Running requests below, waiting ones on top of them (hatched)."""
-    series, sample = stats.series, stats.engine
+
+def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int, *, lost: str = "") -> list[TextRow]:
+    """Running requests below, waiting ones on top of them (hatched); in few rows both as bars.
+
+    Narrow panels have the values above, or the reason why they are `lost`.
+    """
+    above = [_above(stats, width, lost)] if width < _WIDE and height > 1 else []
+    waits, runs = _areas(stats)
+    if height >= QueuePanel.axes_from:
+        return [*above, *chart((waits, runs), axes, width=width, height=height - len(above))]
+    bars = Bars(
+        times=waits.times, values=waits.values, style=runs.style, alert=waits.values > runs.values,
+        alert_style=waits.style,
+    )  # fmt: skip
+    return [*above, *block_bars(bars, axes, width=width, height=max(height - len(above), 1))]
+
+
+def _above(stats: LiveStats, width: int, lost: str) -> TextRow:
+    if lost:
+        return [(shortened(lost, width), "warn")]
+    narrow = width < _NARROW
+    parts = [part[1:] for part in _values(stats)] if narrow else _values(stats)
+    return joined(parts, width=width, gap="" if narrow else "  ")
+
+
+def _areas(stats: LiveStats) -> tuple[ChartLine, ChartLine]:
+    """Running and waiting requests together, and the running ones alone."""
+    series = stats.series
     both = series.running + np.nan_to_num(series.waiting)
     waits = ChartLine(times=series.times, values=both, style="orange", dash="dashed", area=True)
-    runs = ChartLine(times=series.times, values=series.running, style="sky", area=True)
-    running = sample.running if sample else None
-    waiting = sample.waiting if sample else None
-    if height < 5:
-        named_values = (("run", running), ("wait", waiting))
-        first = joined(
-            ([(f"{name} ", "muted"), (f"{formats.count(value):>4}", "strong")] for name, value in named_values),
-            width=width,
-            gap="  ",
-        )
-        bars = Bars(times=series.times, values=both, style="orange")
-        return [first, *block_bars(bars, axes, width=width, height=max(height - 1, 1))]
-    parts = [(runs, "run", f"{formats.count(running):>5}"), (waits, "wait", f"{formats.count(waiting):>5}")]
-    return [legend(parts, width=width), *chart([waits, runs], axes, width=width, height=height - 1)]
+    return waits, ChartLine(times=series.times, values=series.running, style="sky", area=True)
+
+
+def _values(stats: LiveStats) -> list[TextRow]:
+    """Running and waiting requests, each after the first cell of its swatch."""
+    waits, runs = (line.swatch for line in _areas(stats))
+    running, waiting = (stats.engine.running, stats.engine.waiting) if stats.engine else (None, None)
+    return [
+        [(swatch[:1], style), (f" {formats.count(value)}", "strong"), (f" {name}", "")]
+        for (swatch, style), value, name in ((runs, running, "run"), (waits, waiting, "wait"))
+    ]

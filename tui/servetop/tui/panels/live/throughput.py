@@ -8,69 +8,77 @@ from dataclasses import replace
 import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
+from servetop.core.arrays import FloatArray
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
-from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of, round_limit
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.frame import Frame
+
+_WIDE = 42
+"""Cells from which the title has room for input and output; in fewer the input is above the bars."""
 
 
 class ThroughputPanel(TimeChart):
     """Output and input tokens per second."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        rates = frame.stats.rates
-        return [
-            [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (" tok/s out", "")],
-            [(formats.count(rates.prompt_tokens), "strong"), (" in", "")],
-        ]
+        rates, wide = frame.stats.rates, _is_wide(self.size.width)
+        unit = " tok/s out" if wide else " tok/s"
+        output: TextRow = [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (unit, "")]
+        return [output, [(formats.count(rates.prompt_tokens), "strong"), (" in", "")]][: 1 + wide]
 
     def peak(self, frame: Frame) -> float:
-        return peak_of(frame.stats.series.output_tokens, frame.stats.series.engine_output_tokens)
+        series = frame.stats.series
+        return peak_of(series.output_tokens, _evened(series.engine_output_tokens))
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         return draw_throughput(frame.stats, self.axes(frame), width, height)
 
 
+def _evened(values: FloatArray) -> FloatArray:
+    """Means over three bins: a late sample counts the tokens of two bins in one."""
+    return np.convolve(np.nan_to_num(values), np.full(3, 1 / 3), mode="same") if values.size >= 3 else values
+
+
 def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
     """Output as a chart; input has a scale of its own, because it is often ten times the output."""
-    series, rates = stats.series, stats.rates
+    series = stats.series
     client = ChartLine(times=series.times, values=series.output_tokens, style="sky")
     engine = ChartLine(times=series.times, values=series.engine_output_tokens, style="orange", dash="dashed")
     if height < 6:
         bars = Bars(times=series.times, values=series.output_tokens, style="sky")
-        first = joined(_values(stats), width=width, gap="  ")
-        return [first, _input_row(stats, axes, width), *block_bars(bars, axes, width=width, height=max(height - 2, 1))]
-    parts = [(client, "out", f"{formats.count(rates.output_tokens):>6}")]
+        first = [] if _is_wide(width) or height < 2 else [fitted(_input(stats), width)]
+        return [*first, *block_bars(bars, axes, width=width, height=max(height - len(first), 1))]
     counted = not np.isnan(series.engine_output_tokens).all()
+    parts: list[TextRow] = [[client.swatch, (" out", "muted")]]
+    if not _is_wide(width):
+        parts.append(_input(stats))
     if counted:
-        parts.append((engine, "out by engine", f"{formats.count(rates.engine_output_tokens):>6}"))
-    traces = [client, engine] if counted else [client]
+        count = f"{formats.count(stats.rates.engine_output_tokens):>6}"
+        parts.append([engine.swatch, (" out, engine's count ", "muted"), (count, "strong")])
+    traces = [engine, client] if counted else [client]
     return [
-        legend(parts, width=width),
+        joined(parts, width=width),
         _input_row(stats, axes, width),
         *chart(traces, axes, width=width, height=height - 2),
     ]
 
 
-def _values(stats: LiveStats) -> list[TextRow]:
-    return [
-        [("out ", "muted"), (f"{formats.count(stats.rates.output_tokens):>6}", "strong"), (" tok/s", "muted")],
-        [("engine ", "muted"), (f"{formats.count(stats.rates.engine_output_tokens):>6}", "strong")],
-    ]
+def _is_wide(width: int) -> bool:
+    """Whether the title has room for input and output."""
+    return width >= _WIDE
+
+
+def _input(stats: LiveStats) -> TextRow:
+    return [("in ", "muted"), (f"{formats.count(stats.rates.prompt_tokens):>6}", "strong"), (" tok/s", "muted")]
 
 
 def _input_row(stats: LiveStats, axes: Axes, width: int) -> list[Run]:
-    figure: list[Run] = [
-        ("in ", "muted"),
-        (f"{formats.count(stats.rates.prompt_tokens):>7}", "strong"),
-        (" tok/s ", "muted"),
-    ]
-    room = width - 17
-    if room < 8:
-        return fitted(figure, width)
+    """Input tokens/s as a sparkline above the chart, on its time axis."""
     bars = Bars(times=stats.series.times, values=stats.series.prompt_tokens, style="green")
     own = replace(axes, limit=round_limit(peak_of(stats.series.prompt_tokens)))
-    return [*figure, *block_bars(bars, own, width=room)[0]]
+    name = f"{'in':>{GUTTER - 1}} "
+    return [(name, "muted"), *block_bars(bars, own, width=width - GUTTER)[0]] if width >= 2 * GUTTER else []

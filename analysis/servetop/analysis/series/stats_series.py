@@ -1,0 +1,124 @@
+"""The series of charts at one time of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from servetop.analysis.series.smoothing import SmoothedRate, smoothed_rate
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.tick import TICK_SECONDS
+
+LATENCIES = ("ttft", "tpot", "itl", "e2el")
+"""Metrics whose percentiles are shown over time."""
+CHARTED = {"ttft": "ttft_due"}
+"""The histogram that is charted for a metric, if it is another: TTFT as the user felt it, from due."""
+FELT_SHARE = 0.1
+"""TTFT from due and from sent are shown apart if they differ by more than this fraction."""
+SHOWN = (*LATENCIES, *CHARTED.values())
+"""All histograms whose percentiles are shown."""
+COUNTED = {
+    "offered": "due", "sent": "sent", "completed": "ok", "failed": "failed",
+    "output_tokens": "output_tokens", "prompt_tokens": "prompt_tokens",
+}  # fmt: skip
+"""The tick column of each count that has both a rate and a total."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StatsSeries:
+    """Series for charts, with one value per time bin and NaN for gaps. All arrays have shape (bins,)."""
+
+    times: FloatArray
+    """End of each bin, in seconds since the run's origin."""
+    offered: FloatArray
+    sent: FloatArray
+    completed: FloatArray
+    in_flight: FloatArray
+    queued: FloatArray
+    output_tokens: FloatArray
+    prompt_tokens: FloatArray
+    engine_output_tokens: FloatArray
+    kv_usage: FloatArray
+    running: FloatArray
+    waiting: FloatArray
+    preemptions: FloatArray
+    latencies: Mapping[str, FloatArray]
+    """p50, p90 and p99 of each metric, and of `ttft_due`, over the sliding window; shape (3, bins)."""
+    stages: IntArray
+    """Index of the stage at the end of each bin; -1 before the load."""
+    target: FloatArray = field(default_factory=lambda: np.empty(0))
+    """Requests/s in force at the end of each bin, with ramps and steering; NaN without one, as in a closed loop."""
+    target_concurrency: FloatArray = field(default_factory=lambda: np.empty(0))
+    """The concurrency limit in force at the end of each bin."""
+    smoothed: Mapping[str, SmoothedRate] = field(default_factory=dict)
+    """Trailing rates of `offered`, `sent` and `completed` requests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Bins:
+    """The bins of the series, with the columns of their ticks."""
+
+    history: TickHistory
+    spans: Sequence[tuple[int, int]]
+    width: int
+    """Ticks per bin."""
+
+    def parts(self, column: str) -> list[FloatArray]:
+        """The values of a column in each bin."""
+        first, last = (self.spans[0][0], self.spans[-1][1]) if self.spans else (0, 0)
+        values = self.history.column(column, start=first, stop=last)
+        return [values[low - first : high - first] for low, high in self.spans]
+
+    def rate(self, column: str) -> FloatArray:
+        """Sums per second."""
+        return np.array([part.sum() / (self.width * TICK_SECONDS) for part in self.parts(column)], dtype=np.float64)
+
+    def newest(self, column: str) -> FloatArray:
+        """The last value in each bin."""
+        return np.array([part[-1] if part.size else math.nan for part in self.parts(column)], dtype=np.float64)
+
+    def percentiles(self, metric: str, *, window: int) -> FloatArray:
+        """p50, p90 and p99 over the `window` ticks before the end of each bin; shape (3, bins)."""
+        rows = [self.history.percentiles(metric, start=max(0, high - window), stop=high) for _, high in self.spans]
+        return np.array(rows, dtype=np.float64).reshape(-1, 3).T
+
+
+def stats_series(history: TickHistory, at: float, *, window: float, span: float, columns: int) -> StatsSeries:
+    """Return the series over `span` seconds up to `at`, in at most `columns` bins."""
+    width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
+    spans = history.bins(max(0.0, at - span), until=at, width=width)
+    bins = _Bins(history=history, spans=spans, width=width)
+    rate, newest = bins.rate, bins.newest
+    low_index = math.ceil(max(0.0, at - span) / TICK_SECONDS / width - 1e-9)
+    return StatsSeries(
+        times=np.asarray((low_index + 1 + np.arange(len(spans))) * width * TICK_SECONDS, dtype=np.float64),
+        offered=rate("due"),
+        sent=rate("sent"),
+        completed=rate("ok"),
+        output_tokens=rate("output_tokens"),
+        prompt_tokens=rate("prompt_tokens"),
+        engine_output_tokens=rate("engine_output_tokens"),
+        preemptions=rate("preemptions"),
+        **{name: newest(name) for name in ("in_flight", "queued", "kv_usage", "running", "waiting")},
+        latencies={metric: bins.percentiles(metric, window=round(window / TICK_SECONDS)) for metric in SHOWN},
+        target=_target(newest("request_rate"), newest("paused")),
+        target_concurrency=newest("max_concurrency"),
+        smoothed={
+            name: smoothed_rate(history, COUNTED[name], bins=spans, width=width)
+            for name in ("offered", "sent", "completed")
+        },
+        stages=np.array([_stage(history, high) for _, high in spans], dtype=np.int64),
+    )
+
+
+def _target(rate: FloatArray, paused: FloatArray) -> FloatArray:
+    """The rate in force: 0 while paused, NaN where it is infinite."""
+    return np.where(np.isfinite(rate), np.where(paused > 0, 0.0, rate), np.nan)
+
+
+def _stage(history: TickHistory, stop: int) -> int:
+    return int(history.value("stage", stop - 1)) if stop else -1
