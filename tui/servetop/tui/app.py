@@ -217,7 +217,7 @@ class DashboardApp(App[str]):
 
 def _screen_type(name: str) -> type[FrameScreen]:
     """The screen behind a number key, imported when it is first shown: start-up needs the live screen only."""
-    from servetop.tui.screens import details, log_screen, requests_screen
+    from servetop.tui.screens import details, film_screen, log_screen, requests_screen
 
     types: dict[str, type[FrameScreen]] = {
         "requests": requests_screen.RequestsScreen,
@@ -225,6 +225,7 @@ def _screen_type(name: str) -> type[FrameScreen]:
         "sweep": details.SweepScreen,
         "log": log_screen.LogScreen,
         "config": details.ConfigScreen,
+        "film": film_screen.BatchFilmScreen,
     }
     return types[name]
 
