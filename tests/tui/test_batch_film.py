@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -86,7 +87,7 @@ async def test_the_live_edge_shows_as_many_requests_as_run(canned: ModuleType, d
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.press("8")
         panel = panel_of(app)
-        assert "until then a running one is ·" in str(panel._border_title)
+        assert "recorded when they end" in str(panel._border_title)
         assert any(line.rstrip().endswith((" ·", "··")) for line in lines_of(app)[2:])
         grid, film = panel._grid, panel._film
         assert grid is not None
@@ -105,7 +106,9 @@ async def test_more_slots_than_rows_share_rows_or_scroll(canned: ModuleType, das
         await pilot.press("8")
         assert "▀" not in "\n".join(lines_of(app))
         assert lines_of(app)[2].startswith("    1┤")
+        assert "slots 1–" in lines_of(app)[1]
         await pilot.press("down", *["pagedown"] * 3)
+        assert "slots 4" in str(panel_of(app)._border_title)
         assert "▸  61┤" in "\n".join(lines_of(app))
         app.themes.set_theme("dark")
         await pilot.pause()
@@ -121,6 +124,15 @@ async def test_keys_before_the_load_do_nothing(canned: ModuleType, dashboard: Da
         assert "no request yet" in "\n".join(lines_of(app))
 
 
+async def test_without_streaming_the_film_is_not_known(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, workload=replace(run.config.workload, stream=False))
+    app = dashboard(run, start_at=60.0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("8", "down", "enter")
+        assert "responses are not streamed" in "\n".join(lines_of(app))
+
+
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40), (220, 60)])
 async def test_the_film_fits(canned: ModuleType, dashboard: Dashboard, size: tuple[int, int]) -> None:
     for run in (canned.growing(110.0), canned.without_metrics()):
@@ -134,8 +146,6 @@ async def test_the_film_fits(canned: ModuleType, dashboard: Dashboard, size: tup
 
 
 def test_only_the_requests_of_the_window_are_read(canned: ModuleType, frame_of: Callable[..., Frame]) -> None:
-    from dataclasses import replace
-
     run = canned.finished()
     asked: list[tuple[float, float]] = []
 

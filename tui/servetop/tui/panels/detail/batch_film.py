@@ -27,6 +27,7 @@ _KEYS = (("↑ ↓", "slot"), ("c", "cursor"), ("← →", "move it"), ("Enter",
 
 _SHRINK_BELOW = 0.45
 """The rows keep their height until so small a share of the slots is in use."""
+_NOT_STREAMED = "responses are not streamed, so it is not known when their requests ran: remove --no-stream"
 
 
 class BatchFilmPanel(TimeChart):
@@ -62,11 +63,13 @@ class BatchFilmPanel(TimeChart):
         if engine is not None and engine.waiting is not None:
             parts.append([("waiting ", ""), (formats.count(engine.waiting), "strong")])
         if not film.complete:
-            shown = f"{MOST_REQUESTS} of {max(film.total, MOST_REQUESTS):,} requests shown"
-            parts.append([(shown, "warn")])
+            parts.append([(f"{MOST_REQUESTS} of {max(film.total, MOST_REQUESTS):,} requests shown", "warn")])
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
+        shown = self._layout(self.size.height).shown_from(self._top)
+        if self.selected is not None and self._grid is not None and len(self._grid.states) > len(shown):
+            parts.append([("slots ", ""), (f"{shown.start + 1}–{shown.stop} of {len(self._grid.states)}", "strong")])
         if frame.live and film.until >= frame.view.playhead.at:
-            parts.append([("recorded when they end; until then a running one is ·", "muted")])
+            parts.append([("recorded when they end", "muted")])
         return parts
 
     def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
@@ -80,6 +83,8 @@ class BatchFilmPanel(TimeChart):
         columns = width - GUTTER
         if columns < 1 or frame.booting:
             return placard("no request yet", width=width, height=height)
+        if not frame.header.config.workload.stream:
+            return placard(_NOT_STREAMED, width=width, height=height)
         self._length = film_length(self._length, frame, columns)
         film = self._film = self._reader.read(frame, film_window(frame, self._length))
         scale = FilmScale(window=film.window, until=film.until, columns=columns, shade=self.limit)

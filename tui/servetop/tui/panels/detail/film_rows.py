@@ -32,6 +32,8 @@ _ABOVE = 2
 """Rows of the legend and the chosen request."""
 _LABEL_EVERY = 5
 """Rows."""
+_WIDE_LEGEND = 100
+"""Cells of width from which the legend has room for longer texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,10 @@ class FilmLayout:
             top = min(max(top, selected - shown + 1), selected)
         top = max(0, min(top, slots - shown))
         return -(-top // self.per_row) * self.per_row
+
+    def shown_from(self, top: int) -> range:
+        """The visible slots if the first of them is `top`."""
+        return range(top, top + self.rows * self.per_row)
 
     def slots_at(self, y: int, *, top: int) -> range:
         """The slots in a row of the panel."""
@@ -89,7 +95,7 @@ class FilmView:
     @property
     def shown(self) -> range:
         """The slots that have a row."""
-        return range(self.top, self.top + self.layout.rows * self.layout.per_row)
+        return self.layout.shown_from(self.top)
 
 
 def draw_film(film: BatchFilm, grid: FilmGrid, scale: FilmScale, view: FilmView, line: TextRow) -> list[TextRow]:
@@ -127,20 +133,19 @@ def _slot_label(slot: int, row: int, *, chosen: int | None, used: bool) -> Run:
 def legend_row(shade: float, width: int, layout: FilmLayout, *, live: bool) -> TextRow:
     """Prefill, ages with their limits, pauses, and requests without a record; blocks of colour for half cells."""
 
+    cells = 2 if width >= _WIDE_LEGEND else 1
+
     def swatch(state: int) -> Run:
         whole = layout.per_row > 1 and state != UNRECORDED
-        return ("██" if whole else glyph_of(state, shaded=layout.shaded) * 2, LOOKS[state][1])
+        return (("█" if whole else glyph_of(state, shaded=layout.shaded)) * cells, LOOKS[state][1])
 
     limits = [f" <{formats.axis_seconds(shade * (each + 1))}" for each in range(len(AGES) - 1)]
-    parts: list[TextRow] = [[swatch(PREFILL), (" prefill", "muted")]]
-    parts.append([("age ", "muted"), *(
-        run for each, text in enumerate([*limits, " older"]) for run in (swatch(DECODE + each), (f"{text} ", "muted"))
-    )])  # fmt: skip
-    names = (
-        (PREEMPTED, " preempted"),
-        (STALLED, " stalled"),
-        (UNRECORDED, " not recorded yet" if live else " not shown"),
-    )
+    ages: list[Run] = [("age", "muted")]
+    for each, text in enumerate([*limits, " older"]):
+        ages += [(" ", ""), swatch(DECODE + each), (text, "muted")]
+    unrecorded = " in flight, not recorded yet" if live and cells > 1 else (" in flight" if live else " not shown")
+    names = ((PREEMPTED, " preempted"), (UNRECORDED, unrecorded), (STALLED, " stalled"))
+    parts: list[TextRow] = [[swatch(PREFILL), (" prefill", "muted")], ages]
     parts += [[swatch(state), (name, "muted")] for state, name in names]
     return [(" " * GUTTER, ""), *joined(parts, width=width - GUTTER, gap="  ")]
 
