@@ -25,7 +25,7 @@ def test_the_length_needs_no_more_requests_than_are_read(
     series = frame.stats.series
     assert length in LENGTHS
     assert length <= (span or 108.0)
-    assert in_flight_during(series, 108.0 - length, read_until(series, 108.0)) <= MOST_REQUESTS
+    assert in_flight_during(series, 108.0 - length, read_until(series, 108.0 - length, 108.0)) <= MOST_REQUESTS
 
 
 def test_the_length_stays_while_the_run_goes_on(canned: ModuleType, frame_of: FrameOf) -> None:
@@ -52,12 +52,15 @@ def test_a_cursor_to_the_left_takes_the_film_along(canned: ModuleType, frame_of:
     assert left < 40.0 < right
 
 
-def test_requests_that_wait_at_the_end_are_not_read(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_requests_that_wait_at_the_end_are_not_read_if_there_are_too_many(
+    canned: ModuleType, frame_of: FrameOf
+) -> None:
     series = frame_of(canned.finished(), 108.0).stats.series
     waiting = float(series.waiting[-1])
-    last = read_until(series, 108.0)
+    last = read_until(series, 60.0, 108.0)
     size = float(series.times[1] - series.times[0])
     assert waiting > 10
     assert last < 108.0
     assert float(series.sent[series.times > last].sum()) * size <= waiting
-    assert read_until(series, 20.0) == 20.0
+    assert read_until(series, 100.0, 108.0) == 108.0
+    assert read_until(series, 0.0, 20.0) == 20.0

@@ -79,7 +79,7 @@ class FilmReader:
         left, right = window
         until = min(right, frame.view.playhead.at)
         engine = frame.between(max(2 * left - right, 0.0), until)
-        last = max(read_until(engine.series, until), left)
+        last = max(read_until(engine.series, left, until), left)
         records = {record.id: record for record in frame.requests(left, last)}
         prefill = engine.ttft.prefill
         self._stays = {

@@ -29,12 +29,11 @@ def film_length(previous: float, frame: Frame, columns: int) -> float:
     if not series.times.size:
         return LENGTHS[0]
     most = max(frame.view.span or at, LENGTHS[0])
-    last = read_until(series, at)
     typical = _last(series.latencies["e2el"][0])
     detail = columns * typical / _CELLS_PER_REQUEST if typical > 0 else most
 
     def fits(length: float, *, share: float, slack: float) -> bool:
-        needed = in_flight_during(series, at - length, last)
+        needed = in_flight_during(series, at - length, read_until(series, at - length, at))
         return length <= most and length <= detail * slack and needed <= MOST_REQUESTS * share
 
     longer = [length for length in LENGTHS if length > previous and fits(length, share=_SPARSE, slack=1 / _HYSTERESIS)]
@@ -62,16 +61,19 @@ def film_window(frame: Frame, length: float) -> tuple[float, float]:
     return (right - length, right)
 
 
-def read_until(series: StatsSeries, until: float) -> float:
-    """The time in seconds up to which requests are read: later ones are those that still wait at `until`."""
+def read_until(series: StatsSeries, start: float, until: float) -> float:
+    """The time in seconds up to which requests are read, so that those of the window from `start` on are not too many.
+
+    Requests sent later wait at `until`, if the engine admits them in order.
+    """
     stop = int(np.searchsorted(series.times, until, side="right"))
     waiting = _last(series.waiting[:stop])
-    if not waiting > 0:
+    excess = in_flight_during(series, start, until) - MOST_REQUESTS
+    if not waiting > 0 or excess <= 0:
         return until
     size = bin_seconds(series)
     sent = np.cumsum(series.sent[:stop][::-1]) * size
-    skipped = int(np.searchsorted(sent, waiting * _WAITING_SHARE, side="right"))
-    return until - skipped * size
+    return until - int(np.searchsorted(sent, min(waiting * _WAITING_SHARE, excess), side="right")) * size
 
 
 def bin_seconds(series: StatsSeries) -> float:

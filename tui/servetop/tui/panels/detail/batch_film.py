@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -76,8 +77,10 @@ class BatchFilmPanel(TimeChart):
         return joined(([(key, "key"), (f" {name}", "muted")] for key, name in _KEYS), width=self.size.width, gap="  ")
 
     def peak(self, frame: Frame) -> float:
-        """Seconds of age for each shade: all of them together cover E2EL at p90."""
-        return (peak_of(frame.stats.series.latencies["e2el"][1]) or 1.0) / len(AGES)
+        """Seconds of age for each shade, which all together cover E2EL at p90; in few steps, because each recolours."""
+        wanted = (peak_of(frame.stats.series.latencies["e2el"][1]) or 1.0) / len(AGES)
+        magnitude = 10.0 ** math.floor(math.log10(wanted))
+        return next(step for step in (1.0, 2.0, 5.0, 10.0) if step * magnitude >= wanted * (1 - 1e-9)) * magnitude
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         columns = width - GUTTER

@@ -68,16 +68,11 @@ class FilmLayout:
 
 
 def film_layout(height: int, *, slots: int, colours: bool) -> FilmLayout:
-    """Divide the height; two slots share a row if there are more slots than rows, if there are
-    `colours` to distinguish the halves of a cell.
-
-    Rows that no slot needs go to the waiting requests, up to a sixth of the height.
-    """
+    """Divide the height; two slots share a row if there are more slots than rows, if there are `colours` for it."""
     room = max(height - _ABOVE - 1, 2)
-    least = 3 if height >= 30 else (2 if height >= 16 else 1)
-    per_row = 2 if colours and slots > room - least else 1
-    waiting = max(least, min(room - -(-slots // per_row), height // 6))
-    return FilmLayout(rows=max(room - waiting, 1), per_row=per_row, waiting=waiting, shaded=not colours)
+    waiting = 5 if height >= 36 else (3 if height >= 28 else (2 if height >= 16 else 1))
+    rows = max(room - waiting, 1)
+    return FilmLayout(rows=rows, per_row=2 if colours and slots > rows else 1, waiting=waiting, shaded=not colours)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
