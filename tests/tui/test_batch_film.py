@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+from servetop.core.events import RequestRecord
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.charts import GUTTER
 from servetop.tui.options import DashboardOptions
@@ -149,9 +150,10 @@ def test_only_the_requests_of_the_window_are_read(canned: ModuleType, frame_of: 
     run = canned.finished()
     asked: list[tuple[float, float]] = []
 
-    def requests(start: float, until: float) -> object:
+    def requests(start: float, until: float) -> Sequence[RequestRecord]:
         asked.append((start, until))
-        return run.requests(start, until, most=MOST_REQUESTS)
+        found: Sequence[RequestRecord] = run.requests(start, until, most=MOST_REQUESTS)
+        return found
 
     frame = replace(frame_of(run, 108.0), requests=requests)
     film = FilmReader().read(frame, (58.0, 118.0))

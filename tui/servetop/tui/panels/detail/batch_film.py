@@ -26,6 +26,8 @@ from servetop.tui.state.frame import MOST_REQUESTS, Frame
 
 _KEYS = (("↑ ↓", "slot"), ("c", "cursor"), ("← →", "move it"), ("Enter", "open the request"), ("esc", "back"))
 
+_CURSOR_CELLS = 16
+"""Cells of the cursor's time at the bottom edge."""
 _SHRINK_BELOW = 0.45
 """The rows keep their height until so small a share of the slots is in use."""
 _NOT_STREAMED = "responses are not streamed, so it is not known when their requests ran: remove --no-stream"
@@ -34,7 +36,6 @@ _NOT_STREAMED = "responses are not streamed, so it is not known when their reque
 class BatchFilmPanel(TimeChart):
     """Draws the film; the cursor and the selected slot choose a request."""
 
-    shows_cursor = False
     colours = True
     """Whether the theme has colours; without them, ages are glyphs and each slot has its own row."""
     selected: int | None = None
@@ -58,7 +59,7 @@ class BatchFilmPanel(TimeChart):
         film = self._film
         if film is None:
             return parts
-        engine, load = film.engine.engine, film.engine.load
+        engine, load = frame.stats.engine, frame.stats.load
         if engine is not None and engine.running is not None:
             parts.append([("running ", ""), (formats.count(engine.running), "strong")])
         if engine is not None and engine.waiting is not None:
@@ -73,8 +74,9 @@ class BatchFilmPanel(TimeChart):
             parts.append([("recorded when they end", "muted")])
         return parts
 
-    def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
-        return joined(([(key, "key"), (f" {name}", "muted")] for key, name in _KEYS), width=self.size.width, gap="  ")
+    def subtitle(self, frame: Frame) -> TextRow:
+        room = self.size.width - (0 if frame.cursor is None else _CURSOR_CELLS)
+        return joined(([(key, "key"), (f" {name}", "muted")] for key, name in _KEYS), width=room, gap="  ")
 
     def peak(self, frame: Frame) -> float:
         """Seconds of age for each shade, which all together cover E2EL at p90; in few steps, because each recolours."""
