@@ -20,7 +20,8 @@ from servetop.tui.screens.film_screen import BatchFilmScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.requests_screen import RequestScreen
 from servetop.tui.state.film_reader import FilmReader
-from servetop.tui.state.frame import MOST_REQUESTS, Frame
+from servetop.tui.state.film_window import MOST_FILM_REQUESTS
+from servetop.tui.state.frame import Frame
 
 Dashboard = Callable[..., DashboardApp]
 
@@ -148,11 +149,12 @@ async def test_the_film_fits(canned: ModuleType, dashboard: Dashboard, size: tup
 
 def test_only_the_requests_of_the_window_are_read(canned: ModuleType, frame_of: Callable[..., Frame]) -> None:
     run = canned.finished()
-    asked: list[tuple[float, float]] = []
+    run.records = [replace(each, id=2 * each.id + twin) for each in run.records for twin in (0, 1)]
+    asked: list[tuple[float, float, int]] = []
 
-    def requests(start: float, until: float) -> Sequence[RequestRecord]:
-        asked.append((start, until))
-        found: Sequence[RequestRecord] = run.requests(start, until, most=MOST_REQUESTS)
+    def requests(start: float, until: float, *, most: int = 1) -> Sequence[RequestRecord]:
+        asked.append((start, until, most))
+        found: Sequence[RequestRecord] = run.requests(start, until, most=most)
         return found
 
     frame = replace(frame_of(run, 108.0), requests=requests)
@@ -161,7 +163,8 @@ def test_only_the_requests_of_the_window_are_read(canned: ModuleType, frame_of: 
     assert asked[0][0] == 58.0
     assert asked[0][1] <= 108.0
     assert not film.complete
-    assert film.total > len(film.records) == MOST_REQUESTS
+    assert asked[0][2] == len(film.records) == MOST_FILM_REQUESTS
+    assert film.total >= MOST_FILM_REQUESTS
     assert all(stay.admitted <= 108.0 for stay in film.stays)
 
 

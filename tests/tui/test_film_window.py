@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 import pytest
 
 from servetop.tui.drawing.cursor import Cursor
-from servetop.tui.state.film_window import LENGTHS, film_length, film_window, in_flight_during, read_until
-from servetop.tui.state.frame import MOST_REQUESTS, Frame
+from servetop.tui.state.film_window import (
+    LENGTHS,
+    MOST_FILM_REQUESTS,
+    film_length,
+    film_window,
+    in_flight_during,
+    read_until,
+)
+from servetop.tui.state.frame import Frame
 
 FrameOf = Callable[..., Frame]
 
@@ -25,7 +33,7 @@ def test_the_length_needs_no_more_requests_than_are_read(
     series = frame.stats.series
     assert length in LENGTHS
     assert length <= (span or 108.0)
-    assert in_flight_during(series, 108.0 - length, read_until(series, 108.0 - length, 108.0)) <= MOST_REQUESTS
+    assert in_flight_during(series, 108.0 - length, read_until(series, 108.0 - length, 108.0)) <= MOST_FILM_REQUESTS
 
 
 def test_the_length_stays_while_the_run_goes_on(canned: ModuleType, frame_of: FrameOf) -> None:
@@ -56,11 +64,12 @@ def test_requests_that_wait_at_the_end_are_not_read_if_there_are_too_many(
     canned: ModuleType, frame_of: FrameOf
 ) -> None:
     series = frame_of(canned.finished(), 108.0).stats.series
+    busy = replace(series, sent=series.sent * 4)
     waiting = float(series.waiting[-1])
-    last = read_until(series, 60.0, 108.0)
+    last = read_until(busy, 20.0, 108.0)
     size = float(series.times[1] - series.times[0])
     assert waiting > 10
     assert last < 108.0
-    assert float(series.sent[series.times > last].sum()) * size <= waiting
-    assert read_until(series, 100.0, 108.0) == 108.0
+    assert float(busy.sent[busy.times > last].sum()) * size <= waiting
+    assert read_until(busy, 100.0, 108.0) == 108.0
     assert read_until(series, 0.0, 20.0) == 20.0

@@ -12,8 +12,8 @@ from servetop.analysis.batch.slots import assign_slots
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.arrays import FloatArray
 from servetop.core.events import RequestRecord
-from servetop.tui.state.film_window import bin_seconds, in_flight_during, read_until
-from servetop.tui.state.frame import MOST_REQUESTS, Frame
+from servetop.tui.state.film_window import MOST_FILM_REQUESTS, bin_seconds, in_flight_during, read_until
+from servetop.tui.state.frame import Frame
 from servetop.tui.state.request_rows import ended_at
 
 
@@ -40,13 +40,13 @@ class BatchFilm:
     total: int
     """Requests that were in flight in the window and did not wait at its end; more than `records` if not all are read.
 
-    Those without a record are in flight, or were due before the last `MOST_REQUESTS`.
+    Those without a record are in flight, or were due before the last `MOST_FILM_REQUESTS`.
     """
 
     @property
     def complete(self) -> bool:
         """Whether fewer requests were read than the most of one frame."""
-        return len(self.records) < MOST_REQUESTS
+        return len(self.records) < MOST_FILM_REQUESTS
 
     @property
     def reported(self) -> bool:
@@ -80,7 +80,7 @@ class FilmReader:
         until = min(right, frame.view.playhead.at)
         engine = frame.between(max(2 * left - right, 0.0), until)
         last = max(read_until(engine.series, left, until), left)
-        records = {record.id: record for record in frame.requests(left, last)}
+        records = {record.id: record for record in frame.requests(left, last, most=MOST_FILM_REQUESTS)}
         prefill = engine.ttft.prefill
         self._stays = {
             key: self._stays[key] if key in self._stays else batch_stay(record, prefill=prefill)

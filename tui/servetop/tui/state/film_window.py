@@ -7,9 +7,12 @@ import math
 import numpy as np
 
 from servetop.analysis.live_stats import StatsSeries
-from servetop.tui.state.frame import MOST_REQUESTS, Frame
+from servetop.tui.state.frame import Frame
 
-LENGTHS = (5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+MOST_FILM_REQUESTS = 1_000
+"""Requests read for the film, at most: three batches of 256 and those that wait."""
+
+LENGTHS = (2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 """Lengths of the window, seconds."""
 _CELLS_PER_REQUEST = 8
 """Cells that the median request covers, at least."""
@@ -18,7 +21,7 @@ _STEPS = 8
 _HYSTERESIS = 1.3
 """A length stays until it is too long or too short by this factor."""
 _FULL, _SPARSE = 0.95, 0.7
-"""Shares of `MOST_REQUESTS`: a length is too long above the first, and may grow if the longer one needs the second."""
+"""Shares of the requests read: a length is too long above the first, and grows if the longer one needs the second."""
 _WAITING_SHARE = 0.8
 """Share of the waiting requests that are not read: not all, because the order of admission is the engine's."""
 
@@ -34,7 +37,7 @@ def film_length(previous: float, frame: Frame, columns: int) -> float:
 
     def fits(length: float, *, share: float, slack: float) -> bool:
         needed = in_flight_during(series, at - length, read_until(series, at - length, at))
-        return length <= most and length <= detail * slack and needed <= MOST_REQUESTS * share
+        return length <= most and length <= detail * slack and needed <= MOST_FILM_REQUESTS * share
 
     longer = [length for length in LENGTHS if length > previous and fits(length, share=_SPARSE, slack=1 / _HYSTERESIS)]
     if previous and fits(previous, share=1.0, slack=_HYSTERESIS):
@@ -68,7 +71,7 @@ def read_until(series: StatsSeries, start: float, until: float) -> float:
     """
     stop = int(np.searchsorted(series.times, until, side="right"))
     waiting = _last(series.waiting[:stop])
-    excess = in_flight_during(series, start, until) - MOST_REQUESTS
+    excess = in_flight_during(series, start, until) - MOST_FILM_REQUESTS
     if not waiting > 0 or excess <= 0:
         return until
     size = bin_seconds(series)

@@ -22,7 +22,7 @@ from servetop.tui.panels.detail.film_rows import FilmLayout, FilmView, draw_film
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.film_reader import BatchFilm, FilmReader
 from servetop.tui.state.film_window import film_length, film_window
-from servetop.tui.state.frame import MOST_REQUESTS, Frame
+from servetop.tui.state.frame import Frame
 
 _KEYS = (("↑ ↓", "slot"), ("c", "cursor"), ("← →", "move it"), ("Enter", "open the request"), ("esc", "back"))
 
@@ -65,7 +65,7 @@ class BatchFilmPanel(TimeChart):
         if engine is not None and engine.waiting is not None:
             parts.append([("waiting ", ""), (formats.count(engine.waiting), "strong")])
         if not film.complete:
-            parts.append([(f"{MOST_REQUESTS} of {max(film.total, MOST_REQUESTS):,} requests shown", "warn")])
+            parts.append([(f"{len(film.records):,} of {film.total:,} requests shown", "warn")])
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
         shown = self._layout(self.size.height).shown_from(self._top)
         if self.selected is not None and self._grid is not None and len(self._grid.states) > len(shown):
