@@ -64,8 +64,8 @@ def test_requests_that_wait_at_the_end_are_not_read_if_there_are_too_many(
     canned: ModuleType, frame_of: FrameOf
 ) -> None:
     series = frame_of(canned.finished(), 108.0).stats.series
-    busy = replace(series, sent=series.sent * 4)
-    waiting = float(series.waiting[-1])
+    busy = replace(series, sent=series.sent * 4, waiting=series.waiting * 10)
+    waiting = float(busy.waiting[-1])
     last = read_until(busy, 20.0, 108.0)
     size = float(series.times[1] - series.times[0])
     assert waiting > 10

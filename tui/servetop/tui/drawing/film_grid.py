@@ -65,6 +65,12 @@ class FilmScale:
         left, right = self.window
         return min(max(int((at - left) / (right - left) * self.columns + 1e-9), 0), self.columns)
 
+    def columns_at(self, times: FloatArray) -> IntArray:
+        """The columns of several times; shape as `times`."""
+        left, right = self.window
+        columns = (times - left) / (right - left) * self.columns + 1e-9
+        return np.clip(columns, 0, self.columns).astype(np.int64)
+
 
 def film_grid(
     stays: Sequence[BatchStay],
@@ -77,13 +83,10 @@ def film_grid(
     shape = (max(slots.values(), default=-1) + 1, scale.columns)
     states, owners = np.zeros(shape, dtype=np.int64), np.full(shape, -1, dtype=np.int64)
     sent = np.zeros(shape)
-    for stay in stays:
-        cells = _cells(stay, scale)
-        if cells is not None:
-            start, decode, end = cells
-            slot = slots[stay.id]
-            states[slot, start:decode], states[slot, decode:end] = PREFILL, DECODE
-            owners[slot, start:end], sent[slot, start:end] = stay.id, stay.sent
+    for stay, (start, decode, end) in zip(stays, _columns(stays, scale), strict=True):
+        slot = slots[stay.id]
+        states[slot, start:decode], states[slot, decode:end] = PREFILL, DECODE
+        owners[slot, start:end], sent[slot, start:end] = stay.id, stay.sent
     left, right = scale.window
     middles = left + (np.arange(scale.columns) + 0.5) * (right - left) / scale.columns
     ages = np.clip((middles - sent) / scale.shade, 0, len(AGES) - 1).astype(np.int64)
@@ -96,17 +99,18 @@ def film_grid(
     return FilmGrid(states=states, owners=owners)
 
 
-def _cells(stay: BatchStay, scale: FilmScale) -> tuple[int, int, int] | None:
-    """The first column, the first of decode, and the one after the last; None outside of the window."""
+def _columns(stays: Sequence[BatchStay], scale: FilmScale) -> list[tuple[int, int, int]]:
+    """For each stay the first column, the first of decode, and the one after the last; zeros outside of the film."""
     left, until = scale.window[0], min(scale.until, scale.window[1])
-    if stay.until < left or stay.admitted > until or until <= left:
-        return None
-    last = scale.column(min(stay.until, until) - 1e-9)
-    start, end = scale.column(stay.admitted), min(last + 1, scale.columns)
-    decode = scale.column(min(stay.first_token_at, until))
-    if end - start >= _CELLS_WITH_PREFILL and stay.admitted >= left:
-        decode = max(decode, start + 1)
-    return start, min(decode, end), end
+    admitted, first, ends = (
+        np.array([(stay.admitted, stay.first_token_at, stay.until) for stay in stays]).reshape(-1, 3).T
+    )
+    start, decode = scale.columns_at(admitted), scale.columns_at(np.minimum(first, until))
+    end = np.minimum(scale.columns_at(np.minimum(ends, until) - 1e-9) + 1, scale.columns)
+    bright = (end - start >= _CELLS_WITH_PREFILL) & (admitted >= left)
+    decode = np.minimum(np.where(bright, np.maximum(decode, start + 1), decode), end)
+    outside = (ends < left) | (admitted > until) | (until <= left)
+    return [(*each,) for each in np.where(outside, 0, (start, decode, end)).T.tolist()]
 
 
 def _draw_pauses(
@@ -117,15 +121,18 @@ def _draw_pauses(
     every = [(stay, pause) for stay in stays for pause in stay.pauses]
     if not every:
         return
-    kinds = are_preemptions(np.array([pause for _, pause in every]), *preemptions)
-    for (stay, (start, end)), preempted in zip(every, kinds, strict=True):
-        end = min(float(end), scale.until)
-        first, last = scale.column(float(start)) + 1, scale.column(end)
-        if end - start < SHORTEST_PAUSE or end < scale.window[0]:
-            continue
-        row, owner = states[slots[stay.id]], owners[slots[stay.id]]
-        inside = slice(0 if start < scale.window[0] else first, max(last, first + bool(preempted)))
-        row[inside] = np.where(owner[inside] == stay.id, PREEMPTED if preempted else STALLED, row[inside])
+    pauses = np.array([pause for _, pause in every])
+    left, until = scale.window[0], scale.until
+    ends = np.minimum(pauses[:, 1], until)
+    preempted = are_preemptions(pauses, *preemptions)
+    first = np.where(pauses[:, 0] < left, 0, scale.columns_at(pauses[:, 0]) + 1)
+    last = np.maximum(scale.columns_at(ends), first + preempted)
+    known = (ends - pauses[:, 0] >= SHORTEST_PAUSE) & (ends >= left)
+    states_of = np.where(preempted, PREEMPTED, STALLED)
+    for number in np.flatnonzero(known).tolist():
+        stay, inside = every[number][0], slice(int(first[number]), int(last[number]))
+        row, owner = states[slots[stay.id], inside], owners[slots[stay.id], inside]
+        row[owner == stay.id] = states_of[number]
 
 
 def film_row(states: IntArray, *, shaded: bool) -> list[Run]:
