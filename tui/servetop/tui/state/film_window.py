@@ -12,8 +12,8 @@ from servetop.tui.state.frame import Frame
 MOST_FILM_REQUESTS = 1_000
 """Requests read for the film, at most: three batches of 256 and those that wait."""
 
-LENGTHS = (2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
-"""Lengths of the window, seconds."""
+LENGTHS = (4.0, 8.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0)
+"""Lengths of the window in seconds; their quarters, which the time axis labels, are whole seconds."""
 _CELLS_PER_REQUEST = 8
 """Cells that the median request covers, at least."""
 _STEPS = 8
