@@ -71,7 +71,7 @@ def test_each_completion_can_report_its_own_times() -> None:
     process, url = start("--model", "opt-125m", "--served-model-name", "tiny", "--enable-per-request-metrics")
     names = {"queue_time_ms", "time_to_first_token_ms", "generation_time_ms"}
     with httpx.Client(base_url=url) as client:
-        body = {"prompt": "x", "max_tokens": 5, "ignore_eos": True}
+        body: dict[str, Any] = {"prompt": "x", "max_tokens": 5, "ignore_eos": True}
         *tokens, usage = events(client, stream_options={"include_usage": True}, **body)
         whole = complete(client, **body).json()
     assert all("metrics" not in token for token in tokens)
