@@ -7,6 +7,9 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.color import Color
+from textual.style import Style
+from textual.visual import RenderOptions
 
 from servetop.analysis.batch.batch_stay import BatchStay
 from servetop.core.arrays import FloatArray
@@ -110,3 +113,12 @@ def test_two_slots_in_a_row_keep_its_width_and_both_colours(cells: list[tuple[in
     for (high, low), style in zip(cells, styles, strict=True):
         shown = {LOOKS[each][1] for each in (high, low) if each > 1}
         assert not shown or set(style.split("/")) == shown
+
+
+def test_a_half_cell_has_a_ground_and_the_blank_after_it_none() -> None:
+    colours = {".age1": "#112233", ".age2": "#445566"}
+    options = RenderOptions(lambda name: Style(foreground=Color.parse(colours[str(name)])), {})
+    row = [("▀", "age1/age2"), ("  ", ""), ("▄", "age1")]
+    (strip,) = Lines([row]).render_strips(4, None, Style(), options)
+    grounds = [(part.text, part.style.bgcolor.name if part.style and part.style.bgcolor else None) for part in strip]
+    assert grounds == [("▀", "#445566"), ("  ", None), ("▄", None)]

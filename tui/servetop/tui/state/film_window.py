@@ -12,13 +12,15 @@ from servetop.tui.state.frame import Frame
 MOST_FILM_REQUESTS = 1_000
 """Requests read for the film, at most: three batches of 256 and those that wait."""
 
-LENGTHS = (4.0, 8.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0)
+LENGTHS = (4.0, 8.0, 12.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0)
 """Lengths of the window in seconds; their quarters, which the time axis labels, are whole seconds."""
 _CELLS_PER_REQUEST = 8
-"""Cells that the median request covers, at least."""
+"""Cells of the median request's time in the batch, at least."""
+_MOST_PARTS = 10
+"""A request is taken to be in the batch for this fraction of its time, at least."""
 _STEPS = 8
 """The window moves in steps of this fraction of its length, so that requests keep still in between."""
-_HYSTERESIS = 1.3
+_HYSTERESIS = 1.5
 """A length stays until it is too long or too short by this factor."""
 _FULL, _SPARSE = 0.95, 0.7
 """Shares of the requests read: a length is too long above the first, and grows if the longer one needs the second."""
@@ -32,7 +34,8 @@ def film_length(previous: float, frame: Frame, columns: int) -> float:
     if not series.times.size:
         return LENGTHS[0]
     most = max(frame.view.span or at, LENGTHS[0])
-    typical = _last(series.latencies["e2el"][0])
+    ttft, e2el = (_last(series.latencies[name][0]) for name in ("ttft", "e2el"))
+    typical = max(e2el - ttft, e2el / _MOST_PARTS)
     detail = columns * typical / _CELLS_PER_REQUEST if typical > 0 else most
 
     def fits(length: float, *, share: float, slack: float) -> bool:
