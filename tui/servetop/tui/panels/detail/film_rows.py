@@ -157,7 +157,7 @@ def request_line(
         visible = f"{view.top + 1}–{min(view.shown.stop, slots)}" if slots else "0"
         left: TextRow = [("slots ", "muted"), (visible, "strong"), (f" of {slots}", "muted")]
     elif record is None:
-        left = [("slot ", "muted"), (str(view.selected + 1), "strong"), (": no recorded request here", "muted")]
+        left = [("slot ", "muted"), (str(view.selected + 1), "strong"), (": no recorded request", "muted")]
     else:
         room -= len(known) + 2 if beside else 0
         left = _request(record, view.selected, min(at, film.until), width=room)
