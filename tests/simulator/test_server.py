@@ -73,6 +73,22 @@ def test_the_usage_contains_the_cached_prompt_tokens() -> None:
     assert stop(process) == 0
 
 
+def test_each_completion_can_report_its_own_times() -> None:
+    process, url = start("--model", "opt-125m", "--served-model-name", "tiny", "--enable-per-request-metrics")
+    names = {"queue_time_ms", "time_to_first_token_ms", "generation_time_ms"}
+    with httpx.Client(base_url=url) as client:
+        body: dict[str, Any] = {"prompt": "x", "max_tokens": 5, "ignore_eos": True}
+        *tokens, usage = events(client, stream_options={"include_usage": True}, **body)
+        whole = complete(client, **body).json()
+    assert all("metrics" not in token for token in tokens)
+    for times in (usage["metrics"], whole["metrics"]):
+        assert set(times) == names
+        assert times["queue_time_ms"] >= 0
+        assert times["time_to_first_token_ms"] > 0
+        assert times["generation_time_ms"] > 0
+    assert stop(process) == 0
+
+
 def test_a_chat_stream_starts_with_the_role(client: httpx.Client) -> None:
     message = {"role": "user", "content": "hello there"}
     first, *rest = events(client, "/v1/chat/completions", messages=[message], max_tokens=3, ignore_eos=True)

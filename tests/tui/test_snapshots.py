@@ -143,6 +143,23 @@ def test_a_way_of_watching(
     assert snap_compare(app, terminal_size=size, press=keys)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (220, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", ["growing", "finished"], ids=["live", "replay"])
+def test_the_batch_film(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, name: str, size: tuple[int, int]
+) -> None:
+    at = 64.0 if name == "finished" else None
+    assert snap_compare(dashboard(getattr(canned, name)(), start_at=at), terminal_size=size, press=["8"])
+
+
+@pytest.mark.parametrize("theme", ["contrast", "mono", "ansi", "light"])
+def test_the_batch_film_in_another_theme(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, theme: str
+) -> None:
+    app = dashboard(canned.growing(), options=DashboardOptions(theme=theme))
+    assert snap_compare(app, terminal_size=(120, 40), press=["8", "c", "left", "down"])
+
+
 class TwoRecordings:
     """A store with a run and a file that is not a recording."""
 

@@ -221,7 +221,7 @@ class DashboardApp(App[str]):
 
 def _screen_type(name: str) -> type[FrameScreen]:
     """The screen behind a number key, imported when it is first shown: start-up needs the live screen only."""
-    from servetop.tui.screens import details, engine_screen, log_screen, requests_screen
+    from servetop.tui.screens import details, engine_screen, film_screen, log_screen, requests_screen
 
     types: dict[str, type[FrameScreen]] = {
         "requests": requests_screen.RequestsScreen,
@@ -230,6 +230,7 @@ def _screen_type(name: str) -> type[FrameScreen]:
         "log": log_screen.LogScreen,
         "config": details.ConfigScreen,
         "engine": engine_screen.EngineScreen,
+        "film": film_screen.BatchFilmScreen,
     }
     return types[name]
 

@@ -90,6 +90,8 @@ VIEWING = (
         tooltip="Log of engine and servetop: v level, / search, n N older and newer match"),
     Key("6", "show_screen('config')", tooltip="The configuration of the run"),
     Key("7", "show_screen('engine')", tooltip="Everything else that the engine exports, such as speculative decoding"),
+    Key("8", "show_screen('film')",
+        tooltip="Batch film: the slots of the running batch over time; age, prefill, preemptions"),
     Key("r", "recordings", tooltip="Recordings: open, rename or delete one"),
     Key("T", "next_theme", tooltip="Theme: dark, light, high contrast, 16 colours, none"),
     Key("ctrl+p,colon", "command_palette", shown=":", tooltip="Find any action"),
@@ -148,7 +150,7 @@ def line_bindings(action: str, unit: str) -> list[Binding]:
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
-    ("c", "cursor"), ("1-7", "screens"), ("← →", "seek"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
+    ("c", "cursor"), ("1-8", "screens"), ("← →", "seek"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
     (":", "palette"),
 )  # fmt: skip
 """Bottom line of a live run, most important first."""
@@ -156,7 +158,7 @@ LIVE_LINE = (
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("[ ]", "event"), ("c", "cursor"),
     ("g", "go to"), (", .", "tick"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("Tab Enter", "maximise"),
-    ("1-7", "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
+    ("1-8", "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
 )  # fmt: skip
 """Bottom line of a finished run, most important first."""
 

@@ -117,14 +117,14 @@ class RunViewer:
         self._message_until = self.clock.now() + _MESSAGE_SECONDS
         self.update_view(message=text)
 
-    def _requests(self, start: float, until: float) -> Sequence[RequestRecord]:
+    def _requests(self, start: float, until: float, *, most: int = MOST_REQUESTS) -> Sequence[RequestRecord]:
         """Requests from the source; those that ended long after `until` are omitted, so that a seek stays cheap."""
         history = self.run.history
         recent = history.first_from(until - _RECENT)
         tail = history.percentiles("e2el", start=recent, stop=history.up_to(until))[2]
         ended_by = until + _TAIL_FACTOR * (1.0 if math.isnan(tail) else tail)
         try:
-            return self.source.requests(start, until, ended_by=ended_by, most=MOST_REQUESTS)
+            return self.source.requests(start, until, ended_by=ended_by, most=most)
         except ServetopError as error:
             self._call_later(self.show_message, str(error))
             return ()

@@ -57,6 +57,8 @@ class EmulationOptions:
     """Triton's metrics port; 0: two above the server's port, or a free one if that is 0 too."""
     max_concurrent_requests: int = 128
     """TGI's limit of concurrent requests; more are rejected with 429."""
+    per_request_metrics: bool = False
+    """Send vLLM's `metrics` with each completion: queue, prefill and decode time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

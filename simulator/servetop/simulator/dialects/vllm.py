@@ -51,7 +51,8 @@ class VllmServerDialect(ServerDialect):
         name = self.admission.resolve_model(data.get("model"))
         generations = read_generations(data, chat=chat, context_limit=self.context.spec.context_limit)
         first = generations[0][1]
-        factory = VllmStream if first.stream else VllmResponse
+        timed = self.context.options.per_request_metrics
+        factory = partial(VllmStream if first.stream else VllmResponse, timed=timed)
         if len(generations) == 1:
             self.admission.submit(first, to, factory=factory, model=name, prefix=prefix)
         else:

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from servetop.core.units import MS_PER_S
+from servetop.simulator.dialects.metric_counters import phases_of
 from servetop.simulator.server.completion import Completion, ResponseHeader
 from servetop.simulator.server.generation_request import GenerationRequest
 from servetop.simulator.server.httpd import STREAM_END, Connection
@@ -25,8 +27,12 @@ _TEXT_CHOICE_ENDS = (
 class VllmResponse(Completion):
     """Collects the text and sends one object at the end."""
 
-    def __init__(self, generation: GenerationRequest, connection: Connection, *, header: ResponseHeader) -> None:
+    def __init__(
+        self, generation: GenerationRequest, connection: Connection, *, header: ResponseHeader, timed: bool = False
+    ) -> None:
+        """`timed` adds the request's own times."""
         super().__init__(generation, connection, header=header)
+        self._timed = timed
         self._text: list[bytes] = []
 
     def token(self, *, last: bool) -> None:
@@ -58,14 +64,19 @@ class VllmResponse(Completion):
             "choices": [choice],
             "system_fingerprint": _FINGERPRINT,
             "usage": self.usage(),
+            **_metrics(self, timed=self._timed),
         }
 
 
 class VllmStream(Completion):
     """One event per token; the constant parts are rendered once."""
 
-    def __init__(self, generation: GenerationRequest, connection: Connection, *, header: ResponseHeader) -> None:
+    def __init__(
+        self, generation: GenerationRequest, connection: Connection, *, header: ResponseHeader, timed: bool = False
+    ) -> None:
+        """`timed` adds the request's own times to the event with the usage."""
         super().__init__(generation, connection, header=header)
+        self._timed = timed
         kind = "chat.completion.chunk" if generation.chat else "text_completion"
         head = {"id": header.response_id, "object": kind, "created": header.created, "model": header.model}
         self._head = b"data: " + orjson.dumps(head)[:-1]
@@ -109,6 +120,21 @@ class VllmStream(Completion):
     def _ending(self) -> bytes:
         events = b""
         if self.generation.include_usage:
-            event = self._head + b',"choices":[],"usage":' + orjson.dumps(self.all_usage()) + b"}\n\n"
+            body = {"usage": self.all_usage(), **_metrics(self, timed=self._timed)}
+            event = self._head + b',"choices":[],' + orjson.dumps(body)[1:] + b"\n\n"
             events = b"%x\r\n%b\r\n" % (len(event), event)
         return events + b"e\r\ndata: [DONE]\n\n\r\n" + STREAM_END
+
+
+def _metrics(completion: Completion, *, timed: bool) -> dict[str, dict[str, float]]:
+    """The times of the request, as vLLM sends them with `--enable-per-request-metrics`; nothing without `timed`."""
+    if not timed or completion.seq is None:
+        return {}
+    times = phases_of(completion.seq, tokens=completion.sent)
+    return {
+        "metrics": {
+            "queue_time_ms": times.queue * MS_PER_S,
+            "time_to_first_token_ms": times.prefill * MS_PER_S,
+            "generation_time_ms": times.decode * MS_PER_S,
+        }
+    }

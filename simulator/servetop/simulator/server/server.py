@@ -216,6 +216,7 @@ def _server(options: argparse.Namespace) -> SimulatorServer:
             metrics=not options.no_metrics,
             metrics_port=options.metrics_port,
             max_concurrent_requests=options.max_concurrent_requests,
+            per_request_metrics=options.enable_per_request_metrics,
         ),
     )
 
@@ -255,6 +256,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--time-scale", type=_factor, default=1.0, help="factor of every duration: 0.1 is ten times as fast")
     add("--metrics-port", type=_port, default=0, help="triton: metrics port; default: --port plus 2")
     add("--no-metrics", action="store_true", help="sglang, llama.cpp: serve no metrics page")
+    add("--enable-per-request-metrics", action="store_true", help="vllm: report each request's queue and prefill time")
     add("--max-concurrent-requests", type=_positive, default=128, help="tgi: reject further requests with status 429")
     add("--seed", type=int, default=0, help="seed of the output lengths of requests without ignore_eos")
     return parser

@@ -12,10 +12,14 @@ STATES = ("good", "warn", "bad")
 """Colours of verdicts, each used beside a symbol."""
 HEAT = ("cool", "warm", "hot")
 """Colours of a heat map's cells, which also differ in their shade."""
+AGES = ("age1", "age2", "age3", "age4")
+"""Colours of a request's age, young to old, which also differ in their shade."""
+BATCH = ("bright", "notch")
+"""Colours of the batch film: prefill, and a pause after a preemption."""
 TEXTS = ("muted", "strong", "faint", "key", "cursor", "title")
 """Weights of text: labels, main numbers, axes, keys, the position on the timeline, names."""
 
-STYLES = frozenset((*HUES, *STATES, *HEAT, *TEXTS))
+STYLES = frozenset((*HUES, *STATES, *HEAT, *AGES, *BATCH, *TEXTS))
 """All style names."""
 
 THEME_NAMES = ("dark", "light", "contrast", "ansi", "mono")

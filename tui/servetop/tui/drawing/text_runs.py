@@ -42,7 +42,10 @@ def shortened(text: str, width: int) -> str:
 
 
 Run = tuple[str, str]
-"""Text, and the name of its style (`palette.STYLES`); an empty name is the panel's own style."""
+"""Text, and the name of its style (`palette.STYLES`); an empty name is the panel's own style.
+
+`a/b` is the colour of style `a` on a ground in the colour of `b`: the two halves of a cell with `▀`.
+"""
 TextRow = Sequence[Run]
 
 
@@ -70,7 +73,9 @@ class Lines(Visual):
 
         def styled(name: str) -> RichStyle:
             if name not in styles:
-                styles[name] = (style + options.get_style("." + name)).rich_style
+                colour, _, ground = name.partition("/")
+                own = (style + options.get_style("." + colour)).rich_style
+                styles[name] = own + RichStyle(bgcolor=styled(ground).color) if ground else own
             return styles[name]
 
         return [
@@ -80,10 +85,13 @@ class Lines(Visual):
 
 
 def merged(row: TextRow) -> list[Run]:
-    """The same picture in as few runs as possible, because each costs 40 bytes of output; blanks take any style."""
+    """The same picture in as few runs as possible, because each costs 40 bytes of output.
+
+    Blanks take any style without a ground.
+    """
     runs: list[Run] = []
     for text, style in row:
-        if runs and (style == runs[-1][1] or not text.strip(" ")):
+        if runs and (style == runs[-1][1] or not (text.strip(" ") or "/" in runs[-1][1])):
             runs[-1] = (runs[-1][0] + text, runs[-1][1])
         elif text:
             runs.append((text, style))

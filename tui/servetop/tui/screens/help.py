@@ -69,6 +69,11 @@ DEFINITIONS = (
         "are only counted",
     ),
     (
+        "batch film",
+        "a row is a slot of the running batch: a request takes the lowest free one from its admission to its end; a "
+        "preempted request keeps its slot; · is a running request without a record",
+    ),
+    (
         "timeline",
         "┿ stage  ═ steady state  ● command  ◆ mark  • note  ▲ warning  ✖ error or stall  "
         "◇ knee (Kneedle, over the stages' TTFT p90)",

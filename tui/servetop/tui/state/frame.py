@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.story import Story
@@ -22,7 +23,7 @@ from servetop.tui.state.stage_metrics import StageMetrics
 from servetop.tui.state.time_axis import TimeAxis
 
 MOST_REQUESTS = 400
-"""Requests read for one frame, at most."""
+"""Requests read for one frame, at most, unless the panel needs more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,13 @@ class View:
     """The time on the axis whose values are shown; None shows those of the playhead."""
 
 
-def no_requests(start: float, until: float) -> Sequence[RequestRecord]:  # noqa: ARG001
+class ReadRequests(Protocol):
+    """Reads finished requests that were in flight between two times, by due time; the last `most` of them."""
+
+    def __call__(self, start: float, until: float, *, most: int = MOST_REQUESTS) -> Sequence[RequestRecord]: ...
+
+
+def no_requests(start: float, until: float, *, most: int = MOST_REQUESTS) -> Sequence[RequestRecord]:  # noqa: ARG001
     """Returns no requests: the default for frames without a source."""
     return ()
 
@@ -94,8 +101,7 @@ class Frame:
     """Steady windows of all finished stages by index, for the timeline; a window without a start gives the reason."""
     heat: Sequence[LogHistogram] = ()
     """Histograms of the charted latency (TTFT from due), one per bin of `stats.series`."""
-    requests: Callable[[float, float], Sequence[RequestRecord]] = no_requests
-    """Reads finished requests that were in flight between two times, by due time; the last `MOST_REQUESTS` of them."""
+    requests: ReadRequests = no_requests
     between: Callable[[float, float], LiveStats]
     """Returns the values at the second of two times, with series that start at the first."""
     per_stage: Callable[[], Sequence[StageMetrics]] = list

@@ -1,0 +1,41 @@
+"""Assigns requests to the slots of a batch: each has one slot from its admission to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+Interval = tuple[int, float, float]
+"""A request's id, its start and its end in seconds; the end is not part of it."""
+
+
+def assign_slots(intervals: Sequence[Interval], *, known: Mapping[int, int] | None = None) -> dict[int, int]:
+    """Return the slot of each id, from 0: in order of start, the lowest slot that is free for the whole interval.
+
+    `known` slots are kept, so that a request stays where it is while others come and go. An interval that is added
+    later never moves one that began before.
+    """
+    kept = {key: known[key] for key, _, _ in intervals if key in known} if known else {}
+    size = len(intervals)
+    starts, ends, slots = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
+    filled = 0
+
+    def place(slot: int, start: float, end: float) -> None:
+        nonlocal filled
+        starts[filled], ends[filled], slots[filled] = start, max(end, start), slot
+        filled += 1
+
+    new = []
+    for key, start, end in intervals:
+        if key in kept:
+            place(kept[key], start, end)
+        else:
+            new.append((start, key, max(end, start)))
+    for start, key, end in sorted(new):
+        overlapping = (starts[:filled] < end) & (ends[:filled] > start)
+        taken = np.bincount(slots[:filled][overlapping], minlength=1) > 0
+        free = np.flatnonzero(~taken)
+        kept[key] = int(free[0]) if free.size else taken.size
+        place(kept[key], start, end)
+    return kept
