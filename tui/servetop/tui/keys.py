@@ -21,6 +21,8 @@ class Key:
     """Its name on the screen; empty: the same as in `keys`."""
     label: str = ""
     """One or two words for the bottom line; empty omits it there."""
+    tab: str = ""
+    """For a key that shows a screen: the screen's name in the row of tabs."""
     priority: bool = False
 
     @property
@@ -81,14 +83,16 @@ VIEWING = (
     Key("shift+tab", "next_panel(-1)", shown="⇧Tab", tooltip="Select the previous panel"),
     Key("enter", "maximise", shown="Enter",
         tooltip="Maximise the selected panel, or restore it; a double click does too"),
-    Key("1", "show_screen('live')", tooltip="The live screen"),
-    Key("2", "show_screen('requests')",
+    Key("1", "show_screen('live')", tab="Overview", tooltip="The live screen"),
+    Key("2", "show_screen('requests')", tab="Requests",
         tooltip="Requests around this time (the cursor's, if it is shown): waterfall and table"),
-    Key("3", "show_screen('distributions')", tooltip="Distributions of all latencies by stage, against --goodput"),
-    Key("4", "show_screen('sweep')", tooltip="Batch size × request rate, as measured; throughput against latency"),
-    Key("l,5", "show_screen('log')", shown="l 5", label="log",
-        tooltip="Log of engine and servetop: v level, / search, n N older and newer match"),
-    Key("6", "show_screen('config')", tooltip="The configuration of the run"),
+    Key("3", "show_screen('distributions')", tab="Distributions",
+        tooltip="Distributions of all latencies by stage, against --goodput"),
+    Key("4", "show_screen('sweep')", tab="Sweep",
+        tooltip="Batch size × request rate, as measured; throughput against latency"),
+    Key("5,l", "show_screen('log')", shown="l 5", label="log", tab="Log",
+        tooltip="Log of engine and servetop: v level, w wrap, / search, n N older and newer match"),
+    Key("6", "show_screen('config')", tab="Configuration", tooltip="The configuration of the run"),
     Key("r", "recordings", tooltip="Recordings: open, rename or delete one"),
     Key("T", "next_theme", tooltip="Theme: dark, light, high contrast, 16 colours, none"),
     Key("ctrl+p,colon", "command_palette", shown=":", tooltip="Find any action"),
@@ -99,6 +103,21 @@ VIEWING = (
 )  # fmt: skip
 """Keys that change what the screen shows."""
 
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A screen in the row of tabs."""
+
+    digit: str
+    """The key that shows it."""
+    screen: str
+    """Its name in `show_screen`."""
+    title: str
+
+
+TABS = tuple(Tab(key.keys[0], key.action.split("'")[1], key.tab) for key in VIEWING if key.tab)
+"""The screens behind the number keys, in their order: every row of `VIEWING` that has a tab."""
+_DIGITS = f"{TABS[0].digit}-{TABS[-1].digit}"
 
 _PLAYING = (
     Key("space", "toggle_clock", tooltip="Play, pause"),
@@ -147,7 +166,7 @@ def line_bindings(action: str, unit: str) -> list[Binding]:
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
-    ("c", "cursor"), ("1-6", "screens"), ("← →", "seek"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
+    ("c", "cursor"), (_DIGITS, "screens"), ("← →", "seek"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
     (":", "palette"),
 )  # fmt: skip
 """Bottom line of a live run, most important first."""
@@ -155,9 +174,20 @@ LIVE_LINE = (
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("[ ]", "event"), ("c", "cursor"),
     ("g", "go to"), (", .", "tick"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("Tab Enter", "maximise"),
-    ("1-6", "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
+    (_DIGITS, "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
 )  # fmt: skip
 """Bottom line of a finished run, most important first."""
+
+_LIVE_BEHIND = (("space", "hold"), ("p", "pause"), ("← →", "seek"), ("x", "burst"), ("m", "mark"))
+_REPLAY_BEHIND = (("space", "play/pause"), ("← →", "5 s"), ("[ ]", "event"), ("g", "go to"), ("- +", "speed"))
+
+
+def screen_line(own: Sequence[tuple[str, str]], *, steering: bool) -> Sequence[tuple[str, str]]:
+    """Bottom line of a screen behind a number key: its own keys, then those that steer the run or move through it."""
+    taken = {key for caption, _ in own for key in caption.split()}
+    shared = _LIVE_BEHIND if steering else _REPLAY_BEHIND
+    return (*own, *(each for each in shared if not taken & set(each[0].split())), (":", "palette"))
+
 
 ALWAYS = (("?", "help"), ("q", "quit"))
 """At the right end of both lines."""

@@ -25,6 +25,9 @@ class DetailScreen(FrameScreen):
 class DistributionsScreen(DetailScreen):
     """A distribution of each latency by stage, and of lengths if there is room."""
 
+    tab = "distributions"
+    own_keys = (("h", "ridges/curves"),)
+
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-broad")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-low"), (34, "-tall")]  # noqa: RUF012
 
@@ -38,6 +41,9 @@ class DistributionsScreen(DetailScreen):
 class SweepScreen(DetailScreen):
     """Throughput by batch size × request rate, and the throughput-latency curve."""
 
+    tab = "sweep"
+    own_keys = (("t", "latency"),)
+
     def panels(self) -> ComposeResult:
         yield SweepPanel(id="sweep")
         yield CurvePanel(id="curve")
@@ -45,6 +51,9 @@ class SweepScreen(DetailScreen):
 
 class ConfigScreen(DetailScreen):
     """All settings; scrolls."""
+
+    tab = "config"
+    own_keys = (("↑ ↓", "scroll"), ("PgUp PgDn", "page"))
 
     BINDINGS: ClassVar[list[BindingType]] = [*line_bindings("scroll_config", "line")]
 

@@ -18,6 +18,10 @@ from servetop.tui.screens.modal import Modal, PlainText
 class LogScreen(FrameScreen):
     """Scrolls by line and page, and follows the end. `n` goes to the next match here, not to the next stage."""
 
+    tab = "log"
+    own_keys = (("↑ ↓", "scroll"), ("w", "wrap"), ("v", "level"), ("/", "search"), ("n N", "older/newer match"),
+                ("PgUp PgDn", "page"))  # fmt: skip
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,l", "app.show_screen('live')", "close"),
         *line_bindings("scroll_log", "line"),

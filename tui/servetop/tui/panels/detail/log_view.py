@@ -41,7 +41,7 @@ class LogView(LogPanel):
                 [(f"/{self.search_text} ", "key"), (f"{which}{len(matches)} found", "strong" if matches else "warn")]
             )
         where = "the end" if not self.back else f"{self.back} lines before the end"
-        return [*parts, [(where, "muted")], [("↑ ↓ PgUp PgDn scroll · v level · / search · n N", "muted")]]
+        return [*parts, [(where, "muted")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """The lines that end `back` lines before the newest."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from servetop.core.events import RequestRecord
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.cursor import Cursor
-from servetop.tui.drawing.text_runs import TextRow, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, placard
 from servetop.tui.panels.detail.request_table import header, request_row, why_empty
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import MOST_REQUESTS, Frame
@@ -67,12 +67,6 @@ class RequestsPanel(Panel):
             why = "recorded until they end" if frame.live else "shown: they end later, or exceed the limit"
             parts.append([(f"{load.in_flight - under_way} of them not {why}", "muted")])
         return parts
-
-    def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
-        keys = (
-            ("↑ ↓", "choose"), ("Enter", "open"), ("s", "sort"), ("S", "reverse"), ("f", "failed only"), ("esc", "back")
-        )  # fmt: skip
-        return joined(([(key, "key"), (f" {name}", "muted")] for key, name in keys), width=self.size.width, gap="  ")
 
     def peak(self, frame: Frame) -> float:
         """The length of the time axis before rounding: one slow request, and those in the rows next to it."""

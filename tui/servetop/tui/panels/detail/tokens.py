@@ -32,9 +32,6 @@ class TokensPanel(Panel):
             [("due ", ""), (f"{formats.clock_time(record.due)}.{int(record.due * 1000) % 1000:03d}", "strong")],
         ]
 
-    def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
-        return [("esc", "key"), (" back", "muted")]
-
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         record = self._record
         stats = frame.between(max(record.due - 0.5, 0.0), ended_at(record) + 0.5)
