@@ -64,9 +64,15 @@ def raster(
         drawn = _area(levels, height * 4, trace.dash) if trace.area else _line(levels, height * 4, trace.dash)
         dots |= drawn
         owners[drawn.reshape(height, 4, width, 2).any(axis=(1, 3))] = number
-    codes = (dots.reshape(height, 4, width, 2) * _BITS[None, :, None, :]).sum(axis=(1, 3)) + _BLANK
     styles = [*(trace.style for trace in traces), ""]
-    return [_runs(codes[y].astype("<u4"), owners[y], styles) for y in range(height)]
+    return [_runs(text, owners[y], styles) for y, text in enumerate(cells_of(dots))]
+
+
+def cells_of(dots: BoolArray) -> list[str]:
+    """The text of each row of cells for an array of dots, shape (4 × rows, 2 × columns); an empty cell is a blank."""
+    rows, columns = dots.shape[0] // 4, dots.shape[1] // 2
+    codes = (dots.reshape(rows, 4, columns, 2) * _BITS[None, :, None, :]).sum(axis=(1, 3)) + _BLANK
+    return [row.astype("<u4").tobytes().decode("utf-32-le").replace(chr(_BLANK), " ") for row in codes]
 
 
 def _levels(trace: ChartLine, *, columns: int, window: tuple[float, float]) -> FloatArray:
@@ -111,8 +117,7 @@ def _area(levels: FloatArray, dots: int, dash: str) -> BoolArray:
     return hatched
 
 
-def _runs(codes: npt.NDArray[np.uint32], owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:
-    text = codes.tobytes().decode("utf-32-le").replace(chr(_BLANK), " ")
+def _runs(text: str, owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:
     latest = np.maximum.accumulate(np.where(owners >= 0, np.arange(owners.size), -1))
     owners = np.where(latest >= 0, owners[latest], owners)  # a blank has no visible style: fewer runs
     edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), owners.size]
