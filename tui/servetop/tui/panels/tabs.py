@@ -50,7 +50,7 @@ def draw_tabs(tabs: Sequence[Tab], shown: str, width: int) -> list[TextRow]:
     longest = max(len(tab.title) for tab in tabs)
     for letters in range(longest, _SHORTEST - 1, -1):
         for gap in (2, 1, 0):
-            parts = [_part(tab, shown, letters, gap) for tab in tabs]
+            parts: list[TextRow] = [_part(tab, shown, letters, gap) for tab in tabs]
             if sum(row_width(part) for part in parts) <= width:
                 return parts
     return [_part(tab, shown, _SHORTEST, 0) for tab in tabs]

@@ -27,6 +27,7 @@ class LogScreen(FrameScreen):
         *line_bindings("scroll_log", "line"),
         Binding("v", "next_level", "level", tooltip="All lines, warnings and errors, errors only"),
         Binding("slash", "search", "search", tooltip="Find lines that contain a text, ignoring case"),
+        Binding("w", "toggle_wrap", "wrap", tooltip="Wrap long lines, or cut them"),
         *hidden_bindings(("n", "go_to_match(-1)", "older match"), ("N", "go_to_match(1)", "newer match")),
     ]
 
@@ -40,6 +41,10 @@ class LogScreen(FrameScreen):
     def action_next_level(self) -> None:
         """Select the next level."""
         self.query_one(LogView).next_level()
+
+    def action_toggle_wrap(self) -> None:
+        """Wrap long lines, or cut them."""
+        self.query_one(LogView).toggle_wrap()
 
     def action_go_to_match(self, direction: int) -> None:
         """Go to the next older (-1) or newer (1) match."""
