@@ -15,6 +15,7 @@ from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import TextRow
 from servetop.tui.state.playhead import Playhead
+from servetop.tui.state.request_phases import Preemptions, unknown_preemptions
 from servetop.tui.state.stage_metrics import StageMetrics
 
 MOST_REQUESTS = 400
@@ -81,6 +82,8 @@ class Frame:
     """Histograms of the charted latency, one per bin of `stats.series`."""
     requests: Callable[[float, float], Sequence[RequestRecord]] = no_requests
     """Reads finished requests that were in flight between two times, by due time; the last `MOST_REQUESTS` of them."""
+    preemptions: Preemptions = unknown_preemptions
+    """Returns the engine's preemptions between two times."""
     between: Callable[[float, float], LiveStats]
     """Returns the values at the second of two times, with series that start at the first."""
     per_stage: Callable[[], Sequence[StageMetrics]] = list

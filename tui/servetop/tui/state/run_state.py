@@ -24,6 +24,7 @@ from servetop.tui.drawing.heat_map import BinnedHistograms
 from servetop.tui.state.command_requests import CommandTarget
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.replicas import ReplicaHistory
+from servetop.tui.state.request_phases import preemptions_between
 from servetop.tui.state.run_notes import RunNotes
 from servetop.tui.state.stage_metrics import stage_metrics
 from servetop.tui.state.steady_stages import SteadyStages
@@ -169,6 +170,7 @@ class RunState:
             steady=self.steady.windows(
                 self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
             ),
+            preemptions=partial(preemptions_between, self.history),
             between=lambda start, until: live_stats(self.history, until, span=until - start, columns=SERIES_BINS),
             per_stage=cache(
                 partial(stage_metrics, self.history, self.binned, tuple(self.stages), at, over=end is not None)
