@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -93,7 +94,7 @@ VIEWING = (
     Key("5,l", "show_screen('log')", shown="l 5", label="log", tab="Log",
         tooltip="Log of engine and servetop: v level, w wrap, / search, n N older and newer match"),
     Key("6", "show_screen('config')", tab="Configuration", tooltip="The configuration of the run"),
-    Key("r", "recordings", tooltip="Recordings: open, rename or delete one"),
+    Key("r", "recordings", tooltip="Open, rename or delete a recording"),
     Key("T", "next_theme", tooltip="Theme: dark, light, high contrast, 16 colours, none"),
     Key("ctrl+p,colon", "command_palette", shown=":", tooltip="Find any action"),
     Key("escape", "leave", shown="esc", tooltip="Back: restores the grid, then removes the cursor, then the selection"),
@@ -132,8 +133,31 @@ def tables(*, read_only: bool) -> Mapping[str, Sequence[Key]]:
     if not read_only:
         return {"Steer the load (live runs)": STEERING, "Move through time": MOVING,
                 "Change the view": VIEWING}  # fmt: skip
-    viewing = [replace(key, tooltip="Recordings: open one") if key.action == "recordings" else key for key in VIEWING]
+    viewing = [replace(key, tooltip="Open a recording") if key.action == "recordings" else key for key in VIEWING]
     return {"Move through time": (*_PLAYING, *MOVING), "Change the view": viewing}
+
+
+def palette_entries(*, read_only: bool) -> Iterable[tuple[str, Key]]:
+    """Each action once, with the name of what it acts on: Load, Time, View, Screens, Recording, then servetop."""
+    keys = itertools.chain.from_iterable(tables(read_only=read_only).values())
+    once = {key.action: key for key in reversed(list(keys)) if key.action != "command_palette"}
+    return sorted(((_group(key), key) for key in reversed(once.values())), key=lambda entry: _GROUPS.index(entry[0]))
+
+
+def palette_title(group: str, caption: str, text: str) -> str:
+    """One row of the palette: the group, the key and what it does, in columns."""
+    return f"{group:<10} {caption:<8} {text}"
+
+
+_GROUPS = ("Load", "Time", "View", "Screens", "Recording", "servetop")
+
+
+def _group(key: Key) -> str:
+    if key.tab:
+        return "Screens"
+    own = {"recordings": "Recording", "mark": "Recording", "help": "servetop", "quit": "servetop"}
+    table = "Time" if key in MOVING or key in _PLAYING else "Load" if key in STEERING else "View"
+    return own.get(key.action, table)
 
 
 def bindings(*tables: Iterable[Key]) -> list[Binding]:
