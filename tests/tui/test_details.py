@@ -11,7 +11,9 @@ import pytest
 from servetop.core.config import WorkloadConfig
 from servetop.core.histogram import LogHistogram
 from servetop.tui.app import DashboardApp
-from servetop.tui.drawing.distributions import draw_cdf, draw_ridgelines
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.distributions import draw_cdf, draw_constants, draw_ridgelines
+from servetop.tui.drawing.ridgeline import Ridge
 from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.panels.detail.config import config_rows
 from servetop.tui.panels.panel import Panel
@@ -84,20 +86,51 @@ def test_every_setting_is_shown_except_the_values_of_http_headers(canned: Module
     assert "kv_blocks_total" in shown
 
 
+def ridges(*samples: list[float]) -> list[Ridge]:
+    """A ridge for each list of values."""
+    return [
+        Ridge(histogram=LogHistogram.of(each), style="sky", name=f"{n} req/s · stage {n}", short=f"{n}: {n}")
+        for n, each in enumerate(samples, start=1)
+    ]
+
+
 @pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])
 def test_histograms_of_stages_stay_in_their_box(width: int, height: int) -> None:
-    drawn = draw_ridgelines([LogHistogram.of([0.02, 0.03, 1.5]), LogHistogram.of([])], width, height, limit=0.5)
+    drawn = draw_ridgelines(ridges([0.02, 0.03, 1.5], []), width, height, limit=0.5)
     assert len(drawn) <= height
     assert max(row_width(row) for row in drawn) <= width
 
 
-def test_each_histogram_has_the_swatch_of_its_stage_and_the_objective_its_line() -> None:
-    shown = Lines(draw_ridgelines([LogHistogram.of([0.02] * 9), LogHistogram.of([0.09])], 44, 5, limit=0.05)).plain
-    first, base, second, again, axis = shown.split("\n")
-    assert (base[:3], again[:3]) == ("⠤⠤⠤", "⠤⠤⠄")
-    assert base.index("█") < base.index("┊") < again.index("█")
-    assert base.index("┊") == again.index("┊") == first.index("┊") == second.index("┊")
-    assert axis.split() == ["10ms", "32ms", "100ms"]
+def test_each_histogram_has_its_name_and_the_objective_its_line() -> None:
+    shown = Lines(draw_ridgelines(ridges([0.02] * 9, [0.09]), 44, 3, limit=0.05)).plain
+    first, second, axis = shown.split("\n")
+    assert (first[:4], second[:4]) == ("1: 1", "2: 2")
+    assert first.index("█") < first.index("┊") == second.index("┊") < second.index("█")
+    assert axis.split() == ["20ms", "50ms", "100ms"]
+
+
+def test_high_ridges_have_their_name_above_them_and_no_line_through_it() -> None:
+    for limit in (0.021, 0.025, 0.03, 0.04):
+        shown = Lines(draw_ridgelines(ridges([0.02] * 9, [0.09]), 30, 9, limit=limit)).plain.split("\n")
+        assert [row[:17] for row in (shown[0], shown[4])] == ["1 req/s · stage 1", "2 req/s · stage 2"]
+        assert "┊" in shown[1]
+
+
+def test_the_axis_ends_where_nearly_all_values_are() -> None:
+    values = [0.02, 0.03, 0.04, 0.05] * 250
+    together, outlier = [1e-6] * 400, [9.0]
+    axis = Lines(draw_ridgelines(ridges(values + together + outlier), 60, 6)).plain.split("\n")[-1]
+    assert axis.split() == ["20ms", "50ms", "100ms"]
+
+
+def test_lengths_that_do_not_vary_are_one_value() -> None:
+    same, other = ridges([128.0] * 9, [128.0] * 3), ridges([128.0] * 9, [512.0])
+    text = Lines(draw_constants(same, 40, 5, scale=formats.count) or []).plain
+    assert text.split() == ["always", "128"]
+    two = Lines(draw_constants(other, 40, 5, scale=formats.count) or []).plain.split("\n")
+    assert [row.partition(": ")[0] for row in two] == ["1 req/s · stage 1", "2 req/s · stage 2"]
+    assert two[1].endswith("always 512")
+    assert draw_constants(ridges([128.0, 512.0]), 40, 5, scale=formats.count) is None
 
 
 async def test_the_distributions_show_the_share_that_meets_the_objectives(
@@ -108,9 +141,9 @@ async def test_the_distributions_show_the_share_that_meets_the_objectives(
     app = dashboard(run, start_at=126.0)
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.press("3")
-        newest, *_, older = rows(app, "#legend")[0].split("   ")
-        assert newest.startswith("⠤⠤⠤ 20 req/s · batch 192 goodput 0.0–")
-        assert older.startswith("⠤⠤⠄ 8 req/s · batch 192 goodput 100 %")
+        *_, older, newest = rows(app, "#legend")[0].split("   ")
+        assert newest.startswith("███ 20 req/s · batch 192 · stage 4 goodput 0.0–")
+        assert older.startswith("███ 16 req/s · batch 192 · stage 3 goodput")
         assert any("┊" in row for row in rows(app, "#ttft"))
         assert not any("┊" in row for row in rows(app, "#itl"))
 
@@ -124,14 +157,17 @@ async def test_the_share_that_meets_the_ttfot_objective_is_beside_ttft(
     async with app.run_test(size=(200, 48)) as pilot:
         await pilot.press("3")
         assert "TTFOT" in str(app.screen.query_one("#ttft").border_title)
-        assert rows(app, "#legend")[0].startswith("⠤⠤⠤ 20 req/s · batch 192 goodput ")
+        assert "███ 20 req/s · batch 192 · stage 4 goodput " in rows(app, "#legend")[0]
 
 
-async def test_a_small_screen_shows_curves_or_histograms_by_key(canned: ModuleType, dashboard: Dashboard) -> None:
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_histograms_are_shown_first_and_curves_by_key(
+    canned: ModuleType, dashboard: Dashboard, size: tuple[int, int]
+) -> None:
     app = dashboard(canned.growing(110.0))
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=size) as pilot:
         await pilot.press("3")
-        assert "100%┤" in rows(app, "#ttft")[0]
-        await pilot.press("h")
-        assert "100%┤" not in rows(app, "#ttft")[0]
+        assert not any("100%┤" in row for row in rows(app, "#ttft"))
         assert any("█" in row for row in rows(app, "#ttft"))
+        await pilot.press("h")
+        assert "100%┤" in rows(app, "#ttft")[0]

@@ -78,7 +78,7 @@ VIEWING = (
     Key("z", "zoom", label="zoom", tooltip="Time axis: 30 s, 2 min, 10 min, all"),
     Key("t", "next_metric", label="metric", tooltip="Charted latency: TTFT, ITL, E2EL"),
     Key("h", "heat", label="heat map",
-        tooltip="Latency chart or heat map, distribution or histogram; large terminals show both"),
+        tooltip="Latency chart or heat map (large terminals show both); histograms or cumulative curves"),
     Key("tab", "next_panel(1)", shown="Tab",
         tooltip="Select the next panel (⇧Tab: the previous one); a click does too"),
     Key("shift+tab", "next_panel(-1)", shown="⇧Tab", tooltip="Select the previous panel"),
