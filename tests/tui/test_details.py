@@ -69,6 +69,13 @@ def test_only_finished_stages_have_steady_windows(canned: ModuleType, frame_of: 
     assert list(frame_of(run, 50.0).steady) == []
 
 
+def test_settings_are_shown_as_a_reader_writes_them(canned: ModuleType, frame_of: FrameOf) -> None:
+    shown = Lines(config_rows(frame_of(canned.finished(), 60.0).header)).plain
+    rows = {row.split()[0]: row.split()[1:] for row in shown.split("\n") if len(row.split()) > 1}
+    assert (rows["drain_at_stages"], rows["drain_timeout"], rows["label"]) == (["no"], ["120"], ["–"])
+    assert not {"False", "True", "None"} & set(shown.split())
+
+
 @pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])
 def test_a_distribution_stays_in_its_box(width: int, height: int) -> None:
     drawn = draw_cdf([LogHistogram.of([0.02, 0.03, 1.5]), LogHistogram.of([])], width, height)

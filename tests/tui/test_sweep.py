@@ -236,10 +236,14 @@ async def test_a_plan_without_batch_sizes_has_the_measured_one(canned: ModuleTyp
 def test_a_run_with_one_load_says_what_a_sweep_is_and_how_to_run_one(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.finished()
     run.config = replace(run.config, stages=run.config.stages[:1])
-    panel = CurvePanel(id="curve")
-    shown = " ".join(Lines(panel.draw(frame_of(run, 30.0), 78, 12)).plain.split())
-    assert "One constant load only" in shown
-    assert "servetop sweep --example > grid.toml" in shown
+    panel, frame = CurvePanel(id="curve"), frame_of(run, 30.0)
+    for width, height in ((78, 12), (200, 40), (56, 5)):
+        rows = panel.draw(frame, width, height)
+        assert len(rows) <= height
+        assert max(row_width(row) for row in rows) <= width
+        shown = " ".join(Lines(rows).plain.split())
+        assert "One constant load only" in shown
+        assert "servetop sweep --example > grid.toml" in shown
 
 
 async def test_the_curve_gets_the_rows_that_the_matrix_does_not_need(canned: ModuleType, dashboard: Dashboard) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines, row_width
-from servetop.tui.keys import TABS, screen_line
+from servetop.tui.keys import TABS, Tab, screen_line
 from servetop.tui.panels.footer import draw_screen_line
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.tabs import draw_tabs, tab_at
@@ -43,13 +45,28 @@ async def test_every_screen_behind_a_digit_has_tabs_the_verdict_and_its_keys(
         assert "axis" not in row(app, "#keys")
 
 
-def test_tabs_fit_80_columns_and_are_shortened_equally_below() -> None:
-    (wide,) = (Lines([[run for part in draw_tabs(TABS, "sweep", 78) for run in part]]).plain,)
-    assert all(f"{tab.digit} {tab.title}" in wide for tab in TABS)
-    narrow = draw_tabs(TABS, "sweep", 60)
-    assert sum(row_width(part) for part in narrow) <= 60
-    assert "▸4 Sweep" in Lines(narrow).plain
-    assert "…" in Lines(narrow).plain
+def drawn(tabs: Sequence[Tab], shown: str, width: int) -> str:
+    """The row of tabs."""
+    return Lines([[run for part in draw_tabs(tabs, shown, width) for run in part]]).plain
+
+
+def test_tabs_are_abbreviated_only_if_there_is_no_room() -> None:
+    assert all(f"{tab.digit} {tab.title}" in drawn(TABS, "sweep", 78) for tab in TABS)
+    eight = (*TABS[:6], Tab("7", "engine", "Engine"), Tab("8", "film", "Batch film"))
+    for tab in eight:
+        row = drawn(eight, tab.screen, 78)
+        assert len(row) <= 78
+        assert f"▸{tab.digit} {tab.title[:5]}" in row
+        assert "1 Overview" in row
+        assert "…" not in row
+    assert "3 Distri." in drawn(eight, "sweep", 78)
+
+
+@given(st.integers(1, 130), st.sampled_from([tab.screen for tab in TABS]))
+def test_the_shown_tab_is_marked_at_every_width_and_the_row_fits_from_60_columns_on(width: int, shown: str) -> None:
+    row = drawn(TABS, shown, width)
+    assert row.count("▸") == 1
+    assert len(row) <= max(width, 58)
 
 
 def test_the_tab_at_a_column_is_the_one_drawn_there() -> None:

@@ -12,8 +12,10 @@ from servetop.tui.keys import TABS, Tab
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
-_SHORTEST = 4
-"""Letters of a shortened title, at least."""
+_LONG = 8
+"""Letters from which on a title is abbreviated if there is no room."""
+_SHORTEST = 3
+"""Letters of a cut title, at least."""
 
 
 class TabLine(Panel):
@@ -46,20 +48,30 @@ class TabLine(Panel):
 
 
 def draw_tabs(tabs: Sequence[Tab], shown: str, width: int) -> list[TextRow]:
-    """One part per tab, the shown one marked; titles of the others are shortened equally if there is no room."""
-    longest = max(len(tab.title) for tab in tabs)
-    for letters in range(longest, _SHORTEST - 1, -1):
-        for gap in (2, 1, 0):
-            parts: list[TextRow] = [_part(tab, shown, letters, gap) for tab in tabs]
-            if sum(row_width(part) for part in parts) <= width:
-                return parts
-    return [_part(tab, shown, _SHORTEST, 0) for tab in tabs]
+    """One part per tab, the shown one marked; if there is no room, first the titles of the others are shortened."""
+    drawings = _drawings(tabs, shown)
+    return next((parts for parts in drawings if sum(row_width(part) for part in parts) <= width), drawings[-1])
 
 
-def _part(tab: Tab, shown: str, letters: int, gap: int) -> list[Run]:
-    if tab.screen == shown:
-        return [("▸", "cursor"), (tab.digit, "key"), (f" {tab.title}", "title"), (" " * gap, "")]
-    return [(" ", ""), (tab.digit, "key"), (f" {shortened(tab.title, letters)}", "muted"), (" " * gap, "")]
+def _drawings(tabs: Sequence[Tab], shown: str) -> list[list[TextRow]]:
+    """From the widest to the narrowest."""
+    full = {tab.screen: tab.title for tab in tabs}
+    short = {tab.screen: _abbreviated(tab.title) for tab in tabs}
+    cuts = [{name: shortened(title, letters) for name, title in short.items()} for letters in range(7, _SHORTEST, -1)]
+    titles = [full, short | {shown: full.get(shown, "")}, short, *cuts]
+    return [[_part(tab, shown, each[tab.screen], gap) for tab in tabs] for each in titles for gap in (2, 1, 0)]
+
+
+def _abbreviated(title: str) -> str:
+    """`Config.` for `Configuration`, `Batch` for `Batch film`; titles of up to 8 letters stay."""
+    word = title if len(title) <= _LONG else title.partition(" ")[0]
+    return word if len(word) <= _LONG else f"{word[:6]}."
+
+
+def _part(tab: Tab, shown: str, title: str, gap: int) -> list[Run]:
+    here = tab.screen == shown
+    mark: Run = ("▸", "cursor") if here else (" ", "")
+    return [mark, (tab.digit, "key"), (f" {title}", "title" if here else "muted"), (" " * gap, "")]
 
 
 def tab_at(parts: Sequence[TextRow], column: int) -> str | None:

@@ -84,6 +84,15 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{prefix}{key}.")
         elif isinstance(value, list | tuple):
-            yield f"{prefix}{key}", ", ".join(str(each) for each in value) or "–"
+            yield f"{prefix}{key}", ", ".join(map(_shown, value)) or "–"
         else:
-            yield f"{prefix}{key}", str(value) if value not in ("", {}) else "–"
+            yield f"{prefix}{key}", _shown(value)
+
+
+def _shown(value: object) -> str:
+    """`yes` and `no`, numbers without needless zeros, `–` for nothing."""
+    if value is None or value in ("", {}):
+        return formats.UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

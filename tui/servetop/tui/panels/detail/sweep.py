@@ -31,12 +31,12 @@ from servetop.tui.state.sweep_cells import (
 
 PERCENTILE = 99
 """Of the latencies on this screen."""
-ONE_LOAD = (
-    "One constant load only: nothing to compare yet. A sweep measures every batch size at every request rate and shows"
-    " here how much throughput costs how much latency: servetop sweep --example > grid.toml, then"
-    " servetop sweep grid.toml"
+_WHY_EMPTY = ("No stage with a constant load has run yet.", "One constant load only: nothing to compare yet.")
+_WHAT_FOR = (
+    "A sweep measures every batch size at every request rate;",
+    "this chart then shows how much latency more throughput costs.",
 )
-NO_LOAD = "No stage with a constant load has run yet. " + ONE_LOAD[ONE_LOAD.index("A sweep") :]
+_HOW = ("servetop sweep --example > grid.toml", "servetop sweep grid.toml")
 _HEAD = 9
 """Cells of the batch sizes at the left."""
 _NUMBER = 6
@@ -232,9 +232,20 @@ class CurvePanel(Panel):
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         table = SweepTable.of(frame)
         if len({*table.cells, *table.planned}) < 2:
-            return placard(ONE_LOAD if table.cells else NO_LOAD, width=width, height=height)
+            return _invitation(bool(table.cells), width, height)
         points = [_point(key, cell, table.metric) for key, cell in table.cells.items() if not cell.running_now]
         return draw_scatter(points, width, height, latency=f"{LABELS[table.metric]} p{PERCENTILE}")
+
+
+def _invitation(one: bool, width: int, height: int) -> Sequence[TextRow]:
+    """What this chart is for, and the commands that fill it."""
+    lines = [(_WHY_EMPTY[one], "strong"), ("", ""), *((text, "muted") for text in _WHAT_FOR), ("", "")]
+    lines += [(text, "key") for text in _HOW]
+    longest = max(len(text) for text, _ in lines)
+    if longest > width or len(lines) > height:
+        return placard(f"{_WHY_EMPTY[one]} To measure more: {', then '.join(_HOW)}", width=width, height=height)
+    blank: list[TextRow] = [[]] * ((height - len(lines)) // 2)
+    return [*blank, *([(" " * ((width - longest) // 2), ""), line] for line in lines)]
 
 
 def _point(key: CellKey, cell: Cell, metric: str) -> Point:
