@@ -202,7 +202,7 @@ async def test_requests_in_flight_are_counted_but_not_listed(canned: ModuleType,
         panel = app.screen.query_one(RequestsPanel)
         assert all((row.record.done_at or 0.0) <= 108.0 for row in panel.rows)
         in_flight = run.ticks[431].client.gauges.in_flight
-        assert f"{in_flight} of them listed when they end" in str(panel._border_title)
+        assert f"in flight {in_flight} · listed when they end" in str(panel._border_title)
 
 
 async def test_only_a_few_hundred_requests_are_read(canned: ModuleType, dashboard: Dashboard) -> None:

@@ -69,8 +69,10 @@ class RequestsPanel(Panel):
             preempted > 0
         )
         if load.in_flight > under_way and not self.failed_only:
+            missing = load.in_flight - under_way
+            which = f"{missing} of them " if under_way else ""
             why = "listed when they end" if frame.live else "not shown: they end later, or exceed the limit"
-            parts.append([(f"{load.in_flight - under_way} of them {why}", "muted")])
+            parts.append([(f"{which}{why}", "muted")])
         return parts
 
     def peak(self, frame: Frame) -> float:
