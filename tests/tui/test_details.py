@@ -178,3 +178,6 @@ async def test_histograms_are_shown_first_and_curves_by_key(
         assert any("█" in row for row in rows(app, "#ttft"))
         await pilot.press("h")
         assert "100%┤" in rows(app, "#ttft")[0]
+        assert not app.viewer.view.heat
+        await pilot.press("1", "3")
+        assert "100%┤" in rows(app, "#ttft")[0]

@@ -148,6 +148,10 @@ class DashboardApp(App[str]):
         """Switch between the latency's heat map and its chart."""
         self.viewer.update_view(heat=not self.viewer.view.heat)
 
+    def action_curves(self) -> None:
+        """Switch between ridges and cumulative curves of the distributions."""
+        self.viewer.update_view(curves=not self.viewer.view.curves)
+
     def action_leave(self) -> None:
         """Remove the cursor; without one, remove the focus from the panel."""
         if not self.controls.playback.remove_cursor():

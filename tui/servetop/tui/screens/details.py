@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid
 
-from servetop.tui.keys import line_bindings
+from servetop.tui.keys import hidden_bindings, line_bindings
 from servetop.tui.panels.detail.cdf import CdfPanel, StageLegend
 from servetop.tui.panels.detail.config import ConfigPanel, shown_rows
 from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel
@@ -27,6 +27,7 @@ class DistributionsScreen(DetailScreen):
 
     tab = "distributions"
     own_keys = (("h", "ridges/curves"),)
+    BINDINGS: ClassVar[list[BindingType]] = [*hidden_bindings(("h", "app.curves", "ridges or cumulative curves"))]
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-broad")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-low"), (34, "-tall")]  # noqa: RUF012

@@ -33,6 +33,8 @@ class View:
     """The charted latency, one of `live_stats.LATENCIES`."""
     heat: bool = False
     """Show the heat map instead of the latency chart on screens that have no room for both."""
+    curves: bool = False
+    """Show distributions as cumulative curves instead of ridges."""
     message: str = ""
     """The app's message on the last key."""
     cursor: Cursor | None = None

@@ -60,7 +60,7 @@ class CdfPanel(Panel):
         if constants is not None:
             return constants
         limit = frame.header.config.goodput.get(self._metric)
-        if frame.view.heat:
+        if frame.view.curves:
             curves = [ridge.histogram for ridge in ridges]
             return draw_cdf(curves, width, height, limit=limit, scale=self._scale)
         return draw_ridgelines(ridges, width, height, limit=limit, scale=self._scale)
@@ -90,7 +90,7 @@ class StageLegend(Panel):
         parts: list[TextRow] = []
         for number, each in reversed(stages):  # the newest stages have priority
             kept = goodput_text(each, frame.header.config.goodput)
-            swatch = stage_swatch(number) if frame.view.heat else ("███", stage_swatch(number)[1])
+            swatch = stage_swatch(number) if frame.view.curves else ("███", stage_swatch(number)[1])
             part = [swatch, (f" {shortened(stage_name(each), 36)}", "muted"), (kept, "strong")]
             if parts and sum(row_width(one) + 3 for one in parts) + row_width(part) > width:
                 break
