@@ -118,7 +118,9 @@ def test_preemptions_are_counted_in_the_ticks_of_a_gap(canned: ModuleType, frame
     assert math.isnan(frame_of(canned.without_metrics(), 60.0).preemptions(10.0, 20.0))
 
 
-async def test_the_title_counts_preempted_requests(canned: ModuleType, dashboard: Callable[..., DashboardApp]) -> None:
+async def test_the_title_counts_preempted_requests_and_the_bottom_edge_names_the_phases(
+    canned: ModuleType, dashboard: Callable[..., DashboardApp]
+) -> None:
     run = canned.finished()
     shift = 100.0 - STALLED.due
     moved = replace(
@@ -128,4 +130,6 @@ async def test_the_title_counts_preempted_requests(canned: ModuleType, dashboard
     app = dashboard(run, start_at=108.0)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("2")
-        assert "▚ 1 preempted" in str(app.screen.query_one(RequestsPanel)._border_title)
+        panel = app.screen.query_one(RequestsPanel)
+        assert "▚ 1 preempted" in str(panel._border_title)
+        assert "██ decode  ╍╍ stall  ▚▚ preempted" in str(panel._border_subtitle)

@@ -8,12 +8,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid
 
+from servetop.tui.drawing.distributions import constant_value
 from servetop.tui.keys import hidden_bindings, line_bindings
 from servetop.tui.panels.detail.cdf import CdfPanel, StageLegend
 from servetop.tui.panels.detail.config import ConfigPanel, shown_rows
 from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel
 from servetop.tui.screens.frame_screen import FrameScreen
-from servetop.tui.state.stage_metrics import METRICS
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.stage_metrics import LENGTHS, METRICS
 
 
 class DetailScreen(FrameScreen):
@@ -31,6 +33,13 @@ class DistributionsScreen(DetailScreen):
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-broad")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-low"), (34, "-tall")]  # noqa: RUF012
+
+    def show(self, frame: Frame) -> None:
+        """Draw a frame; lengths that do not vary get one row only."""
+        stages = frame.per_stage()
+        lengths = [each.histograms[metric] for each in stages for metric in LENGTHS]
+        self.set_class(all(constant_value(each) is not None for each in lengths if each.count), "-constant")
+        super().show(frame)
 
     def panels(self) -> ComposeResult:
         yield StageLegend(id="legend")

@@ -6,7 +6,7 @@ import math
 
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
-from servetop.tui.state.request_phases import DECODE, PREEMPTED, PREFILL, QUEUED, STALL, TO_FIRST_TOKEN
+from servetop.tui.state.request_phases import DECODE, ENGINE_QUEUE, PREEMPTED, PREFILL, QUEUED, STALL, TO_FIRST_TOKEN
 from servetop.tui.state.request_rows import RequestRow, bar
 
 _FIELDS = (
@@ -16,8 +16,8 @@ _FIELDS = (
 )  # fmt: skip
 """Column, heading and cells, most important first."""
 _LEAST_BAR = 24
-_LEGEND = (QUEUED, TO_FIRST_TOKEN, DECODE, PREEMPTED, STALL, PREFILL)
-"""Phases by importance."""
+_LEGEND = (QUEUED, TO_FIRST_TOKEN, DECODE, STALL, PREEMPTED, ENGINE_QUEUE, PREFILL)
+"""Phases that the server need not report first."""
 
 
 def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
@@ -29,7 +29,7 @@ def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
 
 
 def header(width: int, axis: tuple[float, float], *, order: str, descending: bool) -> TextRow:
-    """Headings with an arrow at the sort column, the legend of the phases, and the ends of their time axis."""
+    """Headings with an arrow at the sort column, and the ends of the time axis."""
     arrow = "▼" if descending else "▲"
     names: list[Run] = [("  ", "")]
     for column, name, cells in _fields(width):
@@ -38,12 +38,15 @@ def header(width: int, axis: tuple[float, float], *, order: str, descending: boo
                       "strong" if column == order else "muted"))  # fmt: skip
     room = width - sum(len(text) for text, _ in names) - 1
     left, right = (f"{formats.clock_time(at)[3:]}.{int(at * 10) % 10}" for at in axis)
-    named = [[(each.glyph * 2, each.style), (f" {each.name}", "muted")] for each in _LEGEND]
-    shades = joined(named, width=max(room - 18, 0), gap="  ") if room >= 42 else []
-    used = sum(len(text) for text, _ in shades)
-    gap = max(room - 14 - used, 0)
-    return fitted([*names, (" ", ""), (left, "faint"), (" " * (gap // 2), ""), *shades,
-                   (" " * (gap - gap // 2), ""), (right, "faint")], width)  # fmt: skip
+    gap = max(room - len(left) - len(right), 0)
+    return fitted([*names, (" ", ""), (left, "faint"), (" " * gap, ""), (right, "faint")], width)
+
+
+def phase_legend(width: int) -> TextRow:
+    """The glyph and name of each phase, as many as fit."""
+    return joined(
+        ([(each.glyph * 2, each.style), (f" {each.name}", "muted")] for each in _LEGEND), width=width, gap="  "
+    )
 
 
 def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, chosen: bool) -> TextRow:

@@ -9,7 +9,7 @@ from servetop.core.events import RequestRecord
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import TextRow, placard
-from servetop.tui.panels.detail.request_table import header, request_row, why_empty
+from servetop.tui.panels.detail.request_table import header, phase_legend, request_row, why_empty
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import MOST_REQUESTS, Frame
 from servetop.tui.state.request_phases import PREEMPTED, ended_at
@@ -74,6 +74,9 @@ class RequestsPanel(Panel):
             why = "listed when they end" if frame.live else "not shown: they end later, or exceed the limit"
             parts.append([(f"{which}{why}", "muted")])
         return parts
+
+    def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
+        return phase_legend(self.size.width - 6)
 
     def peak(self, frame: Frame) -> float:
         """The length of the time axis before rounding: one slow request, and those in the rows next to it."""
