@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
 
 import pytest
 
-from servetop.core.config import PredictedCell, WorkloadConfig
+from servetop.core.config import WorkloadConfig
 from servetop.core.histogram import LogHistogram
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.distributions import draw_cdf, draw_ridgelines
-from servetop.tui.drawing.scatter import Point, draw_scatter, knees, pareto
+from servetop.tui.drawing.distributions import draw_cdf, draw_constants, draw_ridgelines
+from servetop.tui.drawing.ridgeline import Ridge
 from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.panels.detail.config import config_rows
-from servetop.tui.panels.detail.sweep import SweepPanel, draw_sweep
 from servetop.tui.panels.panel import Panel
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.log_screen import LogScreen
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.stage_metrics import dips
-from servetop.tui.state.sweep_cells import Cell, deviations, measured, predicted
 
 Dashboard = Callable[..., DashboardApp]
 FrameOf = Callable[..., Frame]
@@ -49,19 +45,6 @@ async def test_number_keys_switch_between_any_screens_and_escape_goes_back(
             assert len(app.screen_stack) <= 2
 
 
-async def test_the_sweep_fills_in_during_the_run(canned: ModuleType, dashboard: Dashboard) -> None:
-    run = canned.growing(50.0)
-    app = dashboard(run)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("4")
-        row = rows(app, "#sweep")[1]
-        assert re.findall(r"[\d,]+\S*|·+", row)[:3] == ["192", "502★", "910…"]
-        run.now = 110.0
-        app.poll()
-        row = rows(app, "#sweep")[1]
-        assert re.findall(r"[\d,]+\S*", row) == ["192", "502", "856", "1,820★~", "2,199▲…"]
-
-
 async def test_the_configuration_scrolls_to_its_end(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.growing(110.0))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -78,65 +61,19 @@ def test_stages_are_compared_as_of_the_time_shown(canned: ModuleType, frame_of: 
     assert [each.ended for each in figures] == [True, False]
 
 
-def test_repeats_of_a_cell_are_averaged_and_warm_ups_left_out(canned: ModuleType, frame_of: FrameOf) -> None:
-    run = canned.finished()
-    run.stages = [
-        replace(stage, request_rate=stage.request_rate and 8.0, warmup=stage.index == 0) for stage in run.stages
-    ]
-    figures = frame_of(run, 126.0).per_stage()
-    cells = measured(figures, {})
-    assert list(cells) == [(192, 8.0)]
-    assert not cells[192, 8.0].unsteady
-    assert cells[192, 8.0].output_rate == pytest.approx(sum(each.output_rate for each in figures) / 3)
-
-
-def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> None:
-    cells: dict[tuple[int | None, float], Cell] = {
-        (64, 8.0): Cell(output_rate=900.0, preempted=False, unsteady=False, running_now=False),
-        (128, 16.0): Cell(output_rate=2000.0, preempted=True, unsteady=False, running_now=True),
-        (128, 32.0): Cell(output_rate=800.0, preempted=True, unsteady=True, running_now=False),
-    }
-    shown = Lines(draw_sweep(cells, [(64, 8.0), (64, 16.0)], 60, 9)).plain.split("\n")
-    assert re.findall(r"[\d,]+\S*|·", shown[1]) == ["64", "900★", "·"]
-    assert re.findall(r"[\d,]+\S*|·", shown[3]) == ["128", "2,000▲…", "800▲~"]
-
-
-def test_predictions_are_below_the_measurements_and_the_title_has_their_error(
-    canned: ModuleType, frame_of: FrameOf
-) -> None:
-    run = canned.finished()
-    rates = [stage.request_rate for stage in run.config.stages]
-    own = measured(frame_of(canned.finished(), 100.0).per_stage(), {})
-    wanted = tuple(
-        PredictedCell(max_num_seqs=canned.BATCH, request_rate=rate, output_throughput=rate_then * 1.1)
-        for rate, rate_then in ((rate, own[canned.BATCH, rate].output_rate) for rate in rates[:3])
-    )
-    run.config = replace(run.config, predicted=wanted)
-    frame = frame_of(run, 100.0)
-    assert deviations(own, predicted(frame)) == pytest.approx([0.1, 0.1, 0.1])
-    panel = SweepPanel(id="sweep")
-    assert "prediction error 10.0 %" in Lines(panel.title(frame)).plain
-    shown = Lines(panel.draw(frame, 90, 12)).plain.split("\n")
-    found = [formats.count(each.output_throughput) for each in wanted]
-    assert re.findall(r"≈([\d,.k]+)", shown[2]) == found
-    assert "≈ predicted" in shown[-1]
-    assert "≈" not in Lines(panel.draw(frame, 90, 5)).plain
-
-
-def test_a_cell_is_marked_if_a_finished_stage_of_it_was_not_steady(canned: ModuleType, frame_of: FrameOf) -> None:
-    frame = frame_of(canned.finished(), 100.0)
-    cells = measured(frame.per_stage(), frame.steady)
-    marked = {rate: cell.unsteady for (_, rate), cell in cells.items()}
-    assert marked == {4.0: False, 8.0: False, 16.0: True, 20.0: False}  # the last one is still running
-    assert frame.steady[3].reason.startswith("the load lasted 30 s, but a request takes")
-
-
 def test_only_finished_stages_have_steady_windows(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.growing(50.0)
     assert list(frame_of(run, 50.0).steady) == [0]
     assert list(frame_of(canned.finished(), 50.0).steady) == [0, 1, 2, 3]
     run.stages = [replace(stage, warmup=stage.index == 0) for stage in run.stages]
     assert list(frame_of(run, 50.0).steady) == []
+
+
+def test_settings_are_shown_as_a_reader_writes_them(canned: ModuleType, frame_of: FrameOf) -> None:
+    shown = Lines(config_rows(frame_of(canned.finished(), 60.0).header)).plain
+    rows = {row.split()[0]: row.split()[1:] for row in shown.split("\n") if len(row.split()) > 1}
+    assert (rows["drain_at_stages"], rows["drain_timeout"], rows["label"]) == (["no"], ["120"], ["–"])
+    assert not {"False", "True", "None"} & set(shown.split())
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])
@@ -158,20 +95,51 @@ def test_every_setting_is_shown_except_the_values_of_http_headers(canned: Module
     assert "1800.0" not in shown
 
 
+def ridges(*samples: list[float]) -> list[Ridge]:
+    """A ridge for each list of values."""
+    return [
+        Ridge(histogram=LogHistogram.of(each), style="sky", name=f"{n} req/s · stage {n}", short=f"{n}: {n}")
+        for n, each in enumerate(samples, start=1)
+    ]
+
+
 @pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])
 def test_histograms_of_stages_stay_in_their_box(width: int, height: int) -> None:
-    drawn = draw_ridgelines([LogHistogram.of([0.02, 0.03, 1.5]), LogHistogram.of([])], width, height, limit=0.5)
+    drawn = draw_ridgelines(ridges([0.02, 0.03, 1.5], []), width, height, limit=0.5)
     assert len(drawn) <= height
     assert max(row_width(row) for row in drawn) <= width
 
 
-def test_each_histogram_has_the_swatch_of_its_stage_and_the_objective_its_line() -> None:
-    shown = Lines(draw_ridgelines([LogHistogram.of([0.02] * 9), LogHistogram.of([0.09])], 44, 5, limit=0.05)).plain
-    first, base, second, again, axis = shown.split("\n")
-    assert (base[:3], again[:3]) == ("⠤⠤⠤", "⠤⠤⠄")
-    assert base.index("█") < base.index("┊") < again.index("█")
-    assert base.index("┊") == again.index("┊") == first.index("┊") == second.index("┊")
-    assert axis.split() == ["10ms", "32ms", "100ms"]
+def test_each_histogram_has_its_name_and_the_objective_its_line() -> None:
+    shown = Lines(draw_ridgelines(ridges([0.02] * 9, [0.09]), 44, 3, limit=0.05)).plain
+    first, second, axis = shown.split("\n")
+    assert (first[:4], second[:4]) == ("1: 1", "2: 2")
+    assert first.index("█") < first.index("┊") == second.index("┊") < second.index("█")
+    assert axis.split() == ["20ms", "50ms", "100ms"]
+
+
+def test_high_ridges_have_their_name_above_them_and_no_line_through_it() -> None:
+    for limit in (0.021, 0.025, 0.03, 0.04):
+        shown = Lines(draw_ridgelines(ridges([0.02] * 9, [0.09]), 30, 9, limit=limit)).plain.split("\n")
+        assert [row[:17] for row in (shown[0], shown[4])] == ["1 req/s · stage 1", "2 req/s · stage 2"]
+        assert "┊" in shown[1]
+
+
+def test_the_axis_ends_where_nearly_all_values_are() -> None:
+    values = [0.02, 0.03, 0.04, 0.05] * 250
+    together, outlier = [1e-6] * 400, [9.0]
+    axis = Lines(draw_ridgelines(ridges(values + together + outlier), 60, 6)).plain.split("\n")[-1]
+    assert axis.split() == ["20ms", "50ms", "100ms"]
+
+
+def test_lengths_that_do_not_vary_are_one_value() -> None:
+    same, other = ridges([128.0] * 9, [128.0] * 3), ridges([128.0] * 9, [512.0])
+    text = Lines(draw_constants(same, 40, 5, scale=formats.count) or []).plain
+    assert text.split() == ["always", "128"]
+    two = Lines(draw_constants(other, 40, 5, scale=formats.count) or []).plain.split("\n")
+    assert [row.partition(": ")[0] for row in two] == ["1 req/s · stage 1", "2 req/s · stage 2"]
+    assert two[1].endswith("always 512")
+    assert draw_constants(ridges([128.0, 512.0]), 40, 5, scale=formats.count) is None
 
 
 async def test_the_distributions_show_the_share_that_meets_the_objectives(
@@ -182,9 +150,9 @@ async def test_the_distributions_show_the_share_that_meets_the_objectives(
     app = dashboard(run, start_at=126.0)
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.press("3")
-        newest, *_, older = rows(app, "#legend")[0].split("   ")
-        assert newest.startswith("⠤⠤⠤ 20 req/s · batch 192 goodput 0.0–")
-        assert older.startswith("⠤⠤⠄ 8 req/s · batch 192 goodput 100 %")
+        *_, older, newest = rows(app, "#legend")[0].split("   ")
+        assert newest.startswith("███ 20 req/s · batch 192 · stage 4 goodput 0.0–")
+        assert older.startswith("███ 16 req/s · batch 192 · stage 3 goodput")
         assert any("┊" in row for row in rows(app, "#ttft"))
         assert not any("┊" in row for row in rows(app, "#itl"))
 
@@ -198,77 +166,38 @@ async def test_the_share_that_meets_the_ttfot_objective_is_beside_ttft(
     async with app.run_test(size=(200, 48)) as pilot:
         await pilot.press("3")
         assert "TTFOT" in str(app.screen.query_one("#ttft").border_title)
-        assert rows(app, "#legend")[0].startswith("⠤⠤⠤ 20 req/s · batch 192 goodput ")
+        assert "███ 20 req/s · batch 192 · stage 4 goodput " in rows(app, "#legend")[0]
 
 
-async def test_a_small_screen_shows_curves_or_histograms_by_key(canned: ModuleType, dashboard: Dashboard) -> None:
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_histograms_are_shown_first_and_curves_by_key(
+    canned: ModuleType, dashboard: Dashboard, size: tuple[int, int]
+) -> None:
     app = dashboard(canned.growing(110.0))
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=size) as pilot:
         await pilot.press("3")
-        assert "100%┤" in rows(app, "#ttft")[0]
-        await pilot.press("h")
-        assert "100%┤" not in rows(app, "#ttft")[0]
+        assert not any("100%┤" in row for row in rows(app, "#ttft"))
         assert any("█" in row for row in rows(app, "#ttft"))
+        await pilot.press("h")
+        assert "100%┤" in rows(app, "#ttft")[0]
+        assert not app.viewer.view.heat
+        await pilot.press("1", "3")
+        assert "100%┤" in rows(app, "#ttft")[0]
 
 
-def test_a_dip_is_clearly_below_what_the_same_batch_size_did_at_a_lower_rate() -> None:
-    done: dict[tuple[int | None, float], float]
-    done = {(64, 4.0): 500.0, (64, 8.0): 900.0, (64, 16.0): 600.0, (64, 20.0): 880.0, (128, 16.0): 400.0}
-    assert dips(done) == {(64, 16.0)}
-
-
-POINTS = [
-    Point(batch=64, rate=rate, throughput=throughput, latency=latency)
-    for rate, throughput, latency in [
-        (4, 400, 0.05),
-        (8, 800, 0.05),
-        (16, 1500, 0.06),
-        (20, 1600, 4.0),
-        (24, 1500, 9.0),
-    ]
-]
-
-
-def test_the_pareto_front_is_what_nothing_else_beats_and_the_knee_where_latency_turns() -> None:
-    assert pareto(POINTS) == {1, 2, 3}
-    assert knees(POINTS) == {2}
-    assert knees([replace(point, latency=0.05) for point in POINTS]) == set()
-
-
-def test_the_curve_marks_front_and_knee_by_letters_and_symbols() -> None:
-    shown = Lines(draw_scatter(POINTS, 80, 12)).plain
-    assert (shown.count("A◇"), sum(line.count("A") for line in shown.split("\n")[:-1])) == (1, 3)
-    assert shown.split("\n")[-1] == "batch a 64  CAPITAL Pareto front  ◇ knee"
-
-
-@pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (150, 30)])
-def test_the_curve_stays_in_its_box(width: int, height: int) -> None:
-    drawn = draw_scatter(POINTS, width, height)
-    assert len(drawn) <= height
-    assert max(row_width(row) for row in drawn) <= width
-
-
-async def test_a_plan_without_batch_sizes_has_the_measured_one(canned: ModuleType, dashboard: Dashboard) -> None:
-    run = canned.growing(50.0)
-    run.config = replace(run.config, stages=tuple(replace(stage, max_num_seqs=None) for stage in run.config.stages))
-    app = dashboard(run)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("4")
-        assert "–" not in "".join(rows(app, "#sweep"))
-
-
-async def test_the_curve_gets_the_rows_that_the_matrix_does_not_need(canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.finished(), start_at=1e6)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.press("4")
-        await pilot.pause()
-        sweep, curve = (app.screen.query_one(name) for name in ("#sweep", "#curve"))
-        assert sweep.outer_size.height == 2 + 6  # one batch size
-        assert curve.outer_size.height > 25
-
-
-def test_marks_do_not_touch_the_next_cell_in_wide_columns() -> None:
-    cell = Cell(output_rate=2560.0, preempted=True, unsteady=True, running_now=False)
-    row = Lines(draw_sweep({(64, 8.0): cell, (64, 16.0): cell}, [], 60, 4)).plain.split("\n")[1]
-    assert "▲~ " in row
-    assert "★▲~ " in row
+async def test_lengths_that_do_not_vary_leave_their_rows_to_the_latencies(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    heights = []
+    for fixed in (False, True):
+        run = canned.finished()
+        if fixed:
+            lengths = {"input_len": LogHistogram.of([128.0]), "output_len": LogHistogram.of([64.0])}
+            run.ticks = [replace(tick, client=replace(tick.client, **lengths)) for tick in run.ticks]
+        app = dashboard(run, start_at=126.0)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.press("3")
+            await pilot.pause()
+            assert ("always 128" in "".join(rows(app, "#input_len"))) is fixed
+            heights.append(app.screen.query_one("#ttft").outer_size.height)
+    assert heights[1] > heights[0] + 3

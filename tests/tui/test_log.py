@@ -7,11 +7,15 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from servetop.core.config import EngineConfig
-from servetop.core.events import LogLine, Severity
+from servetop.core.events import LogLine, Note, Severity
+from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.app import DashboardApp
-from servetop.tui.drawing.text_runs import Lines
-from servetop.tui.panels.detail.log_view import LogView, entry_row
+from servetop.tui.drawing.text_runs import Lines, row_width
+from servetop.tui.panels.detail.log_view import LogView, entry_rows
 from servetop.tui.panels.live.log import LogPanel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.log_entries import LogEntry, MergedLog, matching
@@ -83,9 +87,59 @@ def test_a_search_ignores_case_and_an_empty_query_matches_nothing() -> None:
 def test_servetops_lines_have_its_name_and_matches_are_in_brackets() -> None:
     engine = LogEntry(61.0, Severity.INFO, "Engine ready")
     own = LogEntry(62.0, Severity.WARNING, "preemptions started", "▲")
-    rows = [entry_row(engine, 60, query="READY", chosen=True), entry_row(own, 60)]
+    rows = [*entry_rows(engine, 60, query="READY", chosen=True), *entry_rows(own, 60)]
     assert Lines(rows).plain.split("\n") == ["▸01:01   Engine [ready]", " 01:02 ▲ servetop preemptions started"]
     assert rows[1][2][1] == "warn"
+
+
+def test_long_lines_are_wrapped_between_words_below_their_text() -> None:
+    text = "Avg prompt throughput: 435.2 tokens/s, Running: 34 reqs"
+    entry = LogEntry(61.0, Severity.WARNING, text, source="metrics.py:417")
+    rows = Lines(entry_rows(entry, 40)).plain.split("\n")
+    assert [row.rstrip() for row in rows] == [
+        " 01:01 ! Avg prompt throughput: 435.2", "         tokens/s, Running: 34 reqs", "         metrics.py:417",
+    ]  # fmt: skip
+    (cut,) = entry_rows(entry, 40, wrap=False)
+    assert Lines([cut]).plain == " 01:01 ! Avg prompt throughput: 435.2 t…"
+
+
+@given(st.text(max_size=300), st.integers(1, 90))
+def test_a_wrapped_line_has_its_width_and_keeps_its_words(text: str, width: int) -> None:
+    entry = LogEntry(61.0, Severity.INFO, sanitize_line(text))
+    rows = entry_rows(entry, width)
+    assert max(row_width(row) for row in rows) <= width
+    if width >= 40:
+        shown = "".join(run for row in rows for run, _ in row[1:])
+        assert "".join(shown.split()).endswith("".join(entry.text.split()))
+
+
+async def test_w_cuts_long_lines_and_wraps_them_again_and_the_first_line_is_reached(growing: Growing) -> None:
+    _, app = growing
+    async with app.run_test(size=(60, 14)) as pilot:
+        await pilot.press("5")
+        log = app.screen.query_one(LogView)
+        await pilot.press(*["pageup"] * 5)
+        wrapped = log.render().plain
+        assert "vLLM API server version" in wrapped.split("\n")[0]
+        assert "…" not in wrapped
+        await pilot.press("w")
+        assert "…" in log.render().plain
+        assert "long lines cut" in str(log._border_title)
+        await pilot.press("w", "pageup")
+        assert log.render().plain == wrapped
+
+
+def test_an_attached_run_shows_its_events_in_place_of_the_log(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.without_metrics()
+    run.config = replace(run.config, engine=replace(run.config.engine, url="http://gpu7:8080"))
+    run.log_lines = ()
+    run.notes = [Note(at=30.0, severity=Severity.WARNING, source="load", text="the server closes connections")]
+    panel = LogPanel(id="log")
+    frame = frame_of(run, 60.0)
+    assert Lines(panel.title(frame)).plain == "Events"
+    assert "00:30 ▲ load: the server closes connections" in Lines(panel.draw(frame, 70, 5)).plain
+    before = Lines(panel.draw(frame_of(run, 20.0), 70, 5)).plain
+    assert "attached to a running server" in before
 
 
 async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(growing: Growing) -> None:
@@ -99,10 +153,10 @@ async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(growi
 
         await pilot.press("slash", *"api_server", "enter")
         assert "2 of 2 found" in str(log._border_title)
-        assert "▸00:04   INFO 11-21 10:58:05 [[api_server]" in shown()
+        assert "▸00:04   Starting vLLM API server on http://127.0.0.1:8000  [api_server].py:1336" in shown()
         await pilot.press("n")
         assert "1 of 2 found" in str(log._border_title)
-        assert "▸00:00   INFO 11-21 10:58:01 [[api_server]" in shown()
+        assert "▸00:00   vLLM API server version 0.32.0  [api_server].py:1289" in shown()
         run.now = 118.0
         app.poll()
         assert "▸00:00" in shown()
@@ -111,7 +165,7 @@ async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(growi
         await pilot.press("slash", "escape")
         assert log.search_text == "api_server"
         await pilot.press("v")
-        assert "INFO" not in shown()
+        assert "Application startup complete" not in shown()
         assert "preempted by RECOMPUTE" in shown()
         await pilot.press("v")
         assert "no such lines" in shown()

@@ -185,10 +185,10 @@ def test_a_gpu_shows_throttling_and_the_engines_memory() -> None:
 
 
 def test_log_lines_have_a_time_and_are_truncated_and_coloured() -> None:
-    lines = [LogLine(at=61.0, text="INFO ready"), LogLine(at=62.0, text="ERROR \x1b[31mout of memory, sorry")]
+    lines = [LogLine(at=61.0, text="INFO:  ready"), LogLine(at=62.0, text="ERROR \x1b[31mout of memory, sorry")]
     rows = draw_log(lines, 20, 5)
-    assert text(rows) == "01:01 INFO ready\n01:02 ERROR out of…"
-    assert rows[1][1][1] == "bad"
+    assert text(rows) == "01:01   ready\n01:02 ✖ ERROR out o…"
+    assert rows[1][2][1] == "bad"
 
 
 def test_the_timeline_has_stages_events_and_the_position(canned: ModuleType, frame_of: FrameOf) -> None:

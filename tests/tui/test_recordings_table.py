@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
+from servetop.core.interfaces.recording_store import (
+    RecordingInfo,
+    RecordingPreview,
+    RecordingResults,
+    RecordingState,
+)
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.detail.recordings_table import draw_details, draw_recordings, matches, scrolled, sparkline
 
@@ -55,3 +60,34 @@ def test_queries_match_words_in_any_order_and_case() -> None:
     assert matches(path, RecordingPreview(info=info), "")
     assert not matches(path, RecordingPreview(info=info), "vllm mixtral")
     assert not matches(path, None, "llama")
+
+
+def listed(width: int, results: RecordingResults) -> tuple[str, str]:
+    """The column titles and the row of one recording."""
+    path = Path("/tmp/overload.servetop")
+    info = RecordingInfo(path=path, started=NOON, state=RecordingState.FINISHED, duration=112.0, requests=1148)
+    known = {path: RecordingPreview(info=info, results=results, output_rates=(1.0, 2.0))}
+    head, row = Lines(draw_recordings([path], known, cursor=0, top=0, size=(width, 5))).plain.split("\n")
+    return head, row
+
+
+@pytest.mark.parametrize("width", [80, 120, 160, 220])
+def test_latency_goodput_and_preemptions_have_columns_below_their_titles(width: int) -> None:
+    head, row = listed(width, RecordingResults(ttft_p99=17.05, goodput_share=0.328, preemptions=524))
+    values = {"TTFT p99": "17.1 s", "goodput": "32.8 %"} | ({"preempt.": "524"} if width >= 120 else {})
+    for title, value in values.items():
+        end = head.index(title) + len(title)
+        assert row[:end].endswith(f" {value}")
+    unknown = listed(width, RecordingResults())[1]
+    assert unknown.count("–") >= len(values)
+
+
+def test_a_verdict_has_its_own_column_if_a_recording_has_one() -> None:
+    verdict = "KV-bound from 0:54 at 14.5 req/s"
+    head, row = listed(160, RecordingResults(verdict=verdict, preemptions=524))
+    assert row.index(verdict) == head.index("verdict")
+    assert "verdict" not in listed(160, RecordingResults())[0]
+    path = Path("/tmp/overload.servetop")
+    info = RecordingInfo(path=path, started=NOON, state=RecordingState.FINISHED)
+    preview = RecordingPreview(info=info, results=RecordingResults(verdict=verdict))
+    assert verdict in Lines(draw_details(path, preview, 100)).plain

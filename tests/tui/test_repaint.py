@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.strip import Strip
 
 from servetop.tui.app import DashboardApp
+from servetop.tui.drawing.palette import STYLES
+from servetop.tui.panels.live.kv import KvPanel
+from servetop.tui.state.frame import Frame
 
 Dashboard = Callable[..., DashboardApp]
 Growing = tuple[Any, DashboardApp]
@@ -77,3 +86,50 @@ async def test_the_requests_are_redrawn_twice_a_second(canned: ModuleType, dashb
             drawn.append(bool(panel._repaint_regions))
             await pilot.pause()
         assert drawn == [False, True, False, True]
+
+
+class Unresized(KvPanel):
+    """A panel whose resize events are late, as on a busy machine; keeps the first row of each drawing."""
+
+    DEFAULT_CSS = "Unresized { border: round white; height: 8; }"
+
+    def on_mount(self) -> None:
+        self.tops: list[str] = []
+
+    def _on_resize(self, event: events.Resize) -> None:
+        event.prevent_default()
+        event.stop()
+
+    def on_resize(self) -> None:
+        return
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        strips = super().render_lines(crop)
+        self.tops += [strips[0].text] if crop.y == 0 and strips else []
+        return strips
+
+
+class OnePanel(Screen[None]):
+    """A panel that has its frame before its size."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__()
+        self._frame = frame
+
+    def compose(self) -> ComposeResult:
+        yield Unresized(id="kv")
+
+    def on_mount(self) -> None:
+        self.query_one(Unresized).frame = self._frame
+
+
+async def test_a_panel_is_never_drawn_without_its_title(canned: ModuleType, frame_of: Callable[..., Frame]) -> None:
+    app: App[None] = App()
+    async with app.run_test(size=(60, 12)) as pilot:
+        await app.push_screen(OnePanel(frame_of(canned.growing(110.0), 110.0)))
+        await pilot.pause()
+        tops = app.screen.query_one(Unresized).tops
+        assert tops
+        assert all("KV" in top for top in tops), tops

@@ -37,7 +37,7 @@ FAILED = replace(RECORD, id=8, done_at=14.0, status=RequestStatus.ERROR, error="
 
 
 def bar_of(record: RequestRecord, *, at: float) -> str:
-    return Lines([bar(record, (10.0, 15.0), 10, at=at)]).plain
+    return Lines([bar(row_of(record, at).spans, (10.0, 15.0), 10, failed=row_of(record, at).failed)]).plain
 
 
 def test_a_row_contains_nothing_after_its_time() -> None:
@@ -59,8 +59,8 @@ def test_a_row_of_a_finished_request_has_all_values() -> None:
 def test_a_bar_shows_the_phases_up_to_a_time() -> None:
     assert bar_of(RECORD, at=15.0) == "╌╌░░██    "
     assert bar_of(RECORD, at=12.5) == "╌╌░░█     "
-    assert bar_of(FAILED, at=15.0) == "╌╌░░████✖ "
-    assert bar_of(FAILED, at=13.9) == "╌╌░░███   "
+    assert bar_of(FAILED, at=15.0) == "╌╌░░█╍╍╍✖ "
+    assert bar_of(FAILED, at=13.9) == "╌╌░░█╍╍   "
 
 
 def test_a_bar_of_a_new_request_is_one_cell_of_its_phase() -> None:
@@ -74,7 +74,7 @@ def test_a_bar_has_its_width(due: float, held: float, wait: float, decode: float
     record = replace(
         RECORD, due=due, sent=due + held, first_token_at=due + held + wait, done_at=due + held + wait + decode
     )
-    assert row_width(bar(record, (10.0, 15.0), width, at=at)) == width
+    assert row_width(bar(row_of(record, at).spans, (10.0, 15.0), width)) == width
 
 
 def test_every_column_sorts_both_ways_with_unknown_values_last() -> None:
@@ -204,7 +204,7 @@ async def test_requests_in_flight_are_counted_but_not_listed(canned: ModuleType,
         panel = app.screen.query_one(RequestsPanel)
         assert all((row.record.done_at or 0.0) <= 108.0 for row in panel.rows)
         in_flight = run.ticks[431].client.gauges.in_flight
-        assert f"{in_flight} of them not recorded until they end" in str(panel._border_title)
+        assert f"in flight {in_flight} · listed when they end" in str(panel._border_title)
 
 
 async def test_only_a_few_hundred_requests_are_read(canned: ModuleType, dashboard: Dashboard) -> None:

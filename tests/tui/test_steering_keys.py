@@ -136,7 +136,8 @@ async def test_a_read_only_dashboard_rejects_steering_keys(
         await pilot.press("end", "space")
         assert not app.viewer.view.playhead.following
         listed = [command.title for command in app.get_system_commands(app.screen)]
-        assert not {key.tooltip for key in STEERING} & set(listed)
+        assert listed
+        assert not [title for title in listed if title.endswith(tuple(key.tooltip for key in STEERING))]
         await pilot.press("question_mark")
         assert not [line for line in app.screen.query_one(HelpText).render().plain.split("\n") if "Steer" in line]
     assert run.sent == []

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 from rich.color import Color
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.widgets import Input
 
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.palette import STYLES, THEME_NAMES
-from servetop.tui.keys import MOVING, STEERING, VIEWING
+from servetop.tui.keys import MOVING, STEERING, VIEWING, palette_title
 from servetop.tui.options import DashboardOptions
 from servetop.tui.screens.help import HelpScreen
 from servetop.tui.themes import THEMES, default_theme
@@ -121,8 +122,23 @@ async def test_the_palette_finds_an_action_by_its_text(canned: ModuleType, dashb
 def test_the_palette_lists_every_key_and_every_theme(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.growing())
     listed = [command.title for command in app.get_system_commands(app.get_default_screen())]
-    assert set(listed) >= {key.tooltip for key in (*STEERING, *MOVING, *VIEWING)}
-    assert set(listed) >= {f"Theme: {name}" for name in THEME_NAMES}
+    again = {"command_palette", "quit"}
+    texts = {title[len(palette_title("", "", "")) :] for title in listed}
+    assert texts >= {key.tooltip for key in (*STEERING, *MOVING, *VIEWING) if key.action not in again}
+    assert texts >= {*THEME_NAMES}
+    assert len(texts) == len(listed)
+
+
+async def test_the_palette_is_grouped_by_what_its_entries_act_on(canned: ModuleType, dashboard: Dashboard) -> None:
+    async with (app := dashboard(canned.growing())).run_test(size=(120, 40)) as pilot:
+        await pilot.press("colon")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        shown = [str(option.prompt) for option in app.screen.query_one(CommandList).options]
+        groups = [text.split(maxsplit=1)[0] for text in shown]
+        in_order = [group for group, _ in itertools.groupby(groups)]
+        assert in_order == ["Load", "Time", "View", "Screens", "Recording", "servetop", "Theme"]
+        assert not any(ord(letter) > 0xFFFF for text in shown for letter in text)
 
 
 async def test_the_palette_runs_actions_of_the_screen(canned: ModuleType, dashboard: Dashboard) -> None:
@@ -130,7 +146,7 @@ async def test_the_palette_runs_actions_of_the_screen(canned: ModuleType, dashbo
         choosing = next(key for key in VIEWING if key.action == "next_panel(1)")
         listed = {command.title: command.callback for command in app.get_system_commands(app.screen)}
         assert app.screen.focused is None
-        await listed[choosing.tooltip]()
+        await listed[palette_title("View", "Tab", choosing.tooltip)]()
         await pilot.pause()
         assert app.screen.focused is not None
 

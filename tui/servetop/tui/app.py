@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.command import Provider
 from textual.driver import Driver
 from textual.events import DescendantFocus
 from textual.screen import Screen
@@ -21,7 +21,7 @@ from servetop.analysis.series.stats_series import LATENCIES
 from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.errors import ServetopError
 from servetop.core.interfaces.run_source import RunSource
-from servetop.tui.keys import VIEWING, bindings, tables
+from servetop.tui.keys import VIEWING, bindings, palette_entries, palette_title
 from servetop.tui.options import DashboardOptions
 from servetop.tui.playback import Playback
 from servetop.tui.run_viewer import RunViewer
@@ -57,6 +57,7 @@ class DashboardApp(App[str]):
     CSS_PATH = "dashboard.tcss"
     TITLE = "servetop"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(VIEWING)]
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {lambda: _action_search()}
     ESCAPE_TO_MINIMIZE = False
 
     def __init__(
@@ -129,13 +130,14 @@ class DashboardApp(App[str]):
             event.widget.cursor_blink = False
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """The entries of the command palette: every key with its effect, then the themes."""
-        for key in itertools.chain.from_iterable(tables(read_only=self.options.read_only).values()):
+        """The entries of the command palette by what they act on: every key with its effect, then the themes."""
+        for group, key in palette_entries(read_only=self.options.read_only):
             on_app = hasattr(self, f"action_{key.action.partition('(')[0]}")
             run = partial(self.run_action, key.action, self if on_app else screen)
-            yield SystemCommand(key.tooltip, f"key {key.caption}", run)
+            yield SystemCommand(palette_title(group, key.caption, key.tooltip), "", run)
         for name in THEMES:
-            yield SystemCommand(f"Theme: {name}", "key T cycles through them", partial(self.action_set_theme, name))
+            run_theme = partial(self.action_set_theme, name)
+            yield SystemCommand(palette_title("Theme", "T", name), "", run_theme)
 
     def action_zoom(self) -> None:
         """Select the next time axis."""
@@ -149,6 +151,10 @@ class DashboardApp(App[str]):
     def action_heat(self) -> None:
         """Switch between the latency's heat map and its chart."""
         self.viewer.update_view(heat=not self.viewer.view.heat)
+
+    def action_curves(self) -> None:
+        """Switch between ridges and cumulative curves of the distributions."""
+        self.viewer.update_view(curves=not self.viewer.view.curves)
 
     def action_leave(self) -> None:
         """Remove the cursor; without one, remove the focus from the panel."""
@@ -217,6 +223,13 @@ class DashboardApp(App[str]):
         self.viewer.source = self._owned or self.viewer.source
         must_send = answer in STOP_ACTIONS and self.viewer.source.is_live()
         self.exit(f"{answer} by signal" if must_send and not self.controls.steering.end_run(answer) else answer)
+
+
+def _action_search() -> type[Provider]:
+    """The entries of the palette, imported when it is first opened."""
+    from servetop.tui.screens.action_search import ActionSearch
+
+    return ActionSearch
 
 
 def _screen_type(name: str) -> type[FrameScreen]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -21,6 +22,8 @@ class Key:
     """Its name on the screen; empty: the same as in `keys`."""
     label: str = ""
     """One or two words for the bottom line; empty omits it there."""
+    tab: str = ""
+    """For a key that shows a screen: the screen's name in the row of tabs."""
     priority: bool = False
 
     @property
@@ -75,24 +78,27 @@ VIEWING = (
     Key("z", "zoom", label="zoom", tooltip="Time axis: 30 s, 2 min, 10 min, all"),
     Key("t", "next_metric", label="metric", tooltip="Latency metric shown: TTFT, TPOT, ITL, E2EL"),
     Key("h", "heat", label="heat map",
-        tooltip="Latency chart or heat map, distribution or histogram; large terminals show both"),
+        tooltip="Latency chart or heat map; large terminals show both"),
     Key("tab", "next_panel(1)", shown="Tab",
         tooltip="Select the next panel (⇧Tab: the previous one); a click does too"),
     Key("shift+tab", "next_panel(-1)", shown="⇧Tab", tooltip="Select the previous panel"),
     Key("enter", "maximise", shown="Enter",
         tooltip="Maximise the selected panel, or restore it; a double click does too"),
-    Key("1", "show_screen('live')", tooltip="The live screen"),
-    Key("2", "show_screen('requests')",
+    Key("1", "show_screen('live')", tab="Overview", tooltip="The live screen"),
+    Key("2", "show_screen('requests')", tab="Requests",
         tooltip="Requests around this time (the cursor's, if it is shown): waterfall and table"),
-    Key("3", "show_screen('distributions')", tooltip="Distributions of all latencies by stage, against --goodput"),
-    Key("4", "show_screen('sweep')", tooltip="Batch size × request rate, as measured; throughput against latency"),
-    Key("l,5", "show_screen('log')", shown="l 5", label="log",
-        tooltip="Log of engine and servetop: v level, / search, n N older and newer match"),
-    Key("6", "show_screen('config')", tooltip="The configuration of the run"),
-    Key("7", "show_screen('engine')", tooltip="Everything else that the engine exports, such as speculative decoding"),
-    Key("8", "show_screen('film')",
+    Key("3", "show_screen('distributions')", tab="Distributions",
+        tooltip="Distributions of all latencies by stage, against --goodput: h ridges or curves"),
+    Key("4", "show_screen('sweep')", tab="Sweep",
+        tooltip="Batch size × request rate, as measured; throughput against latency"),
+    Key("5,l", "show_screen('log')", shown="l 5", label="log", tab="Log",
+        tooltip="Log of engine and servetop: v level, w wrap, / search, n N older and newer match"),
+    Key("6", "show_screen('config')", tab="Configuration", tooltip="The configuration of the run"),
+    Key("7", "show_screen('engine')", tab="Engine",
+        tooltip="Everything else that the engine exports, such as speculative decoding"),
+    Key("8", "show_screen('film')", tab="Batch film",
         tooltip="Batch film: the slots of the running batch over time; age, prefill, preemptions"),
-    Key("r", "recordings", tooltip="Recordings: open, rename or delete one"),
+    Key("r", "recordings", tooltip="Open, rename or delete a recording"),
     Key("T", "next_theme", tooltip="Theme: dark, light, high contrast, 16 colours, none"),
     Key("ctrl+p,colon", "command_palette", shown=":", tooltip="Find any action"),
     Key("escape", "leave", shown="esc", tooltip="Back: restores the grid, then removes the cursor, then the selection"),
@@ -102,6 +108,21 @@ VIEWING = (
 )  # fmt: skip
 """Keys that change what the screen shows."""
 
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A screen in the row of tabs."""
+
+    digit: str
+    """The key that shows it."""
+    screen: str
+    """Its name in `show_screen`."""
+    title: str
+
+
+TABS = tuple(Tab(key.keys[0], key.action.split("'")[1], key.tab) for key in VIEWING if key.tab)
+"""The screens behind the number keys, in their order: every row of `VIEWING` that has a tab."""
+_DIGITS = f"{TABS[0].digit}-{TABS[-1].digit}"
 
 _PLAYING = (
     Key("space", "toggle_clock", tooltip="Play, pause"),
@@ -116,8 +137,31 @@ def tables(*, read_only: bool) -> Mapping[str, Sequence[Key]]:
     if not read_only:
         return {"Steer the load (live runs)": STEERING, "Move through time": MOVING,
                 "Change the view": VIEWING}  # fmt: skip
-    viewing = [replace(key, tooltip="Recordings: open one") if key.action == "recordings" else key for key in VIEWING]
+    viewing = [replace(key, tooltip="Open a recording") if key.action == "recordings" else key for key in VIEWING]
     return {"Move through time": (*_PLAYING, *MOVING), "Change the view": viewing}
+
+
+def palette_entries(*, read_only: bool) -> Iterable[tuple[str, Key]]:
+    """Each action once, with the name of what it acts on: Load, Time, View, Screens, Recording, then servetop."""
+    keys = itertools.chain.from_iterable(tables(read_only=read_only).values())
+    once = {key.action: key for key in reversed(list(keys)) if key.action != "command_palette"}
+    return sorted(((_group(key), key) for key in reversed(once.values())), key=lambda entry: _GROUPS.index(entry[0]))
+
+
+def palette_title(group: str, caption: str, text: str) -> str:
+    """One row of the palette: the group, the key and what it does, in columns."""
+    return f"{group:<10} {caption:<8} {text}"
+
+
+_GROUPS = ("Load", "Time", "View", "Screens", "Recording", "servetop")
+
+
+def _group(key: Key) -> str:
+    if key.tab:
+        return "Screens"
+    own = {"recordings": "Recording", "mark": "Recording", "help": "servetop", "quit": "servetop"}
+    table = "Time" if key in MOVING or key in _PLAYING else "Load" if key in STEERING else "View"
+    return own.get(key.action, table)
 
 
 def bindings(*tables: Iterable[Key]) -> list[Binding]:
@@ -150,7 +194,7 @@ def line_bindings(action: str, unit: str) -> list[Binding]:
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
-    ("c", "cursor"), ("1-8", "screens"), ("← →", "seek"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
+    ("c", "cursor"), (_DIGITS, "screens"), ("← →", "seek"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
     (":", "palette"),
 )  # fmt: skip
 """Bottom line of a live run, most important first."""
@@ -158,9 +202,20 @@ LIVE_LINE = (
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("[ ]", "event"), ("c", "cursor"),
     ("g", "go to"), (", .", "tick"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("Tab Enter", "maximise"),
-    ("1-8", "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
+    (_DIGITS, "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
 )  # fmt: skip
 """Bottom line of a finished run, most important first."""
+
+_LIVE_BEHIND = (("space", "hold"), ("p", "pause"), ("← →", "seek"), ("x", "burst"), ("m", "mark"))
+_REPLAY_BEHIND = (("space", "play/pause"), ("← →", "5 s"), ("[ ]", "event"), ("g", "go to"), ("- +", "speed"))
+
+
+def screen_line(own: Sequence[tuple[str, str]], *, steering: bool) -> Sequence[tuple[str, str]]:
+    """Bottom line of a screen behind a number key: its own keys, then those that steer the run or move through it."""
+    taken = {key for caption, _ in own for key in caption.split()}
+    shared = _LIVE_BEHIND if steering else _REPLAY_BEHIND
+    return (*own, *(each for each in shared if not taken & set(each[0].split())), (":", "palette"))
+
 
 ALWAYS = (("?", "help"), ("q", "quit"))
 """At the right end of both lines."""

@@ -44,10 +44,24 @@ class RecordingInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingResults:
+    """The main results of a run without its warm-ups; None where they are unknown or not quickly read."""
+
+    verdict: str = ""
+    """What the run found, in one line; empty if the recording does not contain it."""
+    ttft_p99: float | None = None
+    """Seconds, of successful requests."""
+    goodput_share: float | None = None
+    """Share of the ended requests that succeeded within all objectives, 0..1; None without objectives."""
+    preemptions: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingPreview:
     """A recording with its throughput over time."""
 
     info: RecordingInfo
+    results: RecordingResults = RecordingResults()
     output_rates: tuple[float, ...] = ()
     """Output tokens/s in equal bins from second 0 to the last tick; 0 in bins without ticks."""
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 from servetop.core.clock import wall_clock
 from servetop.core.errors import RecordingError
-from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
+from servetop.core.interfaces.recording_store import (
+    RecordingInfo,
+    RecordingPreview,
+    RecordingResults,
+    RecordingState,
+)
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.library.catalog import describe, describe_open, describe_with
 from servetop.recordings.library.paths import SUFFIX, recordings_folder
@@ -57,12 +62,15 @@ class FolderStore:
     def preview(self, path: Path, *, bins: int) -> RecordingPreview:
         """Return header, totals and throughput over time, read from an index without changing the file."""
         rates: list[float] = []
+        results = RecordingResults()
 
         def read(reader: RecordingReader) -> RecordingInfo:
+            nonlocal results
             rates.extend(_output_rates(reader, bins))
+            results = reader.quick_results()
             return describe_open(reader)
 
-        return RecordingPreview(info=describe_with(path, read), output_rates=tuple(rates))
+        return RecordingPreview(info=describe_with(path, read), results=results, output_rates=tuple(rates))
 
     def open(self, path: Path) -> RecordingReader:
         """Open a reader, and close the previous one."""

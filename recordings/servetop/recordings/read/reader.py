@@ -25,6 +25,7 @@ from servetop.core.events import (
     Severity,
     StageChange,
 )
+from servetop.core.interfaces.recording_store import RecordingResults
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
@@ -227,6 +228,12 @@ class RecordingReader:
     def tick_totals(self, *, ticks_per_bin: int) -> TickTotals:
         """Return sums over all ticks, read from an index within milliseconds for an hour."""
         return tick_totals(self._tables, ticks_per_bin=ticks_per_bin)
+
+    def quick_results(self) -> RecordingResults:
+        """Return the main results of the run as far as they are read within milliseconds."""
+        from servetop.recordings.read.quick_results import quick_results  # needs NumPy
+
+        return quick_results(self, self._tables, requests=self.request_count())
 
     def output_tokens_by_bin(self, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
         """Yield (bin, output tokens) for each bin of ticks with output, from an index; bin 0 starts at second 0."""

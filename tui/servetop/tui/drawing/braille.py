@@ -71,9 +71,15 @@ def raster(
         over_band = inside & np.isin(owners, [each for each, other in enumerate(traces) if other.low is not None])
         dots = (dots & ~over_band[:, None, :, None]) | cells
         owners[inside] = number
-    codes = (dots * _BITS[None, :, None, :]).sum(axis=(1, 3)) + _BLANK
     styles = [*(trace.style for trace in traces), ""]
-    return [_runs(codes[y].astype("<u4"), owners[y], styles) for y in range(height)]
+    return [_runs(text, owners[y], styles) for y, text in enumerate(cells_of(dots.reshape(height * 4, width * 2)))]
+
+
+def cells_of(dots: BoolArray) -> list[str]:
+    """The text of each row of cells for an array of dots, shape (4 × rows, 2 × columns); an empty cell is a blank."""
+    rows, columns = dots.shape[0] // 4, dots.shape[1] // 2
+    codes = (dots.reshape(rows, 4, columns, 2) * _BITS[None, :, None, :]).sum(axis=(1, 3)) + _BLANK
+    return [row.astype("<u4").tobytes().decode("utf-32-le").replace(chr(_BLANK), " ") for row in codes]
 
 
 def parted(line: ChartLine, high: BoolArray, *, style: str) -> tuple[ChartLine, ChartLine]:
@@ -133,8 +139,7 @@ def _band(low: FloatArray, high: FloatArray, dots: int) -> BoolArray:
     return loose
 
 
-def _runs(codes: npt.NDArray[np.uint32], owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:
-    text = codes.tobytes().decode("utf-32-le").replace(chr(_BLANK), " ")
+def _runs(text: str, owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:
     latest = np.maximum.accumulate(np.where(owners >= 0, np.arange(owners.size), -1))
     owners = np.where(latest >= 0, owners[latest], owners)  # a blank has no visible style: fewer runs
     edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), owners.size]

@@ -4,45 +4,66 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from rich.cells import cell_len
 
 from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.tui.drawing.charts import EIGHTHS, with_marks
-from servetop.tui.drawing.text_runs import Run
+from servetop.tui.drawing.text_runs import Run, shortened
 
-INDENT = 4
-"""Cells at the left for the swatches."""
+_LABEL_ROWS = 3
+"""Rows of a ridge from which on its name has a row of its own."""
+
+_SOLID = "\N{NO-BREAK SPACE}"
+"""Stands for the blanks of a name while marks are drawn into blank cells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ridge:
+    """One histogram and its name."""
+
+    histogram: LogHistogram
+    style: str
+    name: str
+    short: str
+    """The name at the left of a low ridge."""
+
+
+def indent_of(ridges: Sequence[Ridge], rows: int) -> int:
+    """Cells for the names at the left: none if each ridge has a row for its name."""
+    if not ridges or rows // len(ridges) >= _LABEL_ROWS:
+        return 0
+    return max(cell_len(ridge.short) for ridge in ridges) + 1
 
 
 def ridgelines(
-    curves: Sequence[LogHistogram],
-    swatches: Sequence[Run],
-    *,
-    window: tuple[float, float],
-    shape: tuple[int, int],
-    marks: Sequence[float] = (),
+    ridges: Sequence[Ridge], *, window: tuple[float, float], shape: tuple[int, int], marks: Sequence[float] = ()
 ) -> list[list[Run]]:
     """`shape` (rows, columns) over `window` (logarithms of seconds); each histogram is scaled to its own peak.
 
-    Each has its swatch at the left of its base line. If there are fewer rows than histograms, the newest are shown.
+    Its name is above it, or at its left. If there are fewer rows than histograms, the newest are shown.
     """
     rows, columns = shape
-    shown = list(zip(curves, swatches, strict=True))[-rows:]
-    room = columns - INDENT
+    shown = ridges[-rows:] if rows > 0 else []
+    indent = indent_of(shown, rows)
+    room = columns - indent
     if not shown or room < 1:
         return []
     each = rows // len(shown)
-    drawn = [row for curve, swatch in shown for row in _ridgeline(_density(curve, window, room), each, swatch[1])]
+    drawn: list[list[Run]] = []
+    for ridge in shown:
+        bars = _ridgeline(_density(ridge.histogram, window, room), each if indent else each - 1, ridge.style)
+        name = shortened(ridge.name, room).replace(" ", _SOLID)
+        label: list[Run] = [(name, ridge.style), (" " * (room - cell_len(name)), "")]
+        drawn += bars if indent else [label, *bars]
     marked = with_marks(drawn, window=window, marks=marks, width=room, style="warn")
-    blank: Run = (" " * INDENT, "")
-    heads = [blank if (y + 1) % each else _padded(shown[y // each][1]) for y in range(len(marked))]
-    return [[head, *row] for head, row in zip(heads, marked, strict=True)]
-
-
-def _padded(swatch: Run) -> Run:
-    return (swatch[0].ljust(INDENT), swatch[1])
+    if not indent:
+        return [[(text.replace(_SOLID, " "), style) for text, style in row] for row in marked]
+    heads = [("" if (y + 1) % each else shown[y // each].short, shown[y // each].style) for y in range(len(marked))]
+    return [[(f"{text:<{indent}}", style), *row] for (text, style), row in zip(heads, marked, strict=True)]
 
 
 def _density(histogram: LogHistogram, window: tuple[float, float], columns: int) -> FloatArray:
@@ -58,10 +79,7 @@ def _density(histogram: LogHistogram, window: tuple[float, float], columns: int)
 
 
 def _ridgeline(density: FloatArray, height: int, style: str) -> list[list[Run]]:
-    """Bars in eighths of a cell, at least one for values above 0; a blank row separates taller ridges."""
-    bars = height - 1 if height >= 3 else height
-    eighths = np.where(density > 0, np.maximum(np.rint(density * bars * 8), 1), 0)
-    levels = [np.clip(eighths - y * 8, 0, 8).astype(int) for y in reversed(range(bars))]
-    blank = np.zeros(density.size, dtype=int)
-    padded = [blank] * (height - bars) + levels
-    return [[("".join(EIGHTHS[level] for level in row), style)] for row in padded]
+    """Bars in eighths of a cell, at least one for values above 0."""
+    eighths = np.where(density > 0, np.maximum(np.rint(density * height * 8), 1), 0)
+    levels = [np.clip(eighths - y * 8, 0, 8).astype(int) for y in reversed(range(height))]
+    return [[("".join(EIGHTHS[level] for level in row), style)] for row in levels]

@@ -48,3 +48,18 @@ def log_limits(low: float, high: float) -> tuple[float, float]:
     below = [factor * 10.0**power for power in range(-8, 7) for factor in (1, 3)]
     bottom = max((each for each in below if each <= low), default=below[0])
     return bottom, min((each for each in below if each >= high and each > bottom), default=below[-1])
+
+
+def log_ticks(low: float, high: float, *, most: int) -> list[float]:
+    """At most `most` (2 or more) round values of a logarithmic axis, from one at or below `low` to one above `high`.
+
+    They are 1, 2 and 5 times powers of ten if there is room, else 1 and 3 times, else powers of ten.
+    """
+    low, high = max(low, _SHORTEST), max(high, _SHORTEST)
+    for steps, stride in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 4)):
+        every = [step * 10.0**power for power in range(-8, 8, stride) for step in steps]
+        first = max(number for number, each in enumerate(every) if each <= low * (1 + 1e-9))
+        last = next(number for number, each in enumerate(every) if each > high * (1 - 1e-9) and number > first)
+        if last - first < most:
+            break
+    return every[first : last + 1]

@@ -1,4 +1,4 @@
-"""The two bottom lines: messages and commands, and the keys."""
+"""The bottom lines: messages and commands, and the keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, spread
-from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE
+from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE, screen_line
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.command_requests import described
 from servetop.tui.state.frame import Frame
@@ -34,6 +34,32 @@ class KeyLine(Panel):
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         return [draw_keys(LIVE_LINE if frame.live and not frame.read_only else REPLAY_LINE, width)]
+
+
+class ScreenLine(Panel):
+    """The bottom line of a screen behind a number key: messages, then the keys that have an effect there."""
+
+    def __init__(self, keys: Sequence[tuple[str, str]], *, time_axis: bool, id: str) -> None:
+        """`keys` are the screen's own; `time_axis`: its charts have the shared time axis, whose length is shown."""
+        super().__init__(id=id)
+        self._keys = keys
+        self._time_axis = time_axis
+
+    def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
+        return []
+
+    def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
+        keys = screen_line(self._keys, steering=frame.live and not frame.read_only)
+        return [draw_screen_line(frame, keys, width, time_axis=self._time_axis)]
+
+
+def draw_screen_line(frame: Frame, keys: Sequence[tuple[str, str]], width: int, *, time_axis: bool) -> TextRow:
+    """A message at the left if there is one, then as many keys as fit; the time axis before esc, help and quit."""
+    message = fitted(_message(frame), width // 2)
+    axis: list[Run] = [(f"{_axis(frame)}   ", "faint")] if time_axis and not frame.booting else []
+    right: list[Run] = [*_pointed(frame), *axis, ("esc", "key"), (" back  ", "muted")]
+    left: TextRow = [*message, ("   ", "")] if message else []
+    return [*left, *draw_keys(keys, width - row_width(left), before_help=right)]
 
 
 def draw_status(frame: Frame, width: int) -> TextRow:
@@ -71,8 +97,9 @@ def _message(frame: Frame) -> list[Run]:
     return [("✓ ", "good"), (sanitize_line(last.reply or ""), "")]
 
 
-def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> TextRow:
-    """Help and quit at the right; of the others as many as fit, most important first."""
+def draw_keys(keys: Sequence[tuple[str, str]], width: int, *, before_help: TextRow = ()) -> TextRow:
+    """Help and quit at the right, after `before_help`; of the others as many as fit, most important first."""
     named = [[(caption, "key"), (f" {label}", "muted")] for caption, label in keys]
     always = joined(([(caption, "key"), (f" {label}", "muted")] for caption, label in ALWAYS), width=width, gap="  ")
-    return spread(joined(named, width=width - row_width(always) - 2, gap="  "), always, width=width)
+    right = [*before_help, *always]
+    return spread(joined(named, width=width - row_width(right) - 2, gap="  "), right, width=width)

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from textual.content import Content, Span
 from textual.geometry import Region, Size
 from textual.reactive import reactive
+from textual.strip import Strip
 from textual.widget import Widget
 
 from servetop.tui.drawing import formats
@@ -79,6 +80,13 @@ class Panel(Widget):
 
     def on_resize(self) -> None:
         self.watch_frame(self.frame)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The widget's lines; after a change of size this may come before the resize event, and needs the titles."""
+        if self.frame is not None and self._drawn_for != self.size:
+            self._draw_rows(self.frame)
+            self._set_titles(self.frame)
+        return super().render_lines(crop)
 
     def render(self) -> Lines:
         if self.frame is None:

@@ -8,12 +8,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid
 
-from servetop.tui.keys import line_bindings
+from servetop.tui.drawing.distributions import constant_value
+from servetop.tui.keys import hidden_bindings, line_bindings
 from servetop.tui.panels.detail.cdf import CdfPanel, StageLegend
 from servetop.tui.panels.detail.config import ConfigPanel, shown_rows
 from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel
 from servetop.tui.screens.frame_screen import FrameScreen
-from servetop.tui.state.stage_metrics import METRICS
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.stage_metrics import LENGTHS, METRICS
 
 
 class DetailScreen(FrameScreen):
@@ -25,8 +27,19 @@ class DetailScreen(FrameScreen):
 class DistributionsScreen(DetailScreen):
     """A distribution of each latency by stage, and of lengths if there is room."""
 
+    tab = "distributions"
+    own_keys = (("h", "ridges/curves"),)
+    BINDINGS: ClassVar[list[BindingType]] = [*hidden_bindings(("h", "app.curves", "ridges or cumulative curves"))]
+
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-broad")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-low"), (34, "-tall")]  # noqa: RUF012
+
+    def show(self, frame: Frame) -> None:
+        """Draw a frame; lengths that do not vary get one row only."""
+        stages = frame.per_stage()
+        lengths = [each.histograms[metric] for each in stages for metric in LENGTHS]
+        self.set_class(all(constant_value(each) is not None for each in lengths if each.count), "-constant")
+        super().show(frame)
 
     def panels(self) -> ComposeResult:
         yield StageLegend(id="legend")
@@ -38,6 +51,9 @@ class DistributionsScreen(DetailScreen):
 class SweepScreen(DetailScreen):
     """Throughput by batch size × request rate, and the throughput-latency curve."""
 
+    tab = "sweep"
+    own_keys = (("t", "latency"),)
+
     def panels(self) -> ComposeResult:
         yield SweepPanel(id="sweep")
         yield CurvePanel(id="curve")
@@ -45,6 +61,9 @@ class SweepScreen(DetailScreen):
 
 class ConfigScreen(DetailScreen):
     """All settings; scrolls."""
+
+    tab = "config"
+    own_keys = (("↑ ↓", "scroll"), ("PgUp PgDn", "page"))
 
     BINDINGS: ClassVar[list[BindingType]] = [*line_bindings("scroll_config", "line")]
 

@@ -15,6 +15,9 @@ from servetop.tui.screens.details import DetailScreen
 class EngineScreen(DetailScreen):
     """The engine page; scrolls."""
 
+    tab = "engine"
+    own_keys = (("↑ ↓", "scroll"), ("PgUp PgDn", "page"))
+    time_axis = True
     BINDINGS: ClassVar[list[BindingType]] = [*line_bindings("scroll_metrics", "line")]
 
     def panels(self) -> ComposeResult:

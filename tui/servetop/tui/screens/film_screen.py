@@ -17,6 +17,8 @@ from servetop.tui.state.frame import Frame
 class BatchFilmScreen(DetailScreen):
     """Slots of the batch by time; the arrow keys select a slot, Enter opens the request at the cursor."""
 
+    tab = "film"
+    own_keys = (("↑ ↓", "slot"), ("Enter", "open request"), ("c", "cursor"), ("z", "zoom"))
     BINDINGS: ClassVar[list[BindingType]] = [
         *line_bindings("choose", "slot"),
         *hidden_bindings(("enter", "open", "open")),

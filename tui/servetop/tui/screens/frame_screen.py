@@ -14,10 +14,12 @@ from textual.screen import Screen
 from servetop.core.events import Action
 from servetop.tui.drawing.palette import STYLES
 from servetop.tui.keys import MOVING, STEERING, bindings
-from servetop.tui.panels.footer import StatusLine
+from servetop.tui.panels.footer import ScreenLine
 from servetop.tui.panels.header import HeaderLine
+from servetop.tui.panels.live.diagnosis import DiagnosisLine
 from servetop.tui.panels.live.timeline import TimelinePanel
 from servetop.tui.panels.panel import Panel
+from servetop.tui.panels.tabs import TabLine
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.playback import Playback
 from servetop.tui.screens.question import NoteQuestion, TimeQuestion
@@ -42,6 +44,12 @@ class FrameScreen(Screen[object]):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(STEERING, MOVING)]
+    tab: ClassVar[str] = ""
+    """The screen's name in `keys.TABS`."""
+    own_keys: ClassVar[Sequence[tuple[str, str]]] = ()
+    """Keys of this screen for the bottom line, most important first."""
+    time_axis: ClassVar[bool] = False
+    """Whether its charts have the shared time axis, whose length is shown."""
 
     class Resumed(Message):
         """The screen is visible again, after another one covered it."""
@@ -55,11 +63,13 @@ class FrameScreen(Screen[object]):
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(id="header")
+        yield TabLine(self.tab, id="tabs")
+        yield DiagnosisLine(id="diagnosis")
         yield from self.panels()
-        yield StatusLine(id="status")
+        yield ScreenLine(self.own_keys, time_axis=self.time_axis, id="keys")
 
     def panels(self) -> ComposeResult:
-        """The panels between the header and the status line."""
+        """The panels between the diagnosis and the bottom line."""
         yield from ()
 
     def on_mount(self) -> None:
@@ -162,6 +172,9 @@ class FrameScreen(Screen[object]):
     def action_toggle_cursor(self) -> None:
         """Show the cursor at the playhead, or remove it."""
         self.controls.playback.toggle_cursor()
+
+    def on_tab_line_chosen(self, message: TabLine.Chosen) -> None:
+        self.call_later(self.run_action, f"app.show_screen('{message.screen}')")
 
     def on_timeline_panel_chosen(self, message: TimelinePanel.Chosen) -> None:
         self.controls.playback.go_to_share(message.share)

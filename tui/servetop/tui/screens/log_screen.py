@@ -18,11 +18,16 @@ from servetop.tui.screens.modal import Modal, PlainText
 class LogScreen(FrameScreen):
     """Scrolls by line and page, and follows the end. `n` goes to the next match here, not to the next stage."""
 
+    tab = "log"
+    own_keys = (("↑ ↓", "scroll"), ("w", "wrap"), ("v", "level"), ("/", "search"), ("n N", "older/newer match"),
+                ("PgUp PgDn", "page"))  # fmt: skip
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,l", "app.show_screen('live')", "close"),
         *line_bindings("scroll_log", "line"),
         Binding("v", "next_level", "level", tooltip="All lines, warnings and errors, errors only"),
         Binding("slash", "search", "search", tooltip="Find lines that contain a text, ignoring case"),
+        Binding("w", "toggle_wrap", "wrap", tooltip="Wrap long lines, or cut them"),
         *hidden_bindings(("n", "go_to_match(-1)", "older match"), ("N", "go_to_match(1)", "newer match")),
     ]
 
@@ -36,6 +41,10 @@ class LogScreen(FrameScreen):
     def action_next_level(self) -> None:
         """Select the next level."""
         self.query_one(LogView).next_level()
+
+    def action_toggle_wrap(self) -> None:
+        """Wrap long lines, or cut them."""
+        self.query_one(LogView).toggle_wrap()
 
     def action_go_to_match(self, direction: int) -> None:
         """Go to the next older (-1) or newer (1) match."""

@@ -20,6 +20,9 @@ from servetop.tui.state.request_rows import COLUMNS
 class RequestsScreen(DetailScreen):
     """Waterfall and table; the arrow keys select a request, Enter opens it."""
 
+    tab = "requests"
+    own_keys = (("↑ ↓", "choose"), ("Enter", "open"), ("s", "sort"), ("S", "reverse"), ("f", "failed only"))
+
     BINDINGS: ClassVar[list[BindingType]] = [
         *line_bindings("choose", "row"),
         *hidden_bindings(
@@ -67,6 +70,8 @@ class RequestsScreen(DetailScreen):
 
 class RequestScreen(FrameScreen):
     """One request, which does not change with the playhead."""
+
+    tab = "requests"
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter", "leave", "back")]
 

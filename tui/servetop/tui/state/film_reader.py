@@ -14,7 +14,7 @@ from servetop.core.arrays import FloatArray
 from servetop.core.events import RequestRecord
 from servetop.tui.state.film_window import MOST_FILM_REQUESTS, bin_seconds, in_flight_during, read_until
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.request_rows import ended_at
+from servetop.tui.state.request_phases import ended_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from servetop.analysis.live_stats import StatsSeries
+from servetop.analysis.series.stats_series import StatsSeries
 from servetop.tui.state.frame import Frame
 
 MOST_FILM_REQUESTS = 1_000

@@ -19,6 +19,7 @@ from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import TextRow
 from servetop.tui.state.engine_page import EnginePage
 from servetop.tui.state.playhead import Playhead
+from servetop.tui.state.request_phases import Preemptions, unknown_preemptions
 from servetop.tui.state.stage_metrics import StageMetrics
 from servetop.tui.state.time_axis import TimeAxis
 
@@ -37,6 +38,8 @@ class View:
     """The latency metric shown, one of `live_stats.LATENCIES`."""
     heat: bool = False
     """Show the heat map instead of the latency chart on screens that have no room for both."""
+    curves: bool = False
+    """Show distributions as cumulative curves instead of ridges."""
     message: str = ""
     """The app's message on the last key."""
     cursor: Cursor | None = None
@@ -102,6 +105,8 @@ class Frame:
     heat: Sequence[LogHistogram] = ()
     """Histograms of the charted latency (TTFT from due), one per bin of `stats.series`."""
     requests: ReadRequests = no_requests
+    preemptions: Preemptions = unknown_preemptions
+    """Returns the engine's preemptions between two times."""
     between: Callable[[float, float], LiveStats]
     """Returns the values at the second of two times, with series that start at the first."""
     per_stage: Callable[[], Sequence[StageMetrics]] = list

@@ -11,6 +11,7 @@ from servetop.analysis.judgement.log_severity import severity_of
 from servetop.core.events import LogLine, Severity
 from servetop.core.text.sanitize import sanitize_log_line
 from servetop.tui.state.frame import Frame
+from servetop.tui.state.log_text import split_prefix
 from servetop.tui.state.run_state import MOST_LOG_LINES
 from servetop.tui.state.timeline_events import TimelineEvent, timeline_events
 
@@ -27,8 +28,16 @@ class LogEntry:
     at: float
     severity: Severity
     text: str
-    """Sanitized."""
+    """Sanitized, without the engine's own time, level and process."""
     symbol: str = ""
+    """Of servetop's own entries; empty for a line of the engine."""
+    source: str = ""
+    """The place in the engine's code, as `core.py:83`."""
+
+    @property
+    def searched(self) -> str:
+        """Everything that a search looks at."""
+        return f"{self.text} {self.source}"
 
 
 class MergedLog:
@@ -53,7 +62,7 @@ class MergedLog:
         fresh = self._fresh(log)
         if fresh is None:
             self._engine, fresh = [], log
-        self._engine += [LogEntry(line.at, severity_of(line.text), sanitize_log_line(line.text)) for line in fresh]
+        self._engine += [engine_entry(line) for line in fresh]
         del self._engine[:-MOST_LOG_LINES]
         self._last, self._count = (log[-1] if log else None), len(log)
 
@@ -66,10 +75,16 @@ class MergedLog:
         return None
 
 
+def engine_entry(line: LogLine) -> LogEntry:
+    """One line of the engine's log."""
+    message, source = split_prefix(sanitize_log_line(line.text))
+    return LogEntry(line.at, severity_of(line.text), message, source=source)
+
+
 def matching(entries: Sequence[LogEntry], query: str) -> list[int]:
     """Positions of the entries that contain the query, ignoring case; none for an empty query."""
     needle = query.casefold()
-    return [number for number, entry in enumerate(entries) if needle in entry.text.casefold()] if needle else []
+    return [number for number, entry in enumerate(entries) if needle in entry.searched.casefold()] if needle else []
 
 
 def _own(each: TimelineEvent) -> LogEntry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,22 @@ import numpy as np
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.drawing.text_runs import Run, merged
 from servetop.tui.state.frame import View
+from servetop.tui.state.request_phases import (
+    PREEMPTED,
+    STALL,
+    Preemptions,
+    Span,
+    ended_at,
+    spans,
+    unknown_preemptions,
+)
 
-COLUMNS = ("due", "ttft", "itl", "itl_max", "e2el", "prompt_tokens", "output_tokens", "status", "id")
+COLUMNS = ("due", "ttft", "itl", "itl_max", "stalled", "e2el", "prompt_tokens", "output_tokens", "status", "id")
 """Columns that rows can be sorted by, in the order of the sort key."""
 _CELLS = 60
 """Approximate cells of the heat map's time axis."""
-PHASES = (("╌", "muted", "queued"), ("░", "orange", "to first token"), ("█", "sky", "decode"))
-"""Glyph, style and name of each phase: due → sent, sent → first token, first token → end."""
+_SETTLED = 2.0
+"""Seconds after its end from which on a row no longer changes: the engine's counters are read up to a second late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +41,12 @@ class RequestRow:
     """Mean over tokens: time from the first chunk to the last ÷ tokens of all but the first."""
     itl_max: float
     """The longest gap between two chunks."""
+    stalled: float
+    """The sum of its stalls; NaN without any."""
+    preempted: bool
+    """The engine preempted requests during one of its stalls."""
+    spans: tuple[Span, ...]
+    """Its phases up to the time of the row."""
     e2el: float
     prompt_tokens: int
     output_tokens: int
@@ -39,8 +54,10 @@ class RequestRow:
     failed: bool
 
 
-def row_of(record: RequestRecord, at: float) -> RequestRow:
+def row_of(record: RequestRecord, at: float, *, preemptions: Preemptions = unknown_preemptions) -> RequestRow:
     """The row of a request at `at`: if it was in flight then, from the chunks received so far."""
+    phases = spans(record, at, preemptions=preemptions)
+    stalls = [each for each in phases if each.phase in (STALL, PREEMPTED)]
     seen = int(np.searchsorted(record.chunk_times, at, side="right"))
     times, tokens = record.chunk_times[:seen], record.chunk_tokens[:seen]
     later = int(tokens[1:].sum())
@@ -54,6 +71,9 @@ def row_of(record: RequestRecord, at: float) -> RequestRow:
         ttft=_or_nan(record.ttft) if decoding else math.nan,
         itl=float(times[-1] - times[0]) / later if later else math.nan,
         itl_max=float(np.diff(times).max()) if times.size > 1 else math.nan,
+        stalled=sum(each.seconds for each in stalls) if stalls else math.nan,
+        preempted=any(each.phase is PREEMPTED for each in stalls),
+        spans=tuple(phases),
         e2el=_or_nan(record.e2el) if over else math.nan,
         prompt_tokens=record.prompt_tokens,
         output_tokens=record.output_tokens if over else int(tokens.sum()),
@@ -63,20 +83,22 @@ def row_of(record: RequestRecord, at: float) -> RequestRow:
 
 
 class RowCache:
-    """Caches the rows of finished requests, because they no longer change."""
+    """Caches the rows of requests that finished a while ago, because they no longer change."""
 
     def __init__(self) -> None:
         self._over: Mapping[int, RequestRow] = {}
 
-    def rows(self, records: Iterable[RequestRecord], at: float) -> list[RequestRow]:
+    def rows(
+        self, records: Iterable[RequestRecord], at: float, *, preemptions: Preemptions = unknown_preemptions
+    ) -> list[RequestRow]:
         """The rows at a time; drops cached rows of requests that are not in `records`."""
         before, over = self._over, {}
         found = []
         for record in records:
-            ended = ended_at(record) <= at
-            row = before.get(record.id) if ended else None
-            found.append(row := row_of(record, at) if row is None else row)
-            if ended:
+            settled = ended_at(record) + _SETTLED <= at
+            row = before.get(record.id) if settled else None
+            found.append(row := row_of(record, at, preemptions=preemptions) if row is None else row)
+            if settled:
                 over[record.id] = row
         self._over = over
         return found
@@ -111,12 +133,6 @@ def charted_value(row: RequestRow, metric: str) -> float:
     return float(getattr(row, metric))
 
 
-def ended_at(record: RequestRecord) -> float:
-    """The end of a request, or the last known time of one without an end; seconds."""
-    known = (record.done_at, record.first_token_at, record.sent, record.due)
-    return next(at for at in known if at is not None)
-
-
 def ordered(rows: Iterable[RequestRow], column: str, *, descending: bool) -> list[RequestRow]:
     """Sorts by a column of `COLUMNS`, then by due time; rows with an unknown value come last in both directions."""
 
@@ -130,27 +146,27 @@ def ordered(rows: Iterable[RequestRow], column: str, *, descending: bool) -> lis
     return known + [row for row in every if unknown(row)]
 
 
-def bar(record: RequestRecord, axis: tuple[float, float], width: int, *, at: float) -> list[Run]:
-    """Draws the phases of a request on a time axis of `width` cells up to the time `at`; at least one cell."""
+def bar(phases: Sequence[Span], axis: tuple[float, float], width: int, *, failed: bool = False) -> list[Run]:
+    """Draws phases on a time axis of `width` cells, the whole and each stall in at least one; `✖` ends a failure."""
     start, end = axis
     scale = width / (end - start)
 
     def column(time: float) -> int:
-        return min(max(int((min(time, at) - start) * scale), 0), width)
+        return min(max(int((time - start) * scale), 0), width)
 
-    sent = ended_at(record) if record.sent is None else record.sent
-    first = ended_at(record) if record.first_token_at is None else record.first_token_at
-    edges = [column(each) for each in (record.due, sent, first, ended_at(record))]
-    if edges[3] == edges[0]:  # at least one cell, in the current phase
-        edges[0] = min(edges[0], width - 1)
-        reached = 1 + sum(time <= at for time in (sent, first))
-        edges[reached:] = [edges[0] + 1] * (4 - reached)
-    runs: list[Run] = [(" " * edges[0], "")]
-    for (glyph, style, _), low, high in zip(PHASES, edges, edges[1:], strict=False):
-        runs.append((glyph * (high - low), style))
-    failed = ended_at(record) <= at and record.status is not RequestStatus.OK
-    runs.append((("✖" if failed and edges[3] < width else "").ljust(width - edges[3]), "bad" if failed else ""))
-    return merged(runs)
+    cells: list[Run] = [(" ", "")] * width
+    for each in phases:
+        low, high = column(each.start), column(each.end)
+        if each is phases[-1] and high == column(phases[0].start):  # at least one cell, in the current phase
+            low = min(low, width - 1)
+            high = low + 1
+        elif each.phase in (STALL, PREEMPTED) and low == high and 0 < low < width:
+            low = high - 1
+        cells[low:high] = [(each.phase.glyph, each.phase.style)] * (high - low)
+    used = max((number + 1 for number, (glyph, _) in enumerate(cells) if glyph != " "), default=0)
+    if failed and used < width:
+        cells[used] = ("✖", "bad")
+    return merged(cells)
 
 
 def _or_nan(value: float | None) -> float:

@@ -29,6 +29,7 @@ from servetop.tui.state.engine_page import EngineMetricsHistory, EnginePage
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.judged_run import JudgedRun
 from servetop.tui.state.replicas import ReplicaHistory
+from servetop.tui.state.request_phases import preemptions_between
 from servetop.tui.state.run_notes import RunNotes
 from servetop.tui.state.stage_metrics import stage_metrics
 from servetop.tui.state.steady_stages import SteadyStages
@@ -190,6 +191,7 @@ class RunState:
             steady=self.steady.windows(
                 self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
             ),
+            preemptions=partial(preemptions_between, self.history),
             between=lambda start, until: stats_at(until, span=until - start),
             per_stage=cache(
                 partial(stage_metrics, self.history, self.binned, tuple(self.stages), at, over=end is not None)

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS
 from servetop.tui.drawing.heat_map import BinnedHistograms
 
-DIP = 0.95
-"""A dip is less than this share of the best throughput at a lower rate; smaller differences are noise."""
 LENGTHS = ("input_len", "output_len")
 METRICS = ("ttft", "itl", "tpot", "e2el", *LENGTHS)
 """The histograms that are compared: latencies in seconds, lengths in tokens."""
@@ -28,7 +27,13 @@ class StageMetrics:
     stage: StageChange
     ended: bool
     output_rate: float
-    """Output tokens/s, mean over the stage; NaN before its first tick."""
+    """Output tokens/s, mean from its start to the end of its last request; NaN before its first tick."""
+    target_rates: tuple[float, float]
+    """Target rate at its begin and end, requests/s; inf in a closed loop, NaN before its first ticks."""
+    concurrency_limits: tuple[float, float]
+    """Concurrency limit at its begin and end; NaN without one."""
+    backlog: float
+    """Requests that waited at the client or in the engine when it began."""
     preemptions: float
     """NaN if not exported."""
     histograms: Mapping[str, LogHistogram]
@@ -49,13 +54,16 @@ def stage_metrics(
         stop = history.first_from(started[number + 1].at) if followed else history.up_to(at)
         merge = binned.between if followed else history.histogram
         preempted = history.column("preemptions", start=start, stop=stop)
-        seconds = (stop - start) * TICK_SECONDS
-        tokens = float(history.column("output_tokens", start=start, stop=stop).sum())
         found.append(
             StageMetrics(
                 stage=stage,
                 ended=followed or over,
-                output_rate=tokens / seconds if seconds > 0 else math.nan,
+                output_rate=_output_rate(history, start, stop, stage.index),
+                target_rates=_ends(history.column("request_rate", start=start + 1, stop=max(stop - 1, start + 1))),
+                concurrency_limits=_ends(
+                    history.column("max_concurrency", start=start + 1, stop=max(stop - 1, start + 1))
+                ),
+                backlog=_backlog(history, start, stop),
                 preemptions=math.nan if np.isnan(preempted).all() else float(np.nansum(preempted)),
                 histograms={metric: merge(metric, start=start, stop=stop) for metric in (*METRICS, "ttfot")},
             )
@@ -63,10 +71,27 @@ def stage_metrics(
     return found
 
 
-def dips(done: Mapping[tuple[int | None, float], float]) -> set[tuple[int | None, float]]:
-    """Finished cells with clearly less throughput than the same batch size at a lower rate."""
-    return {
-        (batch, rate)
-        for (batch, rate), value in done.items()
-        if value < DIP * max((done[each] for each in done if each[0] == batch and each[1] < rate), default=0.0)
-    }
+def _output_rate(history: TickHistory, start: int, stop: int, stage: int) -> float:
+    """Output tokens/s without the time after the last request, such as a restart before the next stage."""
+
+    def column(name: str) -> FloatArray:
+        return history.column(name, start=start, stop=stop)
+
+    tokens = column("output_tokens")
+    under_way = (tokens > 0) | (column("in_flight") + column("queued") > 0)
+    busy = np.flatnonzero(under_way & (column("stage") == stage))  # the last tick may contain the next stage's begin
+    seconds = (int(busy[-1]) + 1 if busy.size else tokens.size) * TICK_SECONDS
+    return float(tokens.sum()) / seconds if seconds > 0 else math.nan
+
+
+def _ends(values: FloatArray) -> tuple[float, float]:
+    """The first and the last known value; NaN if there is none."""
+    known = values[~np.isnan(values)]
+    return (float(known[0]), float(known[-1])) if known.size else (math.nan, math.nan)
+
+
+def _backlog(history: TickHistory, start: int, stop: int) -> float:
+    """Requests that waited at the end of the first tick; unknown counts are 0."""
+    if stop <= start:
+        return 0.0
+    return float(np.nansum([history.value("queued", start), history.value("waiting", start)]))

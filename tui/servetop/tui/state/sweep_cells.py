@@ -1,4 +1,4 @@
-"""The cells of a sweep by batch size and request rate: planned, predicted and measured."""
+"""The cells of a sweep by batch size and load: planned, predicted and measured; and the stages outside of them."""
 
 from __future__ import annotations
 
@@ -9,42 +9,90 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.core.config import PredictedCell, StageConfig
+from servetop.core.events import StageChange
+from servetop.core.histogram import LogHistogram
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.stage_metrics import StageMetrics
+from servetop.tui.state.stage_metrics import METRICS, StageMetrics
 
-CellKey = tuple[int | None, float]
-"""Batch size, and requests per second."""
+_CONSTANT = 0.05
+"""A load is constant if its target changes by no more than this share."""
+_BACKLOG_SECONDS = 1.0
+"""A stage begins with a backlog if more requests wait than arrive in this time, ..."""
+_LEAST_BACKLOG = 5
+"""... and at least this many."""
+_DIP = 0.95
+"""A dip is less than this share of the best throughput at a lower load; smaller differences are noise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, order=True)
+class Load:
+    """A constant load; closed loops come after all rates."""
+
+    rate: float
+    """Requests/s; inf in a closed loop."""
+    concurrency: float = math.inf
+    """The limit; inf without one."""
+
+    @property
+    def name(self) -> str:
+        """`8`, with a concurrency limit `8·c64`, in a closed loop `c64`."""
+        rate = "" if math.isinf(self.rate) else f"{self.rate:g}"
+        limit = "" if math.isinf(self.concurrency) else f"c{self.concurrency:g}"
+        return "·".join(part for part in (rate, limit) if part) or "∞"
+
+
+CellKey = tuple[int | None, Load]
+"""Batch size and load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cell:
-    """The results of one batch size at one rate; the mean of its repeats."""
+    """The results of one batch size at one load; of its repeats the mean."""
 
     output_rate: float
     preempted: bool
     unsteady: bool
     """A finished stage of this cell had no steady state."""
     running_now: bool
+    repeats: int = 1
+    """Stages that were averaged."""
+    histograms: Mapping[str, LogHistogram]
+    """Latencies of all repeats, by metric of `METRICS`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OtherStage:
+    """A stage that no cell contains, because its load was not constant or not the only one."""
+
+    stage: StageMetrics
+    reason: str
+
+
+def load_of(stage: StageConfig | StageChange | PredictedCell) -> Load:
+    """The load of a stage with a rate."""
+    rate = math.inf if stage.request_rate is None else stage.request_rate
+    return Load(rate, math.inf if stage.max_concurrency is None else stage.max_concurrency)
 
 
 def planned_cells(frame: Frame) -> list[CellKey]:
     """The cells of the plan; stages without a batch size have that of the first stage that ran."""
     own = next((each.stage.max_num_seqs for each in frame.per_stage() if not math.isnan(each.output_rate)), None)
-    stages = [stage for stage in frame.header.config.stages if not stage.warmup]
-    return [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
+    apart = {each.stage.stage.index for each in others(frame)}
+    return [
+        (stage.max_num_seqs or own, load_of(stage))
+        for index, stage in enumerate(frame.header.config.stages)
+        if not stage.warmup and stage.ramp_from is None and index not in apart
+    ]
 
 
 def predicted(frame: Frame) -> dict[CellKey, float]:
     """The simulator's predictions, output tokens/s by cell."""
-    return {(each.max_num_seqs, each.request_rate): each.output_throughput for each in frame.header.config.predicted}
+    return {(each.max_num_seqs, load_of(each)): each.output_throughput for each in frame.header.config.predicted}
 
 
 def deviations(cells: Mapping[CellKey, Cell], prediction: Mapping[CellKey, float]) -> list[float]:
-    """
-
-    predicted / measured - 1
-    of each finished cell that has a prediction.
-    """
+    """Return |predicted / measured - 1| of each finished cell that has a prediction."""
     return [
         abs(prediction[key] / cell.output_rate - 1)
         for key, cell in cells.items()
@@ -52,22 +100,65 @@ def deviations(cells: Mapping[CellKey, Cell], prediction: Mapping[CellKey, float
     ]
 
 
-def measured(stages: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> dict[CellKey, Cell]:
-    """Measured stages by cell, with the steady windows of those that have ended."""
+def others(frame: Frame) -> list[OtherStage]:
+    """Stages that are not comparable with those of the same rate, with the reason, in their order."""
+    found = []
+    for each in frame.per_stage():
+        reason = "" if math.isnan(each.output_rate) else _why_other(each, frame.header.config.stages)
+        if reason:
+            found.append(OtherStage(stage=each, reason=reason))
+    return found
+
+
+def _why_other(figures: StageMetrics, plan: Sequence[StageConfig]) -> str:
+    stage = figures.stage
+    config = plan[stage.index] if stage.index < len(plan) else None
+    if config is not None and config.ramp_from is not None and config.request_rate == stage.request_rate:
+        return "ramp"
+    begin, end = figures.target_rates
+    if math.isfinite(begin) and math.isfinite(end) and abs(end - begin) > _CONSTANT * max(begin, end):
+        return f"rate changed from {begin:.3g} to {end:.3g}"
+    if (
+        figures.concurrency_limits[0] != figures.concurrency_limits[1]
+        and not np.isnan(figures.concurrency_limits).all()
+    ):
+        return "concurrency limit changed"
+    rate = stage.request_rate
+    enough = _LEAST_BACKLOG if rate is None or math.isinf(rate) else max(_LEAST_BACKLOG, rate * _BACKLOG_SECONDS)
+    if math.isfinite(begin) and figures.backlog > enough:
+        return f"after overload: {figures.backlog:.0f} were waiting at its start"
+    return ""
+
+
+def measured(frame: Frame) -> dict[CellKey, Cell]:
+    """Cells of the stages with a constant load of their own, by batch size and load."""
+    apart = {id(each.stage) for each in others(frame)}
     groups: dict[CellKey, list[StageMetrics]] = {}
-    for each in stages:
-        if not math.isnan(each.output_rate):
-            groups.setdefault((each.stage.max_num_seqs, each.stage.request_rate or 0.0), []).append(each)
-    return {
-        key: Cell(
-            output_rate=float(np.mean([each.output_rate for each in group])),
-            preempted=any(each.preemptions > 0 for each in group),
-            unsteady=any(_has_none(steady.get(each.stage.index)) for each in group if each.ended),
-            running_now=not group[-1].ended,
-        )
-        for key, group in groups.items()
-    }
+    for each in frame.per_stage():
+        if not math.isnan(each.output_rate) and id(each) not in apart:
+            groups.setdefault((each.stage.max_num_seqs, load_of(each.stage)), []).append(each)
+    return {key: _cell(group, frame.steady) for key, group in groups.items()}
+
+
+def _cell(group: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> Cell:
+    return Cell(
+        output_rate=float(np.mean([each.output_rate for each in group])),
+        preempted=any(each.preemptions > 0 for each in group),
+        unsteady=any(_has_none(steady.get(each.stage.index)) for each in group if each.ended),
+        running_now=not group[-1].ended,
+        repeats=len(group),
+        histograms={name: LogHistogram.merged([each.histograms[name] for each in group]) for name in METRICS},
+    )
 
 
 def _has_none(window: SteadyWindow | None) -> bool:
     return window is not None and window.start is None
+
+
+def dips(done: Mapping[CellKey, float]) -> set[CellKey]:
+    """Finished cells with clearly less throughput than the same batch size at a lower load."""
+    return {
+        (batch, load)
+        for (batch, load), value in done.items()
+        if value < _DIP * max((done[each] for each in done if each[0] == batch and each[1] < load), default=0.0)
+    }

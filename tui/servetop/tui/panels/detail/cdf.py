@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from servetop.analysis.goodput import goodput_bounds, histogram_for, share_within
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.distributions import draw_cdf, draw_ridgelines, stage_swatch
+from servetop.tui.drawing.distributions import constant_value, draw_cdf, draw_constants, draw_ridgelines, stage_swatch
 from servetop.tui.drawing.formats import axis_seconds
-from servetop.tui.drawing.text_runs import TextRow, joined, shortened, spread
+from servetop.tui.drawing.palette import HUES
+from servetop.tui.drawing.ridgeline import Ridge
+from servetop.tui.drawing.text_runs import TextRow, joined, row_width, shortened
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import LENGTHS, StageMetrics
@@ -20,8 +22,8 @@ LABELS = {
 }  # fmt: skip
 MOST_CURVES = 6
 """The newest stages; more curves would be indistinguishable."""
-_ROOM_FOR_BOTH = 64
-"""Cells of width for curves and histograms side by side."""
+_SHORT = 9
+"""Cells of a stage's name at the left of its ridge."""
 
 
 class CdfPanel(Panel):
@@ -43,22 +45,38 @@ class CdfPanel(Panel):
         if newest and self._metric == "ttft" and "ttfot" in limits:  # TTFOT has no panel of its own
             share = formats.percent(share_within(histogram_for(newest[0].histograms, "ttfot"), limits["ttfot"]))
             parts.append([("TTFOT ", ""), (share, "strong"), (f" ≤ {formats.seconds(limits['ttfot'])}", "")])
+        constant = constant_value(newest[0].histograms[self._metric]) if newest and self._metric in LENGTHS else None
+        if constant is not None:
+            return [*parts, [("always ", ""), (self._format(constant), "strong")]]
         for q in (50, 90, 99) if newest else ():
             value = newest[0].histograms[self._metric].percentile(q)
             parts.append([(f"p{q} ", ""), (self._format(value), "strong")])
         return parts
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        curves = [each.histograms[self._metric] for each in frame.per_stage()[-MOST_CURVES:]]
+        stages = frame.per_stage()[-MOST_CURVES:]
+        ridges = [_ridge(each, self._metric, number) for number, each in enumerate(stages)]
+        constants = draw_constants(ridges, width, height, scale=self._scale) if self._metric in LENGTHS else None
+        if constants is not None:
+            return constants
         limit = frame.header.config.goodput.get(self._metric)
-        if width < _ROOM_FOR_BOTH:
-            drawing = draw_ridgelines if frame.view.heat else draw_cdf
-            return drawing(curves, width, height, limit=limit, scale=self._scale)
-        left = draw_cdf(curves, width * 3 // 5, height, limit=limit, scale=self._scale)
-        right = draw_ridgelines(curves, width - width * 3 // 5 - 2, height, limit=limit, scale=self._scale)
-        if len(left) != len(right):
-            return left
-        return [spread(one, other, width=width) for one, other in zip(left, right, strict=True)]
+        if frame.view.curves:
+            curves = [ridge.histogram for ridge in ridges]
+            return draw_cdf(curves, width, height, limit=limit, scale=self._scale)
+        return draw_ridgelines(ridges, width, height, limit=limit, scale=self._scale)
+
+
+def stage_name(figures: StageMetrics) -> str:
+    """A stage's load and its number, which tells stages of the same load apart: `8 req/s · stage 5`."""
+    return f"{sanitize_line(figures.stage.label)} · stage {figures.stage.index + 1}"
+
+
+def _ridge(figures: StageMetrics, metric: str, number: int) -> Ridge:
+    load = sanitize_line(figures.stage.label).partition(" · ")[0].replace(" req/s", "").replace(" to ", "→")
+    return Ridge(
+        histogram=figures.histograms[metric], style=HUES[number % len(HUES)], name=stage_name(figures),
+        short=shortened(f"{figures.stage.index + 1}: {load}", _SHORT),
+    )  # fmt: skip
 
 
 class StageLegend(Panel):
@@ -68,13 +86,15 @@ class StageLegend(Panel):
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:  # noqa: ARG002
-        stages = frame.per_stage()[-MOST_CURVES:]
-        names = [shortened(sanitize_line(each.stage.label), 30) for each in stages]
-        kept = [goodput_text(each, frame.header.config.goodput) for each in stages]
-        parts: list[TextRow] = [
-            [stage_swatch(number), (f" {names[number]}", "muted"), (kept[number], "strong")]
-            for number in reversed(range(len(stages)))
-        ]
+        stages = list(enumerate(frame.per_stage()[-MOST_CURVES:]))
+        parts: list[TextRow] = []
+        for number, each in reversed(stages):  # the newest stages have priority
+            kept = goodput_text(each, frame.header.config.goodput)
+            swatch = stage_swatch(number) if frame.view.curves else ("███", stage_swatch(number)[1])
+            part = [swatch, (f" {shortened(stage_name(each), 36)}", "muted"), (kept, "strong")]
+            if parts and sum(row_width(one) + 3 for one in parts) + row_width(part) > width:
+                break
+            parts.insert(0, part)
         return [joined(parts, width=width)]
 
 

@@ -25,7 +25,7 @@ class ConfigPanel(Panel):
     top: reactive[int] = reactive(0)
 
     def title(self, frame: Frame) -> Sequence[TextRow]:  # noqa: ARG002
-        return [[("Configuration", "title")], [("↑ ↓ PgUp PgDn scroll, esc closes", "muted")]]
+        return [[("Configuration", "title")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         return [fitted(row, width) for row in shown_rows(frame, width)[self.top : self.top + height]]

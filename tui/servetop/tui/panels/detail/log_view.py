@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from textual.reactive import reactive
 
 from servetop.core.events import Severity
-from servetop.tui.drawing import formats
+from servetop.tui.drawing.log_rows import SEVERITY_STYLES, head, wrapped
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
-from servetop.tui.panels.live.log import SEVERITY_STYLES, LogPanel
+from servetop.tui.panels.live.log import LogPanel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.log_entries import LEVELS, LogEntry, MergedLog, matching
 
@@ -22,6 +22,8 @@ class LogView(LogPanel):
     back: reactive[int] = reactive(0)
     least: reactive[Severity] = reactive(Severity.INFO)
     search_text: reactive[str] = reactive("")
+    wrap: reactive[bool] = reactive(True)
+    """Whether lines longer than the width take several rows; else they are cut."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -41,7 +43,7 @@ class LogView(LogPanel):
                 [(f"/{self.search_text} ", "key"), (f"{which}{len(matches)} found", "strong" if matches else "warn")]
             )
         where = "the end" if not self.back else f"{self.back} lines before the end"
-        return [*parts, [(where, "muted")], [("↑ ↓ PgUp PgDn scroll · v level · / search · n N", "muted")]]
+        return [*parts, *([] if self.wrap else [[("long lines cut", "warn")]]), [(where, "muted")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """The lines that end `back` lines before the newest."""
@@ -53,13 +55,25 @@ class LogView(LogPanel):
         self._drawn = len(entries)
         if self.back and grown:  # the lines that are being read keep their place while the log grows
             self.set_reactive(LogView.back, self.back + grown)
-        end = max(len(entries) - self.back, min(height, len(entries)))
-        start = max(end - height, 0)
-        chosen = None if self._at is None else self._at - start
-        return [
-            entry_row(entry, width, query=self.search_text, chosen=number == chosen)
-            for number, entry in enumerate(entries[start:end])
-        ]
+        most = self._most_back(entries, width, height)
+        end = len(entries) - min(self.back, most)
+        rows: list[TextRow] = []
+        while end > 0 and len(rows) < height:
+            end -= 1
+            rows = [*self._rows_of(entries[end], width, chosen=end == self._at), *rows]
+        return rows[:height] if 0 < most <= self.back else rows[len(rows) - min(len(rows), height) :]
+
+    def _rows_of(self, entry: LogEntry, width: int, *, chosen: bool = False) -> list[TextRow]:
+        return entry_rows(entry, width, query=self.search_text, chosen=chosen, wrap=self.wrap)
+
+    def _most_back(self, entries: Sequence[LogEntry], width: int, height: int) -> int:
+        """Lines before the end at which the first line is at the top."""
+        rows = 0
+        for number, entry in enumerate(entries):
+            rows += len(self._rows_of(entry, width))
+            if rows >= height:
+                return max(len(entries) - number - 1, int(rows > height))
+        return 0
 
     def entries(self, frame: Frame) -> Sequence[LogEntry]:
         """The entries of the selected level."""
@@ -67,8 +81,13 @@ class LogView(LogPanel):
 
     def scroll(self, lines: int) -> None:
         """Scroll up (positive) or down by lines."""
-        count = len(self.entries(self.frame)) if self.frame else 0
-        self.back = min(max(self.back + lines, 0), max(0, count - self.size.height))
+        entries = self.entries(self.frame) if self.frame else ()
+        self.back = min(max(self.back + lines, 0), self._most_back(entries, *self.size))
+        self.watch_frame(self.frame)
+
+    def toggle_wrap(self) -> None:
+        """Wrap long lines, or cut them."""
+        self.wrap = not self.wrap
         self.watch_frame(self.frame)
 
     def next_level(self) -> None:
@@ -90,24 +109,33 @@ class LogView(LogPanel):
         beyond = [each for each in matches if (each - from_here) * direction > 0]
         if beyond:
             self._at = min(beyond) if direction > 0 else max(beyond)
-            middle = self.size.height // 2
-            self.back = min(max(len(entries) - self._at - middle, 0), max(0, len(entries) - self.size.height))
+            self.back = min(self._back_around(entries, self._at), self._most_back(entries, *self.size))
         self.watch_frame(self.frame)
 
+    def _back_around(self, entries: Sequence[LogEntry], at: int) -> int:
+        """Lines before the end at which the line `at` is in the middle."""
+        width, height = self.size
+        rows, end = len(self._rows_of(entries[at], width)), at + 1
+        while end < len(entries) and (rows := rows + len(self._rows_of(entries[end], width))) <= height // 2:
+            end += 1
+        return len(entries) - end
 
-def entry_row(entry: LogEntry, width: int, *, query: str = "", chosen: bool = False) -> TextRow:
-    """Time, source and text; servetop's own lines have a symbol and its name."""
+
+def entry_rows(
+    entry: LogEntry, width: int, *, query: str = "", chosen: bool = False, wrap: bool = True
+) -> list[TextRow]:
+    """Time, mark and text; servetop's own entries have its name. The place in the engine's code is at the end."""
     style = SEVERITY_STYLES[entry.severity]
-    voice: list[Run] = [(f"{entry.symbol} servetop ", style or "key")] if entry.symbol else [("  ", "")]
-    mark: Run = ("▸", "cursor") if chosen else (" ", "")
-    return fitted(
-        [mark, (f"{formats.clock_time(entry.at)[3:]} ", "faint"), *voice, *_marked(entry, query, style)], width
-    )
+    start = head(entry.at, entry.severity, entry.symbol, chosen=chosen)
+    start += [("servetop ", style or "key")] if entry.symbol else []
+    source = _marked(f"  {entry.source}", query, "faint") if entry.source else []
+    text = [*_marked(entry.text, query, style), *source]
+    return wrapped(start, text, width) if wrap else [fitted([*start, *text], width)]
 
 
-def _marked(entry: LogEntry, query: str, style: str) -> list[Run]:
-    at = entry.text.casefold().find(query.casefold()) if query else -1
-    if at < 0 or len(entry.text.casefold()) != len(entry.text):
-        return [(entry.text, style)]
+def _marked(text: str, query: str, style: str) -> list[Run]:
+    at = text.casefold().find(query.casefold()) if query else -1
+    if at < 0 or len(text.casefold()) != len(text):
+        return [(text, style)]
     end = at + len(query)
-    return [(entry.text[:at], style), (f"[{entry.text[at:end]}]", "cursor"), (entry.text[end:], style)]
+    return [(text[:at], style), (f"[{text[at:end]}]", "cursor"), (text[end:], style)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -63,6 +64,7 @@ def when_started(started: float) -> str:
 
 SPARK_CELLS = 24
 """Maximum width of a row's sparkline: as many bins are read of every recording."""
+_RESULTS = (("TTFT p99", 8), ("goodput", 7), ("preempt.", 8))
 _COLUMNS = (
     ("state", 12),
     ("started", 16),
@@ -71,12 +73,28 @@ _COLUMNS = (
     ("time", 7),
     ("requests", 8),
     ("peak tok/s", 10),
+    *_RESULTS,
 )
-_MEDIUM = (("state", 12), ("time", 7), ("requests", 8), ("peak tok/s", 10))
-"""Columns below 120 cells of width."""
-_NARROW = (("", 1), *_MEDIUM[1:])
-"""Columns below 100 cells: the state is a symbol alone, spelt out below the list."""
-_AS_NUMBERS = ("time", "requests", "peak tok/s")
+"""Columns from 160 cells of width on."""
+_MEDIUM = (("state", 12), ("time", 7), ("requests", 8), ("peak tok/s", 10), *_RESULTS)
+"""Columns below 160 cells of width, or beside the verdicts."""
+_NARROW = (("", 1), ("time", 7), ("requests", 8), *_RESULTS[:2])
+"""Columns below 110 cells: the state is a symbol alone, spelt out below the list."""
+_LEFT = ("", "state", "started", "engine", "model")
+"""Columns of texts; all others are numbers."""
+_NAME = 26
+_SHORT_SPARK = 8
+"""Cells of the sparkline beside the verdicts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """The columns with their widths, and the widths of the name, the sparkline and the verdict; 0 omits one."""
+
+    columns: Sequence[tuple[str, int]]
+    name: int
+    spark: int = 0
+    verdict: int = 0
 
 
 def draw_recordings(
@@ -86,51 +104,59 @@ def draw_recordings(
     width, height = size
     if not paths:
         return placard("no recording matches", width=width, height=height)
-    columns, name_width, spark = _layout(width)
-    rows: list[TextRow] = [fitted(_titles(columns, name_width), width)]
+    layout = _layout(width, verdicts=any(preview.results.verdict for preview in known.values()))
+    rows: list[TextRow] = [fitted(_titles(layout), width)]
     for number, path in enumerate(paths[top : top + height - 1], start=top):
         preview = known.get(path)
-        cells = _cells(preview, columns, spark)
-        name = shortened(sanitize_line(path.stem), name_width)
+        cells = _cells(preview, layout)
+        name = shortened(sanitize_line(path.stem), layout.name)
         current = number == cursor
         style = "key" if current else ""
         named: TextRow = [
             ("▸ " if current else "  ", "key"),
-            (name + " " * (name_width - cell_len(name)), style),
+            (name + " " * (layout.name - cell_len(name)), style),
             *cells,
         ]
         rows.append(fitted(named, width))
     return rows
 
 
-def _layout(width: int) -> tuple[list[tuple[str, int]], int, int]:
-    """The columns with their widths, the width of the name, and that of the sparkline."""
-    columns = list(_COLUMNS if width >= 120 else _MEDIUM if width >= 100 else _NARROW)
+def _layout(width: int, *, verdicts: bool) -> _Layout:
+    columns = _COLUMNS if width >= 160 and not verdicts else _MEDIUM if width >= 110 else _NARROW
     taken = sum(cells + 2 for _, cells in columns) + 2
-    spark = min(SPARK_CELLS, max(width - taken - 26, 0))
-    return columns, max(width - taken - (spark + 2 if spark else 0), 8), spark
+    room = width - taken - _NAME - 2
+    if verdicts and room >= 2 * _SHORT_SPARK:
+        spark = _SHORT_SPARK if room >= 6 * _SHORT_SPARK else 0
+        return _Layout(columns=columns, name=_NAME, spark=spark, verdict=room - (spark + 2 if spark else 0))
+    spark = min(SPARK_CELLS, max(room, 0))
+    return _Layout(columns=columns, name=max(width - taken - (spark + 2 if spark else 0), 8), spark=spark)
 
 
-def _titles(columns: Sequence[tuple[str, int]], name_width: int) -> TextRow:
-    titles = "".join(f"  {_aligned(name, name, cells)}" for name, cells in columns)
-    return [(f"  {'recording':<{name_width}}{titles}  throughput", "faint")]
+def _titles(layout: _Layout) -> TextRow:
+    titles = "".join(f"  {_aligned(name, name, cells)}" for name, cells in layout.columns)
+    rest = [("throughput" if layout.spark >= len("throughput") else "tok/s", layout.spark), ("verdict", layout.verdict)]
+    ends = "".join(f"  {shortened(name, cells):<{cells}}" for name, cells in rest if cells)
+    return [(f"  {'recording':<{layout.name}}{titles}{ends}", "faint")]
 
 
 def _aligned(column: str, text: str, cells: int) -> str:
     text = shortened(text, cells)
     blank = " " * (cells - cell_len(text))
-    return blank + text if column in _AS_NUMBERS else text + blank
+    return text + blank if column in _LEFT else blank + text
 
 
-def _cells(preview: RecordingPreview | None, columns: Sequence[tuple[str, int]], spark: int) -> list[Run]:
+def _cells(preview: RecordingPreview | None, layout: _Layout) -> list[Run]:
     if preview is None:
         return [("  …", "faint")]
-    texts = _texts(preview.info)
-    runs = [(f"  {_aligned(name, texts[name][0], cells)}", texts[name][1]) for name, cells in columns]
-    return [*runs, (f"  {sparkline(preview.output_rates, spark)}", "sky")]
+    texts = _texts(preview)
+    runs = [(f"  {_aligned(name, texts[name][0], cells)}", texts[name][1]) for name, cells in layout.columns]
+    if layout.spark:
+        runs.append((f"  {sparkline(preview.output_rates, layout.spark):<{layout.spark}}", "sky"))
+    return [*runs, (f"  {sanitize_line(preview.results.verdict)}" if layout.verdict else "", "")]
 
 
-def _texts(info: RecordingInfo) -> dict[str, Run]:
+def _texts(preview: RecordingPreview) -> dict[str, Run]:
+    info, results = preview.info, preview.results
     known = info.state is not RecordingState.UNREADABLE
     state = state_run(info)
     return {
@@ -142,6 +168,9 @@ def _texts(info: RecordingInfo) -> dict[str, Run]:
         "time": (formats.minutes(info.duration) if known else formats.UNKNOWN, "strong"),
         "requests": (formats.count(info.requests if known else None), ""),
         "peak tok/s": (formats.count(info.peak_output_tokens_per_s if known else None), ""),
+        "TTFT p99": (formats.seconds(results.ttft_p99), "strong"),
+        "goodput": (formats.percent(results.goodput_share), ""),
+        "preempt.": (formats.count(results.preemptions), "warn" if results.preemptions else ""),
     }
 
 
@@ -149,7 +178,9 @@ def draw_details(path: Path | None, preview: RecordingPreview | None, width: int
     """Two rows on a recording: its name, then its state, start, engine, model, label and problem."""
     if path is None:
         return [[], []]
-    rows: list[TextRow] = [fitted([(sanitize_line(path.name), "strong")], width)]
+    verdict = "" if preview is None else sanitize_line(preview.results.verdict)
+    name: list[Run] = [(sanitize_line(path.name), "strong"), (f" · {verdict}" if verdict else "", "")]
+    rows: list[TextRow] = [fitted(name, width)]
     if preview is None:
         return [*rows, [("not read yet", "faint")]]
     info = preview.info

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
-from servetop.tui.state.request_rows import PHASES, RequestRow, bar
+from servetop.tui.state.request_phases import DECODE, ENGINE_QUEUE, PREEMPTED, PREFILL, QUEUED, STALL, TO_FIRST_TOKEN
+from servetop.tui.state.request_rows import RequestRow, bar
 
 _FIELDS = (
     ("id", "id", 8), ("due", "due", 8), ("ttft", "TTFT", 8), ("e2el", "E2EL", 8), ("status", "status", 11),
-    ("itl_max", "max ITL", 8), ("itl", "ITL", 8), ("prompt_tokens", "in", 7), ("output_tokens", "out", 6),
+    ("stalled", "stall", 10), ("itl_max", "max ITL", 8), ("itl", "ITL", 8), ("prompt_tokens", "in", 7),
+    ("output_tokens", "out", 6),
 )  # fmt: skip
 """Column, heading and cells, most important first."""
 _LEAST_BAR = 24
+_LEGEND = (QUEUED, TO_FIRST_TOKEN, DECODE, STALL, PREEMPTED, ENGINE_QUEUE, PREFILL)
+"""Phases that the server need not report first."""
 
 
 def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
@@ -23,7 +29,7 @@ def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
 
 
 def header(width: int, axis: tuple[float, float], *, order: str, descending: bool) -> TextRow:
-    """Headings with an arrow at the sort column, the legend of the phases, and the ends of their time axis."""
+    """Headings with an arrow at the sort column, and the ends of the time axis."""
     arrow = "▼" if descending else "▲"
     names: list[Run] = [("  ", "")]
     for column, name, cells in _fields(width):
@@ -32,21 +38,26 @@ def header(width: int, axis: tuple[float, float], *, order: str, descending: boo
                       "strong" if column == order else "muted"))  # fmt: skip
     room = width - sum(len(text) for text, _ in names) - 1
     left, right = (f"{formats.clock_time(at)[3:]}.{int(at * 10) % 10}" for at in axis)
-    shades = joined([[(f"{glyph * 2}", style), (f" {name}", "muted")] for glyph, style, name in PHASES],
-                    width=max(room - 18, 0), gap="  ") if room >= 42 else []  # fmt: skip
-    used = sum(len(text) for text, _ in shades)
-    gap = max(room - 14 - used, 0)
-    return fitted([*names, (" ", ""), (left, "faint"), (" " * (gap // 2), ""), *shades,
-                   (" " * (gap - gap // 2), ""), (right, "faint")], width)  # fmt: skip
+    gap = max(room - len(left) - len(right), 0)
+    return fitted([*names, (" ", ""), (left, "faint"), (" " * gap, ""), (right, "faint")], width)
 
 
-def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, at: float, chosen: bool) -> TextRow:
+def phase_legend(width: int) -> TextRow:
+    """The glyph and name of each phase, as many as fit."""
+    return joined(
+        ([(each.glyph * 2, each.style), (f" {each.name}", "muted")] for each in _LEGEND), width=width, gap="  "
+    )
+
+
+def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, chosen: bool) -> TextRow:
     """Values at the left, bar at the right."""
     runs: list[Run] = [("▸ " if chosen else "  ", "key")]
     for column, _, cells in _fields(width):
         value = getattr(row, column)
         if column == "status":
             runs.append((f" {value:<{cells - 1}}", "bad" if row.failed else "muted"))
+        elif column == "stalled":
+            runs += _stalled(row, cells)
         elif column == "due":
             runs.append(
                 (
@@ -59,7 +70,16 @@ def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, at: f
             text = str(value) if column == "id" else (formats.count(value) if whole else formats.seconds(value))
             runs.append((f"{text:>{cells}}", "strong" if chosen else ""))
     room = width - sum(len(text) for text, _ in runs) - 1
-    return [*runs, (" ", ""), *bar(row.record, axis, max(room, 1), at=at)]
+    return [*runs, (" ", ""), *bar(row.spans, axis, max(room, 1), failed=row.failed)]
+
+
+def _stalled(row: RequestRow, cells: int) -> list[Run]:
+    """The length of the stalls, marked if the engine preempted requests meanwhile; blank without any."""
+    if math.isnan(row.stalled):
+        return [(" " * cells, "")]
+    phase = PREEMPTED if row.preempted else STALL
+    text = formats.seconds(row.stalled)
+    return [(f"{phase.glyph:>{cells - len(text) - 1}} ", phase.style), (text, "strong")]
 
 
 def why_empty(in_flight: int, *, failed_only: bool) -> str:

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
-from servetop.core.events import RequestRecord
+from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart, legend
 from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.scale import peak_of, round_limit
 from servetop.tui.drawing.text_runs import TextRow, fitted, joined, placard
-from servetop.tui.state.request_rows import PHASES, bar, ended_at, row_of
+from servetop.tui.state.request_phases import Preemptions, Span, ended_at, spans, unknown_preemptions
+from servetop.tui.state.request_rows import bar, row_of
 
 _LONGEST = "▼"
 _ROOM_FOR_SERVER_TIMES = 8
 """Rows; in fewer the gaps take the place of the server's own times."""
 
 
-def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: int) -> list[TextRow]:
+def draw_request(
+    record: RequestRecord, stats: LiveStats, width: int, height: int, *, preemptions: Preemptions = unknown_preemptions
+) -> list[TextRow]:
     """Values, phases, gaps as bars with the longest marked, and the engine's state if there is room."""
     end = ended_at(record)
     axis = (record.due, max(end, record.due + 1e-3))
     canvas = width - GUTTER
     left: TextRow = [(" " * GUTTER, "")]
-    top: list[TextRow] = [_summary(record, width), [*left, *bar(record, axis, canvas, at=end)], _phases(record, width)]
+    phases = spans(record, end, preemptions=preemptions)
+    failed = record.status is not RequestStatus.OK
+    drawn = bar(phases, axis, canvas, failed=failed)
+    top: list[TextRow] = [_summary(record, width), [*left, *drawn], _phases(phases, width)]
     top += _server_times(record, width) if height >= _ROOM_FOR_SERVER_TIMES else []
     height -= len(top) - 3
     below = (height - 5) // 3 if height >= 17 else 0
@@ -49,12 +55,15 @@ def _summary(record: RequestRecord, width: int) -> TextRow:
     return joined(([(f"{name} ", "muted"), (text, "strong")] for name, text in values), width=width, gap="  ")
 
 
-def _phases(record: RequestRecord, width: int) -> TextRow:
-    edges = (record.due, record.sent, record.first_token_at, record.done_at)
-    spans = [None if low is None or high is None else high - low for low, high in itertools.pairwise(edges)]
+def _phases(phases: Sequence[Span], width: int) -> TextRow:
+    """Each phase with its total."""
     parts = [
-        [(glyph * 2, style), (f" {name} ", "muted"), (formats.seconds(span), "strong")]
-        for (glyph, style, name), span in zip(PHASES, spans, strict=True)
+        [
+            (phase.glyph * 2, phase.style),
+            (f" {phase.name} ", "muted"),
+            (formats.seconds(sum(each.seconds for each in phases if each.phase is phase)), "strong"),
+        ]
+        for phase in dict.fromkeys(each.phase for each in phases)
     ]
     return [(" " * GUTTER, ""), *joined(parts, width=width - GUTTER, gap="  ")]
 

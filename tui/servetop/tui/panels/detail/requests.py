@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from servetop.core.events import RequestRecord
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.cursor import Cursor
-from servetop.tui.drawing.text_runs import TextRow, joined, placard
-from servetop.tui.panels.detail.request_table import header, request_row, why_empty
+from servetop.tui.drawing.text_runs import TextRow, placard
+from servetop.tui.panels.detail.request_table import header, phase_legend, request_row, why_empty
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import MOST_REQUESTS, Frame
-from servetop.tui.state.request_rows import COLUMNS, RequestRow, RowCache, ended_at, ordered, pointed_at
+from servetop.tui.state.request_phases import PREEMPTED, ended_at
+from servetop.tui.state.request_rows import COLUMNS, RequestRow, RowCache, ordered, pointed_at
 
 _SHORTEST = 2.0
 """Seconds of the time axis, at least."""
@@ -63,16 +64,19 @@ class RequestsPanel(Panel):
         kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(self.limit)}"
         parts: list[TextRow] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
+        preempted = sum(row.preempted for row in self.rows)
+        parts += [[(PREEMPTED.glyph, PREEMPTED.style), (f" {preempted}", "strong"), (" preempted", "")]] * (
+            preempted > 0
+        )
         if load.in_flight > under_way and not self.failed_only:
-            why = "recorded until they end" if frame.live else "shown: they end later, or exceed the limit"
-            parts.append([(f"{load.in_flight - under_way} of them not {why}", "muted")])
+            missing = load.in_flight - under_way
+            which = f"{missing} of them " if under_way else ""
+            why = "listed when they end" if frame.live else "not shown: they end later, or exceed the limit"
+            parts.append([(f"{which}{why}", "muted")])
         return parts
 
     def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
-        keys = (
-            ("↑ ↓", "choose"), ("Enter", "open"), ("s", "sort"), ("S", "reverse"), ("f", "failed only"), ("esc", "back")
-        )  # fmt: skip
-        return joined(([(key, "key"), (f" {name}", "muted")] for key, name in keys), width=self.size.width, gap="  ")
+        return phase_legend(self.size.width - 6)
 
     def peak(self, frame: Frame) -> float:
         """The length of the time axis before rounding: one slow request, and those in the rows next to it."""
@@ -85,7 +89,7 @@ class RequestsPanel(Panel):
         step = self.limit / _STEPS
         end = math.ceil(at / step - 1e-9) * step or step
         axis = (end - self.limit, end)
-        rows = self._known.rows(frame.requests(axis[0], at), at)
+        rows = self._known.rows(frame.requests(axis[0], at), at, preemptions=frame.preemptions)
         matching = (row for row in rows if row.failed or not self.failed_only)
         self.rows = ordered(matching, self.order, descending=self.descending)
         if frame.view.cursor != self._pointed:
@@ -99,7 +103,7 @@ class RequestsPanel(Panel):
             reason = why_empty(frame.stats.load.in_flight, failed_only=self.failed_only)
             return placard(reason, width=width, height=height)
         head = header(width, axis, order=self.order, descending=self.descending)
-        return [head, *(request_row(row, width, axis, at=at, chosen=row.id == self.selected) for row in shown)]
+        return [head, *(request_row(row, width, axis, chosen=row.id == self.selected) for row in shown)]
 
     def choose(self, rows: int) -> None:
         """Move the selection by rows; the first time, select the first row."""

@@ -1,135 +1,256 @@
-"""The sweep: a matrix of batch size × request rate, and the throughput-latency curve."""
+"""The sweep: a matrix of batch size × load, the stages outside it, and the throughput-latency curve."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.heat_map import SHADES
 from servetop.tui.drawing.scatter import Point, draw_scatter
-from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
+from servetop.tui.panels.detail.cdf import LABELS
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.stage_metrics import StageMetrics, dips
-from servetop.tui.state.sweep_cells import Cell, CellKey, deviations, measured, planned_cells, predicted
+from servetop.tui.state.sweep_cells import (
+    Cell,
+    CellKey,
+    Load,
+    OtherStage,
+    deviations,
+    dips,
+    measured,
+    others,
+    planned_cells,
+    predicted,
+)
 
+PERCENTILE = 99
+"""Of the latencies on this screen."""
+_WHY_EMPTY = ("No stage with a constant load has run yet.", "One constant load only: nothing to compare yet.")
+_WHAT_FOR = (
+    "A sweep measures every batch size at every request rate;",
+    "this chart then shows how much latency more throughput costs.",
+)
+_HOW = ("servetop sweep --example > grid.toml", "servetop sweep grid.toml")
 _HEAD = 9
 """Cells of the batch sizes at the left."""
-_WIDTH = 11
-"""Cells of a column."""
+_NUMBER = 6
+_MARKS = 4
+"""Cells of the marks behind a number; the last one stays blank."""
+_COLUMN = (_NUMBER + _MARKS + 1, 2 * _NUMBER + _MARKS + 2)
+"""Cells of a column, at least and at most."""
 _SHADES = SHADES[1:]
+_LABEL = 22
+"""Cells of the load of a stage outside the matrix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SweepTable:
+    """What the matrix shows."""
+
+    cells: dict[CellKey, Cell]
+    planned: Sequence[CellKey] = ()
+    predictions: dict[CellKey, float] = field(default_factory=dict)
+    others: Sequence[OtherStage] = ()
+    metric: str = "ttft"
+    """The latency below each throughput."""
+
+    @classmethod
+    def of(cls, frame: Frame) -> SweepTable:
+        """The table as of the frame's time."""
+        return cls(
+            cells=measured(frame),
+            planned=planned_cells(frame),
+            predictions=predicted(frame),
+            others=others(frame),
+            metric=frame.view.metric,
+        )
+
+    @property
+    def batches(self) -> list[int | None]:
+        """Batch sizes, ascending."""
+        return sorted({batch for batch, _ in (*self.cells, *self.planned)}, key=lambda batch: batch or 0)
+
+    @property
+    def loads(self) -> list[Load]:
+        """Loads, ascending."""
+        return sorted({load for _, load in (*self.cells, *self.planned)})
+
+    @property
+    def rows_per_batch(self) -> int:
+        """Rows of a batch size if there is room: throughput, latency, and the prediction if there is one."""
+        return 3 if self.predictions else 2
+
+    @property
+    def height(self) -> int:
+        """Rows of everything."""
+        below = 1 + len(self.others) if self.others else 0
+        return (1 + self.rows_per_batch * len(self.batches) + 2 if self.batches else 0) + below
 
 
 class SweepPanel(Panel):
     """Output tokens/s of every planned, running and measured cell."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        parts: list[TextRow] = [[("Sweep ", "title"), ("output tok/s", "")]]
-        off = deviations(measured(frame.per_stage(), frame.steady), predicted(frame))
+        parts: list[TextRow] = [[("Sweep ", "title"), ("output tok/s by batch size ↓ and requests/s →", "")]]
+        off = deviations(measured(frame), predicted(frame))
         if off:
             mean, most = (formats.percent(value) for value in (float(np.mean(off)), max(off)))
             parts.append([("prediction error ", ""), (mean, "strong"), (f" mean, {most} max", "muted")])
-        return [*parts, [("batch size down, requests/s across", "muted")]]
+        return parts
 
     def watch_frame(self, frame: Frame | None) -> None:
         """Limit the height to its rows, which leaves the rest to the curve below."""
         if frame is not None:
-            batches = {batch for batch, _ in (*measured(frame.per_stage(), frame.steady), *planned_cells(frame))}
-            self.styles.max_height = 2 * len(batches) + 6
+            self.styles.max_height = max(SweepTable.of(frame).height, 3) + 2
         super().watch_frame(frame)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        cells, planned = measured(frame.per_stage(), frame.steady), planned_cells(frame)
-        if not cells and not planned:
+        table = SweepTable.of(frame)
+        if not table.batches and not table.others:
             return placard("no stages planned or measured", width=width, height=height)
-        return draw_sweep(cells, planned, width, height, predicted=predicted(frame))
+        return draw_sweep(table, width, height)
 
 
-def draw_sweep(
-    cells: dict[CellKey, Cell],
-    planned: Sequence[CellKey],
-    width: int,
-    height: int,
-    *,
-    predicted: Mapping[CellKey, float] = {},
-) -> list[TextRow]:
-    """The matrix as a heat map, with the best finished cell, dips and preempting cells marked; the legend below.
+def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
+    """The matrix as a heat map with the best finished cell, dips and preempting cells marked, its legend, the others.
 
-    If there is room, the `predicted` value is below the measured one.
+    Rows that are missing are taken first from the predictions, then from the latencies.
     """
-    keys = {*cells, *planned}
-    batches = sorted({batch for batch, _ in keys}, key=lambda batch: batch or 0)
-    rates = sorted({rate for _, rate in keys})
+    matrix: list[TextRow] = []
+    if table.batches:
+        room = height - 3 - (1 + len(table.others) if table.others else 0)
+        per_batch = min(max(room // len(table.batches), 1), table.rows_per_batch)
+        matrix = _matrix(table, width, per_batch)
+        matrix = [*matrix[: max(height - 2, 1)], [], _legend(table, per_batch, width)]
+    apart = [_other(each) for each in table.others]
+    if apart:
+        apart.insert(0, [("not in the matrix, because their load was not constant or not the only one:", "muted")])
+    return [fitted(row, width) for row in [*matrix, *apart][:height]]
+
+
+def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
+    loads, cells = table.loads, table.cells
+    column = min(max((width - _HEAD) // max(len(loads), 1), _COLUMN[0]), _COLUMN[1])
+    shade = column - _NUMBER - _MARKS
     done = {key: cell.output_rate for key, cell in cells.items() if not cell.running_now}
-    peak = max(done, key=lambda key: done[key], default=None)
-    dipped = dips(done)
-    most = max((cell.output_rate for cell in cells.values()), default=0.0)
-    column = min(max((width - _HEAD) // max(len(rates), 1), _WIDTH), 2 * _WIDTH)
-    after = 3 + (column > _WIDTH)
-    tall = 2 if height >= 2 * len(batches) + 4 else 1
+    peak, dipped = max(done, key=lambda key: done[key], default=None), dips(done)
     rows: list[TextRow] = [
         [
             (f"{'batch':>{_HEAD - 1}} ", "muted"),
-            *[(f"{formats.number(rate):>{column - after}}".ljust(column), "muted") for rate in rates],
+            *[(f"{load.name:>{shade + _NUMBER}}".ljust(column), "muted") for load in loads],
         ]
     ]
-    for batch in batches:
-        marks = {key: ("★" if key == peak else "") + ("▼" if key in dipped else "") for key in keys if key[0] == batch}
-        drawn = [
-            _shown(cells.get((batch, rate)), marks.get((batch, rate), ""), (batch, rate) in planned, (column, most))
-            for rate in rates
-        ]
-        rows.append([(f"{formats.exact(batch):>{_HEAD - 1}} ", "muted"), *[run for cell in drawn for run in cell]])
-        prediction = [predicted.get((batch, rate)) for rate in rates]
-        below = [_below(cell[0], value, column) for cell, value in zip(drawn, prediction, strict=True)]
-        rows += [[(" " * _HEAD, ""), *[run for cell in below for run in cell]]] * (tall - 1)
-    shown: list[TextRow] = [*rows[: max(height - 2, 1)], [], _legend(bool(predicted) and tall > 1, width)]
-    return [fitted(row, width) for row in shown[:height]]
+    for batch in table.batches:
+        keys = [(batch, load) for load in loads]
+        shades = [_shade([cell.output_rate for cell in cells.values()], cells.get(key)) for key in keys]
+        first: list[Run] = [(f"{formats.exact(batch):>{_HEAD - 1}} ", "muted")]
+        below: list[list[Run]] = [[(" " * _HEAD, "")], [(" " * _HEAD, "")]]
+        for key, (glyph, heat) in zip(keys, shades, strict=True):
+            marks = ("★" if key == peak else "") + ("▼" if key in dipped else "")
+            first += [(glyph * shade, heat), *_number(cells.get(key), marks, key in table.planned)]
+            texts = _latency(cells.get(key), table.metric), _prediction(table.predictions.get(key))
+            for row, text in zip(below, texts, strict=True):
+                row += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "muted")]
+        shown = [first, below[0], below[1]] if per_batch == 3 else [first, below[0]]
+        rows += shown[:per_batch]
+    return rows
 
 
-def _legend(prediction: bool, width: int) -> TextRow:
-    """The legend of shades and marks, with smaller gaps if there is less room."""
-    marks = ["★ peak", "▼ dip", "▲ preempted", "~ not steady", "… now", "· planned"]
-    labels = ["tok/s", *(["≈ predicted"] if prediction else []), *marks]
+def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
+    """The shade between the smallest and the largest throughput."""
+    if cell is None:
+        return (" ", "")
+    low, high = min(rates), max(rates)
+    if high <= low:
+        return _SHADES[-1]
+    return _SHADES[min(int((cell.output_rate - low) / (high - low) * len(_SHADES)), len(_SHADES) - 1)]
+
+
+def _number(cell: Cell | None, marks: str, planned: bool) -> list[Run]:
+    if cell is None:
+        return [(f"{'·' if planned else '':>{_NUMBER}}".ljust(_NUMBER + _MARKS), "faint")]
+    marked = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now, f"×{cell.repeats}": cell.repeats > 1}
+    marks += "".join(mark for mark, holds in marked.items() if holds)
+    style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
+    return [(f"{formats.count(cell.output_rate):>{_NUMBER}}{marks[: _MARKS - 1]:<{_MARKS}}", style)]
+
+
+def _latency(cell: Cell | None, metric: str) -> str:
+    value = math.nan if cell is None else cell.histograms[metric].percentile(PERCENTILE)
+    return "" if math.isnan(value) else formats.axis_seconds(value)
+
+
+def _prediction(value: float | None) -> str:
+    return "" if value is None else f"≈{formats.count(value)}"
+
+
+def _other(each: OtherStage) -> TextRow:
+    stage, figures = each.stage.stage, each.stage
+    load = sanitize_line(stage.label).removesuffix(f" · batch {stage.max_num_seqs}").replace(" to ", "→")
+    number = formats.count(figures.output_rate) + ("▲" if figures.preemptions > 0 else "")
+    return [
+        (f"{formats.exact(stage.max_num_seqs):>{_HEAD - 1}} ", "muted"),
+        (f"{shortened(load, _LABEL):<{_LABEL}}", ""),
+        (f"{number:<8}", "warn" if figures.preemptions > 0 else "strong"),
+        (each.reason + ("" if figures.ended else ", now"), "muted"),
+    ]
+
+
+def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
+    """The legend of shades and of the marks in use, with smaller gaps if there is less room."""
+    cells = table.cells.values()
+    done = {key: cell.output_rate for key, cell in table.cells.items() if not cell.running_now}
+    used = {
+        f"below: {LABELS[table.metric]} p{PERCENTILE}": per_batch > 1,
+        "≈ predicted": per_batch > 2,
+        "★ peak": bool(done),
+        "▼ dip": bool(dips(done)),
+        "▲ preempted": any(cell.preempted for cell in cells),
+        "~ not steady": any(cell.unsteady for cell in cells),
+        "×n mean of n": any(cell.repeats > 1 for cell in cells),
+        "… now": any(cell.running_now for cell in cells),
+        "· planned": bool({*table.planned} - {*table.cells}),
+    }
+    labels = ["tok/s", *(label for label, shown in used.items() if shown)]
     gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(labels)) <= width), " ")
     return [*_SHADES, (f" {gap.join(labels)}", "muted")]
 
 
-def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float]) -> list[Run]:
-    """Shade, number and marks of one cell; `scale` is the column's width, and the value of the darkest shade."""
-    width, most = scale
-    if cell is None:
-        return [("", ""), (f"{'·' if planned else '':>{width - 3 - (width > _WIDTH)}}".ljust(width), "faint")]
-    marked = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now}
-    marks += "".join(mark for mark, holds in marked.items() if holds)
-    style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
-    shade, heat = _SHADES[min(int(cell.output_rate / most * 4), 3)] if most > 0 else _SHADES[0]
-    room = width - 9 - (width > _WIDTH)
-    return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<{width - room - 6}}", style)]
-
-
-def _below(shade: Run, prediction: float | None, width: int) -> list[Run]:
-    """The second row of a cell: its shade, and the prediction."""
-    text = "" if prediction is None else f"≈{formats.count(prediction)}"
-    cells = 6 if shade[0] else width - 3 - (width > _WIDTH)
-    return [shade, (f"{text:>{cells}}".ljust(width - len(shade[0])), "muted")]
-
-
 class CurvePanel(Panel):
-    """Throughput against latency: one point per finished stage."""
+    """Throughput against latency: one point per finished cell, one line per batch size."""
 
-    def title(self, frame: Frame) -> Sequence[TextRow]:  # noqa: ARG002
-        return [[("Throughput and latency ", "title"), ("output tok/s across, TTFT p90 up", "")]]
+    def title(self, frame: Frame) -> Sequence[TextRow]:
+        metric = f"{LABELS[frame.view.metric]} p{PERCENTILE} against output tok/s"
+        return [[("Throughput and latency ", "title"), (metric, "")], [("labels: requests/s", "muted")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        points = [_point(each) for each in frame.per_stage() if each.ended and each.stage.request_rate]
-        return draw_scatter(points, width, height)
+        table = SweepTable.of(frame)
+        if len({*table.cells, *table.planned}) < 2:
+            return _invitation(bool(table.cells), width, height)
+        points = [_point(key, cell, table.metric) for key, cell in table.cells.items() if not cell.running_now]
+        return draw_scatter(points, width, height, latency=f"{LABELS[table.metric]} p{PERCENTILE}")
 
 
-def _point(figures: StageMetrics) -> Point:
+def _invitation(one: bool, width: int, height: int) -> Sequence[TextRow]:
+    """What this chart is for, and the commands that fill it."""
+    lines = [(_WHY_EMPTY[one], "strong"), ("", ""), *((text, "muted") for text in _WHAT_FOR), ("", "")]
+    lines += [(text, "key") for text in _HOW]
+    longest = max(len(text) for text, _ in lines)
+    if longest > width or len(lines) > height:
+        return placard(f"{_WHY_EMPTY[one]} To measure more: {', then '.join(_HOW)}", width=width, height=height)
+    blank: list[TextRow] = [[]] * ((height - len(lines)) // 2)
+    return [*blank, *([(" " * ((width - longest) // 2), ""), line] for line in lines)]
+
+
+def _point(key: CellKey, cell: Cell, metric: str) -> Point:
+    batch, load = key
     return Point(
-        batch=figures.stage.max_num_seqs, rate=figures.stage.request_rate or 0.0, throughput=figures.output_rate,
-        latency=figures.histograms["ttft"].percentile(90),
+        batch=batch, order=load.concurrency if math.isinf(load.rate) else load.rate, label=load.name,
+        throughput=cell.output_rate, latency=cell.histograms[metric].percentile(PERCENTILE),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from servetop.tui.drawing.text_runs import TextRow
 from servetop.tui.panels.detail.request_timeline import draw_request
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.request_rows import ended_at
+from servetop.tui.state.request_phases import ended_at
 
 
 class TokensPanel(Panel):
@@ -32,10 +32,7 @@ class TokensPanel(Panel):
             [("due ", ""), (f"{formats.clock_time(record.due)}.{int(record.due * 1000) % 1000:03d}", "strong")],
         ]
 
-    def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
-        return [("esc", "key"), (" back", "muted")]
-
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         record = self._record
         stats = frame.between(max(record.due - 0.5, 0.0), ended_at(record) + 0.5)
-        return draw_request(record, stats, width, height)
+        return draw_request(record, stats, width, height, preemptions=frame.preemptions)

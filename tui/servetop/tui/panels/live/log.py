@@ -1,31 +1,31 @@
-"""The log panel: the last lines of the engine's log."""
+"""The log panel: the last lines of the engine's log, or of a run without one the events."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.analysis.judgement.log_severity import severity_of
-from servetop.core.events import LogLine, Severity
-from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
+from servetop.core.events import LogLine
+from servetop.core.text.sanitize import sanitize_line
 from servetop.engines.process.startup_progress import startup_step
 from servetop.tui.drawing import formats
+from servetop.tui.drawing.log_rows import SEVERITY_STYLES, head
 from servetop.tui.drawing.text_runs import TextRow, fitted, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
+from servetop.tui.state.log_entries import LogEntry, MergedLog, engine_entry
+from servetop.tui.state.log_text import shortened_stats
 
 _RECENT = 50
 """Lines that are searched for the current start-up step."""
-SEVERITY_STYLES = {Severity.INFO: "", Severity.WARNING: "warn", Severity.ERROR: "bad"}
-"""The style of a line by its severity."""
 
 
 class LogPanel(Panel):
-    """The end of the engine's log; while the engine starts, its progress."""
+    """The end of the engine's log; while the engine starts, its progress. Without a log, the run's events."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         title = sanitize_line(frame.engine_title)
         if not frame.booting:
-            return [[(f"{title} log", "title")]]
+            return [[("Events" if _log_elsewhere(frame) else f"{title} log", "title")]]
         if frame.end is not None:
             return [[(f"{title} log", "title")], [("it never became ready", "bad")]]
         config = frame.header.config.engine
@@ -36,19 +36,27 @@ class LogPanel(Panel):
         return [[(f"{verb} {title} ", "title"), (waited, "strong"), (f" · {step}" if step else "", "title")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        if not frame.log:
+        if frame.log:
+            return draw_log(frame.log, width, height)
+        events = MergedLog().entries(frame) if _log_elsewhere(frame) else ()
+        if not events:
             return placard(_why_empty(frame), width=width, height=height)
-        return draw_log(frame.log, width, height)
+        return [_row(entry, width) for entry in events[-height:]] if height > 0 else []
 
 
 def draw_log(lines: Sequence[LogLine], width: int, height: int) -> list[TextRow]:
-    """The last lines that fit, truncated at the width; warnings and errors are coloured."""
-    return [_line(line, width) for line in lines[-height:]] if height > 0 else []
+    """The last lines that fit, truncated at the width; warnings and errors are marked."""
+    return [_row(engine_entry(line), width) for line in lines[-height:]] if height > 0 else []
 
 
-def _line(line: LogLine, width: int) -> TextRow:
-    text = sanitize_log_line(line.text)
-    return fitted([(f"{formats.clock_time(line.at)[3:]} ", "faint"), (text, SEVERITY_STYLES[severity_of(text)])], width)
+def _row(entry: LogEntry, width: int) -> TextRow:
+    text = (shortened_stats(entry.text), SEVERITY_STYLES[entry.severity])
+    return fitted([*head(entry.at, entry.severity, entry.symbol)[1:], text], width)
+
+
+def _log_elsewhere(frame: Frame) -> bool:
+    """Whether the engine was started by another process, which has its log."""
+    return bool(frame.header.config.engine.url) and not (frame.engine and frame.engine.managed) and not frame.log
 
 
 def _why_empty(frame: Frame) -> str:
