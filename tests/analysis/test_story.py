@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from servetop.analysis.judgement.episode_fold import EpisodeFold
 from servetop.analysis.judgement.run_record import RunRecord
@@ -172,6 +174,32 @@ def test_an_engine_that_failed_comes_before_everything_else() -> None:
 def test_a_run_without_a_load_says_so() -> None:
     story = story_from(ramp(waiting=[0.0] * 4), stages=())
     assert story.headline == "no load"
+
+
+seconds_of_load = st.lists(
+    st.tuples(st.sampled_from([0.0, 1.0, 40.0, 200.0]), st.sampled_from([0.2, 0.93, 0.99]), st.integers(0, 3)),
+    max_size=40,
+)
+
+
+@given(seconds_of_load, st.booleans(), st.sampled_from([None, 0.01, 0.5]), st.integers(0, 400))
+def test_any_run_has_a_story(
+    load: list[tuple[float, float, int]], staged: bool, objective: float | None, kept: int
+) -> None:
+    ticks = [
+        replace(tick, client=replace(tick.client, index=4 * number + tick.client.index))
+        for number, (waiting, kv, failed) in enumerate(load)
+        for tick in ramp(waiting=[waiting], kv=kv, running=36, failed=failed)
+    ]
+    changes: dict[str, Any] = {} if staged else {"stages": ()}
+    story = story_from(
+        [*ramp(waiting=[0.0])[:1], *ticks[:kept]][: kept + 1],
+        goodput={} if objective is None else {"ttft": objective},
+        **changes,
+    )
+    assert 1 <= len(story.lines) <= 6
+    assert "nan" not in f"{story.headline} {story.lines}"
+    assert story.lines[-1].advice
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.0981, "98.1 ms"), (3.42, "3.4 s"), (17.2, "17 s")])

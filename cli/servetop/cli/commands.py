@@ -120,9 +120,11 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
 
 def summary(line: CommandLine[SummaryOptions]) -> int:
     """Print the summary of a recording."""
-    from servetop.cli.report.report import print_recording
+    from servetop.cli.report.report import print_recording, print_story
 
     options = line.options
+    if options.story or options.markdown:
+        return print_story(options.file, markdown=options.markdown)
     return print_recording(options.file, as_json=options.as_json, percentiles=options.metric_percentiles)
 
 

@@ -60,6 +60,11 @@ class RunRecord:
         known = values[values == values]
         return float(known.sum()) if known.size else math.nan
 
+    def count(self, column: str, start: float = 0.0) -> int:
+        """The sum of a column of the client's counts from a time on."""
+        total = self.total(column, start)
+        return 0 if math.isnan(total) else int(total)
+
 
 def failure_reason(notes: Sequence[Note], at: float) -> str:
     """Return the newest reason of failing requests that the load noted up to a time; empty if there is none."""

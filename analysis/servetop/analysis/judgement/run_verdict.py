@@ -111,7 +111,7 @@ def run_verdict(run: RunRecord) -> RunVerdict:
 
 def _decides(cause: RunCause, episodes: list[Episode], run: RunRecord) -> bool:
     if cause is RunCause.FAILING:
-        failed, ok = run.total("failed"), run.total("ok")
+        failed, ok = run.count("failed"), run.count("ok")
         return failed >= FAILED_SHARE * (failed + ok)
     loaded = max(run.until - run.load_since, TICK_SECONDS)
     return sum(each.seconds(run.until) for each in episodes) >= LATE_SHARE * loaded

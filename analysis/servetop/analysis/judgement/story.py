@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.judgement.detectors import SHORT_QUEUE
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Overload
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 
 _MAX_LINES = 6
+_BEFORE_LONGEST = 5.0
+"""Seconds before the longest queue in which the load may have fallen, because a queue shrinks with a delay."""
 _MAX_REASON = 160
 """Characters of an error message that the story quotes."""
 
@@ -139,13 +142,11 @@ def _limit_text(run: RunRecord, verdict: RunVerdict, main: Overload) -> str:
 
 def _recovery(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:
     """When nothing waited any more, if that was before the end of the run, and the overloads apart from this one."""
-    queues = [each for each in main.episodes if each.kind is EpisodeKind.QUEUE]
-    ends = [each.end for each in queues] or [main.end]
-    end = None if None in ends else max(each for each in ends if each is not None)
+    end = _queue_end(run, main)
     if end is None:
         yield StoryLine(at=run.until, text="requests still wait at the end of the run")
     else:
-        fell = _load_fell(run, main.begin, end)
+        fell = _load_fell(run, main, end)
         after = "" if fell is None else f", {end - fell:.0f} s after the load fell"
         yield StoryLine(at=end, text=f"nothing waits any more{after}")
     if verdict.others:
@@ -154,12 +155,27 @@ def _recovery(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[S
         yield StoryLine(at=verdict.others[0].begin, text=f"{others}, from {times}")
 
 
-def _load_fell(run: RunRecord, start: float, until: float) -> float | None:
-    """The last time within an overload at which the target rate fell or ended; None if it did neither."""
+def _queue_end(run: RunRecord, main: Overload) -> float | None:
+    """When the last queue of an overload ended; None if more than SHORT_QUEUE requests wait at the end of the run."""
+    ends = [each.end for each in main.episodes if each.kind is EpisodeKind.QUEUE] or [main.end]
+    if None not in ends:
+        return max(end for end in ends if end is not None)
+    first = run.history.first_from(main.begin)
+    waiting = run.history.column("waiting", start=first)
+    known = np.flatnonzero(~np.isnan(waiting))
+    if not known.size or waiting[known[-1]] > SHORT_QUEUE:
+        return None
+    return run.history.ticks[first + int(np.flatnonzero(waiting > SHORT_QUEUE)[-1])].end
+
+
+def _load_fell(run: RunRecord, main: Overload, until: float) -> float | None:
+    """When the target rate fell or ended first after the longest queue, or just before it; None if it did not."""
+    longest = main.worst(EpisodeKind.QUEUE)
+    start = main.begin if longest is None else longest.worst_at - _BEFORE_LONGEST
     first, stop = run.history.first_from(start), run.history.up_to(until)
-    rates = np.nan_to_num(run.history.column("request_rate", start=first, stop=stop))
+    rates = np.nan_to_num(run.history.column("request_rate", start=first, stop=max(first, stop)))
     falls = np.flatnonzero(rates[1:] < 0.95 * rates[:-1])
-    return run.history.ticks[first + int(falls[-1]) + 1].start if falls.size else None
+    return run.history.ticks[first + int(falls[0]) + 1].start if falls.size else None
 
 
 def _advice(verdict: RunVerdict) -> str:
@@ -225,7 +241,7 @@ def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
 def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     """The requests served and their latency."""
     start = run.load_since
-    ok, failed = run.total("ok", start), run.total("failed", start)
+    ok, failed = run.count("ok", start), run.count("failed", start)
     if not ok:
         return
     rates = [
@@ -238,7 +254,7 @@ def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
         if min(rates) == max(rates)
         else (f" at {min(rates):.3g} to {max(rates):.3g} req/s")
     )
-    yield StoryLine(at=start, text=f"{_count(int(ok), 'request')} served{load}, {failed:,.0f} failed")
+    yield StoryLine(at=start, text=f"{_count(ok, 'request')} served{load}, {failed:,.0f} failed")
     if verdict.worst_ttft is not None:
         text = f"TTFT p99 at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds"
         yield StoryLine(at=verdict.worst_ttft.at, text=text)
@@ -269,7 +285,7 @@ _OTHER = {
 
 
 def _failed_share(run: RunRecord) -> str:
-    failed, ok = run.total("failed"), run.total("ok")
+    failed, ok = run.count("failed"), run.count("ok")
     return f"{failed:,.0f} of {failed + ok:,.0f} requests failed"
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.failure_reasons import Failure
+from servetop.analysis.summary.story_summary import StorySummary
 from servetop.core.config import STANDARD_PERCENTILES
 from servetop.core.events import Unrecorded
 
@@ -267,6 +268,7 @@ class RunSummary:
     models: tuple[ModelSummary, ...] | None = field(metadata=OMITTED)
     replicas: tuple[ReplicaSummary, ...] | None = field(metadata=OMITTED)
     stages: tuple[StageSummary, ...]
+    story: StorySummary | None = field(default=None, metadata=OMITTED)
     engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)
     not_recorded: Unrecorded | None = field(default=None, metadata=OMITTED)
 

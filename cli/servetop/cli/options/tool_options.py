@@ -43,6 +43,8 @@ class SummaryOptions:
         ),
     ] = "latest"
     metric_percentiles: Annotated[tuple[float, ...] | None, MetricPercentiles] = None
+    story: Annotated[bool, Option("--story", "Print only what limited the run, when and why, and what to try.")] = False
+    markdown: Annotated[bool, Option("--markdown", "Print that as Markdown.")] = False
     as_json: AsJson = False
 
 

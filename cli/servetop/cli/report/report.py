@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Group
 
+from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import ModelSummary, RunSummary
 from servetop.cli.report.energy_table import energy_rows
@@ -17,6 +18,7 @@ from servetop.cli.report.latency_table import latency_table
 from servetop.cli.report.replicas_table import replicas_table
 from servetop.cli.report.stage_tables import PLOT_WIDTH, grid_plot, grid_tables, stages_table
 from servetop.cli.report.steady_table import steady_lines, steady_table
+from servetop.cli.report.story_lines import story_lines, story_markdown
 from servetop.cli.report.trust_lines import trust_lines
 from servetop.cli.report.turns_table import turns_table
 from servetop.cli.tables import cell, light_table, out_tables, stdout_console, titled
@@ -24,6 +26,7 @@ from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd, Unrecorded
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.recorded_story import recorded_story
 from servetop.recordings.summary.summary import run_summary
 from servetop.run import console
 from servetop.tui.drawing import formats
@@ -44,6 +47,14 @@ def print_recording(name: str, *, as_json: bool, percentiles: Sequence[float] | 
     return int(ExitCode.OK)
 
 
+def print_story(name: str, *, markdown: bool) -> int:
+    """Print what limited the run of a recording, and the lines that explain it."""
+    with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        story = story_summary(recorded_story(reader))
+    console.out(*(story_markdown(story) if markdown else story_lines(story)))
+    return int(ExitCode.OK)
+
+
 def print_summary(summary: RunSummary, *, as_json: bool) -> None:
     """Print JSON alone on stdout, or tables for a person."""
     if as_json:
@@ -57,6 +68,8 @@ def print_summary(summary: RunSummary, *, as_json: bool) -> None:
     console.out(*trust_lines(summary))
     for line in steady_lines(summary.stages):
         console.out(line)
+    if summary.story is not None:
+        console.out(*story_lines(summary.story))
     incomplete = " (incomplete)" if summary.not_recorded else ""
     console.out(f"recording  {summary.recording or 'none kept (--no-record)'}{incomplete}")
 

@@ -18,6 +18,7 @@ from servetop.core.events import (
     Command,
     EngineSample,
     GpuSample,
+    LogLine,
     Note,
     ReplicaSample,
     RequestRecord,
@@ -142,9 +143,7 @@ class RecordingReader:
 
     def is_live(self) -> bool:
         """Whether the run has not ended and its writer is alive."""
-        if decode_end(self._run) is not None:
-            return False
-        writer = Writer.from_json(self._run["writer"])
+        writer = Writer.from_json(self._run["writer"]) if decode_end(self._run) is None else None
         return writer is not None and writer.is_alive()
 
     def send(self, action: Action, *, value: float | None = None, text: str = "", source: str = "keyboard") -> None:
@@ -188,12 +187,15 @@ class RecordingReader:
 
     def stages(self) -> list[StageChange]:
         """Return all stages, in order."""
-        stages: list[StageChange] = self._tables.events(schema.STAGE)
-        return self._limited(stages)
+        return self._limited(self._tables.events(schema.STAGE))
 
     def notes(self) -> list[Note]:
         """Return all notes, in order."""
         return self._tables.events(schema.NOTE)
+
+    def log_lines(self) -> list[LogLine]:
+        """Return the lines of the engine's log, in order."""
+        return self._tables.events(schema.LOG_LINE)
 
     def engine_samples(self) -> list[EngineSample]:
         """Return all scrapes of the engine's metrics, in order."""

@@ -16,6 +16,7 @@ from servetop.analysis.summary.engine_metrics import engine_summary, server_summ
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.request_metrics import request_summary
 from servetop.analysis.summary.steady_metrics import steady_summary, steady_windows, whole_steady, with_rates_within
+from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_types import (
     Measurements,
     RampSummary,
@@ -36,6 +37,7 @@ from servetop.recordings.summary.breakdowns import model_summaries, replica_summ
 from servetop.recordings.summary.cooldown import CoolDowns
 from servetop.recordings.summary.exported import engine_metrics
 from servetop.recordings.summary.failure_metrics import failure_reasons
+from servetop.recordings.summary.recorded_story import recorded_story
 from servetop.recordings.summary.turn_metrics import turn_summaries
 
 _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
@@ -72,6 +74,7 @@ def run_summary(
         models=model_summaries(reader, run, selection) or None,
         replicas=replica_summaries(reader, run, selection, timeline=source.timeline, period=period) or None,
         stages=stages,
+        story=story_summary(recorded_story(reader, end=end)) if run.tick_ends.size else None,
         engine_metrics=engine_metrics(reader, run),
     )
 

@@ -1,0 +1,34 @@
+"""The story of a run as text and as Markdown."""
+
+from __future__ import annotations
+
+from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+
+_SPECIAL = frozenset("\\`*_[]<>#|")
+"""Characters with a meaning in Markdown."""
+
+
+def story_lines(story: StorySummary) -> list[str]:
+    """The headline, then each line with its time; advice is marked by an arrow."""
+    return [
+        f"verdict    {sanitize_line(story.headline)}",
+        *(f"{_mark(line):>9}  {sanitize_line(line.text)}" for line in story.lines),
+    ]
+
+
+def story_markdown(story: StorySummary) -> list[str]:
+    """The headline in bold, then a list."""
+    items = (f"- {f'{_mark(line)} '.lstrip()}{_escaped(line.text)}" for line in story.lines)
+    return [f"**{_escaped(story.headline)}**", "", *items]
+
+
+def _mark(line: StoryLineSummary) -> str:
+    if line.advice:
+        return "→"
+    return "" if line.at is None else formats.minutes(line.at)
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{each}" if each in _SPECIAL else each for each in sanitize_line(text))

@@ -1,0 +1,34 @@
+"""Judges a recorded run."""
+
+from __future__ import annotations
+
+from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.run_verdict import run_verdict
+from servetop.analysis.judgement.story import Story, story_of
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import RunEnd
+from servetop.recordings.read.reader import RecordingReader
+
+
+def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRecord:
+    """Return what a recording contains for its judgement; `end` is the end of a run, if it is not recorded yet."""
+    reader.refresh()
+    header, history = reader.header, TickHistory(reader.ticks())
+    fold = EpisodeFold(streamed=header.config.workload.stream)
+    fold.update_log(reader.log_lines())
+    fold.update(history, header.engine)
+    return RunRecord(
+        header=header,
+        history=history,
+        episodes=fold.episodes,
+        stages=reader.stages(),
+        notes=reader.notes(),
+        end=end or reader.end,
+    )
+
+
+def recorded_story(reader: RecordingReader, *, end: RunEnd | None = None) -> Story:
+    """Return the story of a recorded run, as far as it is recorded."""
+    run = recorded_run(reader, end=end)
+    return story_of(run, run_verdict(run))
