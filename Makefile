@@ -80,8 +80,8 @@ soak: .venv/.installed  ## run an hour at 200 requests/s, check that no process 
 validate: .venv/.product  ## compare the simulator with the published tables
 	$(BIN)/servetop validate
 
-judge: .venv/.installed  ## list the simulated runs with known causes and rates (three minutes; SEED: another draw)
-	$(BIN)/python -m tests.judgement --list --rates --seed $(or $(SEED),1)
+judge: .venv/.installed  ## judge simulated runs with known causes and rates, and write docs/judgement.md (15 minutes; SEEDS: other draws)
+	$(BIN)/python -m tests.judgement --judge --seed $(or $(SEEDS),11 12 13) $(if $(SEEDS),,--report docs/judgement.md)
 
 bench: .venv/.installed  ## measure performance and write docs/performance.md
 	$(BIN)/python bench/run.py

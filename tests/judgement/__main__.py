@@ -1,4 +1,4 @@
-"""Lists simulated runs with their truths: `python -m tests.judgement [--seed N] [--kind KIND] [--rates]`."""
+"""Lists simulated runs with their truths, or judges them: `python -m tests.judgement [--seed N] [--judge]`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.judgement.judging import report, score
 from tests.judgement.kinds import KINDS, each_scenario
 from tests.judgement.recordings import write_recording
 from tests.judgement.scenario import Scenario, describe
 
+MARK = "<!-- make judge -->"
+"""Encloses the figures in the page."""
 COLUMNS = (
     "name                     cause         onset   first    until  share   requests  sustainable    knee  exceeded"
 )
@@ -19,8 +22,10 @@ COLUMNS = (
 def main(argv: Sequence[str]) -> int:
     """Print one line, or with `--describe` two, for each scenario."""
     options = parsed(argv)
+    if options.judge:
+        return judge(options)
     say(COLUMNS)
-    for scenario in each_scenario(options.seed, kinds=options.kind):
+    for scenario in each_scenario(options.seed[0], kinds=options.kind):
         say(line(scenario, rates=options.rates))
         if options.describe:
             say(f"    {describe(scenario)}")
@@ -29,9 +34,31 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def judge(options: argparse.Namespace) -> int:
+    """Judge the scenarios of all seeds, and print or write the figures."""
+    scores = []
+    for seed in options.seed:
+        for scenario in each_scenario(seed, kinds=options.kind):
+            scores.append(score(scenario))
+            say(f"{scenario.name:24} {scores[-1].verdict.value:20} {'' if scores[-1].right else 'WRONG'}")
+    lines = [f"Seeds {', '.join(map(str, options.seed))}: {len(scores)} runs.", "", *report(scores)]
+    say("\n".join(lines))
+    if options.report:
+        write_between_marks(options.report, lines)
+    return 0
+
+
+def write_between_marks(page: Path, lines: Sequence[str]) -> None:
+    """Replace what is between the two marks of a page."""
+    before, _, after = page.read_text(encoding="utf-8").split(MARK, 2)
+    page.write_text("\n".join([f"{before}{MARK}", "", *lines, "", f"{MARK}{after}"]), encoding="utf-8")
+
+
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.judgement", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="what the scenarios are drawn from")
+    parser.add_argument("--seed", type=int, nargs="+", default=[11, 12, 13], help="what the scenarios are drawn from")
+    parser.add_argument("--judge", action="store_true", help="judge the runs of all seeds, and print how often rightly")
+    parser.add_argument("--report", type=Path, help="write the figures into this page, between its marks")
     parser.add_argument("--kind", action="append", default=[], choices=list(KINDS), help="only this kind; repeat")
     parser.add_argument("--list", action="store_true", help="print the scenarios with their truths")
     parser.add_argument("--describe", action="store_true", help="print machine, settings and stages too")

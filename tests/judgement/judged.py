@@ -68,13 +68,21 @@ class JudgedScenario:
 
     @property
     def knee_error(self) -> float:
-        """Relative error of the knee; NaN where the truth is not defined, inf without one."""
-        return _relative(self.verdict.knee, self.scenario.knee_rate)
+        """Relative error of the knee of an overload by the engine's limits; NaN for other runs, inf without a knee."""
+        return _relative(self.verdict.knee, self.scenario.knee_rate) if self._overloaded else math.nan
 
     @property
     def sustainable_error(self) -> float:
-        """Relative error of the sustainable rate; NaN where the truth is not defined, inf without one."""
-        return _relative(self.verdict.sustainable, self.scenario.sustainable_rate)
+        """Relative error of the sustainable rate of such an overload; a lower bound is wrong only above the truth."""
+        if self._overloaded:
+            return _relative(self.verdict.sustainable, self.scenario.sustainable_rate)
+        if self.scenario.truth.cause is not Cause.HEALTHY or not self.verdict.is_lower_bound:
+            return math.nan
+        return max(_relative(self.verdict.sustainable, self.scenario.sustainable_rate), 0.0)
+
+    @property
+    def _overloaded(self) -> bool:
+        return self.scenario.truth.cause in (Cause.KV, Cause.BATCH, Cause.RATE)
 
 
 def _relative(found: float | None, truth: float | None) -> float:

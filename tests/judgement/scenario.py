@@ -65,6 +65,11 @@ class Scenario:
         return self
 
     @property
+    def plan_end(self) -> float:
+        """Run time at which the last stage ends, and only the backlog remains; seconds."""
+        return self.plan.begin + sum(stage.duration or 0.0 for stage in self.plan.config.stages)
+
+    @property
     def objective(self) -> float:
         """Longest acceptable TTFT in seconds."""
         return self.plan.config.goodput["ttft"]

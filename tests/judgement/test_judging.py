@@ -1,0 +1,51 @@
+"""The judgement of simulated runs, and the figures about it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from servetop.analysis.judgement.run_verdict import RunCause
+from tests.judgement.__main__ import MARK, main, write_between_marks
+from tests.judgement.judging import Score, report, score
+from tests.judgement.kinds import KINDS, scenario
+
+RIGHT = Score(
+    kind="kv overload", name="kv 0", right=True, verdict=RunCause.KV, onset_error=-0.5, knee_error=0.02,
+    sustainable_error=-0.04, right_now=1.0, changes=0, alarms=math.nan,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_run_of_each_kind_is_judged_rightly(kind: str) -> None:
+    judged = score(scenario(kind, 1, seed=21))
+    assert judged.right
+    assert not judged.right_now < 0.9
+    assert not judged.alarms > 0.02
+    assert not abs(judged.knee_error) > 0.2
+    assert not abs(judged.sustainable_error) > 0.2
+
+
+def test_the_tables_count_misses_and_name_them() -> None:
+    wrong = replace(RIGHT, name="kv 1", right=False, verdict=RunCause.BATCH, onset_error=3.0, sustainable_error=0.12)
+    lines = report([RIGHT, wrong])
+    assert "| kv overload | 2 | 50.0% | 50.0% | 100.0% | 0.00 |" in lines
+    assert "| sustainable | 2 | 50.0% | 8.0% | +12.0% |" in lines
+    assert lines[-1] == "- kv 1: verdict batch-bound, onset +3.0 s, sustainable +12%"
+
+
+def test_the_figures_are_written_between_the_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n\n{MARK}\nold\n{MARK}\n\nend\n")
+    write_between_marks(page, ["Seeds 21: 74 runs."])
+    assert page.read_text() == f"# Page\n\n{MARK}\n\nSeeds 21: 74 runs.\n\n{MARK}\n\nend\n"
+
+
+def test_the_command_prints_verdicts_and_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--judge", "--seed", "21", "--kind", "client"]) == 0
+    printed = capsys.readouterr().out
+    assert "client 0 of seed 21      client-bound" in printed
+    assert "right cause" in printed
