@@ -42,7 +42,7 @@ HOSTILE_SCHEMA = (
     "DROP TABLE note",
     "DELETE FROM run",
     "INSERT INTO run SELECT 2, origin_ns, wall_epoch_s, config, versions, host, engine, pid, writer, end_at, exit_code,"
-    " end_reason, steady FROM run",
+    " end_reason, steady, headline FROM run",
     "DELETE FROM tick WHERE seq % 3 = 0",
     "UPDATE tick SET number = number + 9223372036854775000",
     "UPDATE tick SET number = -number",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ MakeTick = Callable[..., Tick]
 def recording(tmp_path: Path, header: RunHeader, make_request: Callable[..., RequestRecord]) -> Callable[..., Path]:
     """A recording of a warm-up request with a TTFT of 9 s, then of 99 with 0.1 s and one with 2 s, one that failed."""
 
-    def make(goodput: dict[str, float], preemptions: list[float | None]) -> Path:
+    def make(goodput: dict[str, float], preemptions: list[float | None], headline: str | None = None) -> Path:
         config = dataclasses.replace(header.config, goodput=goodput)
         recorder = Recorder.create(tmp_path / "one.servetop", dataclasses.replace(header, config=config))
         quick = make_request(0, stage=1, due=20.0, sent=20.0, first_token_at=20.1, done_at=20.5)
@@ -41,7 +43,7 @@ def recording(tmp_path: Path, header: RunHeader, make_request: Callable[..., Req
                 stages=[rows.stage(0, 1.0, warmup=True), rows.stage(1, 20.0)],
             )
         )
-        recorder.close(RunEnd(at=40.0, exit_code=0, reason=""))
+        recorder.close(RunEnd(at=40.0, exit_code=0, reason=""), headline=headline)
         return recorder.path
 
     return make
@@ -85,3 +87,11 @@ def test_latencies_of_very_long_runs_are_left_out(
     monkeypatch.setattr(quick_results, "MOST_REQUESTS", 50)
     found = RecordingReader.open(path).quick_results()
     assert (found.ttft_p99, found.goodput_share, found.preemptions) == (None, None, 7)
+
+
+def test_the_verdict_is_the_one_stored_at_the_end_of_the_run(recording: Callable[..., Path]) -> None:
+    path = recording({}, [0.0], "KV-bound from 0:54")
+    assert results(path).verdict == "KV-bound from 0:54"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE run DROP COLUMN headline")
+    assert results(path).verdict == ""

@@ -17,6 +17,7 @@ from servetop.core.events import RunEnd
 from servetop.core.text.known_secrets import redactor_of
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.recorded_story import recorded_story
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.run.outcome import decisive
@@ -28,14 +29,15 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
     An incomplete recording makes the run a failed one.
     """
     steady: Mapping[int, SteadyWindow] | None = None
-    summary = None
+    summary, headline = None, None
     try:
         with contextlib.closing(recorder.reader()) as reader:
             end, summary = _judged(end, config, reader)
             steady = steady_windows(load_run(reader))
+            headline = recorded_story(reader, end=end).headline
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
-    recorder.close(_with_missing_data(end, recorder), steady=steady)
+    recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline)
     end = _with_missing_data(end, recorder)  # the end itself may not have been written
     return replace(end, reason=redactor_of(config).text(end.reason)), None if recorder.unrecorded else summary
 

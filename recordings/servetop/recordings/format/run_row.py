@@ -11,7 +11,7 @@ from servetop.recordings.format.schema import RUN_COLUMNS
 from servetop.recordings.library.liveness import MAX_PID
 
 _TYPES: Mapping[str, type] = {"INTEGER": int, "REAL": float, "TEXT": str}
-_END = ("end_at", "exit_code", "end_reason", "steady")
+_END = ("end_at", "exit_code", "end_reason", "steady", "headline")
 _REQUIRED = ("origin_ns", "wall_epoch_s", "config")
 _MAX_UNIX_TIME = 253_000_000_000
 """Unix time in the year 9987; `datetime` supports little more."""

@@ -82,6 +82,7 @@ RUN_COLUMNS = {
     "exit_code": "INTEGER",
     "end_reason": "TEXT",
     "steady": "TEXT",
+    "headline": "TEXT",
 }
 """Columns of table `run`: the header and the end, in one row; `config` to `engine`, `writer` and `steady` are JSON."""
 

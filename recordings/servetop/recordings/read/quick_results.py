@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MOST_REQUESTS = 20_000
 """Requests of a recording whose latencies are read: about 50 ms."""
 _COLUMNS = ("stage", "status", "sent", "first_token_at", "done_at")
+_MOST_CHARACTERS = 300
 _MOST_PREEMPTIONS = 10**12
 """Larger sums are treated as damage."""
 _INCREASES = (
@@ -53,9 +54,9 @@ class _Times:
 
 def quick_results(reader: RecordingReader, tables: TableReader, *, requests: int) -> RecordingResults:
     """Read the results of a run with this number of ended requests."""
-    preemptions = _preemptions(tables)
+    preemptions, verdict = _preemptions(tables), _headline(tables)
     if not 0 < requests <= MOST_REQUESTS:
-        return RecordingResults(preemptions=preemptions)
+        return RecordingResults(preemptions=preemptions, verdict=verdict)
     warmups = {stage.index for stage in reader.stages() if stage.warmup}
     times = _Times.of([row for row in reader.request_rows(_COLUMNS) if row[0] not in warmups])
     p99 = Distribution.of(times.latencies["ttft"][times.ok]).percentile(99)
@@ -63,7 +64,16 @@ def quick_results(reader: RecordingReader, tables: TableReader, *, requests: int
         ttft_p99=p99 if math.isfinite(p99) else None,
         goodput_share=_goodput_share(times, reader.header.config.goodput),
         preemptions=preemptions,
+        verdict=verdict,
     )
+
+
+def _headline(tables: TableReader) -> str:
+    """The verdict of the run in one sentence; empty for a run without an end, or of an older version."""
+    if "headline" not in dict(tables.columns_of("run")):
+        return ""
+    (text,) = next(tables.rows("run", ("headline",)), (None,))
+    return text[:_MOST_CHARACTERS] if isinstance(text, str) else ""
 
 
 def _preemptions(tables: TableReader) -> int | None:

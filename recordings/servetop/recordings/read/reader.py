@@ -47,7 +47,7 @@ from servetop.recordings.verify.damage import check_request_rows, find_losses
 SEND_TIMEOUT = 2.0
 """Seconds to wait for the writer's transaction before a command is written."""
 
-_END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady"}
+_END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady", "headline"}
 
 
 class RecordingReader:

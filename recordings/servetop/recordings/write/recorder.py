@@ -30,7 +30,7 @@ from servetop.recordings.write.tick_transaction import EncodedBatch, TickTransac
 MAX_WAITING_ROWS = 100_000
 """Maximum rows kept in memory while the disk fails; beyond that, the oldest batches are dropped and counted."""
 
-_END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?"
+_END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?, headline = ?"
 
 
 class Recorder:
@@ -183,8 +183,10 @@ class Recorder:
             self._last_command = rows[-1][0]
         return COMMANDS.decode_all([dict(zip(("seq", *schema.COMMAND.names), row, strict=True)) for row in rows])
 
-    def close(self, end: RunEnd, *, steady: Mapping[int, SteadyWindow] | None = None) -> None:
-        """Write the end of the run and the stages' steady windows, and leave one plain file; further calls do nothing.
+    def close(
+        self, end: RunEnd, *, steady: Mapping[int, SteadyWindow] | None = None, headline: str | None = None
+    ) -> None:
+        """Write the end of the run, steady windows and verdict, and leave one plain file; further calls do nothing.
 
         Data that still cannot be written remain in memory for `reader`, and `unrecorded` counts them.
         """
@@ -193,7 +195,8 @@ class Recorder:
         self._locate_file()
         reason = self._redactor.sentence(end.reason)
         windows = None if steady is None else encode_windows(steady)
-        last = EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason, windows)])])
+        verdict = None if headline is None else self._redactor.sentence(headline)
+        last = EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason, windows, verdict)])])
         if self._failure is None:
             self._add(last)
         else:
