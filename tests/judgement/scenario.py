@@ -66,8 +66,8 @@ class Scenario:
 
     @property
     def plan_end(self) -> float:
-        """Run time at which the last stage ends, and only the backlog remains; seconds."""
-        return self.plan.begin + sum(stage.duration or 0.0 for stage in self.plan.config.stages)
+        """Run time at which the last request is due, and only the backlog remains; seconds."""
+        return max(record.due for record in self.run.records)
 
     @property
     def objective(self) -> float:
