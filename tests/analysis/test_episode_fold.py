@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.episode_fold import LOG_QUIET, EpisodeFold
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.events import EngineSample, LogLine
+from servetop.core.events import EngineSample, LogLine, StageChange
 from servetop.core.histogram import LogHistogram
+from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 
 RATE = 20.0
@@ -24,11 +25,11 @@ RATE = 20.0
 def tick(
     index: int, *, tokens: int = 10, in_flight: int = 4, kv: float | None = None, preempted: float | None = None,
     waiting: float | None = 0.0, due: int = 5, ok: int = 5, failed: int = 0, late: int = 0, running: float | None = 4,
-    rate: float = RATE,
+    rate: float = RATE, batch: float | None = 64,
 ) -> Tick:  # fmt: skip
     sample = EngineSample(
         scrape_start=0, scrape_end=0, kv_usage=kv, preemptions_total=preempted, waiting=waiting, running=running,
-        max_num_seqs=64,
+        max_num_seqs=batch,
     )  # fmt: skip
     client = ClientTick(
         index=index, output_tokens=tokens, due=due, sent=due, ok=ok, errors=failed,
@@ -184,6 +185,19 @@ def test_episodes_do_not_depend_on_how_ticks_are_grouped(readings: list[dict[str
             history.append(each)
         fold.update(history, None)
     assert [repr(each) for each in fold.episodes] == [repr(each) for each in found(ticks)]
+
+
+def test_a_restart_with_another_batch_size_does_not_change_the_batch_that_was_full_before() -> None:
+    facts = EngineFacts(name="vllm", title="vLLM", max_num_seqs=32)  # of the engine that runs last
+    stages = [
+        StageChange(at=at, index=index, label="", request_rate=RATE, max_concurrency=None, max_num_seqs=size)
+        for index, (at, size) in enumerate([(0.0, 4), (30.0, 32)])
+    ]
+    ticks = [tick(index, waiting=9.0, batch=None) for index in range(240)]
+    fold = EpisodeFold()
+    fold.update(TickHistory(ticks), facts, stages=stages)
+    (full,) = [episode for episode in fold.episodes if episode.kind is EpisodeKind.BATCH]
+    assert (full.batch, full.begin, full.end) == (4.0, 0.0, 30.0)
 
 
 def test_many_ticks_are_judged_bit_by_bit() -> None:

@@ -13,7 +13,7 @@ from servetop.analysis.judgement.episode import KINDS, Episode, EpisodeKind
 from servetop.analysis.judgement.log_severity import severity_of
 from servetop.analysis.judgement.signals import Signals, ticks_of
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.events import LogLine, Severity
+from servetop.core.events import LogLine, Severity, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS
 
@@ -44,11 +44,14 @@ class EpisodeFold:
         """All episodes by their beginning, of those that begin together the most serious first."""
         return tuple(sorted(self._found, key=lambda episode: (episode.begin, KINDS.index(episode.kind))))
 
-    def update(self, history: TickHistory, facts: EngineFacts | None, *, most: int | None = None) -> bool:
+    def update(
+        self, history: TickHistory, facts: EngineFacts | None, *, stages: Sequence[StageChange] = (),
+        most: int | None = None,
+    ) -> bool:  # fmt: skip
         """Judge the ticks added since the last call, at most `most`; whether all are judged."""
         stop = len(history) if most is None else min(len(history), self.judged + most)
         for first in range(self.judged, stop, MOST_TICKS):
-            self._judge(history, first, min(first + MOST_TICKS, stop), facts)
+            self._judge(history, first, min(first + MOST_TICKS, stop), facts, stages)
         self.judged = stop
         return stop == len(history)
 
@@ -72,8 +75,10 @@ class EpisodeFold:
             )
         )  # fmt: skip
 
-    def _judge(self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None) -> None:
-        recent, new = self._recent, Signals.of(history, first, stop, facts=facts)
+    def _judge(
+        self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None, stages: Sequence[StageChange]
+    ) -> None:
+        recent, new = self._recent, Signals.of(history, first, stop, facts=facts, stages=stages)
         known = new if recent is None else recent.followed_by(new)
         self._recent = known.last(2 * ticks_of(LOOKBACK))
         signals = known.without_gaps()

@@ -36,10 +36,13 @@ class JudgedRun:
         """All episodes found so far, by their beginning."""
         return self._fold.episodes
 
-    def update(self, history: TickHistory, facts: EngineFacts | None, log_lines: Sequence[LogLine] = ()) -> None:
+    def update(
+        self, history: TickHistory, facts: EngineFacts | None, log_lines: Sequence[LogLine] = (),
+        *, stages: Sequence[StageChange] = (),
+    ) -> None:  # fmt: skip
         """Judge new ticks and log lines; of many ticks only the first ones, and the others with the next calls."""
         self._fold.update_log(log_lines)
-        self.complete = self._fold.update(history, facts, most=_JUDGED_AT_ONCE)
+        self.complete = self._fold.update(history, facts, stages=stages, most=_JUDGED_AT_ONCE)
 
     def verdict(
         self, stats: LiveStats, history: TickHistory, *, facts: EngineFacts | None, stages: Sequence[StageChange],

@@ -96,7 +96,7 @@ class RunState:
         del self.log[:-MOST_LOG_LINES]
         self.header = update.header or self.header
         judging = not self.judged.complete
-        self.judged.update(self.history, self.header.engine, update.log_lines)
+        self.judged.update(self.history, self.header.engine, update.log_lines, stages=self.stages)
         self.end = update.end or self.end
         self.history.evict(keep=self._keep)
         changed = (
