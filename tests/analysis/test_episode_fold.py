@@ -149,9 +149,23 @@ def test_waiting_for_the_first_token_of_the_run_is_not_a_stall() -> None:
 def test_log_errors_in_quick_succession_are_one_episode() -> None:
     fold = EpisodeFold()
     fold.update_log([LogLine(at=at, text=f"ERROR 11-21 worker died at {at}") for at in (1.0, 2.0, 3.0, 30.0)])
+    fold.update(TickHistory([tick(index) for index in range(121)]), None)
     assert spans(fold.episodes) == [(EpisodeKind.ENGINE_ERROR, 1.0, 3.0), (EpisodeKind.ENGINE_ERROR, 30.0, 30.0)]
     assert fold.episodes[0].text == "ERROR 11-21 worker died at 1.0"
     assert fold.episodes[0].is_active(3.0 + LOG_QUIET - 0.1)
+
+
+@pytest.mark.parametrize(("at", "counts"), [(1.0, True), (9.9, True), (10.1, False), (14.0, False), (20.1, False)])
+def test_errors_that_vllm_logs_while_the_run_stops_it_are_no_episode(at: float, counts: bool) -> None:
+    drained = {"rate": math.nan, "in_flight": 0, "due": 0, "ok": 0, "tokens": 0}
+    restart = [tick(index, **drained) for index in range(40, 60)]  # type: ignore[arg-type]
+    ticks = [*(tick(index) for index in range(40)), *restart, *(tick(index) for index in range(60, 80))]
+    history, fold = TickHistory(), EpisodeFold()
+    fold.update_log([LogLine(at=at, text="ERROR 11-23 [async_llm.py:906] AsyncLLM output_handler failed.")])
+    for each in ticks:
+        history.append(each)
+        fold.update(history, None)
+    assert spans(fold.episodes) == ([(EpisodeKind.ENGINE_ERROR, at, at)] if counts else [])
 
 
 def test_an_end_that_is_not_confirmed_yet_is_not_known() -> None:

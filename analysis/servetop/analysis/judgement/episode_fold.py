@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +37,8 @@ class EpisodeFold:
     _found: list[Episode] = field(default_factory=list)
     _open: dict[EpisodeKind, int] = field(default_factory=dict)
     """Index in `_found` of the episode of each kind that lasts."""
+    _errors: list[LogLine] = field(default_factory=list)
+    """Errors in the log that are later than the newest judged tick."""
     _recent: Signals | None = None
     """The ticks before the next one that the rules look back to."""
 
@@ -53,12 +56,23 @@ class EpisodeFold:
         for first in range(self.judged, stop, MOST_TICKS):
             self._judge(history, first, min(first + MOST_TICKS, stop), facts, stages)
         self.judged = stop
+        self._judge_log(history)
         return stop == len(history)
 
     def update_log(self, lines: Sequence[LogLine]) -> None:
-        """Add the errors in new log lines; those within LOG_QUIET seconds are one episode."""
-        for line in lines:
-            if severity_of(line.text) is Severity.ERROR:
+        """Add new log lines; their errors are judged with the ticks of their time."""
+        self._errors += [line for line in lines if severity_of(line.text) is Severity.ERROR]
+
+    def _judge_log(self, history: TickHistory) -> None:
+        """Add the errors up to the newest judged tick; those of an engine that is being stopped do not count.
+
+        A run stops its engine when nothing is in flight any more, and at its end after the last tick.
+        """
+        until = history.ticks[self.judged - 1].end if self.judged else -math.inf
+        covered = [line for line in self._errors if line.at <= until]
+        self._errors = self._errors[len(covered) :]
+        for line in covered:
+            if not _is_stopped(history, line.at):
                 self._add_error(line)
 
     def _add_error(self, line: LogLine) -> None:
@@ -138,6 +152,13 @@ class EpisodeFold:
         before = self._found[index]
         end = min(max(end, before.begin + TICK_SECONDS), float(signals.ends[position]))
         self._found[index] = replace(before, end=end, closed_at=float(signals.ends[position]))
+
+
+def _is_stopped(history: TickHistory, at: float) -> bool:
+    """Whether there is no load and nothing in flight at a time, after a load."""
+    position = min(history.first_from(at), len(history) - 1)
+    loaded = not math.isnan(history.value("request_rate", position)) or history.value("in_flight", position) > 0
+    return not loaded and bool(history.column("sent", stop=position + 1).any())
 
 
 def _fitting(signals: Signals, position: int) -> int:
