@@ -214,6 +214,12 @@ def test_a_restart_with_another_batch_size_does_not_change_the_batch_that_was_fu
     assert (full.batch, full.begin, full.end) == (4.0, 0.0, 30.0)
 
 
+@pytest.mark.parametrize(("running", "fits"), [(4.0, 3), (12.0, 8), (40.0, 32)])
+def test_a_cache_that_holds_few_sequences_has_an_advised_batch_size_too(running: float, fits: int) -> None:
+    ticks = [tick(index, kv=1.0, waiting=9.0, running=running) for index in range(40)]
+    assert {each.fits for each in found(ticks) if each.kind is EpisodeKind.KV} == {fits}
+
+
 def test_many_ticks_are_judged_bit_by_bit() -> None:
     history, fold = TickHistory([tick(index, preempted=float(index)) for index in range(100)]), EpisodeFold()
     assert not fold.update(history, None, most=60)

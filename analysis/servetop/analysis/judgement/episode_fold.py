@@ -23,7 +23,7 @@ LOG_QUIET = 10.0
 MOST_TICKS = 4_000
 """Ticks that are judged at once, which takes some 50 ms."""
 _BATCH_STEP = 8
-"""Advised batch sizes are multiples of this."""
+"""Advised batch sizes are multiples of this, or smaller."""
 
 
 @dataclass(slots=True, eq=False)
@@ -168,4 +168,5 @@ def _fitting(signals: Signals, position: int) -> int:
     full = (kv >= KV_HIGH) & (running > 0)
     if not full.any():
         return 0
-    return int(np.median(running[full] / kv[full]) * KV_HIGH) // _BATCH_STEP * _BATCH_STEP
+    fitting = int(np.median(running[full] / kv[full]) * KV_HIGH)
+    return fitting // _BATCH_STEP * _BATCH_STEP or fitting
