@@ -148,6 +148,22 @@ def test_the_first_seconds_are_warming_up_until_enough_requests_ended() -> None:
     assert line_of(stage=None) == "starting: the engine is loading"
 
 
+def test_a_restart_lasts_from_the_end_of_the_drain_and_then_the_engine_warms_up_again() -> None:
+    stopped = stats_of(Rates(offered=0.0), load=LoadGauges(stage=0))
+    assert line_of(stopped, restarting=True) == "restarting: the engine restarts"
+    stale = replace(stopped, engine=replace(SAMPLE, scrape_end=48.0))
+    assert line_of(stale, restarting=True) == "restarting: the engine restarts, no metrics for 12 s"
+    draining = stats_of(load=LoadGauges(stage=0, in_flight=7))
+    assert line_of(draining, restarting=True).startswith("draining: 7 in flight")
+    assert line_of(restarted_at=58.8) == "warming up: the engine restarted 1 s ago"
+    assert line_of(restarted_at=50.0).startswith("headroom")
+
+
+def test_a_load_that_has_sent_nothing_yet_is_not_idle() -> None:
+    started = stats_of(Rates(offered=0.0), load=LoadGauges(stage=0, request_rate=16.0), totals=Totals())
+    assert line_of(started, load_since=59.5) == "warming up: 0 of 30 requests"
+
+
 def test_requests_queued_at_the_client_are_concurrency_limited() -> None:
     load = LoadGauges(stage=0, request_rate=16.0, max_concurrency=64, in_flight=64, queued=210)
     assert line_of(stats_of(FALLING_BEHIND, load=load, trust=Trust(slip_p99=0.001, limited=True))) == (

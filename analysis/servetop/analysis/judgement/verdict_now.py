@@ -72,6 +72,10 @@ class Moment:
     """The stage in force; None before the first one."""
     load_since: float = math.nan
     """Start of the load, seconds; NaN before it."""
+    restarting: bool = False
+    """Whether the run restarts its engine: the requests are drained, and the next stage has not started."""
+    restarted_at: float = math.nan
+    """Start of the load after the last restart of the engine, seconds; NaN if the run did not restart it."""
     episodes: tuple[Episode, ...] = ()
     """Those that last."""
     limit: Limit | None = None
@@ -133,8 +137,9 @@ def _no_load(moment: Moment) -> Diagnosis | None:
         return None
     if load.in_flight or load.queued:
         return Diagnosis(bottleneck=Bottleneck.DRAINING, evidence=(_in_flight(load.in_flight), "nothing new is sent"))
-    if totals.sent and moment.facts is not None and moment.facts.managed and not moment.fresh:
-        since = "" if math.isnan(moment.sample_age) else f"no metrics for {moment.sample_age:.0f} s"
+    managed = moment.facts is not None and moment.facts.managed
+    if moment.restarting or (totals.sent and managed and not moment.fresh):
+        since = "" if math.isnan(moment.sample_age) or moment.fresh else f"no metrics for {moment.sample_age:.0f} s"
         return Diagnosis(bottleneck=Bottleneck.RESTARTING, evidence=tuple(filter(None, ("the engine restarts", since))))
     return Diagnosis(bottleneck=Bottleneck.IDLE)
 
@@ -238,7 +243,7 @@ def _concurrency(moment: Moment) -> Diagnosis | None:
 
 
 def _idle(moment: Moment) -> Diagnosis | None:
-    idle = not moment.stats.rates.offered > 0 and moment.stats.load.in_flight == 0
+    idle = not moment.stats.rates.offered > 0 and moment.stats.load.in_flight == 0 and moment.stats.totals.sent > 0
     return Diagnosis(bottleneck=Bottleneck.IDLE) if idle else None
 
 
@@ -246,6 +251,9 @@ def _warming_up(moment: Moment) -> Diagnosis | None:
     ended = moment.ended_requests
     if moment.stage is not None and moment.stage.warmup:
         return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=("requests of the warm-up are not counted",))
+    restarted = moment.stats.at - moment.restarted_at
+    if restarted < WARM_SECONDS:
+        return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=(f"the engine restarted {restarted:.0f} s ago",))
     if ended >= WARM_REQUESTS or (ended and not moment.stats.at - moment.load_since < WARM_SECONDS):
         return None
     return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=(f"{ended} of {WARM_REQUESTS} requests",))

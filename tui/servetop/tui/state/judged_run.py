@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.episode_fold import EpisodeFold
 from servetop.analysis.judgement.overload import Limit, limit_of, overloads
-from servetop.analysis.judgement.run_record import RunRecord, failure_reason
+from servetop.analysis.judgement.run_record import RunRecord, failure_reason, last_restart
 from servetop.analysis.judgement.run_verdict import run_verdict
 from servetop.analysis.judgement.story import Story, story_of
 from servetop.analysis.judgement.verdict_now import Diagnosis, Moment, verdict_now
@@ -51,12 +51,15 @@ class JudgedRun:
         """The verdict at the time of the statistics; `stages` and `notes` are those up to it."""
         active = tuple(episode for episode in self._fold.episodes if episode.is_active(stats.at))
         loads = [stage.at for stage in stages if stage.request_rate is not None]
+        restart = last_restart(notes)
         return verdict_now(
             Moment(
                 stats=stats,
                 facts=facts,
                 stage=stages[-1] if stages else None,
                 load_since=min(loads, default=math.nan),
+                restarting=max(loads, default=-math.inf) <= restart,
+                restarted_at=min((at for at in loads if at > restart), default=math.nan),
                 episodes=active,
                 limit=self._limit(history, facts, stats.at),
                 failure=failure_reason(notes, stats.at),
