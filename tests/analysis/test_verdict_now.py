@@ -77,6 +77,18 @@ def test_the_verdict_stays_while_the_usage_swings() -> None:
     assert lines == {("KV-bound", " max_num_seqs ≈ 192 or more KV memory")}
 
 
+def test_a_cache_that_is_no_longer_full_is_not_given_as_the_evidence() -> None:
+    emptied = stats_of(replace(KEEPING_UP, preemptions=0.3), engine=replace(SAMPLE, kv_usage=0.142))
+    assert line_of(emptied, limit=Limit.KV, episodes=(KV, PREEMPTING)).startswith(
+        "KV-bound: full before, now 14.2 % of blocks, 0.3 preemptions/s → "
+    )
+
+
+def test_an_engine_that_keeps_up_with_a_nearly_full_cache_needs_no_higher_rate() -> None:
+    nearly_full = stats_of(engine=replace(SAMPLE, kv_usage=0.984, waiting=1))
+    assert line_of(nearly_full).endswith("KV 98.4 % → hold the load: the KV cache is nearly full")
+
+
 def test_without_preemptions_a_full_cache_needs_memory() -> None:
     assert line_of(limit=Limit.KV, episodes=(KV,)).endswith(" → more KV memory, or shorter requests")
 
@@ -156,6 +168,8 @@ def test_a_restart_lasts_from_the_end_of_the_drain_and_then_the_engine_warms_up_
     draining = stats_of(load=LoadGauges(stage=0, in_flight=7))
     assert line_of(draining, restarting=True).startswith("draining: 7 in flight")
     assert line_of(restarted_at=58.8) == "warming up: the engine restarted 1 s ago"
+    idle = stats_of(Rates(offered=0.0), load=LoadGauges(stage=0, request_rate=0.5))
+    assert line_of(idle, restarted_at=59.9) == "warming up: the engine restarted 0 s ago"
     assert line_of(restarted_at=50.0).startswith("headroom")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from servetop.analysis.engine_gauges import KV_ROOMY, STALE_AFTER, kv_usage
+from servetop.analysis.engine_gauges import KV_HIGH, KV_ROOMY, STALE_AFTER, kv_usage
 from servetop.analysis.judgement.detectors import SHORT_QUEUE
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit
@@ -117,7 +117,7 @@ class Moment:
 
 def verdict_now(moment: Moment) -> Diagnosis:
     """Return the verdict of one time: the first rule that applies decides."""
-    for rule in (_no_load, _failing, _stalled, _client, _overloaded, _concurrency, _idle, _warming_up, _headroom):
+    for rule in (_no_load, _failing, _stalled, _client, _overloaded, _concurrency, _warming_up, _idle, _headroom):
         diagnosis = rule(moment)
         if diagnosis is not None:
             return diagnosis
@@ -184,8 +184,9 @@ def _overloaded(moment: Moment) -> Diagnosis | None:
 def _kv(moment: Moment) -> Diagnosis:
     rates = moment.stats.rates
     preempting = moment.episode(EpisodeKind.PREEMPTIONS)
+    now = "full before, now " if moment.kv < KV_ROOMY else ""
     evidence = (
-        "" if math.isnan(moment.kv) else f"{_percent(moment.kv)} of blocks",
+        "" if math.isnan(moment.kv) else f"{now}{_percent(moment.kv)} of blocks",
         f"{rates.preemptions:.1f} preemptions/s" if preempting and rates.preemptions > 0 else "",
         _waiting(moment),
     )
@@ -243,7 +244,7 @@ def _concurrency(moment: Moment) -> Diagnosis | None:
 
 
 def _idle(moment: Moment) -> Diagnosis | None:
-    idle = not moment.stats.rates.offered > 0 and moment.stats.load.in_flight == 0 and moment.stats.totals.sent > 0
+    idle = not moment.stats.rates.offered > 0 and moment.stats.load.in_flight == 0
     return Diagnosis(bottleneck=Bottleneck.IDLE) if idle else None
 
 
@@ -266,6 +267,8 @@ def _headroom(moment: Moment) -> Diagnosis | None:
     memory = "" if math.isnan(moment.kv) else f"KV {_percent(moment.kv)}"
     closed = math.isinf(stats.load.request_rate or 0.0)
     advice = "raise the concurrency limit" if closed else "raise the rate"
+    if moment.kv >= KV_HIGH:
+        advice = "hold the load: the KV cache is nearly full"
     evidence = tuple(filter(None, ("the engine keeps up", _done(moment), memory)))
     return Diagnosis(bottleneck=Bottleneck.HEADROOM, evidence=evidence, advice=advice)
 
