@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.analysis.engine_gauges import STALE_AFTER
+from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, Bottleneck, Diagnosis, Moment, verdict_now
+from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, Moment, verdict_now
 from servetop.analysis.live_stats import LiveStats, Rates, Totals
 from servetop.analysis.series.stats_series import StatsSeries
 from servetop.analysis.verdicts.trust import Trust
@@ -127,6 +128,12 @@ def test_failing_requests_come_first_with_their_reason() -> None:
     assert line_of(
         stats, limit=Limit.KV, episodes=(episode(EpisodeKind.FAILING), KV), failure="HTTP 400: too long"
     ) == "failing: 100% of requests, HTTP 400: too long → press s to stop the run"  # fmt: skip
+
+
+def test_an_error_that_ends_the_run_comes_before_everything_else() -> None:
+    assert line_of(episodes=(episode(EpisodeKind.FAILING), KV), ended_by="vLLM was killed by SIGKILL") == (
+        "run failed: vLLM was killed by SIGKILL → look at the engine's log (5)"
+    )
 
 
 def test_a_late_client_comes_before_the_engine() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.events import Note, RunEnd, StageChange
+from servetop.core.events import Note, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 
 RESTARTING = "restarting the engine"
@@ -75,3 +75,8 @@ def last_restart(notes: Sequence[Note]) -> float:
     return max(
         (note.at for note in notes if note.source == "engine" and note.text.endswith(RESTARTING)), default=math.nan
     )
+
+
+def run_failure(notes: Sequence[Note]) -> Note | None:
+    """Return the note of the error that ends the run, such as an engine that was killed; None without one."""
+    return next((note for note in notes if note.source == "run" and note.severity is Severity.ERROR), None)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from servetop.analysis.engine_gauges import KV_HIGH, KV_ROOMY, STALE_AFTER, kv_usage
 from servetop.analysis.judgement.detectors import SHORT_QUEUE
+from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit
 from servetop.analysis.live_stats import LiveStats
@@ -24,42 +24,7 @@ KEEPS_UP = 0.95
 WARM_REQUESTS = 30
 """Requests that must end before the first verdict on the engine, unless WARM_SECONDS have passed and one ended."""
 WARM_SECONDS = 10.0
-
-
-class Bottleneck(StrEnum):
-    """What limits throughput, or the state of a run without a bottleneck."""
-
-    STARTING = "starting"
-    IDLE = "idle"
-    PAUSED = "paused"
-    DRAINING = "draining"
-    RESTARTING = "restarting"
-    WARMING_UP = "warming up"
-    FAILING = "failing"
-    STALL = "stalled"
-    CLIENT = "client-bound"
-    KV = "KV-bound"
-    BATCH = "batch-bound"
-    LONG_PROMPTS = "long prompts"
-    CONCURRENCY = "concurrency-limited"
-    QUEUE = "queue growing"
-    HEADROOM = "headroom"
-    UNCLEAR = "unclear"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """The bottleneck, its evidence and advice; `advice` is empty if there is nothing to do."""
-
-    bottleneck: Bottleneck
-    evidence: tuple[str, ...] = ()
-    advice: str = ""
-
-    @property
-    def line(self) -> str:
-        """The diagnosis in one line, such as `KV-bound: 99.7 % of blocks, 4.0 preemptions/s → more KV memory`."""
-        verdict = f"{self.bottleneck.value}: {', '.join(self.evidence)}" if self.evidence else self.bottleneck.value
-        return f"{verdict} → {self.advice}" if self.advice else verdict
+_SEE_LOG = "look at the engine's log (5)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +47,8 @@ class Moment:
     """The limit of the overload that lasts; None without one."""
     failure: str = ""
     """Why requests fail; empty if unknown."""
+    ended_by: str = ""
+    """The error that ends the run, such as an engine that was killed; empty without one."""
 
     def episode(self, *kinds: EpisodeKind) -> Episode | None:
         """The first episode of the first of these kinds that lasts; None if there is none."""
@@ -117,6 +84,8 @@ class Moment:
 
 def verdict_now(moment: Moment) -> Diagnosis:
     """Return the verdict of one time: the first rule that applies decides."""
+    if moment.ended_by:
+        return Diagnosis(bottleneck=Bottleneck.FAILED, evidence=(moment.ended_by,), advice=_SEE_LOG)
     for rule in (_no_load, _failing, _stalled, _client, _overloaded, _concurrency, _warming_up, _idle, _headroom):
         diagnosis = rule(moment)
         if diagnosis is not None:
@@ -137,8 +106,7 @@ def _no_load(moment: Moment) -> Diagnosis | None:
         return None
     if load.in_flight or load.queued:
         return Diagnosis(bottleneck=Bottleneck.DRAINING, evidence=(_in_flight(load.in_flight), "nothing new is sent"))
-    managed = moment.facts is not None and moment.facts.managed
-    if moment.restarting or (totals.sent and managed and not moment.fresh):
+    if moment.restarting or (totals.sent and moment.facts is not None and moment.facts.managed and not moment.fresh):
         since = "" if math.isnan(moment.sample_age) or moment.fresh else f"no metrics for {moment.sample_age:.0f} s"
         return Diagnosis(bottleneck=Bottleneck.RESTARTING, evidence=tuple(filter(None, ("the engine restarts", since))))
     return Diagnosis(bottleneck=Bottleneck.IDLE)
@@ -160,7 +128,7 @@ def _stalled(moment: Moment) -> Diagnosis | None:
         return None
     silent = f"no token for {moment.stats.at - episode.begin:.0f} s"
     return Diagnosis(bottleneck=Bottleneck.STALL, evidence=(silent, _in_flight(moment.stats.load.in_flight)),
-                     advice="look at the engine's log (5)")  # fmt: skip
+                     advice=_SEE_LOG)  # fmt: skip
 
 
 def _client(moment: Moment) -> Diagnosis | None:

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.verdict_now import Diagnosis
 from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.stats_series import CHARTED

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.run_verdict import RunCause
 from servetop.analysis.judgement.story import Story
-from servetop.analysis.judgement.verdict_now import Bottleneck, Diagnosis
 from servetop.core.errors import ExitCode
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
@@ -15,6 +15,7 @@ _QUIET = ("·", "muted")
 _STYLES = {
     Bottleneck.HEADROOM: ("✓", "good"),
     Bottleneck.UNCLEAR: ("?", "muted"),
+    Bottleneck.FAILED: ("✖", "bad"),
     Bottleneck.FAILING: ("✖", "bad"),
     Bottleneck.STALL: ("✖", "bad"),
     **dict.fromkeys(
