@@ -61,7 +61,7 @@ async def test_a_run_whose_engine_failed_gets_no_advice_about_its_load(
     run = canned.finished()
     run.end = replace(run.end, exit_code=3, reason="vLLM was killed by SIGKILL")
     async with (app := dashboard(run, start_at=126.0)).run_test(size=(120, 40)):
-        assert "✖ engine failed from 2:06" in text_of(app, "#diagnosis")
+        assert "✖ engine failed at 2:06: vLLM was killed by SIGKILL" in text_of(app, "#diagnosis")
         app.viewer.update_view(cursor=Cursor(at=60.0))
         assert "headroom" in text_of(app, "#diagnosis")
 
@@ -208,6 +208,17 @@ def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:
     frame = frame_of(run, 110.0)
     assert [event.text for event in timeline_events(frame)][-1] == "set_rate applied"
     assert text([draw_status(frame, 60)]).startswith("✓ set_rate applied")
+
+
+@pytest.mark.parametrize(("at", "status"), [(70.0, "… batch size 24 pending"), (80.0, "✓ batch size 24")])
+def test_a_command_is_pending_until_it_was_applied_in_a_replay_too(
+    at: float, status: str, canned: ModuleType, frame_of: FrameOf
+) -> None:
+    run = canned.finished()
+    run.sent.append(
+        Command(id=1, at=60.0, action=Action.SET_MAX_NUM_SEQS, value=24, applied_at=80.0, reply="batch size 24")
+    )
+    assert text([draw_status(frame_of(run, at), 60)]).startswith(status)
 
 
 def test_a_command_without_a_reply_is_shown_as_pending(canned: ModuleType, frame_of: FrameOf) -> None:

@@ -148,7 +148,7 @@ class Frame:
     @property
     def pending(self) -> tuple[Command, ...]:
         """Commands without a reply, oldest first; none after the end of the run."""
-        return tuple(command for command in self.commands if command.reply is None and self.live)
+        return tuple(command for command in self.commands if command.reply is None and self.end is None)
 
     @property
     def window(self) -> tuple[float, float]:
