@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import Trust
@@ -53,6 +54,17 @@ def test_the_diagnosis_keeps_its_advice_on_narrow_screens(canned: ModuleType, fr
     )
     assert text([draw_diagnosis(found, 80)]) == ("▲ KV-bound: 99.8 % of blocks → max_num_seqs ≈ 104 or more KV memory")
     assert text([draw_diagnosis(found, 30)]) == "▲ KV-bound → max_num_seqs ≈ 1…"
+
+
+def test_a_long_reason_is_shortened_rather_than_dropped() -> None:
+    reason = "HTTP 400: max_tokens=5000 cannot be greater than max_model_len=1024. Please request fewer output tokens."
+    found = Diagnosis(
+        bottleneck=Bottleneck.FAILING, evidence=("100% of requests", reason), advice="press s to stop the run"
+    )
+    assert text([draw_diagnosis(found, 100)]) == (
+        "✖ failing: 100% of requests, HTTP 400: max_tokens=5000 cannot be greater… → press s to stop the run"
+    )
+    assert text([draw_diagnosis(found, 60)]) == "✖ failing: 100% of requests → press s to stop the run"
 
 
 async def test_a_run_whose_engine_failed_gets_no_advice_about_its_load(
