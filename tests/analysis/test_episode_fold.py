@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.episode_fold import LOG_QUIET, EpisodeFold
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.events import EngineSample, LogLine
+from servetop.core.events import EngineSample, LogLine, StageChange
 from servetop.core.histogram import LogHistogram
+from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 
 RATE = 20.0
@@ -24,11 +25,11 @@ RATE = 20.0
 def tick(
     index: int, *, tokens: int = 10, in_flight: int = 4, kv: float | None = None, preempted: float | None = None,
     waiting: float | None = 0.0, due: int = 5, ok: int = 5, failed: int = 0, late: int = 0, running: float | None = 4,
-    rate: float = RATE,
+    rate: float = RATE, batch: float | None = 64,
 ) -> Tick:  # fmt: skip
     sample = EngineSample(
         scrape_start=0, scrape_end=0, kv_usage=kv, preemptions_total=preempted, waiting=waiting, running=running,
-        max_num_seqs=64,
+        max_num_seqs=batch,
     )  # fmt: skip
     client = ClientTick(
         index=index, output_tokens=tokens, due=due, sent=due, ok=ok, errors=failed,
@@ -148,9 +149,23 @@ def test_waiting_for_the_first_token_of_the_run_is_not_a_stall() -> None:
 def test_log_errors_in_quick_succession_are_one_episode() -> None:
     fold = EpisodeFold()
     fold.update_log([LogLine(at=at, text=f"ERROR 11-21 worker died at {at}") for at in (1.0, 2.0, 3.0, 30.0)])
+    fold.update(TickHistory([tick(index) for index in range(121)]), None)
     assert spans(fold.episodes) == [(EpisodeKind.ENGINE_ERROR, 1.0, 3.0), (EpisodeKind.ENGINE_ERROR, 30.0, 30.0)]
     assert fold.episodes[0].text == "ERROR 11-21 worker died at 1.0"
     assert fold.episodes[0].is_active(3.0 + LOG_QUIET - 0.1)
+
+
+@pytest.mark.parametrize(("at", "counts"), [(1.0, True), (9.9, True), (10.1, False), (14.0, False), (20.1, False)])
+def test_errors_that_vllm_logs_while_the_run_stops_it_are_no_episode(at: float, counts: bool) -> None:
+    drained = {"rate": math.nan, "in_flight": 0, "due": 0, "ok": 0, "tokens": 0}
+    restart = [tick(index, **drained) for index in range(40, 60)]  # type: ignore[arg-type]
+    ticks = [*(tick(index) for index in range(40)), *restart, *(tick(index) for index in range(60, 80))]
+    history, fold = TickHistory(), EpisodeFold()
+    fold.update_log([LogLine(at=at, text="ERROR 11-23 [async_llm.py:906] AsyncLLM output_handler failed.")])
+    for each in ticks:
+        history.append(each)
+        fold.update(history, None)
+    assert spans(fold.episodes) == ([(EpisodeKind.ENGINE_ERROR, at, at)] if counts else [])
 
 
 def test_an_end_that_is_not_confirmed_yet_is_not_known() -> None:
@@ -184,6 +199,25 @@ def test_episodes_do_not_depend_on_how_ticks_are_grouped(readings: list[dict[str
             history.append(each)
         fold.update(history, None)
     assert [repr(each) for each in fold.episodes] == [repr(each) for each in found(ticks)]
+
+
+def test_a_restart_with_another_batch_size_does_not_change_the_batch_that_was_full_before() -> None:
+    facts = EngineFacts(name="vllm", title="vLLM", max_num_seqs=32)  # of the engine that runs last
+    stages = [
+        StageChange(at=at, index=index, label="", request_rate=RATE, max_concurrency=None, max_num_seqs=size)
+        for index, (at, size) in enumerate([(0.0, 4), (30.0, 32)])
+    ]
+    ticks = [tick(index, waiting=9.0, batch=None) for index in range(240)]
+    fold = EpisodeFold()
+    fold.update(TickHistory(ticks), facts, stages=stages)
+    (full,) = [episode for episode in fold.episodes if episode.kind is EpisodeKind.BATCH]
+    assert (full.batch, full.begin, full.end) == (4.0, 0.0, 30.0)
+
+
+@pytest.mark.parametrize(("running", "fits"), [(4.0, 3), (12.0, 8), (40.0, 32)])
+def test_a_cache_that_holds_few_sequences_has_an_advised_batch_size_too(running: float, fits: int) -> None:
+    ticks = [tick(index, kv=1.0, waiting=9.0, running=running) for index in range(40)]
+    assert {each.fits for each in found(ticks) if each.kind is EpisodeKind.KV} == {fits}
 
 
 def test_many_ticks_are_judged_bit_by_bit() -> None:

@@ -169,6 +169,14 @@ def test_an_engine_that_failed_comes_before_everything_else() -> None:
     end = RunEnd(at=40.0, exit_code=int(ExitCode.ENGINE_FAILED), reason="vLLM exited with code 1")
     story = story_from(ramp(waiting=QUEUE, kv=0.99), end=end)
     assert story.verdict.cause is RunCause.ENGINE_FAILED
+    assert story.verdict.onset == 40.0
+
+
+def test_an_engine_failed_when_that_was_noted_not_when_the_run_ended() -> None:
+    killed = Note(at=35.0, severity=Severity.ERROR, source="run", text="vLLM was killed by SIGKILL")
+    end = RunEnd(at=40.0, exit_code=int(ExitCode.ENGINE_FAILED), reason=killed.text)
+    story = story_from(ramp(waiting=[0.0] * 140), end=end, notes=[killed])
+    assert story.headline == "engine failed at 0:35: vLLM was killed by SIGKILL"
 
 
 def test_a_run_without_a_load_says_so() -> None:

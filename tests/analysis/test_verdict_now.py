@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.analysis.engine_gauges import STALE_AFTER
+from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, Bottleneck, Diagnosis, Moment, verdict_now
+from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, Moment, verdict_now
 from servetop.analysis.live_stats import LiveStats, Rates, Totals
 from servetop.analysis.series.stats_series import StatsSeries
 from servetop.analysis.verdicts.trust import Trust
@@ -77,6 +78,18 @@ def test_the_verdict_stays_while_the_usage_swings() -> None:
     assert lines == {("KV-bound", " max_num_seqs ≈ 192 or more KV memory")}
 
 
+def test_a_cache_that_is_no_longer_full_is_not_given_as_the_evidence() -> None:
+    emptied = stats_of(replace(KEEPING_UP, preemptions=0.3), engine=replace(SAMPLE, kv_usage=0.142))
+    assert line_of(emptied, limit=Limit.KV, episodes=(KV, PREEMPTING)).startswith(
+        "KV-bound: full before, now 14.2 % of blocks, 0.3 preemptions/s → "
+    )
+
+
+def test_an_engine_that_keeps_up_with_a_nearly_full_cache_needs_no_higher_rate() -> None:
+    nearly_full = stats_of(engine=replace(SAMPLE, kv_usage=0.984, waiting=1))
+    assert line_of(nearly_full).endswith("KV 98.4 % → hold the load: the KV cache is nearly full")
+
+
 def test_without_preemptions_a_full_cache_needs_memory() -> None:
     assert line_of(limit=Limit.KV, episodes=(KV,)).endswith(" → more KV memory, or shorter requests")
 
@@ -117,6 +130,12 @@ def test_failing_requests_come_first_with_their_reason() -> None:
     ) == "failing: 100% of requests, HTTP 400: too long → press s to stop the run"  # fmt: skip
 
 
+def test_an_error_that_ends_the_run_comes_before_everything_else() -> None:
+    assert line_of(episodes=(episode(EpisodeKind.FAILING), KV), ended_by="vLLM was killed by SIGKILL") == (
+        "run failed: vLLM was killed by SIGKILL → look at the engine's log (5)"
+    )
+
+
 def test_a_late_client_comes_before_the_engine() -> None:
     stats = stats_of(FALLING_BEHIND, trust=Trust(slip_p99=0.25))
     assert line_of(stats, limit=Limit.KV, episodes=(KV,)).startswith("client-bound: requests sent 250 ms late at p99")
@@ -146,6 +165,24 @@ def test_the_first_seconds_are_warming_up_until_enough_requests_ended() -> None:
     assert line_of(few, load_since=45.0).startswith("headroom")
     assert line_of(stage=replace(STAGE, warmup=True)).startswith("warming up")
     assert line_of(stage=None) == "starting: the engine is loading"
+
+
+def test_a_restart_lasts_from_the_end_of_the_drain_and_then_the_engine_warms_up_again() -> None:
+    stopped = stats_of(Rates(offered=0.0), load=LoadGauges(stage=0))
+    assert line_of(stopped, restarting=True) == "restarting: the engine restarts"
+    stale = replace(stopped, engine=replace(SAMPLE, scrape_end=48.0))
+    assert line_of(stale, restarting=True) == "restarting: the engine restarts, no metrics for 12 s"
+    draining = stats_of(load=LoadGauges(stage=0, in_flight=7))
+    assert line_of(draining, restarting=True).startswith("draining: 7 in flight")
+    assert line_of(restarted_at=58.8) == "warming up: the engine restarted 1 s ago"
+    idle = stats_of(Rates(offered=0.0), load=LoadGauges(stage=0, request_rate=0.5))
+    assert line_of(idle, restarted_at=59.9) == "warming up: the engine restarted 0 s ago"
+    assert line_of(restarted_at=50.0).startswith("headroom")
+
+
+def test_a_load_that_has_sent_nothing_yet_is_not_idle() -> None:
+    started = stats_of(Rates(offered=0.0), load=LoadGauges(stage=0, request_rate=16.0), totals=Totals())
+    assert line_of(started, load_since=59.5) == "warming up: 0 of 30 requests"
 
 
 def test_requests_queued_at_the_client_are_concurrency_limited() -> None:

@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from servetop.core.clock import MonotonicClock
 from servetop.recordings.read.reader import RecordingReader
+from servetop.tui.state.frame import Frame, View
+from servetop.tui.state.playhead import Playhead
+from servetop.tui.state.run_state import RunState
 from tests.harness import SLOW_MACHINE, Servetop, opened, received, wait_for
 
 SCARCE_BLOCKS = [
@@ -109,6 +113,20 @@ def loaded(
         wait_for(lambda: received(reader) or process.poll() is not None, seconds=seconds, what="the first tokens")
         assert process.poll() is None, process.communicate()[1]
         yield process, reader
+
+
+def folded(recording: Path) -> RunState:
+    """A recording as the dashboard reads it, all of it judged."""
+    reader = RecordingReader.open(recording)
+    state = RunState(reader.header)
+    state.fold(reader.poll())
+    return state
+
+
+def frames(state: RunState, start: float, until: float) -> list[Frame]:
+    """What a replay shows every half second between two times."""
+    times = np.arange(start, until, 0.5)
+    return [state.at(View(playhead=Playhead(at=float(at))), live=False) for at in times]
 
 
 def run_time(reader: RecordingReader) -> float:

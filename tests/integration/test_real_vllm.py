@@ -10,6 +10,9 @@ import numpy as np
 import psutil
 import pytest
 
+from servetop.analysis.judgement.diagnosis import Bottleneck
+from servetop.analysis.judgement.episode import EpisodeKind
+from servetop.analysis.judgement.run_record import RESTARTING
 from servetop.core.events import Action
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import Servetop, wait_for
@@ -17,6 +20,8 @@ from tests.integration.harness import (
     SCARCE_BLOCKS,
     Vllm,
     counters,
+    folded,
+    frames,
     kill_engine,
     loaded,
     noticed_in_time,
@@ -143,6 +148,11 @@ def test_a_killed_vllm_is_noticed_within_two_seconds_and_the_recording_is_whole(
     assert update.end.exit_code == 3
     assert any("vLLM" in note.text for note in update.notes if note.severity == "error")
     assert noticed_in_time(recording, killed_at)
+    state = folded(recording)
+    (last,) = frames(state, state.edge, state.edge + 0.4)
+    assert last.verdict.line.startswith("run failed: vLLM was killed by SIGKILL")
+    assert last.story is not None
+    assert "vLLM was killed by SIGKILL" in last.story.headline
     wait_for(lambda: engine_processes() == before, seconds=10, what="the end of vLLM's processes")
 
 
@@ -182,6 +192,38 @@ def test_a_key_that_changes_the_batch_size_restarts_a_managed_engine_and_begins_
     _, restarted = json.loads(out)["stages"]
     assert restarted["max_num_seqs"] == 3
     assert peak_lies(restarted["server"], "max_running", least=3, most=3), restarted["server"]
+    shows_the_restart(recording)
+    shows_vllms_own_series(recording)
+
+
+def shows_the_restart(recording: Path) -> None:
+    """The verdict, the batch size and the episodes of a replay are those of each time, before and after a restart."""
+    state = folded(recording)
+    first, second = state.stages
+    (restart,) = [note.at for note in state.notes if note.text.endswith(RESTARTING)]
+    assert {frame.verdict.bottleneck for frame in frames(state, 0.5, first.at)} == {Bottleneck.STARTING}
+    assert {frame.verdict.bottleneck for frame in frames(state, restart, second.at)} == {Bottleneck.RESTARTING}
+    for frame in frames(state, first.at, state.edge):
+        assert frame.stats.load.request_rate is not None or frame.verdict.bottleneck is not Bottleneck.HEADROOM
+    after = {frame.verdict.bottleneck for frame in frames(state, second.at + 0.5, second.at + 3)}
+    assert not after & {Bottleneck.IDLE, Bottleneck.HEADROOM, Bottleneck.STARTING}
+    sizes = {(each.detected_at < second.at, each.batch) for each in state.judged.episodes}
+    assert sizes <= {(True, 32.0), (False, 3.0)}
+    assert not [each.text for each in state.judged.episodes if each.kind is EpisodeKind.ENGINE_ERROR]
+
+
+def shows_vllms_own_series(recording: Path) -> None:
+    """The engine page has vLLM's series, by the names of its metrics page."""
+    state = folded(recording)
+    (frame,) = frames(state, state.stages[-1].at + 8, state.stages[-1].at + 8.4)
+    page = frame.engine_page(20)
+    values = {line.source: line.value for group in page.groups for line in group.lines if line.label in ("", "length")}
+    assert page.reason == ""
+    assert values["vllm:request_success_total"] > 0
+    assert values["vllm:time_to_first_token_seconds"] > 0
+    assert values["vllm:iteration_tokens_total"] > 0
+    assert values["vllm:request_prompt_tokens"] == pytest.approx(12, rel=0.5)
+    assert {"vllm:request_queue_time_seconds", "vllm:request_num_preemptions"} <= values.keys()
 
 
 def test_a_vllm_that_cannot_start_says_why_in_one_line(vllm: Vllm, servetop: Servetop) -> None:

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import Trust
@@ -55,13 +56,24 @@ def test_the_diagnosis_keeps_its_advice_on_narrow_screens(canned: ModuleType, fr
     assert text([draw_diagnosis(found, 30)]) == "▲ KV-bound → max_num_seqs ≈ 1…"
 
 
+def test_a_long_reason_is_shortened_rather_than_dropped() -> None:
+    reason = "HTTP 400: max_tokens=5000 cannot be greater than max_model_len=1024. Please request fewer output tokens."
+    found = Diagnosis(
+        bottleneck=Bottleneck.FAILING, evidence=("100% of requests", reason), advice="press s to stop the run"
+    )
+    assert text([draw_diagnosis(found, 100)]) == (
+        "✖ failing: 100% of requests, HTTP 400: max_tokens=5000 cannot be greater… → press s to stop the run"
+    )
+    assert text([draw_diagnosis(found, 60)]) == "✖ failing: 100% of requests → press s to stop the run"
+
+
 async def test_a_run_whose_engine_failed_gets_no_advice_about_its_load(
     canned: ModuleType, dashboard: Callable[..., DashboardApp], text_of: Callable[[DashboardApp, str], str]
 ) -> None:
     run = canned.finished()
     run.end = replace(run.end, exit_code=3, reason="vLLM was killed by SIGKILL")
     async with (app := dashboard(run, start_at=126.0)).run_test(size=(120, 40)):
-        assert "✖ engine failed from 2:06" in text_of(app, "#diagnosis")
+        assert "✖ engine failed at 2:06: vLLM was killed by SIGKILL" in text_of(app, "#diagnosis")
         app.viewer.update_view(cursor=Cursor(at=60.0))
         assert "headroom" in text_of(app, "#diagnosis")
 
@@ -208,6 +220,17 @@ def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:
     frame = frame_of(run, 110.0)
     assert [event.text for event in timeline_events(frame)][-1] == "set_rate applied"
     assert text([draw_status(frame, 60)]).startswith("✓ set_rate applied")
+
+
+@pytest.mark.parametrize(("at", "status"), [(70.0, "… batch size 24 pending"), (80.0, "✓ batch size 24")])
+def test_a_command_is_pending_until_it_was_applied_in_a_replay_too(
+    at: float, status: str, canned: ModuleType, frame_of: FrameOf
+) -> None:
+    run = canned.finished()
+    run.sent.append(
+        Command(id=1, at=60.0, action=Action.SET_MAX_NUM_SEQS, value=24, applied_at=80.0, reply="batch size 24")
+    )
+    assert text([draw_status(frame_of(run, at), 60)]).startswith(status)
 
 
 def test_a_command_without_a_reply_is_shown_as_pending(canned: ModuleType, frame_of: FrameOf) -> None:

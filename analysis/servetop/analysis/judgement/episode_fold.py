@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +14,7 @@ from servetop.analysis.judgement.episode import KINDS, Episode, EpisodeKind
 from servetop.analysis.judgement.log_severity import severity_of
 from servetop.analysis.judgement.signals import Signals, ticks_of
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.events import LogLine, Severity
+from servetop.core.events import LogLine, Severity, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS
 
@@ -22,7 +23,7 @@ LOG_QUIET = 10.0
 MOST_TICKS = 4_000
 """Ticks that are judged at once, which takes some 50 ms."""
 _BATCH_STEP = 8
-"""Advised batch sizes are multiples of this."""
+"""Advised batch sizes are multiples of this, or smaller."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +37,8 @@ class EpisodeFold:
     _found: list[Episode] = field(default_factory=list)
     _open: dict[EpisodeKind, int] = field(default_factory=dict)
     """Index in `_found` of the episode of each kind that lasts."""
+    _errors: list[LogLine] = field(default_factory=list)
+    """Errors in the log that are later than the newest judged tick."""
     _recent: Signals | None = None
     """The ticks before the next one that the rules look back to."""
 
@@ -44,18 +47,32 @@ class EpisodeFold:
         """All episodes by their beginning, of those that begin together the most serious first."""
         return tuple(sorted(self._found, key=lambda episode: (episode.begin, KINDS.index(episode.kind))))
 
-    def update(self, history: TickHistory, facts: EngineFacts | None, *, most: int | None = None) -> bool:
+    def update(
+        self, history: TickHistory, facts: EngineFacts | None, *, stages: Sequence[StageChange] = (),
+        most: int | None = None,
+    ) -> bool:  # fmt: skip
         """Judge the ticks added since the last call, at most `most`; whether all are judged."""
         stop = len(history) if most is None else min(len(history), self.judged + most)
         for first in range(self.judged, stop, MOST_TICKS):
-            self._judge(history, first, min(first + MOST_TICKS, stop), facts)
+            self._judge(history, first, min(first + MOST_TICKS, stop), facts, stages)
         self.judged = stop
+        self._judge_log(history)
         return stop == len(history)
 
     def update_log(self, lines: Sequence[LogLine]) -> None:
-        """Add the errors in new log lines; those within LOG_QUIET seconds are one episode."""
-        for line in lines:
-            if severity_of(line.text) is Severity.ERROR:
+        """Add new log lines; their errors are judged with the ticks of their time."""
+        self._errors += [line for line in lines if severity_of(line.text) is Severity.ERROR]
+
+    def _judge_log(self, history: TickHistory) -> None:
+        """Add the errors up to the newest judged tick; those of an engine that is being stopped do not count.
+
+        A run stops its engine when nothing is in flight any more, and at its end after the last tick.
+        """
+        until = history.ticks[self.judged - 1].end if self.judged else -math.inf
+        covered = [line for line in self._errors if line.at <= until]
+        self._errors = self._errors[len(covered) :]
+        for line in covered:
+            if not _is_stopped(history, line.at):
                 self._add_error(line)
 
     def _add_error(self, line: LogLine) -> None:
@@ -72,8 +89,10 @@ class EpisodeFold:
             )
         )  # fmt: skip
 
-    def _judge(self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None) -> None:
-        recent, new = self._recent, Signals.of(history, first, stop, facts=facts)
+    def _judge(
+        self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None, stages: Sequence[StageChange]
+    ) -> None:
+        recent, new = self._recent, Signals.of(history, first, stop, facts=facts, stages=stages)
         known = new if recent is None else recent.followed_by(new)
         self._recent = known.last(2 * ticks_of(LOOKBACK))
         signals = known.without_gaps()
@@ -135,6 +154,13 @@ class EpisodeFold:
         self._found[index] = replace(before, end=end, closed_at=float(signals.ends[position]))
 
 
+def _is_stopped(history: TickHistory, at: float) -> bool:
+    """Whether there is no load and nothing in flight at a time, after a load."""
+    position = min(history.first_from(at), len(history) - 1)
+    loaded = not math.isnan(history.value("request_rate", position)) or history.value("in_flight", position) > 0
+    return not loaded and bool(history.column("sent", stop=position + 1).any())
+
+
 def _fitting(signals: Signals, position: int) -> int:
     """Return how many sequences of the current length fill the KV cache to KV_HIGH; 0 if unknown."""
     recent = slice(max(0, position + 1 - ticks_of(WINDOW)), position + 1)
@@ -142,4 +168,5 @@ def _fitting(signals: Signals, position: int) -> int:
     full = (kv >= KV_HIGH) & (running > 0)
     if not full.any():
         return 0
-    return int(np.median(running[full] / kv[full]) * KV_HIGH) // _BATCH_STEP * _BATCH_STEP
+    fitting = int(np.median(running[full] / kv[full]) * KV_HIGH)
+    return fitting // _BATCH_STEP * _BATCH_STEP or fitting

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.events import Note, RunEnd, StageChange
+from servetop.core.events import Note, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import RunHeader
+
+RESTARTING = "restarting the engine"
+"""The end of the note with which a run restarts its engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,3 +73,15 @@ def failure_reason(notes: Sequence[Note], at: float) -> str:
     """Return the newest reason of failing requests that the load noted up to a time; empty if there is none."""
     reasons = [note.text for note in notes if note.source == "load" and note.at <= at and note.severity != "info"]
     return reasons[-1].removesuffix("; a closed loop retries every second") if reasons else ""
+
+
+def last_restart(notes: Sequence[Note]) -> float:
+    """Return when the run last began to restart its engine, seconds; NaN if it did not."""
+    return max(
+        (note.at for note in notes if note.source == "engine" and note.text.endswith(RESTARTING)), default=math.nan
+    )
+
+
+def run_failure(notes: Sequence[Note]) -> Note | None:
+    """Return the note of the error that ends the run, such as an engine that was killed; None without one."""
+    return next((note for note in notes if note.source == "run" and note.severity is Severity.ERROR), None)

@@ -17,7 +17,7 @@ from servetop.analysis.judgement.capacity import (
 from servetop.analysis.judgement.detectors import WINDOW
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit, Overload, limit_of, overloads
-from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.run_record import RunRecord, run_failure
 from servetop.core.errors import ExitCode
 from servetop.core.tick import TICK_SECONDS
 
@@ -93,7 +93,8 @@ class RunVerdict:
 def run_verdict(run: RunRecord) -> RunVerdict:
     """Judge a run: failures first, then a late client, then the longest overload."""
     if run.end is not None and run.end.exit_code == ExitCode.ENGINE_FAILED:
-        return RunVerdict(cause=RunCause.ENGINE_FAILED, onset=run.end.at)
+        failure = run_failure(run.notes)
+        return RunVerdict(cause=RunCause.ENGINE_FAILED, onset=run.end.at if failure is None else failure.at)
     if math.isnan(run.load_since):
         return RunVerdict(cause=RunCause.NO_LOAD)
     for kind, cause in ((EpisodeKind.FAILING, RunCause.FAILING), (EpisodeKind.CLIENT, RunCause.CLIENT)):

@@ -13,6 +13,7 @@ from servetop.analysis.engine_gauges import KV_FULL, kv_usages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
 from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.events import StageChange
 from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, Tick
@@ -68,8 +69,11 @@ class Signals:
     """Whether the clocks of a GPU were throttled."""
 
     @classmethod
-    def of(cls, history: TickHistory, start: int, stop: int, *, facts: EngineFacts | None) -> Signals:
-        """Read ticks `start` to `stop`; the facts say what the samples do not contain."""
+    def of(
+        cls, history: TickHistory, start: int, stop: int, *, facts: EngineFacts | None,
+        stages: Sequence[StageChange] = (),
+    ) -> Signals:  # fmt: skip
+        """Read ticks `start` to `stop`; the stages and the facts say what the samples do not contain."""
         ticks = history.ticks[start:stop]
         columns = {name: history.column(name, start=start, stop=stop) for name in _COLUMNS}
         samples = [tick.engine for tick in ticks]
@@ -78,13 +82,14 @@ class Signals:
         blocks = np.array([math.nan if each is None else _number(each.kv_blocks_total) for each in samples])
         sizes = np.array([math.nan if each is None else _number(each.max_num_seqs) for each in samples])
         closed = np.isinf(columns["request_rate"])
+        ends = np.array([tick.end for tick in ticks], dtype=np.float64)
         return cls(
-            ends=np.array([tick.end for tick in ticks], dtype=np.float64),
+            ends=ends,
             kv=kv_usages(usage, used, blocks),
             first_tokens=np.array([tick.client.ttft.count for tick in ticks], dtype=np.float64),
             ttft=np.array([tick.client.ttft_due.total for tick in ticks], dtype=np.float64),
             needed=_needed(ticks, blocks, facts),
-            batch=np.where(np.isnan(sizes), _number(None if facts is None else facts.max_num_seqs), sizes),
+            batch=np.where(np.isnan(sizes), _staged_sizes(ends, stages, facts), sizes),
             late=np.where(closed, 0.0, [_above(tick.client.slip, _SLIP_BUCKET) for tick in ticks]),
             lagging=np.array([_lagging(tick) for tick in ticks], dtype=np.float64),
             throttled=np.array([any(gpu.throttled for gpu in tick.gpus) for tick in ticks], dtype=np.bool_),
@@ -133,6 +138,15 @@ class Signals:
         window = ticks_of(10)
         done, due = trailing_sum(self.ok, window), trailing_sum(self.due, window)
         return np.maximum(done, due) / np.minimum(np.arange(1, len(self) + 1), window) / TICK_SECONDS
+
+
+def _staged_sizes(ends: FloatArray, stages: Sequence[StageChange], facts: EngineFacts | None) -> FloatArray:
+    """Return the batch size of the stage of each tick: the facts of a restarted engine are those of its last start."""
+    restarted = facts is None or not facts.changes_batch_size_live
+    sized = [stage for stage in stages if restarted and stage.max_num_seqs is not None]
+    default = _number(None if facts is None else facts.max_num_seqs)
+    sizes = np.array([default, *(_number(stage.max_num_seqs) for stage in sized)])
+    return np.asarray(sizes[np.searchsorted([stage.at for stage in sized], ends, side="left")])
 
 
 def _needed(ticks: Sequence[Tick], blocks: FloatArray, facts: EngineFacts | None) -> FloatArray:

@@ -58,6 +58,8 @@ def story_of(run: RunRecord, verdict: RunVerdict) -> Story:
 
 def headline(run: RunRecord, verdict: RunVerdict) -> str:
     """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: 519 preemptions, TTFT p99 17 s`."""
+    if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
+        return f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {run.end.reason[:_MAX_REASON]}"
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     evidence = [

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from servetop.analysis.engine_gauges import KV_ROOMY, STALE_AFTER, kv_usage
+from servetop.analysis.engine_gauges import KV_HIGH, KV_ROOMY, STALE_AFTER, kv_usage
 from servetop.analysis.judgement.detectors import SHORT_QUEUE
+from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit
 from servetop.analysis.live_stats import LiveStats
@@ -24,42 +24,7 @@ KEEPS_UP = 0.95
 WARM_REQUESTS = 30
 """Requests that must end before the first verdict on the engine, unless WARM_SECONDS have passed and one ended."""
 WARM_SECONDS = 10.0
-
-
-class Bottleneck(StrEnum):
-    """What limits throughput, or the state of a run without a bottleneck."""
-
-    STARTING = "starting"
-    IDLE = "idle"
-    PAUSED = "paused"
-    DRAINING = "draining"
-    RESTARTING = "restarting"
-    WARMING_UP = "warming up"
-    FAILING = "failing"
-    STALL = "stalled"
-    CLIENT = "client-bound"
-    KV = "KV-bound"
-    BATCH = "batch-bound"
-    LONG_PROMPTS = "long prompts"
-    CONCURRENCY = "concurrency-limited"
-    QUEUE = "queue growing"
-    HEADROOM = "headroom"
-    UNCLEAR = "unclear"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """The bottleneck, its evidence and advice; `advice` is empty if there is nothing to do."""
-
-    bottleneck: Bottleneck
-    evidence: tuple[str, ...] = ()
-    advice: str = ""
-
-    @property
-    def line(self) -> str:
-        """The diagnosis in one line, such as `KV-bound: 99.7 % of blocks, 4.0 preemptions/s → more KV memory`."""
-        verdict = f"{self.bottleneck.value}: {', '.join(self.evidence)}" if self.evidence else self.bottleneck.value
-        return f"{verdict} → {self.advice}" if self.advice else verdict
+_SEE_LOG = "look at the engine's log (5)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +37,18 @@ class Moment:
     """The stage in force; None before the first one."""
     load_since: float = math.nan
     """Start of the load, seconds; NaN before it."""
+    restarting: bool = False
+    """Whether the run restarts its engine: the requests are drained, and the next stage has not started."""
+    restarted_at: float = math.nan
+    """Start of the load after the last restart of the engine, seconds; NaN if the run did not restart it."""
     episodes: tuple[Episode, ...] = ()
     """Those that last."""
     limit: Limit | None = None
     """The limit of the overload that lasts; None without one."""
     failure: str = ""
     """Why requests fail; empty if unknown."""
+    ended_by: str = ""
+    """The error that ends the run, such as an engine that was killed; empty without one."""
 
     def episode(self, *kinds: EpisodeKind) -> Episode | None:
         """The first episode of the first of these kinds that lasts; None if there is none."""
@@ -113,7 +84,9 @@ class Moment:
 
 def verdict_now(moment: Moment) -> Diagnosis:
     """Return the verdict of one time: the first rule that applies decides."""
-    for rule in (_no_load, _failing, _stalled, _client, _overloaded, _concurrency, _idle, _warming_up, _headroom):
+    if moment.ended_by:
+        return Diagnosis(bottleneck=Bottleneck.FAILED, evidence=(moment.ended_by,), advice=_SEE_LOG)
+    for rule in (_no_load, _failing, _stalled, _client, _overloaded, _concurrency, _warming_up, _idle, _headroom):
         diagnosis = rule(moment)
         if diagnosis is not None:
             return diagnosis
@@ -133,8 +106,8 @@ def _no_load(moment: Moment) -> Diagnosis | None:
         return None
     if load.in_flight or load.queued:
         return Diagnosis(bottleneck=Bottleneck.DRAINING, evidence=(_in_flight(load.in_flight), "nothing new is sent"))
-    if totals.sent and moment.facts is not None and moment.facts.managed and not moment.fresh:
-        since = "" if math.isnan(moment.sample_age) else f"no metrics for {moment.sample_age:.0f} s"
+    if moment.restarting or (totals.sent and moment.facts is not None and moment.facts.managed and not moment.fresh):
+        since = "" if math.isnan(moment.sample_age) or moment.fresh else f"no metrics for {moment.sample_age:.0f} s"
         return Diagnosis(bottleneck=Bottleneck.RESTARTING, evidence=tuple(filter(None, ("the engine restarts", since))))
     return Diagnosis(bottleneck=Bottleneck.IDLE)
 
@@ -155,7 +128,7 @@ def _stalled(moment: Moment) -> Diagnosis | None:
         return None
     silent = f"no token for {moment.stats.at - episode.begin:.0f} s"
     return Diagnosis(bottleneck=Bottleneck.STALL, evidence=(silent, _in_flight(moment.stats.load.in_flight)),
-                     advice="look at the engine's log (5)")  # fmt: skip
+                     advice=_SEE_LOG)  # fmt: skip
 
 
 def _client(moment: Moment) -> Diagnosis | None:
@@ -179,8 +152,9 @@ def _overloaded(moment: Moment) -> Diagnosis | None:
 def _kv(moment: Moment) -> Diagnosis:
     rates = moment.stats.rates
     preempting = moment.episode(EpisodeKind.PREEMPTIONS)
+    now = "full before, now " if moment.kv < KV_ROOMY else ""
     evidence = (
-        "" if math.isnan(moment.kv) else f"{_percent(moment.kv)} of blocks",
+        "" if math.isnan(moment.kv) else f"{now}{_percent(moment.kv)} of blocks",
         f"{rates.preemptions:.1f} preemptions/s" if preempting and rates.preemptions > 0 else "",
         _waiting(moment),
     )
@@ -246,6 +220,9 @@ def _warming_up(moment: Moment) -> Diagnosis | None:
     ended = moment.ended_requests
     if moment.stage is not None and moment.stage.warmup:
         return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=("requests of the warm-up are not counted",))
+    restarted = moment.stats.at - moment.restarted_at
+    if restarted < WARM_SECONDS:
+        return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=(f"the engine restarted {restarted:.0f} s ago",))
     if ended >= WARM_REQUESTS or (ended and not moment.stats.at - moment.load_since < WARM_SECONDS):
         return None
     return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=(f"{ended} of {WARM_REQUESTS} requests",))
@@ -258,6 +235,8 @@ def _headroom(moment: Moment) -> Diagnosis | None:
     memory = "" if math.isnan(moment.kv) else f"KV {_percent(moment.kv)}"
     closed = math.isinf(stats.load.request_rate or 0.0)
     advice = "raise the concurrency limit" if closed else "raise the rate"
+    if moment.kv >= KV_HIGH:
+        advice = "hold the load: the KV cache is nearly full"
     evidence = tuple(filter(None, ("the engine keeps up", _done(moment), memory)))
     return Diagnosis(bottleneck=Bottleneck.HEADROOM, evidence=evidence, advice=advice)
 

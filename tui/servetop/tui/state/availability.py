@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from servetop.analysis.engine_gauges import STALE_AFTER
+from servetop.analysis.judgement.run_record import last_restart
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
@@ -48,10 +49,7 @@ def why_outdated(frame: Frame) -> str:
 
 def _restarting(frame: Frame, *, since: float, until: float) -> bool:
     """Whether the run restarts its engine: by its note on that, or by a stage without a load after one with a load."""
-    noted = any(
-        since <= note.at <= until and note.source == "engine" and note.text.endswith("restarting the engine")
-        for note in frame.notes
-    )
+    noted = since <= last_restart([note for note in frame.notes if note.at <= until])
     loaded = [stage.request_rate is not None for stage in frame.stages if stage.at <= until]
     return noted or (any(loaded) and not loaded[-1])
 

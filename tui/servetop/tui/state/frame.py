@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.story import Story
-from servetop.analysis.judgement.verdict_now import Diagnosis
 from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
@@ -148,7 +148,7 @@ class Frame:
     @property
     def pending(self) -> tuple[Command, ...]:
         """Commands without a reply, oldest first; none after the end of the run."""
-        return tuple(command for command in self.commands if command.reply is None and self.live)
+        return tuple(command for command in self.commands if command.reply is None and self.end is None)
 
     @property
     def window(self) -> tuple[float, float]:

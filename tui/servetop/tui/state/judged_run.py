@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.episode_fold import EpisodeFold
 from servetop.analysis.judgement.overload import Limit, limit_of, overloads
-from servetop.analysis.judgement.run_record import RunRecord, failure_reason
+from servetop.analysis.judgement.run_record import RunRecord, failure_reason, last_restart, run_failure
 from servetop.analysis.judgement.run_verdict import run_verdict
 from servetop.analysis.judgement.story import Story, story_of
-from servetop.analysis.judgement.verdict_now import Diagnosis, Moment, verdict_now
+from servetop.analysis.judgement.verdict_now import Moment, verdict_now
 from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import LogLine, Note, StageChange
@@ -36,10 +37,13 @@ class JudgedRun:
         """All episodes found so far, by their beginning."""
         return self._fold.episodes
 
-    def update(self, history: TickHistory, facts: EngineFacts | None, log_lines: Sequence[LogLine] = ()) -> None:
+    def update(
+        self, history: TickHistory, facts: EngineFacts | None, log_lines: Sequence[LogLine] = (),
+        *, stages: Sequence[StageChange] = (),
+    ) -> None:  # fmt: skip
         """Judge new ticks and log lines; of many ticks only the first ones, and the others with the next calls."""
         self._fold.update_log(log_lines)
-        self.complete = self._fold.update(history, facts, most=_JUDGED_AT_ONCE)
+        self.complete = self._fold.update(history, facts, stages=stages, most=_JUDGED_AT_ONCE)
 
     def verdict(
         self, stats: LiveStats, history: TickHistory, *, facts: EngineFacts | None, stages: Sequence[StageChange],
@@ -48,15 +52,19 @@ class JudgedRun:
         """The verdict at the time of the statistics; `stages` and `notes` are those up to it."""
         active = tuple(episode for episode in self._fold.episodes if episode.is_active(stats.at))
         loads = [stage.at for stage in stages if stage.request_rate is not None]
+        restart, error = last_restart(notes), run_failure(notes)
         return verdict_now(
             Moment(
                 stats=stats,
                 facts=facts,
                 stage=stages[-1] if stages else None,
                 load_since=min(loads, default=math.nan),
+                restarting=max(loads, default=-math.inf) <= restart,
+                restarted_at=min((at for at in loads if at > restart), default=math.nan),
                 episodes=active,
                 limit=self._limit(history, facts, stats.at),
                 failure=failure_reason(notes, stats.at),
+                ended_by="" if error is None else error.text,
             )
         )
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.verdict_now import Diagnosis
 from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.stats_series import CHARTED
@@ -96,7 +96,7 @@ class RunState:
         del self.log[:-MOST_LOG_LINES]
         self.header = update.header or self.header
         judging = not self.judged.complete
-        self.judged.update(self.history, self.header.engine, update.log_lines)
+        self.judged.update(self.history, self.header.engine, update.log_lines, stages=self.stages)
         self.end = update.end or self.end
         self.history.evict(keep=self._keep)
         changed = (
@@ -211,7 +211,9 @@ class RunState:
             "all_stages": tuple(self.stages),
             "notes": tuple(self.notes[: _count(self.notes, at)]),
             "all_notes": tuple(self.notes),
-            "commands": tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
+            "commands": tuple(
+                _as_known_at(each, at + TICK_SECONDS) for each in self.commands.values() if each.at <= at + TICK_SECONDS
+            ),
             "log": self.log[: _count(self.log, at)],
         }
 
@@ -228,6 +230,12 @@ def _extend(kept: list[_Event], new: Sequence[_Event]) -> None:
     if new:
         kept.extend(new)
         kept.sort(key=attrgetter("at"))
+
+
+def _as_known_at(command: Command, at: float) -> Command:
+    """The command without its reply at a time before it was applied, as during a restart of the engine."""
+    applied = command.applied_at is None or command.applied_at <= at
+    return command if applied else replace(command, applied_at=None, reply=None)
 
 
 def _count(events: Sequence[_Event], at: float) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.run_verdict import RunCause
 from servetop.analysis.judgement.story import Story
-from servetop.analysis.judgement.verdict_now import Bottleneck, Diagnosis
 from servetop.core.errors import ExitCode
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width, shortened
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
@@ -15,6 +15,7 @@ _QUIET = ("·", "muted")
 _STYLES = {
     Bottleneck.HEADROOM: ("✓", "good"),
     Bottleneck.UNCLEAR: ("?", "muted"),
+    Bottleneck.FAILED: ("✖", "bad"),
     Bottleneck.FAILING: ("✖", "bad"),
     Bottleneck.STALL: ("✖", "bad"),
     **dict.fromkeys(
@@ -33,6 +34,10 @@ _RUN_STYLES = {
     RunCause.ENGINE_FAILED: ("✖", "bad"),
     RunCause.STALL: ("✖", "bad"),
 }
+
+
+_SHORTENED_TO = 24
+"""Minimum cells for a shortened piece of evidence; with less room it is dropped."""
 
 
 class DiagnosisLine(Panel):
@@ -68,17 +73,16 @@ def draw_headline(story: Story, width: int) -> TextRow:
 
 
 def draw_diagnosis(diagnosis: Diagnosis, width: int) -> TextRow:
-    """The limit, its evidence and the advice; if there is no room, evidence is dropped from the end."""
+    """The limit, its evidence and the advice; if there is no room, evidence is dropped from the end.
+
+    A long piece, such as the reason of failing requests, is shortened instead.
+    """
     symbol, style = _STYLES.get(diagnosis.bottleneck, ("▲", "warn"))
     advice: list[Run] = [(" → ", "muted"), (diagnosis.advice, "strong")] if diagnosis.advice else []
-    for kept in range(len(diagnosis.evidence), -1, -1):
-        evidence = sanitize_line(", ".join(diagnosis.evidence[:kept]))
-        row: list[Run] = [
-            (f"{symbol} ", style),
-            (diagnosis.bottleneck.value, style),
-            (f": {evidence}" if kept else "", ""),
-        ]
-        row += advice
-        if row_width(row) <= width:
-            break
-    return fitted(row, width)
+    limit: list[Run] = [(f"{symbol} ", style), (diagnosis.bottleneck.value, style)]
+    pieces = [sanitize_line(piece) for piece in diagnosis.evidence]
+    room = width - row_width([*limit, *advice])
+    while pieces and row_width(evidence := [(": " + ", ".join(pieces), "")]) > room:
+        left = row_width([(pieces[-1], "")]) - row_width(evidence) + room
+        pieces[-1:] = [shortened(pieces[-1], left)] if left >= _SHORTENED_TO else []
+    return fitted([*limit, *([(": " + ", ".join(pieces), "")] if pieces else []), *advice], width)

@@ -27,7 +27,8 @@ class LogPanel(Panel):
         if not frame.booting:
             return [[("Events" if _log_elsewhere(frame) else f"{title} log", "title")]]
         if frame.end is not None:
-            return [[(f"{title} log", "title")], [("it never became ready", "bad")]]
+            reason = "no load was sent" if frame.engine else "it never became ready"
+            return [[(f"{title} log", "title")], [(reason, "bad")]]
         config = frame.header.config.engine
         limit = config.attach_timeout if config.url else config.start_timeout
         waited = f"{int(frame.view.playhead.at)} s, timeout {formats.seconds(limit)}"

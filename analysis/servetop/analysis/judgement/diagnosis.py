@@ -1,0 +1,43 @@
+"""The bottleneck of one time of a run, in one line with its evidence and advice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Bottleneck(StrEnum):
+    """What limits throughput, or the state of a run without a bottleneck."""
+
+    STARTING = "starting"
+    IDLE = "idle"
+    PAUSED = "paused"
+    DRAINING = "draining"
+    RESTARTING = "restarting"
+    WARMING_UP = "warming up"
+    FAILED = "run failed"
+    FAILING = "failing"
+    STALL = "stalled"
+    CLIENT = "client-bound"
+    KV = "KV-bound"
+    BATCH = "batch-bound"
+    LONG_PROMPTS = "long prompts"
+    CONCURRENCY = "concurrency-limited"
+    QUEUE = "queue growing"
+    HEADROOM = "headroom"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The bottleneck, its evidence and advice; `advice` is empty if there is nothing to do."""
+
+    bottleneck: Bottleneck
+    evidence: tuple[str, ...] = ()
+    advice: str = ""
+
+    @property
+    def line(self) -> str:
+        """The diagnosis in one line, such as `KV-bound: 99.7 % of blocks, 4.0 preemptions/s → more KV memory`."""
+        verdict = f"{self.bottleneck.value}: {', '.join(self.evidence)}" if self.evidence else self.bottleneck.value
+        return f"{verdict} → {self.advice}" if self.advice else verdict
