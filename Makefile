@@ -90,7 +90,7 @@ bench-client: .venv/.installed  ## compare with other load generators, profile t
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python bench/run.py --only duel.py --only steps.py --only limits.py
 
-bench-tui: .venv/.installed  ## measure the dashboard: frames, CPU, an hour with 1,000,000 requests (5 minutes)
+bench-tui: .venv/.installed  ## measure the dashboard: frames, CPU, judging, an hour with 1,000,000 requests (8 minutes)
 	$(BIN)/python bench/run.py --only tui.py --only tui_hour.py
 
 picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run

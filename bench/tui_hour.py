@@ -1,7 +1,8 @@
 """Measures the dashboard on a long recording: `python bench/tui_hour.py [MINUTES]` (make bench-tui; default an hour).
 
-A run of 280 requests per second, 1,000,000 in an hour: time to open it, to seek, to refresh each screen at its end
-(processor time), and the memory of the dashboard's process.
+A run of 280 requests per second with overloads, 1,000,000 requests in an hour: time to open it, with and without
+judging it; to judge it; to show another screen; to seek, and to refresh each screen (processor time) while the queue is
+longest; and the memory of the dashboard's process.
 """
 
 from __future__ import annotations
@@ -14,34 +15,74 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 REQUESTS_PER_TICK = 70
-SIZE = (160, 48)
+SIZES = {(160, 48): 0.033, (220, 60): 0.05}
+"""Columns and rows, and the limit of a refresh in seconds."""
 OPENINGS = 7
-SCREENS: Mapping[str, str] = {"live": "1", "requests": "2", "distributions": "3", "sweep": "4", "log": "5"}
+SCREENS: Mapping[str, str] = {
+    "overview": "1", "requests": "2", "distributions": "3", "sweep": "4", "log": "5", "engine": "7", "batch film": "8",
+}  # fmt: skip
+TIMES = 40
+"""Seeks, and refreshes, of each screen."""
 
 
-async def opened(path: Path) -> None:
+async def opened(path: Path, *, judging: bool = True) -> None:
     """Open the recording as `servetop replay` does, and print the time, without and with imports."""
     began = time.perf_counter()
     gc.disable()
     from servetop.core.clock import ManualClock
     from servetop.recordings.read.reader import RecordingReader
     from servetop.tui.app import DashboardApp
+    from servetop.tui.state.judged_run import JudgedRun
 
+    if not judging:
+        JudgedRun.update = lambda *_, **__: None  # type: ignore[method-assign]
     imported = time.perf_counter()
     app = DashboardApp(RecordingReader.open(path), clock=ManualClock())
-    async with app.run_test(size=SIZE):
+    async with app.run_test(size=next(iter(SIZES))):
         now = time.perf_counter()
         print(now - imported, now - began)
 
 
-async def shown(path: Path) -> None:
+async def judged(path: Path) -> None:
+    """Judge the recording as the dashboard does, bit by bit, and print the processor time of all and of each part."""
+    from servetop.core.clock import ManualClock
+    from servetop.recordings.read.reader import RecordingReader
+    from servetop.tui.options import DashboardOptions
+    from servetop.tui.run_viewer import RunViewer
+    from servetop.tui.state.judged_run import JudgedRun
+
+    viewer = RunViewer(DashboardOptions(), ManualClock(), redraw=lambda: None, call_later=lambda *_: None)
+    viewer.open(RecordingReader.open(path))
+    run = viewer.run
+    while not run.judged.complete:
+        viewer.read_updates()
+
+    def parts() -> Iterator[float]:
+        again = JudgedRun(streamed=True)
+        while began := time.process_time():
+            again.update(run.history, run.header.engine)
+            yield time.process_time() - began
+            if again.complete:
+                break
+        began = time.process_time()
+        found = again.story(replace(run.record, episodes=again.episodes))
+        yield time.process_time() - began
+        if found is None or found != run.judged.story(run.record):
+            raise RuntimeError("the story depends on how the ticks are grouped")
+
+    times = [list(parts()) for _ in range(OPENINGS)]
+    row("judging it", [sum(each) for each in times], 2.0)
+    row("  between two frames at most", [max(each) for each in times], 0.1)
+
+
+async def shown(path: Path, columns: int, rows: int) -> None:
     """Seek and refresh in the open recording, and print the time of each."""
     from servetop.core.clock import ManualClock
     from servetop.recordings.read.reader import RecordingReader
@@ -49,7 +90,9 @@ async def shown(path: Path) -> None:
 
     app = DashboardApp(RecordingReader.open(path), clock=ManualClock())
     gc.freeze()
-    async with app.run_test(size=SIZE) as pilot:
+    async with app.run_test(size=(columns, rows)) as pilot:
+        while not app.viewer.run.judged.complete:
+            app.poll()
         edge = app.viewer.run.edge
 
         async def drawn(at: float) -> float:
@@ -62,9 +105,11 @@ async def shown(path: Path) -> None:
         places = random.Random(1)
         for name, key in SCREENS.items():
             await pilot.press(key)
-            row(f"seek, {name} screen", [await drawn(places.uniform(0, edge)) for _ in range(40)], 0.1)
-            refreshes = [await drawn(edge - 10 + number / 4) for number in range(40)]
-            row(f"refresh at the end, {name} screen", refreshes, 0.033)
+            row(f"seek, {name}", [await drawn(places.uniform(0, edge)) for _ in range(TIMES)], 0.1)
+            for _ in range(2):
+                await drawn(edge - 70)
+            refreshes = [await drawn(edge - 70 + number / 4) for number in range(TIMES)]
+            row(f"refresh, {name}", refreshes, SIZES[columns, rows])
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{'most memory':<44} {used:8.0f} MB            ≤ 250 MB")
 
@@ -76,31 +121,53 @@ def row(name: str, seconds: list[float], limit: float | None) -> None:
 
 
 def openings(path: Path) -> None:
-    """Open the recording several times, each in its own process."""
-    argv = [sys.executable, __file__, "--open", str(path)]
-    printed = [subprocess.run(argv, check=True, capture_output=True, text=True).stdout for _ in range(OPENINGS)]
-    alone, imported = zip(*(map(float, line.split()) for line in printed), strict=True)
+    """Open the recording several times, each in its own process, in turn with and without judging it."""
+    argv = [sys.executable, __file__]
+    printed = [
+        [subprocess.run([*argv, how, str(path)], check=True, capture_output=True, text=True).stdout
+         for how in ("--open", "--open-unjudged")]
+        for _ in range(OPENINGS)
+    ]  # fmt: skip
+    alone, imported = zip(*(map(float, line.split()) for line, _ in printed), strict=True)
     row("opening it, first frame drawn", list(alone), 1.0)
+    row("  without judging", [float(line.split()[0]) for _, line in printed], None)
     row("  with the imports of the dashboard", list(imported), None)
 
 
-def main() -> None:
-    """Write the recording, then open and show it in separate processes."""
-    played = {"--open": opened, "--show": shown}.get("".join(sys.argv[1:2]))
-    if played is not None:
-        asyncio.run(played(Path(sys.argv[2])))
-        return
-    from recordings import write
+def measure(path: Path) -> None:
+    """Open, judge and show the recording in separate processes."""
+    from tui import key_to_redraw
 
-    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    with tempfile.TemporaryDirectory() as folder:
-        path, ticks = Path(folder) / "long.servetop", round(minutes * 240)
-        write(path, ticks, requests=REQUESTS_PER_TICK)
-        size = path.stat().st_size / 1e6
-        print(f"{ticks * REQUESTS_PER_TICK:,} requests in {minutes:g} min, {size:.0f} MB")
-        print(f"{'dashboard, 160×48':<44} {'p50 ms':>8} {'p95 ms':>8}   limit", flush=True)
-        openings(path)
-        subprocess.run([sys.executable, __file__, "--show", str(path)], check=True)
+    print(f"{'dashboard, 160×48':<44} {'p50 ms':>8} {'p95 ms':>8}   limit", flush=True)
+    openings(path)
+    subprocess.run([sys.executable, __file__, "--judge", str(path)], check=True)
+    row("key to screen", key_to_redraw(path, keys="".join(SCREENS.values()), presses=5 * len(SCREENS)), 0.1)
+    for columns, rows in SIZES:
+        print(f"{f'dashboard, {columns}×{rows}':<44} {'p50 ms':>8} {'p95 ms':>8}   limit", flush=True)
+        subprocess.run([sys.executable, __file__, "--show", str(path), str(columns), str(rows)], check=True)
+
+
+def main() -> None:
+    """Write the recording, then measure; the first argument of the separate processes says what they do."""
+    match sys.argv[1:]:
+        case ["--open", path]:
+            asyncio.run(opened(Path(path)))
+        case ["--open-unjudged", path]:
+            asyncio.run(opened(Path(path), judging=False))
+        case ["--judge", path]:
+            asyncio.run(judged(Path(path)))
+        case ["--show", path, columns, rows]:
+            asyncio.run(shown(Path(path), int(columns), int(rows)))
+        case arguments:
+            from busy_hour import write_busy
+
+            minutes = float(arguments[0]) if arguments else 60.0
+            with tempfile.TemporaryDirectory() as folder:
+                path, ticks = Path(folder) / "long.servetop", round(minutes * 240)
+                write_busy(path, ticks, requests=REQUESTS_PER_TICK)
+                size = path.stat().st_size / 1e6
+                print(f"{ticks * REQUESTS_PER_TICK:,} requests in {minutes:g} min, {size:.0f} MB")
+                measure(path)
 
 
 if __name__ == "__main__":

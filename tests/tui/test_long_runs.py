@@ -166,3 +166,15 @@ def test_a_scratch_that_ends_in_a_cycle_leaves_no_file_open() -> None:
     del scratch, cycle
     gc.collect()
     assert file.closed
+
+
+def test_a_recording_is_judged_after_its_first_frame_except_for_ticks_that_leave_the_memory() -> None:
+    run = canned.growing(END)
+    state = RunState(run.header, read=run.past_ticks, keep=200)
+    update = run.poll()
+    state.fold(replace(update, ticks=update.ticks[:300], more=True))
+    assert not state.judged.complete
+    before = state.judged.judged
+    state.fold(replace(update, ticks=update.ticks[300:]))
+    assert (before, state.judged.judged) == (100, len(update.ticks))
+    assert state.judged.complete

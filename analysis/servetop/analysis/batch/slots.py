@@ -17,25 +17,17 @@ def assign_slots(intervals: Sequence[Interval], *, known: Mapping[int, int] | No
     later never moves one that began before.
     """
     kept = {key: known[key] for key, _, _ in intervals if key in known} if known else {}
-    size = len(intervals)
+    held = [(start, max(end, start), kept[key]) for key, start, end in intervals if key in kept]
+    size, filled = len(intervals), len(held)
     starts, ends, slots = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
-    filled = 0
-
-    def place(slot: int, start: float, end: float) -> None:
-        nonlocal filled
-        starts[filled], ends[filled], slots[filled] = start, max(end, start), slot
-        filled += 1
-
-    new = []
-    for key, start, end in intervals:
-        if key in kept:
-            place(kept[key], start, end)
-        else:
-            new.append((start, key, max(end, start)))
+    if held:
+        starts[:filled], ends[:filled], slots[:filled] = zip(*held, strict=True)
+    new = [(start, key, max(end, start)) for key, start, end in intervals if key not in kept]
     for start, key, end in sorted(new):
         overlapping = (starts[:filled] < end) & (ends[:filled] > start)
         taken = np.bincount(slots[:filled][overlapping], minlength=1) > 0
         free = np.flatnonzero(~taken)
         kept[key] = int(free[0]) if free.size else taken.size
-        place(kept[key], start, end)
+        starts[filled], ends[filled], slots[filled] = start, end, kept[key]
+        filled += 1
     return kept

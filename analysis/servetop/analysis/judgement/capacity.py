@@ -117,10 +117,9 @@ def prefill_service(
 def base_ttft(run: TickHistory, until: float) -> float:
     """Return the smallest median of TTFT over ten seconds before a time; NaN without enough first tokens."""
     width, stop = ticks_of(10), run.first_from(until)
-    windows = [run.histogram("ttft", start=low, stop=min(low + width, stop)) for low in range(0, stop, width)]
-    return min(
-        (each.percentile(50) for each in windows[-_MOST_WINDOWS:] if each.count >= _MIN_TOKENS), default=math.nan
-    )
+    starts = range(0, stop, width)[-_MOST_WINDOWS:]
+    windows = [run.histogram("ttft", start=low, stop=min(low + width, stop)) for low in starts]
+    return min((each.percentile(50) for each in windows if each.count >= _MIN_TOKENS), default=math.nan)
 
 
 def _arrival_variability(workload: WorkloadConfig) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class StatsSeries:
     """Trailing rates of `offered`, `sent` and `completed` requests."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Bins:
     """The bins of the series, with the columns of their ticks."""
 
@@ -67,19 +68,30 @@ class _Bins:
     width: int
     """Ticks per bin."""
 
-    def parts(self, column: str) -> list[FloatArray]:
-        """The values of a column in each bin."""
-        first, last = (self.spans[0][0], self.spans[-1][1]) if self.spans else (0, 0)
-        values = self.history.column(column, start=first, stop=last)
-        return [values[low - first : high - first] for low, high in self.spans]
+    @cached_property
+    def edges(self) -> IntArray:
+        """The position of the first tick of each bin, and the one after the last tick; shape (bins + 1,)."""
+        return np.array([low for low, _ in self.spans] + [high for _, high in self.spans[-1:]], dtype=np.int64)
+
+    def values(self, column: str) -> FloatArray:
+        """The values of a column in all bins."""
+        first, last = (int(self.edges[0]), int(self.edges[-1])) if self.spans else (0, 0)
+        return self.history.column(column, start=first, stop=last)
 
     def rate(self, column: str) -> FloatArray:
         """Sums per second."""
-        return np.array([part.sum() / (self.width * TICK_SECONDS) for part in self.parts(column)], dtype=np.float64)
+        if not self.spans:
+            return np.empty(0)
+        lows, highs = self.edges[:-1] - self.edges[0], self.edges[1:] - self.edges[0]
+        sums = np.add.reduceat(np.append(self.values(column), 0.0), lows)
+        return np.where(highs > lows, sums, 0.0) / (self.width * TICK_SECONDS)
 
     def newest(self, column: str) -> FloatArray:
         """The last value in each bin."""
-        return np.array([part[-1] if part.size else math.nan for part in self.parts(column)], dtype=np.float64)
+        if not self.spans:
+            return np.empty(0)
+        values = np.append(self.values(column), math.nan)
+        return np.where(self.edges[1:] > self.edges[:-1], values[self.edges[1:] - self.edges[0] - 1], math.nan)
 
     def percentiles(self, metric: str, *, window: int) -> FloatArray:
         """p50, p90 and p99 over the `window` ticks before the end of each bin; shape (3, bins)."""
@@ -111,7 +123,7 @@ def stats_series(history: TickHistory, at: float, *, window: float, span: float,
             name: smoothed_rate(history, COUNTED[name], bins=spans, width=width)
             for name in ("offered", "sent", "completed")
         },
-        stages=np.array([_stage(history, high) for _, high in spans], dtype=np.int64),
+        stages=_stages(history, spans),
     )
 
 
@@ -120,5 +132,13 @@ def _target(rate: FloatArray, paused: FloatArray) -> FloatArray:
     return np.where(np.isfinite(rate), np.where(paused > 0, 0.0, rate), np.nan)
 
 
-def _stage(history: TickHistory, stop: int) -> int:
-    return int(history.value("stage", stop - 1)) if stop else -1
+def _stages(history: TickHistory, spans: Sequence[tuple[int, int]]) -> IntArray:
+    """The stage of the last tick before the end of each bin; -1 before the first tick."""
+    if not spans:
+        return np.empty(0, dtype=np.int64)
+    ends = np.array([high for _, high in spans], dtype=np.int64)
+    first = max(int(ends[0]) - 1, 0)
+    known = history.column("stage", start=first, stop=int(ends[-1]))
+    if not known.size:
+        return np.full(ends.size, -1, dtype=np.int64)
+    return np.where(ends > 0, known[np.maximum(ends - 1 - first, 0)], -1).astype(np.int64)

@@ -81,12 +81,14 @@ def film_grid(
 ) -> FilmGrid:
     """Draw stays in order of admission; `preemptions` are the ends of time bins and the engine's rate in each."""
     shape = (max(slots.values(), default=-1) + 1, scale.columns)
-    states, owners = np.zeros(shape, dtype=np.int64), np.full(shape, -1, dtype=np.int64)
-    sent = np.zeros(shape)
-    for stay, (start, decode, end) in zip(stays, _columns(stays, scale), strict=True):
-        slot = slots[stay.id]
-        states[slot, start:decode], states[slot, decode:end] = PREFILL, DECODE
-        owners[slot, start:end], sent[slot, start:end] = stay.id, stay.sent
+    starts, decodes, ends = _columns(stays, scale)
+    latest = np.full(shape, -1, dtype=np.int64)
+    for number, (stay, start, end) in enumerate(zip(stays, starts.tolist(), ends.tolist(), strict=True)):
+        latest[slots[stay.id], start:end] = number
+    owners = np.array([*(stay.id for stay in stays), -1], dtype=np.int64)[latest]
+    sent = np.array([*(stay.sent for stay in stays), 0.0])[latest]
+    begun = np.arange(scale.columns) >= np.append(decodes, 0)[latest]
+    states = np.where(latest < 0, EMPTY, np.where(begun, DECODE, PREFILL))
     left, right = scale.window
     middles = left + (np.arange(scale.columns) + 0.5) * (right - left) / scale.columns
     ages = np.clip((middles - sent) / scale.shade, 0, len(AGES) - 1).astype(np.int64)
@@ -99,8 +101,11 @@ def film_grid(
     return FilmGrid(states=states, owners=owners)
 
 
-def _columns(stays: Sequence[BatchStay], scale: FilmScale) -> list[tuple[int, int, int]]:
-    """For each stay the first column, the first of decode, and the one after the last; zeros outside of the film."""
+def _columns(stays: Sequence[BatchStay], scale: FilmScale) -> IntArray:
+    """The first column of each stay, the first of decode, and the one after the last; zeros outside of the film.
+
+    Shape (3, stays).
+    """
     left, until = scale.window[0], min(scale.until, scale.window[1])
     admitted, first, ends = (
         np.array([(stay.admitted, stay.first_token_at, stay.until) for stay in stays]).reshape(-1, 3).T
@@ -110,7 +115,7 @@ def _columns(stays: Sequence[BatchStay], scale: FilmScale) -> list[tuple[int, in
     bright = (end - start >= _CELLS_WITH_PREFILL) & (admitted >= left)
     decode = np.minimum(np.where(bright, np.maximum(decode, start + 1), decode), end)
     outside = (ends < left) | (admitted > until) | (until <= left)
-    return [(*each,) for each in np.where(outside, 0, (start, decode, end)).T.tolist()]
+    return np.where(outside, 0, (start, decode, end))
 
 
 def _draw_pauses(

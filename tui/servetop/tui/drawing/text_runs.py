@@ -7,6 +7,7 @@ four times a second.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -23,6 +24,7 @@ _COUNTED_DIFFERENTLY = dict.fromkeys(
 )
 
 
+@lru_cache(maxsize=4096)
 def in_cells(text: str) -> str:
     """Sanitized text that has the same width on every terminal: emoji sequences are split into their parts.
 
@@ -121,6 +123,10 @@ def overlaid(row: TextRow, column: int, text: str, style: str) -> list[Run]:
     result: list[Run] = []
     position, end = 0, column + len(text)
     for old, old_style in row:
+        if position >= end or position + len(old) <= column:
+            result.append((old, old_style))
+            position += len(old)
+            continue
         low, high = (min(max(edge - position, 0), len(old)) for edge in (column, end))
         result += [
             (old[:low], old_style),

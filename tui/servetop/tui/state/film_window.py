@@ -39,8 +39,10 @@ def film_length(previous: float, frame: Frame, columns: int) -> float:
     detail = columns * typical / _CELLS_PER_REQUEST if typical > 0 else most
 
     def fits(length: float, *, share: float, slack: float) -> bool:
+        if length > most or not length <= detail * slack:
+            return False
         needed = in_flight_during(series, at - length, read_until(series, at - length, at))
-        return length <= most and length <= detail * slack and needed <= MOST_FILM_REQUESTS * share
+        return needed <= MOST_FILM_REQUESTS * share
 
     longer = [length for length in LENGTHS if length > previous and fits(length, share=_SPARSE, slack=1 / _HYSTERESIS)]
     if previous and fits(previous, share=1.0, slack=_HYSTERESIS):

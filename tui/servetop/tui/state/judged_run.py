@@ -37,13 +37,22 @@ class JudgedRun:
         """All episodes found so far, by their beginning."""
         return self._fold.episodes
 
+    @property
+    def judged(self) -> int:
+        """The number of ticks judged so far."""
+        return self._fold.judged
+
     def update(
-        self, history: TickHistory, facts: EngineFacts | None, log_lines: Sequence[LogLine] = (),
-        *, stages: Sequence[StageChange] = (),
+        self, history: TickHistory, facts: EngineFacts | None, log_lines: Sequence[LogLine] = (), *,
+        stages: Sequence[StageChange] = (), until: int | None = None,
     ) -> None:  # fmt: skip
-        """Judge new ticks and log lines; of many ticks only the first ones, and the others with the next calls."""
+        """Judge new ticks and log lines; of many ticks only the first ones, and the others with the next calls.
+
+        `until`: judge all ticks up to this position instead.
+        """
         self._fold.update_log(log_lines)
-        self.complete = self._fold.update(history, facts, stages=stages, most=_JUDGED_AT_ONCE)
+        most = _JUDGED_AT_ONCE if until is None else max(until - self._fold.judged, 0)
+        self.complete = self._fold.update(history, facts, stages=stages, most=most)
 
     def verdict(
         self, stats: LiveStats, history: TickHistory, *, facts: EngineFacts | None, stages: Sequence[StageChange],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,18 +70,22 @@ def preemptions_between(history: TickHistory, start: float, until: float) -> flo
 
 def ended_at(record: RequestRecord) -> float:
     """The end of a request, or the last known time of one without an end; seconds."""
-    known = (record.done_at, record.first_token_at, record.sent, record.due)
-    return next(at for at in known if at is not None)
+    if record.done_at is not None:
+        return record.done_at
+    if record.first_token_at is not None:
+        return record.first_token_at
+    return record.due if record.sent is None else record.sent
 
 
 def spans(record: RequestRecord, at: float, *, preemptions: Preemptions = unknown_preemptions) -> list[Span]:
     """The phases up to the time `at`, in order, without gaps between them; at least one, which may be empty."""
-    end = min(ended_at(record), at)
-    sent = ended_at(record) if record.sent is None else record.sent
-    first = ended_at(record) if record.first_token_at is None else record.first_token_at
+    ended = ended_at(record)
+    end = min(ended, at)
+    sent = ended if record.sent is None else record.sent
+    first = ended if record.first_token_at is None else record.first_token_at
     found = [Span(record.due, min(sent, end), QUEUED)]
     if record.sent is not None and sent <= at:
-        found += _before_first_token(record, sent, min(first, end), ended=ended_at(record) <= at)
+        found += _before_first_token(record, sent, min(first, end), ended=ended <= at)
     if record.first_token_at is not None and first <= at:
         found += _decode(record, first, end, at, preemptions)
     return found
@@ -102,12 +105,14 @@ def _decode(record: RequestRecord, first: float, end: float, at: float, preempti
     times = record.chunk_times[: int(np.searchsorted(record.chunk_times, end, side="right"))]
     edges = [*times.tolist(), end]
     gaps = np.diff(edges)
+    if not gaps.size or gaps.max() < LEAST_STALL:
+        return [Span(first, end, DECODE)]
     median = float(np.median(gaps[:-1])) if gaps.size > 1 else math.inf
     least = max(STALL_FACTOR * median, LEAST_STALL)
     found, start = [], first
-    for low, high in itertools.pairwise(edges):
-        if high - low >= least:
-            during = preemptions(low, min(high + TICK_SECONDS, at))
-            found += [Span(start, low, DECODE), Span(low, high, PREEMPTED if during > 0 else STALL)]
-            start = high
+    for number in np.flatnonzero(gaps >= least).tolist():
+        low, high = edges[number], edges[number + 1]
+        during = preemptions(low, min(high + TICK_SECONDS, at))
+        found += [Span(start, low, DECODE), Span(low, high, PREEMPTED if during > 0 else STALL)]
+        start = high
     return [*found, Span(start, end, DECODE)] if not found or end > start else found

@@ -26,7 +26,7 @@ COLUMNS = ("due", "ttft", "itl", "itl_max", "stalled", "e2el", "prompt_tokens", 
 _CELLS = 60
 """Approximate cells of the heat map's time axis."""
 _SETTLED = 2.0
-"""Seconds after its end from which on a row no longer changes: the engine's counters are read up to a second late."""
+"""Seconds after its end from which on a row with stalls no longer changes: the engine's counters are read late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,10 @@ def row_of(record: RequestRecord, at: float, *, preemptions: Preemptions = unkno
     """The row of a request at `at`: if it was in flight then, from the chunks received so far."""
     phases = spans(record, at, preemptions=preemptions)
     stalls = [each for each in phases if each.phase in (STALL, PREEMPTED)]
-    seen = int(np.searchsorted(record.chunk_times, at, side="right"))
-    times, tokens = record.chunk_times[:seen], record.chunk_tokens[:seen]
-    later = int(tokens[1:].sum())
+    started = record.chunk_times.size > 0 and record.chunk_times[0] <= at
+    seen = int(np.searchsorted(record.chunk_times, at, side="right")) if started else 0
+    times, received = record.chunk_times[:seen], int(record.chunk_tokens[:seen].sum()) if started else 0
+    later = received - int(record.chunk_tokens[0]) if started else 0
     over = ended_at(record) <= at
     decoding = record.first_token_at is not None and record.first_token_at <= at
     under_way = "… decode" if decoding else "… waiting"
@@ -76,14 +77,14 @@ def row_of(record: RequestRecord, at: float, *, preemptions: Preemptions = unkno
         spans=tuple(phases),
         e2el=_or_nan(record.e2el) if over else math.nan,
         prompt_tokens=record.prompt_tokens,
-        output_tokens=record.output_tokens if over else int(tokens.sum()),
+        output_tokens=record.output_tokens if over else received,
         status=("" if record.status is RequestStatus.OK else "✖ ") + record.status.value if over else under_way,
         failed=over and record.status is not RequestStatus.OK,
     )
 
 
 class RowCache:
-    """Caches the rows of requests that finished a while ago, because they no longer change."""
+    """Caches the rows of finished requests that no longer change."""
 
     def __init__(self) -> None:
         self._over: Mapping[int, RequestRow] = {}
@@ -95,13 +96,19 @@ class RowCache:
         before, over = self._over, {}
         found = []
         for record in records:
-            settled = ended_at(record) + _SETTLED <= at
-            row = before.get(record.id) if settled else None
-            found.append(row := row_of(record, at, preemptions=preemptions) if row is None else row)
-            if settled:
+            row = before.get(record.id)
+            if row is None or not _is_settled(row, at):
+                row = row_of(record, at, preemptions=preemptions)
+            if _is_settled(row, at):
                 over[record.id] = row
+            found.append(row)
         self._over = over
         return found
+
+
+def _is_settled(row: RequestRow, at: float) -> bool:
+    """Whether a request has ended by `at`, and all preemptions during its stalls are known."""
+    return ended_at(row.record) + (0.0 if math.isnan(row.stalled) else _SETTLED) <= at
 
 
 def pointed_at(

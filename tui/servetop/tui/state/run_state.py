@@ -96,7 +96,9 @@ class RunState:
         del self.log[:-MOST_LOG_LINES]
         self.header = update.header or self.header
         judging = not self.judged.complete
-        self.judged.update(self.history, self.header.engine, update.log_lines, stages=self.stages)
+        leaving = len(self.history) - self._keep  # they would have to be read again to be judged later
+        until = leaving if update.more else None
+        self.judged.update(self.history, self.header.engine, update.log_lines, stages=self.stages, until=until)
         self.end = update.end or self.end
         self.history.evict(keep=self._keep)
         changed = (
