@@ -41,7 +41,7 @@ class JudgedScenario:
         run = self.scenario.run
         history, fold = TickHistory(run.ticks), EpisodeFold()
         fold.update_log(run.log_lines)
-        fold.update(history, run.header.engine)
+        fold.update(history, run.header.engine, stages=run.stages)
         return RunRecord(header=run.header, history=history, episodes=fold.episodes, stages=run.stages, end=run.end)
 
     @cached_property

@@ -17,12 +17,13 @@ def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRe
     header, history = reader.header, TickHistory(reader.ticks())
     fold = EpisodeFold(streamed=header.config.workload.stream)
     fold.update_log(reader.log_lines())
-    fold.update(history, header.engine)
+    stages = reader.stages()
+    fold.update(history, header.engine, stages=stages)
     return RunRecord(
         header=header,
         history=history,
         episodes=fold.episodes,
-        stages=reader.stages(),
+        stages=stages,
         notes=reader.notes(),
         end=end or reader.end,
     )
