@@ -11,18 +11,6 @@ from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 from tests.judgement.constant_rates import ConstantRates
 
 
-class Cause(StrEnum):
-    """Why requests waited or failed."""
-
-    KV = "kv"
-    BATCH = "batch"
-    RATE = "rate"
-    LONG_PROMPTS = "long prompts"
-    CLIENT = "client"
-    FAILING = "failing"
-    HEALTHY = "healthy"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
     """What is known about a run without judging it. Times are run times in seconds, None for a healthy run."""
@@ -97,6 +85,18 @@ class Scenario:
                 return start + passed * (stage.duration or 0.0)
             start += stage.duration or 0.0
         return None
+
+
+class Cause(StrEnum):
+    """Why requests waited or failed."""
+
+    KV = "kv"
+    BATCH = "batch"
+    RATE = "rate"
+    LONG_PROMPTS = "long prompts"
+    CLIENT = "client"
+    FAILING = "failing"
+    HEALTHY = "healthy"
 
 
 def describe(scenario: Scenario) -> str:

@@ -26,6 +26,25 @@ from servetop.analysis.judgement.signals import (
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.tick import TICK_SECONDS
 
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Marks:
+    """What one rule found, for each tick; arrays of shape (ticks,)."""
+
+    opens: BoolArray
+    """An episode is open from this tick on."""
+    closes: BoolArray
+    """An episode that is open is closed."""
+    worst: FloatArray
+    """The value whose maximum is the episode's worst."""
+    amount: FloatArray
+    """Counts that add up to the episode's total."""
+    begin: Callable[[int], int]
+    """Returns the tick at which an episode that is detected at a tick began."""
+    active: BoolArray
+    """Ticks in which the condition itself held: an episode ends with the last of them."""
+
+
 WINDOW = 10.0
 """Seconds of the statistics that panels show, over which rates and fractions are computed."""
 LOOKBACK = 60.0
@@ -55,24 +74,6 @@ _SIGNIFICANT = 4.0
 _MIN_PROMPTS = 5
 _MIN_EVENTS = 3
 """Minimum failed or late requests; fewer may be random."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Marks:
-    """What one rule found, for each tick; arrays of shape (ticks,)."""
-
-    opens: BoolArray
-    """An episode is open from this tick on."""
-    closes: BoolArray
-    """An episode that is open is closed."""
-    worst: FloatArray
-    """The value whose maximum is the episode's worst."""
-    amount: FloatArray
-    """Counts that add up to the episode's total."""
-    begin: Callable[[int], int]
-    """Returns the tick at which an episode that is detected at a tick began."""
-    active: BoolArray
-    """Ticks in which the condition itself held: an episode ends with the last of them."""
 
 
 def _marks(

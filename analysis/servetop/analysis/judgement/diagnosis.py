@@ -6,6 +6,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The bottleneck, its evidence and advice; `advice` is empty if there is nothing to do."""
+
+    bottleneck: Bottleneck
+    evidence: tuple[str, ...] = ()
+    advice: str = ""
+
+    @property
+    def line(self) -> str:
+        """The diagnosis in one line, such as `KV-bound: 99.7 % of blocks, 4.0 preemptions/s → more KV memory`."""
+        verdict = f"{self.bottleneck.value}: {', '.join(self.evidence)}" if self.evidence else self.bottleneck.value
+        return f"{verdict} → {self.advice}" if self.advice else verdict
+
+
 class Bottleneck(StrEnum):
     """What limits throughput, or the state of a run without a bottleneck."""
 
@@ -26,18 +41,3 @@ class Bottleneck(StrEnum):
     QUEUE = "queue growing"
     HEADROOM = "headroom"
     UNCLEAR = "unclear"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """The bottleneck, its evidence and advice; `advice` is empty if there is nothing to do."""
-
-    bottleneck: Bottleneck
-    evidence: tuple[str, ...] = ()
-    advice: str = ""
-
-    @property
-    def line(self) -> str:
-        """The diagnosis in one line, such as `KV-bound: 99.7 % of blocks, 4.0 preemptions/s → more KV memory`."""
-        verdict = f"{self.bottleneck.value}: {', '.join(self.evidence)}" if self.evidence else self.bottleneck.value
-        return f"{verdict} → {self.advice}" if self.advice else verdict

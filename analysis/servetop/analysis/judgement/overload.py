@@ -31,15 +31,6 @@ _SHARE = 0.5
 """Minimum fraction of the time with waiting requests for which something must be full, to be their limit."""
 
 
-class Limit(StrEnum):
-    """What the engine ran out of."""
-
-    KV = "KV-bound"
-    BATCH = "batch-bound"
-    RATE = "rate above capacity"
-    LONG_PROMPTS = "long prompts"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overload:
     """Episodes that overlap or follow each other closely, by their beginning."""
@@ -79,6 +70,15 @@ class Overload:
         """The episode of a kind with the worst value; None if there is none."""
         of_kind = [episode for episode in self.episodes if episode.kind is kind]
         return max(of_kind, key=lambda episode: episode.worst, default=None)
+
+
+class Limit(StrEnum):
+    """What the engine ran out of."""
+
+    KV = "KV-bound"
+    BATCH = "batch-bound"
+    RATE = "rate above capacity"
+    LONG_PROMPTS = "long prompts"
 
 
 def overloads(episodes: Sequence[Episode]) -> list[Overload]:

@@ -34,21 +34,6 @@ _MOST_WINDOWS = 200
 """Windows over an overload in which the worst TTFT is searched."""
 
 
-class RunCause(StrEnum):
-    """What limited a run."""
-
-    NO_LOAD = "no load"
-    ENGINE_FAILED = "engine failed"
-    FAILING = "failing"
-    CLIENT = "client-bound"
-    KV = Limit.KV.value
-    BATCH = Limit.BATCH.value
-    RATE = Limit.RATE.value
-    LONG_PROMPTS = Limit.LONG_PROMPTS.value
-    STALL = "stalled"
-    HEADROOM = "headroom"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstTtft:
     """The highest p99 of TTFT (from due) over WINDOW seconds."""
@@ -88,6 +73,21 @@ class RunVerdict:
     """The overload that decides; None without one."""
     others: tuple[Overload, ...] = ()
     """All other overloads, in order of time."""
+
+
+class RunCause(StrEnum):
+    """What limited a run."""
+
+    NO_LOAD = "no load"
+    ENGINE_FAILED = "engine failed"
+    FAILING = "failing"
+    CLIENT = "client-bound"
+    KV = Limit.KV.value
+    BATCH = Limit.BATCH.value
+    RATE = Limit.RATE.value
+    LONG_PROMPTS = Limit.LONG_PROMPTS.value
+    STALL = "stalled"
+    HEADROOM = "headroom"
 
 
 def run_verdict(run: RunRecord) -> RunVerdict:

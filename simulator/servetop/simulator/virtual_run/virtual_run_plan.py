@@ -32,15 +32,6 @@ class ClientCosts:
         return self.slowdown if at >= self.slow_from else 1.0
 
 
-class OutageKind(StrEnum):
-    """How an engine fails."""
-
-    HTTP_500 = "http 500"
-    """It answers new requests with an error; those in flight continue."""
-    CRASH = "crash"
-    """Its process ends: requests in flight are cut off, new ones refused, metrics and all later work missing."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
     """A period in which the engine fails."""
@@ -52,6 +43,15 @@ class Outage:
     """Run time at which it ends; a crash never ends."""
     share: float = 1.0
     """Fraction of the new requests that fail, chosen at random."""
+
+
+class OutageKind(StrEnum):
+    """How an engine fails."""
+
+    HTTP_500 = "http 500"
+    """It answers new requests with an error; those in flight continue."""
+    CRASH = "crash"
+    """Its process ends: requests in flight are cut off, new ones refused, metrics and all later work missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

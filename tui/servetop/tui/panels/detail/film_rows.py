@@ -28,13 +28,6 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, spread
 from servetop.tui.state.film_reader import BatchFilm
 from servetop.tui.state.request_rows import row_of
 
-_ABOVE = 2
-"""Rows of the legend and the chosen request."""
-_LABEL_EVERY = 5
-"""Rows."""
-_WIDE_LEGEND = 100
-"""Cells of width from which the legend has room for longer texts."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilmLayout:
@@ -65,6 +58,14 @@ class FilmLayout:
         """The slots in a row of the panel."""
         row = y - _ABOVE
         return range(top + row * self.per_row, top + (row + 1) * self.per_row) if 0 <= row < self.rows else range(0)
+
+
+_ABOVE = 2
+"""Rows of the legend and the chosen request."""
+_LABEL_EVERY = 5
+"""Rows."""
+_WIDE_LEGEND = 100
+"""Cells of width from which the legend has room for longer texts."""
 
 
 def film_layout(height: int, *, slots: int, colours: bool) -> FilmLayout:
