@@ -125,7 +125,11 @@ async def test_enter_goes_to_the_selected_line_and_end_returns(
         assert shown(app)
         assert app.viewer.view.span == 0.0
         assert app.viewer.view.story_line == 1
-        await pilot.press(*["down"] * 9, "enter")
+        await pilot.press(*["down"] * 9, "up", "enter")
+        assert times[app.viewer.view.story_line] == END
+        assert shown(app)
+        assert "this is the end of the run" in text_of(app, "#status")
+        await pilot.press("down", "enter")
         assert times[app.viewer.view.story_line] is None
         assert app.viewer.view.playhead.at == END
         assert "this line is about the whole run: it has no time to go to" in text_of(app, "#status")

@@ -108,7 +108,8 @@ class Playback:
             self._viewer.show_message("this line is about the whole run: it has no time to go to")
         else:
             self._jump(self._playhead.paused_at(at, edge=self.edge))
-            self._viewer.show_message("End returns to the story")
+            ended = self._viewer.run.story_at(self._playhead.at) is not None
+            self._viewer.show_message("this is the end of the run" if ended else "End returns to the story")
 
     def hide_story(self) -> None:
         """Close the story until the end is reached again."""

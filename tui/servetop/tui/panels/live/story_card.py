@@ -157,8 +157,8 @@ def _time(line: StoryLine) -> str:
 def _item_rows(item: _Item, selected: int, width: int) -> list[TextRow]:
     """The line, wrapped under its first word."""
     head = _head(item, selected)
-    first, *rest = textwrap.wrap(item.text, max(width - row_width(head), 20)) or [""]
-    rows = [fitted([*head, _text(item, selected, first)], width)]
+    first, *rest = textwrap.wrap(item.text, max(width - row_width(head), 20), break_on_hyphens=False) or [""]
+    rows: list[TextRow] = [fitted([*head, _text(item, selected, first)], width)]
     return rows + [fitted([(" " * row_width(head), ""), _text(item, selected, each)], width) for each in rest]
 
 
