@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +53,7 @@ async def shown(path: Path) -> None:
 
         async def drawn(at: float) -> float:
             began = time.process_time()
-            app.viewer.update_view(playhead=replace(app.viewer.view.playhead, at=at, playing=False))
+            app.controls.playback.go_to(at)
             await pilot.pause()
             app.screen._compositor.render_update(full=True)
             return time.process_time() - began

@@ -120,7 +120,7 @@ async def test_enter_goes_to_the_selected_line_and_end_returns(
         view = app.viewer.view
         assert (view.playhead.at, view.playhead.playing, view.span) == (times[1], False, 120.0)
         assert not shown(app)
-        assert "End returns to the story" in text_of(app, "#status")
+        assert "End returns · first preemption" in text_of(app, "#status")
         await pilot.press("end")
         assert shown(app)
         assert app.viewer.view.span == 0.0

@@ -103,13 +103,13 @@ class Playback:
         story = self._viewer.run.story_at(self._playhead.at)
         if story is None:
             return
-        at = story.lines[min(self._viewer.view.story_line, len(story.lines) - 1)].at
-        if at is None:
+        line = story.lines[min(self._viewer.view.story_line, len(story.lines) - 1)]
+        if line.at is None:
             self._viewer.show_message("this line is about the whole run: it has no time to go to")
         else:
-            self._jump(self._playhead.paused_at(at, edge=self.edge))
+            self._jump(self._playhead.paused_at(line.at, edge=self.edge))
             ended = self._viewer.run.story_at(self._playhead.at) is not None
-            self._viewer.show_message("this is the end of the run" if ended else "End returns to the story")
+            self._viewer.show_message("this is the end of the run" if ended else f"End returns · {line.text}")
 
     def hide_story(self) -> None:
         """Close the story until the end is reached again."""
