@@ -65,8 +65,8 @@ def test_a_special_screen(
 
 @pytest.mark.parametrize(
     ("size", "theme"),
-    [((60, 16), "dark"), ((80, 24), "dark"), ((80, 24), "mono"), ((120, 40), "dark"), ((120, 40), "light"), ((120, 40), "mono"),
-     ((120, 40), "contrast"), ((80, 24), "contrast"), ((120, 40), "ansi"),
+    [((60, 16), "dark"), ((80, 24), "dark"), ((80, 24), "mono"), ((120, 40), "dark"), ((120, 40), "light"),
+     ((120, 40), "mono"), ((120, 40), "contrast"), ((80, 24), "contrast"), ((120, 40), "ansi"),
      ((160, 48), "dark"), ((220, 60), "dark"), ((220, 60), "light")],
     ids=lambda each: each if isinstance(each, str) else f"{each[0]}x{each[1]}",
 )  # fmt: skip
