@@ -97,7 +97,7 @@ async def shown(path: Path, columns: int, rows: int) -> None:
 
         async def drawn(at: float) -> float:
             began = time.process_time()
-            app.viewer.update_view(playhead=replace(app.viewer.view.playhead, at=at, playing=False))
+            app.controls.playback.go_to(at)
             await pilot.pause()
             app.screen._compositor.render_update(full=True)
             return time.process_time() - began

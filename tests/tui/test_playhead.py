@@ -17,12 +17,10 @@ playheads = st.builds(
 )
 
 
-def test_a_growing_run_opens_at_its_edge_and_a_finished_one_at_its_start() -> None:
+def test_a_growing_run_is_followed_and_a_finished_one_opens_paused_at_its_end() -> None:
     assert Playhead.opened(edge=90.0, growing=True) == Playhead(at=90.0, following=True)
-    assert Playhead.opened(edge=90.0, growing=False) == Playhead(at=0.0, playing=True)
-    assert Playhead.opened(edge=90.0, growing=False, load_at=66.0) == Playhead(at=64.0, playing=True)
-    assert Playhead.opened(edge=90.0, growing=False, load_at=0.5) == Playhead(at=0.0, playing=True)
-    assert Playhead.opened(edge=90.0, growing=True, load_at=66.0) == Playhead(at=90.0, following=True)
+    assert Playhead.opened(edge=90.0, growing=False) == Playhead(at=90.0, playing=False)
+    assert Playhead.opened(edge=90.0, growing=False, start_at=20.0) == Playhead(at=20.0, playing=True)
     assert Playhead.opened(edge=90.0, growing=True, start_at=200.0) == Playhead(at=90.0)
 
 
@@ -42,9 +40,11 @@ def test_pausing_and_playing_again() -> None:
     assert paused.toggled(edge=100.0).advanced(5.0, edge=100.0).at == 15.0
 
 
-def test_playing_at_the_end_restarts() -> None:
-    assert Playhead(at=100.0).toggled(edge=100.0) == Playhead(at=0.0, playing=True)
-    assert Playhead(at=100.0, following=True).toggled(edge=100.0) == Playhead(at=0.0, playing=True)
+def test_playing_at_the_end_restarts_just_before_the_load() -> None:
+    for ended in (Playhead(at=100.0), Playhead(at=100.0, playing=False), Playhead(at=100.0, following=True)):
+        assert ended.toggled(edge=100.0) == Playhead(at=0.0, playing=True)
+        assert ended.toggled(edge=100.0, load_at=0.5) == Playhead(at=0.0, playing=True)
+        assert ended.toggled(edge=100.0, load_at=66.0) == Playhead(at=64.0, playing=True)
 
 
 def test_seeking_back_stops_following_and_seeking_forward_keeps_it() -> None:
@@ -77,6 +77,8 @@ def test_the_playhead_stays_within_the_run(
         inside.stepped(ticks, edge=edge),
         inside.advanced(elapsed, edge=edge),
         inside.toggled(edge=edge),
+        inside.toggled(edge=edge, load_at=by),
+        inside.paused_at(by, edge=edge),
         inside.at_start(),
         inside.at_edge(edge=edge),
     ):

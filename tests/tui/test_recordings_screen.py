@@ -249,7 +249,7 @@ async def test_the_browser_can_be_left_while_a_file_is_being_read(
         go_on.set()
         await pilot.pause(0.2)
         await pilot.press("r", "escape", "z")
-        assert (app.viewer.source.name, app.viewer.view.span) == ("beta", 600.0)
+        assert (app.viewer.source.name, app.viewer.view.span) == ("beta", 30.0)
 
 
 async def test_a_folder_without_recordings_says_so(tmp_path: Path, canned: ModuleType, dashboard: Dashboard) -> None:

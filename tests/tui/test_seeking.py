@@ -64,9 +64,9 @@ async def test_g_asks_for_a_time_and_goes_there(canned: ModuleType, dashboard: D
         await pilot.press("g")
         assert isinstance(app.screen, TimeQuestion)
         await pilot.press(*"1:10", "enter")
-        assert text_of(app, "#header").endswith("00:01:10 ▶ replay ×1")
+        assert text_of(app, "#header").endswith("00:01:10 ‖ replay ×1")
         await pilot.press("g", *"50%", "enter")
-        assert text_of(app, "#header").endswith("00:01:03 ▶ replay ×1")
+        assert text_of(app, "#header").endswith("00:01:03 ‖ replay ×1")
 
 
 async def test_an_invalid_time_is_reported_and_asked_for_again(canned: ModuleType, dashboard: Dashboard) -> None:

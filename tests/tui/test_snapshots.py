@@ -63,6 +63,20 @@ def test_a_special_screen(
     assert snap_compare(dashboard(getattr(canned, name)(), start_at=at), terminal_size=size)
 
 
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [((60, 16), "dark"), ((80, 24), "dark"), ((80, 24), "mono"), ((120, 40), "dark"), ((120, 40), "light"),
+     ((120, 40), "mono"), ((120, 40), "contrast"), ((80, 24), "contrast"), ((120, 40), "ansi"),
+     ((160, 48), "dark"), ((220, 60), "dark"), ((220, 60), "light")],
+    ids=lambda each: each if isinstance(each, str) else f"{each[0]}x{each[1]}",
+)  # fmt: skip
+def test_the_story_of_a_run(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, size: tuple[int, int], theme: str
+) -> None:
+    app = dashboard(canned.finished(), options=DashboardOptions(theme=theme))
+    assert snap_compare(app, terminal_size=size, press=["down"])
+
+
 @pytest.mark.parametrize("key", ["question_mark", "l", "q", "m"], ids=["help", "log", "quit", "mark"])
 def test_a_screen_over_the_live_one(canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str) -> None:
     async def opened(pilot: Any) -> None:

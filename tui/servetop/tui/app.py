@@ -157,9 +157,12 @@ class DashboardApp(App[str]):
         self.viewer.update_view(curves=not self.viewer.view.curves)
 
     def action_leave(self) -> None:
-        """Remove the cursor; without one, remove the focus from the panel."""
-        if not self.controls.playback.remove_cursor():
-            self.screen.set_focus(None)
+        """Remove the cursor; without one, remove the focus from the panel; without one, close the story."""
+        if self.controls.playback.remove_cursor():
+            return
+        if self.screen.focused is None:
+            self.controls.playback.hide_story()
+        self.screen.set_focus(None)
 
     def action_show_screen(self, name: str) -> None:
         """Show one of the screens behind the number keys, above the live one."""

@@ -35,8 +35,8 @@ class Key:
 STEERING = (
     Key("space", "toggle_clock", label="hold",
         tooltip="Hold the ramp, or continue it; in the past or after the end: play, pause"),
-    Key("up", "scale_rate(1.05)", shown="↑", tooltip="Request rate (QPS, RPS) +5 %"),
-    Key("down", "scale_rate(0.95)", shown="↓", tooltip="Request rate (QPS, RPS) −5 %"),
+    Key("up", "arrow(-1)", shown="↑", tooltip="Request rate (QPS, RPS) +5 %; after the end: previous story line"),
+    Key("down", "arrow(1)", shown="↓", tooltip="Request rate (QPS, RPS) −5 %; after the end: next story line"),
     Key("shift+up", "scale_rate(1.25)", shown="⇧↑", tooltip="Request rate +25 %"),
     Key("shift+down", "scale_rate(0.75)", shown="⇧↓", tooltip="Request rate −25 %"),
     Key("left_square_bracket", "bracket(-1)", shown="[",
@@ -83,7 +83,8 @@ VIEWING = (
         tooltip="Select the next panel (⇧Tab: the previous one); a click does too"),
     Key("shift+tab", "next_panel(-1)", shown="⇧Tab", tooltip="Select the previous panel"),
     Key("enter", "maximise", shown="Enter",
-        tooltip="Maximise the selected panel, or restore it; a double click does too"),
+        tooltip="Maximise the selected panel, or restore it (a double click does too); without a selection, after the "
+        "end: go to the time of the story's selected line"),
     Key("1", "show_screen('live')", tab="Overview", tooltip="The live screen"),
     Key("2", "show_screen('requests')", tab="Requests",
         tooltip="Requests around this time (the cursor's, if it is shown): waterfall and table"),
@@ -101,7 +102,8 @@ VIEWING = (
     Key("r", "recordings", tooltip="Open, rename or delete a recording"),
     Key("T", "next_theme", tooltip="Theme: dark, light, high contrast, 16 colours, none"),
     Key("ctrl+p,colon", "command_palette", shown=":", tooltip="Find any action"),
-    Key("escape", "leave", shown="esc", tooltip="Back: restores the grid, then removes the cursor, then the selection"),
+    Key("escape", "leave", shown="esc",
+        tooltip="Back: restores the grid, then removes the cursor, then the selection, then the story"),
     Key("question_mark,f1", "help", shown="?", label="help", tooltip="All keys, and definitions"),
     Key("q,ctrl+q", "quit", shown="q", label="quit", tooltip="Quit; asks what should happen to the run"),
     Key("ctrl+c", "quit", shown="^C", priority=True, tooltip="The same; twice: cancel the requests in flight and stop"),
@@ -128,6 +130,8 @@ _PLAYING = (
     Key("space", "toggle_clock", tooltip="Play, pause"),
     Key("left_square_bracket", "bracket(-1)", shown="[", tooltip="Previous event"),
     Key("right_square_bracket", "bracket(1)", shown="]", tooltip="Next event"),
+    Key("up", "arrow(-1)", shown="↑", tooltip="After the end: previous story line"),
+    Key("down", "arrow(1)", shown="↓", tooltip="After the end: next story line"),
 )
 """What the steering keys do on a read-only dashboard."""
 
@@ -205,6 +209,9 @@ REPLAY_LINE = (
     (_DIGITS, "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
 )  # fmt: skip
 """Bottom line of a finished run, most important first."""
+
+STORY_LINE = (("↑↓", "select"), ("Enter", "go there"), ("esc", "close"), *REPLAY_LINE)
+"""Bottom line while the story of a finished run is shown, most important first."""
 
 _LIVE_BEHIND = (("space", "hold"), ("p", "pause"), ("← →", "seek"), ("x", "burst"), ("m", "mark"))
 _REPLAY_BEHIND = (("space", "play/pause"), ("← →", "5 s"), ("[ ]", "event"), ("g", "go to"), ("- +", "speed"))

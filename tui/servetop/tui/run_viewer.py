@@ -13,7 +13,7 @@ from servetop.core.events import RequestRecord
 from servetop.core.interfaces.run_source import RunSource, RunUpdate
 from servetop.core.tick import Tick
 from servetop.tui.options import DashboardOptions
-from servetop.tui.state.frame import MOST_REQUESTS, Frame, View
+from servetop.tui.state.frame import DEFAULT_SPAN, MOST_REQUESTS, Frame, View
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, RunState
 from servetop.tui.state.scratch_file import ScratchFile
@@ -49,7 +49,7 @@ class RunViewer:
         self._first_name: str | None = None
 
     def open(self, source: RunSource, *, start_at: float | None = None) -> None:
-        """Read a run and show it: at `start_at` seconds, else at its live edge, else from the start of its load."""
+        """Read a run and show it: at `start_at` seconds, else at its live edge; a finished one whole, at its end."""
         self.source = source
         self._first_name = self._first_name or source.name
         self._drawn_live = source.is_live()
@@ -59,11 +59,12 @@ class RunViewer:
         while update.more:
             update = source.poll(most_ticks=MOST_TICKS)
             self.run.fold(update)
-        load_at = self.run.stages[0].at if self.run.stages else None
         self.view = View(
-            playhead=Playhead.opened(edge=self.run.edge, growing=self._drawn_live, start_at=start_at, load_at=load_at)
+            playhead=Playhead.opened(edge=self.run.edge, growing=self._drawn_live, start_at=start_at),
+            span=DEFAULT_SPAN if self._drawn_live or start_at is not None else 0.0,
         )
         self._polled_at = self._drawn_at = self.clock.now()
+        self._changed = False
 
     @property
     def can_steer(self) -> bool:
@@ -72,7 +73,7 @@ class RunViewer:
 
     def frame(self) -> Frame:
         """The run as of the playhead."""
-        self._drawn_at = self.clock.now()
+        self._drawn_at, self._changed = self.clock.now(), False
         self._drawn_view, self._drawn_live = self.view, self.source.is_live()
         frame = self.run.at(self.view, live=self._drawn_live)
         return replace(frame, requests=self._requests, read_only=self.options.read_only)
@@ -91,7 +92,8 @@ class RunViewer:
             return True
         interval = REDUCED_MOTION_REDRAW_SECONDS if reduced else REDRAW_SECONDS
         moved = self._drawn_view != self.view or self._drawn_live != self.source.is_live()
-        return now - self._drawn_at >= interval and (changed or moved)
+        self._changed |= changed
+        return now - self._drawn_at >= interval and (self._changed or moved)
 
     def read_updates(self) -> bool:
         """Fold what the source has to add; whether there was anything. Errors become messages."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, spread
-from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE, screen_line
+from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE, STORY_LINE, screen_line
+from servetop.tui.panels.live.story_card import card_shown
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.command_requests import described
 from servetop.tui.state.frame import Frame
@@ -33,6 +34,8 @@ class KeyLine(Panel):
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
+        if frame.story is not None and card_shown(frame):
+            return [draw_keys(STORY_LINE, width)]
         return [draw_keys(LIVE_LINE if frame.live and not frame.read_only else REPLAY_LINE, width)]
 
 

@@ -104,6 +104,10 @@ class FrameScreen(Screen[object]):
         else:
             self.controls.playback.go_to_event(direction)
 
+    def action_arrow(self, direction: int) -> None:
+        """Raise (-1, up) or lower (1, down) the request rate a little."""
+        self.controls.steering.scale_rate(0.95 if direction > 0 else 1.05)
+
     # Steering.
 
     def action_scale_rate(self, factor: float) -> None:

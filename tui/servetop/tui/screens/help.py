@@ -74,6 +74,11 @@ DEFINITIONS = (
         "preempted request keeps its slot; · is a running request without a record",
     ),
     (
+        "What happened",
+        "the story of a run that has ended: its cause, what followed, and what to try; ↑ ↓ select a line, Enter or a "
+        "click goes to its time, End returns, esc closes it",
+    ),
+    (
         "timeline",
         "┿ stage  ═ steady state  ● command  ◆ mark  • note  ▲ warning  ✖ error or stall  "
         "◇ knee (Kneedle, over the stages' TTFT p90)",

@@ -22,6 +22,7 @@ from servetop.tui.panels.live.load import LoadPanel
 from servetop.tui.panels.live.log import LogPanel
 from servetop.tui.panels.live.preemptions import PreemptionsPanel
 from servetop.tui.panels.live.queue import QueuePanel
+from servetop.tui.panels.live.story_card import StoryCard, card_shown, quotes
 from servetop.tui.panels.live.throughput import ThroughputPanel
 from servetop.tui.panels.live.timeline import TimelinePanel
 from servetop.tui.panels.live.trust import TrustPanel
@@ -64,6 +65,7 @@ class LiveScreen(PanelFocus):
         yield HeaderLine(id="header")
         yield DiagnosisLine(id="diagnosis")
         yield AlertPanel(id="alert")
+        yield StoryCard(id="story")
         with Grid(id="panels"):
             yield LoadPanel(id="load")
             yield ThroughputPanel(id="throughput")
@@ -87,12 +89,32 @@ class LiveScreen(PanelFocus):
             self.set_class(given, name)
         super().show(frame)
 
+    def action_arrow(self, direction: int) -> None:
+        """Select the previous (-1) or next (1) line of the story; without it, change the request rate."""
+        if self.query_one(StoryCard).display:
+            self.controls.playback.step_story_line(direction)
+        else:
+            super().action_arrow(direction)
+
+    def action_maximise(self) -> None:
+        """Go to the time of the story's selected line; with a selected panel or without a story, maximise."""
+        if self.focused is None and self.query_one(StoryCard).display:
+            self.controls.playback.go_to_story_line()
+        else:
+            super().action_maximise()
+
+    def on_story_card_chosen(self, message: StoryCard.Chosen) -> None:
+        self.controls.playback.select_story_line(message.line)
+        self.controls.playback.go_to_story_line()
+
 
 def _classes(frame: Frame) -> dict[str, bool]:
-    """The classes by which the style sheet arranges the panels: start-up, an error, the heat map, no GPU."""
+    """The classes by which the style sheet arranges the panels: start-up, error, story, heat map, no GPU."""
+    alert = alert_text(frame)
     return {
         "-booting": frame.booting,
-        "-alert": bool(alert_text(frame)),
+        "-alert": bool(alert) and not quotes(frame, alert),
+        "-story": card_shown(frame),
         "-heat": frame.view.heat,
         "-no-gpu": not frame.stats.gpus,
     }

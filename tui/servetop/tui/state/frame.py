@@ -23,6 +23,8 @@ from servetop.tui.state.request_phases import Preemptions, unknown_preemptions
 from servetop.tui.state.stage_metrics import StageMetrics
 from servetop.tui.state.time_axis import TimeAxis
 
+DEFAULT_SPAN = 120.0
+"""Length of the time axis in seconds, until the user selects another or the whole run is shown."""
 MOST_REQUESTS = 400
 """Requests read for one frame, at most, unless the panel needs more."""
 
@@ -32,8 +34,10 @@ class View:
     """The user's choices: position, time axis, metric, cursor."""
 
     playhead: Playhead
-    span: float = 120.0
+    span: float = DEFAULT_SPAN
     """Length of the time axis in seconds once the run is that long; 0 is the whole run."""
+    zoomed: bool = False
+    """Whether the user selected the length; until then it changes with jumps to the end of a run and back."""
     metric: str = "ttft"
     """The latency metric shown, one of `live_stats.LATENCIES`."""
     heat: bool = False
@@ -44,6 +48,10 @@ class View:
     """The app's message on the last key."""
     cursor: Cursor | None = None
     """The time on the axis whose values are shown; None shows those of the playhead."""
+    story_line: int = 0
+    """The selected line of the run's story, from 0."""
+    story_hidden: bool = False
+    """The user closed the story; it is shown again when the end is reached again."""
 
 
 class ReadRequests(Protocol):

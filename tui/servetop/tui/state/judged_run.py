@@ -29,6 +29,7 @@ class JudgedRun:
         """`streamed`: whether the run's responses are streamed."""
         self._fold = EpisodeFold(streamed=streamed)
         self._story: Story | None = None
+        self._deferred = False
         self.complete = True
         """Whether all ticks are judged."""
 
@@ -86,8 +87,11 @@ class JudgedRun:
         return limit_of(groups[-1], history, facts, until=at)
 
     def story(self, run: RunRecord) -> Story | None:
-        """The story of a finished run; None until all of it is judged."""
+        """The story of a finished run; None until all of it is judged, and in the first frame of a long run."""
         if not self.complete or run.end is None:
+            return None
+        if self._story is None and not self._deferred and len(run.history) > _JUDGED_AT_ONCE:
+            self._deferred, self.complete = True, False
             return None
         if self._story is None:
             self._story = story_of(run, run_verdict(run))

@@ -8,7 +8,7 @@ from servetop.core.tick import TICK_SECONDS
 
 SLOWEST, FASTEST = 0.25, 64.0
 BEFORE_LOAD = 2.0
-"""Seconds before the load at which a replay starts; Home goes to the start of the engine."""
+"""Seconds before the load from which a finished run is played; Home goes to the start of the engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +23,11 @@ class Playhead:
     """Stay at the edge as it moves."""
 
     @classmethod
-    def opened(
-        cls, *, edge: float, growing: bool, start_at: float | None = None, load_at: float | None = None
-    ) -> Playhead:
-        """Starts at the edge of a growing run, else just before its load; `start_at` overrides both.
-
-        Without a load (`load_at` is None), as when the engine did not start, it starts at second 0.
-        """
+    def opened(cls, *, edge: float, growing: bool, start_at: float | None = None) -> Playhead:
+        """Follows the edge of a growing run, and is paused at the end of a finished one; `start_at` plays there."""
         if start_at is not None:
             return cls(at=_within(start_at, edge))
-        if growing:
-            return cls(at=edge, following=True)
-        return cls(at=_within((load_at or 0.0) - BEFORE_LOAD, edge))
+        return cls(at=edge, following=growing, playing=growing)
 
     def advanced(self, elapsed: float, *, edge: float) -> Playhead:
         """Moves on by `elapsed` real seconds; playback stops at the edge."""
@@ -44,10 +37,11 @@ class Playhead:
             return self
         return replace(self, at=min(self.at + elapsed * self.speed, edge))
 
-    def toggled(self, *, edge: float) -> Playhead:
-        """Plays or pauses; at the edge, playback restarts at second 0."""
-        if self.following or (self.playing and self.at >= edge):
-            return replace(self, at=0.0, playing=True, following=False)
+    def toggled(self, *, edge: float, load_at: float | None = None) -> Playhead:
+        """Plays or pauses; at the edge, playback restarts just before the load, without one at second 0."""
+        if self.following or self.at >= edge:
+            start = _within((load_at or 0.0) - BEFORE_LOAD, edge)
+            return replace(self, at=start, playing=True, following=False)
         return replace(self, playing=not self.playing)
 
     def moved_by(self, by: float, *, edge: float) -> Playhead:
@@ -64,6 +58,10 @@ class Playhead:
     def moved_to(self, at: float, *, edge: float) -> Playhead:
         """Moves to a time of the run and stops following; keeps playing or pausing."""
         return replace(self, at=_within(at, edge), following=False)
+
+    def paused_at(self, at: float, *, edge: float) -> Playhead:
+        """Moves to a time of the run, and pauses."""
+        return replace(self, at=_within(at, edge), playing=False, following=False)
 
     def at_start(self) -> Playhead:
         """Moves to second 0."""

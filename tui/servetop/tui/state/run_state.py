@@ -14,6 +14,7 @@ import numpy as np
 
 from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.story import Story
 from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.stats_series import CHARTED
@@ -135,8 +136,13 @@ class RunState:
             engine=self.header.engine,
             max_num_seqs=self._batch_size(),
             done_rate=self._done_rate(),
-            boot_seconds=next((stage.at for stage in self.stages if stage.request_rate is not None), None),
+            boot_seconds=self.load_at,
         )
+
+    @property
+    def load_at(self) -> float | None:
+        """The start of the load, seconds; None before it starts."""
+        return next((stage.at for stage in self.stages if stage.request_rate is not None), None)
 
     @property
     def record(self) -> RunRecord:
@@ -163,6 +169,14 @@ class RunState:
         recent = self.history.ticks[-_RECENT_TICKS:]
         return sum(tick.client.ok for tick in recent) / (len(recent) * TICK_SECONDS) if recent else 0.0
 
+    def _end_at(self, at: float) -> RunEnd | None:
+        """The end of the run, if a playhead at that time has reached it."""
+        return self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
+
+    def story_at(self, at: float) -> Story | None:
+        """The story of the run at its end; None before, and until all of it is judged."""
+        return None if self._end_at(at) is None else self.judged.story(self.record)
+
     def axis(self, view: View) -> TimeAxis:
         """The time axis at the view's playhead."""
         return time_axis_at(view.playhead.at, selected=view.span, stages=self.stages)
@@ -172,7 +186,7 @@ class RunState:
         at = view.playhead.at
         axis = self.axis(view)
         shown = axis.span
-        end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
+        end = self._end_at(at)
         stats_at = partial(live_stats, self.history, columns=SERIES_BINS, objectives=self.header.config.goodput)
         stats = stats_at(at, span=shown)
         pointed = None
@@ -188,7 +202,7 @@ class RunState:
             edge=self.edge,
             episodes=self.judged.episodes,
             verdict=self._verdict(stats if pointed is None else pointed),
-            story=self.judged.story(self.record) if end is not None else None,
+            story=self.story_at(at),
             end=end,
             steady=self.steady.windows(
                 self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown

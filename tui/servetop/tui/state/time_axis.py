@@ -27,10 +27,10 @@ class TimeAxis:
 def time_axis_at(at: float, *, selected: float, stages: Sequence[StageChange]) -> TimeAxis:
     """The axis at a time of the run, seconds: the load so far, at least 15 s, at most the `selected` length.
 
-    A selected length of 0 is the whole run, from second 0.
+    A selected length of 0 is the whole load, from its start; from second 0 until it starts.
     """
-    if not selected:
-        return TimeAxis(start=0.0, span=max(at, STEPS[0]))
     load_at = next((stage.at for stage in stages if stage.request_rate is not None and stage.at <= at), 0.0)
+    if not selected:
+        return TimeAxis(start=load_at, span=max(at - load_at, STEPS[0]))
     lengths = (*(step for step in STEPS if step < selected), selected)
     return TimeAxis(start=load_at, span=next((each for each in lengths if at - load_at <= each), selected))

@@ -60,9 +60,14 @@ def _draw_end(frame: Frame, width: int) -> TextRow:
     return fitted([("… judging the run", "muted")], width)
 
 
+def run_mark(cause: RunCause) -> Run:
+    """The symbol of a run's verdict, and its style."""
+    return _RUN_STYLES.get(cause, ("▲", "warn"))
+
+
 def draw_headline(story: Story, width: int) -> TextRow:
     """The verdict of the run; its last parts are omitted if there is no room."""
-    symbol, style = _RUN_STYLES.get(story.verdict.cause, ("▲", "warn"))
+    symbol, style = run_mark(story.verdict.cause)
     cause = story.verdict.cause.value
     parts = sanitize_line(story.headline).removeprefix(cause).split("; ")
     for kept in range(len(parts), 0, -1):
