@@ -15,9 +15,11 @@ from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 
 _MAX_LINES = 6
+_TOGETHER = 2.0
+"""Seconds between a limit and the queue behind it that the story does not tell apart."""
 _BEFORE_LONGEST = 5.0
 """Seconds before the longest queue in which the load may have fallen, because a queue shrinks with a delay."""
-_MAX_REASON = 160
+_MAX_REASON = 300
 """Characters of an error message that the story quotes."""
 
 
@@ -59,7 +61,7 @@ def story_of(run: RunRecord, verdict: RunVerdict) -> Story:
 def headline(run: RunRecord, verdict: RunVerdict) -> str:
     """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: 519 preemptions, TTFT p99 17 s`."""
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
-        return f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {run.end.reason[:_MAX_REASON]}"
+        return f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {_shortened(run.end.reason)}"
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     evidence = [
@@ -101,17 +103,19 @@ def seconds(value: float) -> str:
 
 def _overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:
     """One overload: the limit, preemptions, queue, latency, recovery, and what to try."""
-    yield StoryLine(at=main.begin, text=_limit_text(run, verdict, main))
+    onset = main.begin if verdict.onset is None else verdict.onset
+    begin = onset if 0 <= onset - main.begin < _TOGETHER else main.begin
+    yield StoryLine(at=begin, text=_limit_text(run, verdict, main, begin))
     preempting = main.first(EpisodeKind.PREEMPTIONS)
     if preempting is not None:
         worst = main.worst(EpisodeKind.PREEMPTIONS) or preempting
         total = main.total(EpisodeKind.PREEMPTIONS)
         text = f"first preemption; {total:,.0f} in all, up to {worst.worst:.1f}/s"
-        yield StoryLine(at=max(preempting.begin, main.begin), text=text)
+        yield StoryLine(at=max(preempting.begin, begin), text=text)
     queue = main.worst(EpisodeKind.QUEUE)
     if queue is not None:
         text = f"the queue grows, to {queue.worst:,.0f} requests at {clock(queue.worst_at)}"
-        yield StoryLine(at=max(queue.begin, main.begin), text=text)
+        yield StoryLine(at=max(queue.begin, begin), text=text)
     if verdict.worst_ttft is not None:
         before = run.history.histogram("ttft_due", start=0, stop=run.history.first_from(main.begin)).percentile(99)
         earlier = "" if math.isnan(before) else f", {seconds(before)} before the overload"
@@ -121,8 +125,8 @@ def _overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iter
     yield StoryLine(at=None, text=_advice(verdict), advice=True)
 
 
-def _limit_text(run: RunRecord, verdict: RunVerdict, main: Overload) -> str:
-    target = run.rate_at(main.begin)
+def _limit_text(run: RunRecord, verdict: RunVerdict, main: Overload, begin: float) -> str:
+    target = run.rate_at(begin)
     rate = f" at {target:.1f} req/s" if math.isfinite(target) else ""
     facts = run.header.engine
     if verdict.cause is RunCause.KV:
@@ -167,7 +171,8 @@ def _queue_end(run: RunRecord, main: Overload) -> float | None:
     known = np.flatnonzero(~np.isnan(waiting))
     if not known.size or waiting[known[-1]] > SHORT_QUEUE:
         return None
-    return run.history.ticks[first + int(np.flatnonzero(waiting > SHORT_QUEUE)[-1])].end
+    waited = np.flatnonzero(waiting > SHORT_QUEUE)
+    return run.history.ticks[first + int(waited[-1])].end if waited.size else main.begin
 
 
 def _load_fell(run: RunRecord, main: Overload, until: float) -> float | None:
@@ -200,7 +205,7 @@ def _advice(verdict: RunVerdict) -> str:
 
 def _failing_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     begin = verdict.onset or 0.0
-    reason = failure_reason(run.notes, math.inf)[:_MAX_REASON]
+    reason = _shortened(failure_reason(run.notes, math.inf))
     yield StoryLine(at=begin, text=f"requests fail: {reason}" if reason else "requests fail")
     yield StoryLine(at=begin, text=_failed_share(run))
     yield from _served(run, verdict)
@@ -264,7 +269,7 @@ def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
 
 def _ended(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     at = verdict.onset if verdict.onset is not None else run.until
-    reason = "" if run.end is None else f": {run.end.reason[:_MAX_REASON]}"
+    reason = "" if run.end is None else f": {_shortened(run.end.reason)}"
     yield StoryLine(at=at, text=f"the engine failed{reason}")
     if not math.isnan(run.load_since):
         yield from _served(run, verdict)
@@ -284,6 +289,11 @@ _OTHER = {
     RunCause.STALL: _stall_lines,
     RunCause.HEADROOM: _headroom_lines,
 }
+
+
+def _shortened(reason: str) -> str:
+    """An error message with its end replaced by an ellipsis if it is long."""
+    return reason if len(reason) <= _MAX_REASON else f"{reason[: _MAX_REASON - 1].rstrip()}…"
 
 
 def _failed_share(run: RunRecord) -> str:
