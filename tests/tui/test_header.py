@@ -38,6 +38,7 @@ def test_a_model_in_a_local_folder_has_the_same_name_at_every_width(
     canned: ModuleType, frame_of: FrameOf, width: int
 ) -> None:
     frame = frame_of(canned.growing(110.0), 110.0)
+    assert frame.engine is not None
     local = replace(frame.engine, model="/srv/models/tiny-llama/")
     shown = text([draw_header(replace(frame, header=replace(frame.header, engine=local)), width)])
     assert shown.startswith("servetop ▸ simulator · tiny-llama ")
