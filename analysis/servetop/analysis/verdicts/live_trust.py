@@ -89,7 +89,7 @@ def _engine_counts(by_end: dict[float, EngineSample]) -> EngineCounts:
 
 
 def _lasts(engine: EngineCounts, seconds: float) -> bool:
-    """Whether there are at least so many seconds between the first and the last scrape."""
+    """Whether the first and the last scrape are at least `seconds` apart."""
     return bool(engine.times.size) and float(engine.times[-1] - engine.times[0]) >= seconds
 
 
