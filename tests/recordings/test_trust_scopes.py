@@ -62,6 +62,18 @@ def client_tick(index: int, *, loop_lag: float, itl_uncertainty: LogHistogram) -
     )
 
 
+@pytest.mark.parametrize(("stopped_for", "known"), [(0.0, True), (5.0, True), (8.5, False), (20.0, False)])
+def test_the_last_scrapes_before_a_restart_give_no_token_error(stopped_for: float, known: bool) -> None:
+    ticks = []
+    for index in range(160):
+        scraped = (index + 1) / 4 <= SECONDS - stopped_for
+        sample = engine_sample(index / 4 + 0.1, generated=lambda at: 20 * received_by(at), running=20.0)
+        client = client_tick(index, loop_lag=0.001, itl_uncertainty=LogHistogram.of([]))
+        ticks.append(Tick(client=client, engine=sample if scraped else None))
+    trust = live_trust(TickHistory(ticks), 120, 160)
+    assert (trust.token_error == trust.token_error) is known
+
+
 @pytest.mark.parametrize(
     ("engine", "client", "verdict"),
     [

@@ -33,6 +33,17 @@ def test_the_header_shows_engine_stage_and_that_it_records(canned: ModuleType, f
     assert header.endswith("stage 4/4 20 req/s · batch 192  00:01:50 ● REC")
 
 
+@pytest.mark.parametrize("width", [100, 200])
+def test_a_model_in_a_local_folder_has_the_same_name_at_every_width(
+    canned: ModuleType, frame_of: FrameOf, width: int
+) -> None:
+    frame = frame_of(canned.growing(110.0), 110.0)
+    assert frame.engine is not None
+    local = replace(frame.engine, model="/srv/models/tiny-llama/")
+    shown = text([draw_header(replace(frame, header=replace(frame.header, engine=local)), width)])
+    assert shown.startswith("servetop ▸ simulator · tiny-llama ")
+
+
 @pytest.mark.parametrize(
     ("playhead", "shown"),
     [

@@ -13,6 +13,12 @@ from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample
 from servetop.core.tick import TICK_SECONDS
 
+MIN_SPAN = 2.0
+"""Minimum seconds between the first and the last scrape of a window for a comparison of tokens.
+
+While an engine restarts its last scrapes leave the window, and the ticks at their ends weigh more and more.
+"""
+
 
 def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
     """Return the trust meter's values over ticks `start` to `stop`."""
@@ -43,7 +49,7 @@ def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
         concurrency_limit=limit_in_force(column("max_concurrency"), queued),
         littles_law_error=law.error,
         in_flight=law.in_flight,
-        token_error=token_error(engine, client),
+        token_error=token_error(engine, client) if _lasts(engine, MIN_SPAN) else math.nan,
         itl_p99=history.percentiles("itl", start=start, stop=stop)[2],
         itl_uncertainty_p99=itl_uncertainty(history.histogram("itl_uncertainty", start=start, stop=stop), chunks),
     )
@@ -80,6 +86,11 @@ def _engine_counts(by_end: dict[float, EngineSample]) -> EngineCounts:
         requests=column("running") + column("waiting"),
         generated=increase(column("generation_tokens_total")),
     )
+
+
+def _lasts(engine: EngineCounts, seconds: float) -> bool:
+    """Whether the first and the last scrape are at least `seconds` apart."""
+    return bool(engine.times.size) and float(engine.times[-1] - engine.times[0]) >= seconds
 
 
 def _all_failed(history: TickHistory, start: int, stop: int) -> bool:

@@ -65,7 +65,9 @@ def _middle(frame: Frame, width: int, *, short: bool) -> list[Run]:
 
 
 def _short_model(model: str, width: int) -> str:
-    """A hub name without its owner if it is too long."""
+    """A hub name without its owner if it is too long; of a local folder only its name, so that it does not change."""
+    if model.startswith(("/", "./", "~")):
+        model = model.rstrip("/").rsplit("/", 1)[-1] or model
     return model if row_width([(model, "")]) <= width else shortened(model.rsplit("/", 1)[-1], max(width, 4))
 
 
