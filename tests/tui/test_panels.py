@@ -213,9 +213,9 @@ def test_the_most_serious_episode_of_the_time_shown_is_named(canned: ModuleType,
     assert "▬ KV cache full ▬" in line
     assert "▬ queue ▬" not in line  # its bar begins below the more serious one
     assert line[110] == "▬"
-    assert "KV cache full" in text(TimelinePanel(id="timeline").title(frame))
+    assert "KV cache full" in text(list(TimelinePanel(id="timeline").title(frame)))
     later = replace(frame, view=replace(frame.view, playhead=replace(frame.view.playhead, at=110.0)))
-    assert "queue for 0:56, up to 9 waiting" in text(TimelinePanel(id="timeline").title(later))
+    assert "queue for 0:56, up to 9 waiting" in text(list(TimelinePanel(id="timeline").title(later)))
 
 
 def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:
