@@ -62,7 +62,7 @@ class EngineMetricsPanel(Panel):
         if page.groups:
             step = formats.minutes(page.step) if page.step >= 60 else f"{page.step:g} s"
             parts.append([(f"one bar {step}", "muted")])
-        return [*parts, [("↑ ↓ PgUp PgDn scroll, esc closes", "muted")]]
+        return parts
 
     def subtitle(self, frame: Frame) -> TextRow:
         page = frame.engine_page(columns_for(self.size.width).trend)

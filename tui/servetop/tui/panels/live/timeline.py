@@ -37,19 +37,27 @@ class TimelinePanel(Panel):
             self.post_message(self.Chosen(min(offset.x / max(self.size.width - 1, 1), 1.0)))
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        last = [event for event in timeline_events(frame) if event.at <= frame.view.playhead.at][-1:]
+        named = _named(timeline_events(frame), frame.view.playhead.at)
         where = f"{formats.minutes(frame.view.playhead.at)} of {formats.minutes(frame.edge)}"
         parts: list[TextRow] = [[("Timeline ", "title"), (where, "strong")]]
-        return parts + [[(f"{each.symbol} {formats.minutes(each.at)} ", each.style), (each.text, "")] for each in last]
+        return parts + [[(f"{each.symbol} {formats.minutes(each.at)} ", each.style), (each.text, "")] for each in named]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         return draw_timeline(frame, width, height)
 
 
+def _named(events: Sequence[TimelineEvent], at: float) -> Sequence[TimelineEvent]:
+    """The last event up to a time; if it is an episode, the most serious episode that lasts then."""
+    last = [event for event in events if event.at <= at][-1:]
+    lasting = [event for event in events if event.episode and event.at <= at <= (event.episode.end or at)]
+    return [min(lasting, key=_seriousness)] if lasting and last[0].episode else last
+
+
 def draw_timeline(frame: Frame, width: int, height: int) -> list[TextRow]:
     """The line alone in one row; labels above it in two; then lanes of episodes, and throughput with room left."""
     events = timeline_events(frame)
-    lanes = _lanes([event for event in events if event.episode is not None], frame, width, most=max(height - 2, 0))
+    episodes = [event for event in events if event.episode is not None]
+    lanes = [merged(lane) for lane in reversed(_lanes(episodes, frame, width, most=max(height - 2, 0)))]
     rows: list[TextRow] = [*lanes, _line(events, frame, width, barred=bool(lanes))]
     free = height - len(rows) - 1
     if free >= 1:
@@ -82,8 +90,8 @@ def _labels(frame: Frame, width: int) -> TextRow:
     return row
 
 
-def _lanes(events: Sequence[TimelineEvent], frame: Frame, width: int, *, most: int) -> list[TextRow]:
-    """Bars of the episodes, the most serious first, at most `most` rows; bars without a free row are omitted."""
+def _lanes(events: Sequence[TimelineEvent], frame: Frame, width: int, *, most: int) -> list[list[Run]]:
+    """Bars of the episodes, the most serious first, at most `most` rows of cells; others are omitted."""
     lanes: list[list[Run]] = []
     for event in sorted(events, key=_seriousness):
         first, last = _extent(event, frame, width)
@@ -97,7 +105,7 @@ def _lanes(events: Sequence[TimelineEvent], frame: Frame, width: int, *, most: i
             label = f" {name} " if len(name) + 4 <= last - first + 1 else ""
             bar = "▬" + label + "▬" * (last - first - len(label))
             lane[first : last + 1] = [(cell, event.style) for cell in bar[: last - first + 1]]
-    return [merged(lane) for lane in reversed(lanes)]
+    return lanes
 
 
 def _seriousness(event: TimelineEvent) -> tuple[int, float]:
@@ -121,13 +129,27 @@ def _line(events: Sequence[TimelineEvent], frame: Frame, width: int, *, barred: 
             cells[first : last + 1] = [("═", style) for _, style in cells[first : last + 1]]
     for stage in frame.all_stages:
         cells[_column(stage.at, frame, width)] = ("┿", "muted")
+    if not barred:
+        _add_episodes(cells, events, frame)
     for event in sorted(events, key=lambda event: event.weight):
         if event.episode is None:
             cells[_column(event.at, frame, width)] = (event.symbol, event.style)
-        elif not barred:
-            first, last = _extent(event, frame, width)
-            cells[first : last + 1] = [("▬", event.style)] * (last + 1 - first)
     if frame.cursor is not None:
         cells[_column(frame.cursor, frame, width)] = (MARK, "cursor")
     cells[here] = ("█", "cursor")
     return merged(cells)
+
+
+def _add_episodes(cells: list[Run], events: Sequence[TimelineEvent], frame: Frame) -> None:
+    """Draw bars over the line: the most serious on top, with its name where no symbol of another event stands."""
+    width = len(cells)
+    symbols = [_column(event.at, frame, width) for event in events if event.episode is None]
+    for event in sorted((event for event in events if event.episode), key=_seriousness, reverse=True):
+        first, last = _extent(event, frame, width)
+        cells[first : last + 1] = [("▬", event.style)] * (last + 1 - first)
+        name = f" {event.episode.kind.value} " if event.episode else ""
+        starts = range(first + 1, last - len(name) + 1)
+        free = (start for start in starts if not any(start <= symbol < start + len(name) for symbol in symbols))
+        start = next(free, None)
+        if start is not None:
+            cells[start : start + len(name)] = [(letter, event.style) for letter in name]
