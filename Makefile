@@ -96,7 +96,7 @@ bench-tui: .venv/.installed  ## measure the dashboard: frames, CPU, an hour with
 sample: .venv/.product  ## record the shipped recording again (two minutes on an idle machine)
 	bash tests/golden/record_sample.sh
 
-picture: .venv/.installed  ## draw docs/dashboard.svg from the shipped recording
+picture: .venv/.installed  ## draw docs/dashboard.svg and its animation from the shipped recording
 	$(BIN)/python -m tests.tui.picture docs/dashboard.svg
 
 options: .venv/.product  ## write docs/reference/options.md from the declared options
