@@ -8,7 +8,7 @@ INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 unexport PYTHONDONTWRITEBYTECODE
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge lock audit sbom bench bench-client bench-tui picture options schema clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge lock audit sbom bench bench-client bench-tui sample picture options schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -93,7 +93,10 @@ bench-client: .venv/.installed  ## compare with other load generators, profile t
 bench-tui: .venv/.installed  ## measure the dashboard: frames, CPU, judging, an hour with 1,000,000 requests (8 minutes)
 	$(BIN)/python bench/run.py --only tui.py --only tui_hour.py
 
-picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run
+sample: .venv/.product  ## record the shipped recording again (two minutes on an idle machine)
+	bash tests/golden/record_sample.sh
+
+picture: .venv/.installed  ## draw docs/dashboard.svg and its animation from the shipped recording
 	$(BIN)/python -m tests.tui.picture docs/dashboard.svg
 
 options: .venv/.product  ## write docs/reference/options.md from the declared options

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from servetop.analysis.judgement.episode_fold import EpisodeFold
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
-from servetop.analysis.judgement.story import Story, clock, story_of
-from servetop.analysis.judgement.story import seconds as duration
+from servetop.analysis.judgement.story import Story, story_of
+from servetop.analysis.judgement.wording import clock
+from servetop.analysis.judgement.wording import seconds as duration
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig

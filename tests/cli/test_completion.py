@@ -50,7 +50,7 @@ def test_recordings_are_offered_by_name_and_by_path(monkeypatch: pytest.MonkeyPa
     for name in ("one.servetop", "two.servetop", "two.servetop-wal"):
         (folder / name).touch()
     monkeypatch.setenv("SERVETOP_RECORDINGS", str(folder))
-    assert completions.recordings("")[:4] == ["latest", "two", "one", "sample:h200"]
+    assert completions.recordings("")[:4] == ["latest", "two", "one", "sample"]
     assert completions.recordings(f"{folder}/t") == [f"{folder}/two.servetop"]
     (tmp_path / "run.toml").touch()
     assert completions.configs(f"{tmp_path}/r") == [f"{tmp_path}/recordings/", f"{tmp_path}/run.toml"]

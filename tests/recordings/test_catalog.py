@@ -21,12 +21,8 @@ from servetop.recordings.library.catalog import (
     latest,
     list_recordings,
     resolve,
-    sample_names,
 )
 from servetop.recordings.library.paths import new_recording_path, recordings_folder
-from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.verify.verdict import VerifyVerdict
-from servetop.recordings.verify.verify import verify
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 
@@ -142,22 +138,3 @@ def test_the_folder_is_the_users_data_folder_unless_set_by_the_environment(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert recordings_folder({}) == tmp_path / "servetop" / "recordings"
     assert recordings_folder({"SERVETOP_RECORDINGS": "/data/runs"}) == Path("/data/runs")
-
-
-@pytest.mark.parametrize("name", sample_names())
-def test_a_sample_is_a_sound_recording_of_an_overloaded_gpu(name: str) -> None:
-    path = resolve(name)
-    assert path.stat().st_size < 2e6
-    assert verify(path).verdict is VerifyVerdict.SOUND
-    reader = RecordingReader.open(path)
-    try:
-        assert max(sample.utilisation or 0.0 for sample in reader.gpu_samples()) > 0.9
-        assert max(sample.preemptions_total or 0.0 for sample in reader.engine_samples()) > 0
-    finally:
-        reader.close()
-
-
-def test_an_unknown_sample_is_rejected_with_the_known_names(tmp_path: Path) -> None:
-    assert sample_names() == ["sample:h200"]
-    with pytest.raises(RecordingError, match="unknown sample sample:a100: servetop has sample:h200"):
-        resolve("sample:a100", folder=tmp_path)

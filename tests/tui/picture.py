@@ -1,4 +1,7 @@
-"""Writes the README's picture of the dashboard: `python -m tests.tui.picture docs/dashboard.svg` (make picture)."""
+"""Writes the README's picture of the dashboard: `python -m tests.tui.picture docs/dashboard.svg` (make picture).
+
+It shows the end of the shipped recording `sample`. `dashboard-animated.svg`, beside it, shows several instants.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,34 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from servetop.core.clock import ManualClock
+from servetop.recordings.library.folder_store import FolderStore
+from servetop.recordings.library.samples import sample_path
 from servetop.tui.app import DashboardApp
-from tests.tui import canned
+from tests.tui.animation import animated
 
 SIZE = (160, 48)
 CELL = 12.2
 """Width of a cell in the SVG that Textual writes."""
 
 
-async def svg_of(app: DashboardApp) -> str:
-    """The first frame, as Textual draws it."""
+INSTANTS = (10.0, 22.0, 32.0, 40.0, 48.0, 56.0, 64.0, 72.0, 80.0, 95.0)
+"""Seconds of the run that the animation shows before its end."""
+
+
+async def screens(app: DashboardApp, instants: tuple[float, ...]) -> list[str]:
+    """The screen at each instant and at the end of the run, as Textual draws it."""
+    drawn = []
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
-        return app.export_screenshot()
+        for at in instants:
+            app.controls.playback.go_to(at)
+            app.redraw()
+            await pilot.pause()
+            drawn.append(app.export_screenshot())
+        await pilot.press("end")
+        await pilot.pause()
+        drawn.append(app.export_screenshot())
+    return drawn
 
 
 def portable(svg: str) -> str:
@@ -49,9 +67,15 @@ def _placed(match: re.Match[str]) -> str:
 
 
 def main(path: Path) -> None:
-    """The canned run, live, at its limits."""
-    svg = asyncio.run(svg_of(DashboardApp(canned.growing(), clock=ManualClock())))
-    path.write_text(unicodedata.normalize("NFC", portable(svg)) + "\n", encoding="utf-8")
+    """Write the picture and the animation."""
+    store = FolderStore()
+    try:
+        app = DashboardApp(store.open(sample_path("sample")), clock=ManualClock())
+        drawn = [unicodedata.normalize("NFC", portable(svg)) for svg in asyncio.run(screens(app, INSTANTS))]
+    finally:
+        store.close()
+    path.write_text(drawn[-1] + "\n", encoding="utf-8")
+    path.with_stem(f"{path.stem}-animated").write_text(animated(drawn) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,14 +13,13 @@ from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Overload
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
+from servetop.analysis.judgement.wording import clock, counted, seconds, shortened
 
 _MAX_LINES = 6
 _TOGETHER = 2.0
 """Seconds between a limit and the queue behind it that the story does not tell apart."""
 _BEFORE_LONGEST = 5.0
 """Seconds before the longest queue in which the load may have fallen, because a queue shrinks with a delay."""
-_MAX_REASON = 300
-"""Characters of an error message that the story quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ def story_of(run: RunRecord, verdict: RunVerdict) -> Story:
 def headline(run: RunRecord, verdict: RunVerdict) -> str:
     """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: 519 preemptions, TTFT p99 17 s`."""
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
-        return f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {_shortened(run.end.reason)}"
+        return f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     evidence = [
@@ -85,20 +84,6 @@ def sustainable_text(verdict: RunVerdict) -> str:
     kept = "" if verdict.objective is None else f" with TTFT ≤ {seconds(verdict.objective)}"
     relation = "≥" if verdict.is_lower_bound else "≈"
     return f"sustainable {relation} {verdict.sustainable:.3g} req/s{kept}"
-
-
-def clock(at: float) -> str:
-    """Format a time of the run, such as `1:05` or `1:00:05`."""
-    minutes, second = divmod(int(at), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-
-
-def seconds(value: float) -> str:
-    """Format a duration, such as `98 ms`, `3.4 s` or `17 s`."""
-    if value < 1:
-        return f"{value * 1e3:.3g} ms"
-    return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
 
 
 def _overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:
@@ -157,7 +142,7 @@ def _recovery(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[S
         yield StoryLine(at=end, text=f"nothing waits any more{after}")
     if verdict.others:
         times = ", ".join(clock(each.begin) for each in verdict.others[:3])
-        others = _count(len(verdict.others), "shorter overload")
+        others = counted(len(verdict.others), "shorter overload")
         yield StoryLine(at=verdict.others[0].begin, text=f"{others}, from {times}")
 
 
@@ -205,7 +190,7 @@ def _advice(verdict: RunVerdict) -> str:
 
 def _failing_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     begin = verdict.onset or 0.0
-    reason = _shortened(failure_reason(run.notes, math.inf))
+    reason = shortened(failure_reason(run.notes, math.inf))
     yield StoryLine(at=begin, text=f"requests fail: {reason}" if reason else "requests fail")
     yield StoryLine(at=begin, text=_failed_share(run))
     yield from _served(run, verdict)
@@ -261,7 +246,7 @@ def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
         if min(rates) == max(rates)
         else (f" at {min(rates):.3g} to {max(rates):.3g} req/s")
     )
-    yield StoryLine(at=start, text=f"{_count(ok, 'request')} served{load}, {failed:,.0f} failed")
+    yield StoryLine(at=start, text=f"{counted(ok, 'request')} served{load}, {failed:,.0f} failed")
     if verdict.worst_ttft is not None:
         text = f"TTFT p99 at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds"
         yield StoryLine(at=verdict.worst_ttft.at, text=text)
@@ -269,7 +254,7 @@ def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
 
 def _ended(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     at = verdict.onset if verdict.onset is not None else run.until
-    reason = "" if run.end is None else f": {_shortened(run.end.reason)}"
+    reason = "" if run.end is None else f": {shortened(run.end.reason)}"
     yield StoryLine(at=at, text=f"the engine failed{reason}")
     if not math.isnan(run.load_since):
         yield from _served(run, verdict)
@@ -291,15 +276,6 @@ _OTHER = {
 }
 
 
-def _shortened(reason: str) -> str:
-    """An error message with its end replaced by an ellipsis if it is long."""
-    return reason if len(reason) <= _MAX_REASON else f"{reason[: _MAX_REASON - 1].rstrip()}…"
-
-
 def _failed_share(run: RunRecord) -> str:
     failed, ok = run.count("failed"), run.count("ok")
     return f"{failed:,.0f} of {failed + ok:,.0f} requests failed"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -23,11 +23,11 @@ def sweeps(incomplete: str) -> list[str]:
 
 def recordings(incomplete: str) -> list[str]:
     """`latest`, names in the recordings folder, samples, and recording files."""
-    from servetop.recordings.library.catalog import sample_names
     from servetop.recordings.library.paths import recordings_folder
+    from servetop.recordings.library.samples import SAMPLE, sample_names
 
     known = sorted((each.stem for each in recordings_folder().glob("*.servetop")), reverse=True)
-    return starting_with(incomplete, ["latest", *known, *sample_names(), *_files(incomplete, ".servetop")])
+    return starting_with(incomplete, ["latest", *known, SAMPLE, *sample_names(), *_files(incomplete, ".servetop")])
 
 
 def configs(incomplete: str) -> list[str]:

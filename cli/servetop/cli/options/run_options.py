@@ -85,8 +85,8 @@ class ReplayOptions:
     file: Annotated[
         str | None,
         Argument(
-            "FILE|latest",
-            "A recording; latest is the newest one, sample:h200 one of a real GPU. (default: choose from a list)",
+            "FILE|latest|sample",
+            "A recording; latest is the newest one, sample one that ships with servetop. (default: choose from a list)",
             complete=completions.recordings,
         ),
     ] = None

@@ -37,8 +37,8 @@ class SummaryOptions:
     file: Annotated[
         str,
         Argument(
-            "FILE|latest",
-            "A recording; latest is the newest one, sample:h200 one of a real GPU.",
+            "FILE|latest|sample",
+            "A recording; latest is the newest one, sample one that ships with servetop.",
             complete=completions.recordings,
         ),
     ] = "latest"

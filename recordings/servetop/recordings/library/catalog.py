@@ -8,13 +8,11 @@ from pathlib import Path
 
 from servetop.core.errors import RecordingError
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingState
-from servetop.core.system.package_data import package_path
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.library.paths import SUFFIX, recordings_folder
+from servetop.recordings.library.samples import is_sample_name, sample_path
 from servetop.recordings.read.reader import RecordingReader
 
-SAMPLE = "sample:"
-"""Prefix of the names of recordings shipped with servetop."""
 _TICKS_PER_SECOND = round(1 / TICK_SECONDS)
 
 
@@ -37,21 +35,17 @@ def latest(folder: Path | None = None) -> Path:
     raise RecordingError(f"no recording in {folder} yet: start a run to create one")
 
 
-def sample_names() -> list[str]:
-    """Return the names of the recordings shipped with servetop, such as `sample:h200`."""
-    return sorted(f"{SAMPLE}{path.stem}" for path in _samples().glob(f"*{SUFFIX}"))
-
-
 def resolve(name: str, *, folder: Path | None = None) -> Path:
-    """Return the path of a recording: `latest`, a sample (`sample:h200`), a path, or a name in the folder.
+    """Return the path of a recording: `latest`, a sample (`sample`, `sample:h200`), a path, or a name in the folder.
 
-    The suffix of a name may be omitted. RecordingError, with the closest name, if there is no such recording.
+    The first two are reserved: a file or recording of that name needs `./` or its suffix,
+    which other names may omit. RecordingError, with the closest name, if there is no such recording.
     """
     folder = recordings_folder() if folder is None else folder
     if name == "latest":
         return latest(folder)
-    if name.startswith(SAMPLE):
-        return _sample(name)
+    if is_sample_name(name):
+        return sample_path(name)
     for path in (Path(name).expanduser(), folder / name, folder / f"{name}{SUFFIX}"):
         if path.is_file():
             return path
@@ -59,16 +53,6 @@ def resolve(name: str, *, folder: Path | None = None) -> Path:
     close = difflib.get_close_matches(name.removesuffix(SUFFIX), known, n=1, cutoff=0.4)
     hint = f"did you mean {close[0]}?" if close else "servetop ls lists the recordings"
     raise RecordingError(f"no such recording: {name}: {hint}")
-
-
-def _samples() -> Path:
-    return package_path("servetop.recordings", "shipped")
-
-
-def _sample(name: str) -> Path:
-    if name not in sample_names():
-        raise RecordingError(f"unknown sample {name}: servetop has {', '.join(sample_names())}")
-    return _samples() / f"{name.removeprefix(SAMPLE)}{SUFFIX}"
 
 
 def describe(path: Path) -> RecordingInfo:

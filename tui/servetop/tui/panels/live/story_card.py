@@ -11,7 +11,8 @@ from textual.geometry import Size
 from textual.message import Message
 
 from servetop.analysis.judgement.run_verdict import RunCause
-from servetop.analysis.judgement.story import Story, StoryLine, clock
+from servetop.analysis.judgement.story import Story, StoryLine
+from servetop.analysis.judgement.wording import clock
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
 from servetop.tui.panels.live.diagnosis import run_mark
