@@ -36,6 +36,11 @@ def bucket_value(bucket: int) -> float:
     return float(_midpoints()[bucket])
 
 
+def bucket_values(buckets: NarrowArray) -> FloatArray:
+    """The values in seconds that represent several buckets; shape as `buckets`."""
+    return _midpoints()[buckets]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LogHistogram:
     """Counts of durations (seconds) by bucket; immutable, sparse, exact in count and sum."""
