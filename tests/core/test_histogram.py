@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.core.histogram import EMPTY, LogHistogram
+from servetop.core.histogram import EMPTY, LogHistogram, bucket_value, bucket_values
 
 durations = st.lists(st.floats(min_value=1e-6, max_value=1e4), min_size=1, max_size=200)
 
@@ -13,6 +13,15 @@ durations = st.lists(st.floats(min_value=1e-6, max_value=1e4), min_size=1, max_s
 def test_every_percentile_is_within_one_percent_of_the_exact_one(values: list[float], q: float) -> None:
     exact = float(np.percentile(values, q))
     assert abs(LogHistogram.of(values).percentile(q) - exact) <= 0.0101 * exact
+
+
+@given(durations)
+def test_several_percentiles_are_each_of_them(values: list[float]) -> None:
+    histogram = LogHistogram.of(values)
+    assert histogram.percentiles(0, 50, 99.5, 100) == tuple(histogram.percentile(q) for q in (0, 50, 99.5, 100))
+    assert histogram.percentiles(0, 100) == (bucket_value(histogram.buckets[0]), bucket_value(histogram.buckets[-1]))
+    assert bucket_values(histogram.buckets).tolist() == [bucket_value(each) for each in histogram.buckets]
+    assert len(EMPTY.percentiles(50, 99)) == 2
 
 
 @given(durations, durations)

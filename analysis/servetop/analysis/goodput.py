@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.histogram import LogHistogram, bucket_value
+from servetop.core.histogram import LogHistogram, bucket_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def share_within(histogram: LogHistogram, limit: float) -> float:
     """
     if not histogram.buckets.size:
         return math.nan
-    middles = np.array([bucket_value(int(bucket)) for bucket in histogram.buckets])
+    middles = bucket_values(histogram.buckets)
     return float(histogram.counts[middles <= limit].sum() / histogram.count)
 
 

@@ -36,6 +36,11 @@ def bucket_value(bucket: int) -> float:
     return float(_midpoints()[bucket])
 
 
+def bucket_values(buckets: NarrowArray) -> FloatArray:
+    """The values in seconds that represent several buckets; shape as `buckets`."""
+    return _midpoints()[buckets]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LogHistogram:
     """Counts of durations (seconds) by bucket; immutable, sparse, exact in count and sum."""
@@ -88,14 +93,20 @@ class LogHistogram:
 
     def percentile(self, q: float) -> float:
         """The q-th percentile (0-100) in seconds, by linear interpolation between order statistics; NaN if empty."""
+        return self.percentiles(q)[0]
+
+    def percentiles(self, *qs: float) -> tuple[float, ...]:
+        """Several percentiles, as `percentile`, at the cost of one."""
         if not self.counts.size:
-            return math.nan
+            return (math.nan,) * len(qs)
         cumulative = np.cumsum(self.counts)
-        rank = q / 100 * (int(cumulative[-1]) - 1)
-        low, high = np.searchsorted(cumulative, [math.floor(rank), math.ceil(rank)], side="right")
-        midpoints = _midpoints()
-        below, above = midpoints[self.buckets[low]], midpoints[self.buckets[high]]
-        return float(below + (above - below) * (rank - math.floor(rank)))
+        ranks = [q / 100 * (int(cumulative[-1]) - 1) for q in qs]
+        edges = [edge for rank in ranks for edge in (math.floor(rank), math.ceil(rank))]
+        values = bucket_values(self.buckets[np.searchsorted(cumulative, edges, side="right")]).tolist()
+        return tuple(
+            below + (above - below) * (rank - math.floor(rank))
+            for rank, below, above in zip(ranks, values[::2], values[1::2], strict=True)
+        )
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -167,8 +167,8 @@ class TickHistory:
         return percentiles
 
     def _compute_percentiles(self, name: str, start: int, stop: int) -> Percentiles:
-        merged = self.histogram(name, start=start, stop=stop)
-        return merged.percentile(50), merged.percentile(90), merged.percentile(99)
+        p50, p90, p99 = self.histogram(name, start=start, stop=stop).percentiles(50, 90, 99)
+        return p50, p90, p99
 
     def bins(self, first_at: float, *, until: float, width: int) -> Sequence[tuple[int, int]]:
         """Return the positions [start, stop) of groups of `width` ticks, without an incomplete group at `until`.

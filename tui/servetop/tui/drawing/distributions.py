@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from servetop.core.histogram import LogHistogram, bucket_value
+from servetop.core.histogram import LogHistogram, bucket_values
 from servetop.tui.drawing.braille import DASHES, ChartLine, raster
 from servetop.tui.drawing.charts import GUTTER, with_marks
 from servetop.tui.drawing.formats import axis_seconds
@@ -86,7 +86,7 @@ def _ticks(curves: Sequence[LogHistogram], limit: float | None) -> list[float]:
     """Round ticks around nearly all values and the objective, the first and the last at the ends of the axis."""
     low, high = math.inf, -math.inf
     for each in curves:
-        values = np.array([bucket_value(int(bucket)) for bucket in each.buckets])
+        values = bucket_values(each.buckets)
         counts = np.where(values > _TOGETHER, each.counts, 0)
         if counts.sum() > 0:
             share = np.cumsum(counts) / counts.sum()
@@ -115,7 +115,7 @@ def _axis(ticks: Sequence[float], room: int, scale: Scale) -> str:
 
 
 def _curve(histogram: LogHistogram, window: tuple[float, float], number: int) -> ChartLine:
-    at = np.clip(np.log([bucket_value(int(bucket)) for bucket in histogram.buckets]), *window)
+    at = np.clip(np.log(bucket_values(histogram.buckets)), *window)
     share = np.cumsum(histogram.counts) / histogram.count
     return ChartLine(
         times=np.concatenate((window[:1], np.maximum(at[:1] - 1e-6, window[0]), at, window[1:])),

@@ -88,13 +88,7 @@ def heat_map(
         bucket_value(min(int(each.buckets[0]) for each in seen)),
         bucket_value(max(int(each.buckets[-1]) for each in seen)),
     )
-    dense = np.zeros((len(bins) + 1, rows))
-    scale = rows / math.log(high / low)
-    for number, each in enumerate(bins):
-        above = math.log(bucket_value(0) / low) + each.buckets * math.log(bucket_value(1) / bucket_value(0))
-        rank = np.clip((above * scale).astype(int), 0, rows - 1)
-        dense[number + 1] = np.bincount(rank, weights=each.counts, minlength=rows)
-    until = np.cumsum(dense, axis=0)
+    until = np.concatenate((np.zeros((1, rows)), np.cumsum(_ranked(bins, rows, low=low, high=high), axis=0)))
     step = float(
         times[0] if len(bins) < 2 else np.diff(times).min()
     )  # a single bin is the first of the run: it starts at 0
@@ -104,3 +98,13 @@ def heat_map(
     inside = edges[1:] > times[0] - step + 1e-9
     means = (until[last] - until[first]) / np.maximum(last - first, 1)[:, None]
     return HeatMap(counts=np.where(inside[:, None], means, 0.0).T[::-1], low=low, high=high)
+
+
+def _ranked(bins: Sequence[LogHistogram], rows: int, *, low: float, high: float) -> FloatArray:
+    """Counts by bin and row, the first row from `low` seconds; shape (bins, rows)."""
+    numbers = np.repeat(np.arange(len(bins)), [each.buckets.size for each in bins])
+    buckets, counts = np.concatenate([each.buckets for each in bins]), np.concatenate([each.counts for each in bins])
+    above = math.log(bucket_value(0) / low) + buckets * math.log(bucket_value(1) / bucket_value(0))
+    rank = np.clip((above * (rows / math.log(high / low))).astype(int), 0, rows - 1)
+    dense = np.bincount(numbers * rows + rank, weights=counts, minlength=len(bins) * rows)
+    return np.asarray(dense.reshape(len(bins), rows), dtype=np.float64)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from rich.cells import cell_len
 
 from servetop.core.arrays import FloatArray
-from servetop.core.histogram import LogHistogram, bucket_value
+from servetop.core.histogram import MAX_BUCKET, LogHistogram, bucket_value
 from servetop.tui.drawing.charts import EIGHTHS, with_marks
 from servetop.tui.drawing.text_runs import Run, shortened
 
@@ -66,12 +67,18 @@ def ridgelines(
     return [[(f"{text:<{indent}}", style), *row] for (text, style), row in zip(heads, marked, strict=True)]
 
 
+@cache
+def _logarithms() -> FloatArray:
+    """The logarithm of the seconds that represent each bucket."""
+    return np.array([math.log(bucket_value(bucket)) for bucket in range(MAX_BUCKET + 1)])
+
+
 def _density(histogram: LogHistogram, window: tuple[float, float], columns: int) -> FloatArray:
     """Share of the fullest column; shape (columns,). Values outside the window count at its edges."""
     if not histogram.buckets.size:
         return np.zeros(columns)
     low, high = window
-    at = np.array([math.log(bucket_value(int(bucket))) for bucket in histogram.buckets])
+    at = _logarithms()[histogram.buckets]
     column = np.clip(((at - low) / (high - low) * columns).astype(int), 0, columns - 1)
     counts = np.bincount(column, weights=histogram.counts, minlength=columns)
     scaled: FloatArray = counts / counts.max()
