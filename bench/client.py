@@ -32,9 +32,6 @@ from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.start_senders import start_senders
 from servetop.workload.plan import LoadPhase, LoadPlan
 
-SOURCE = Path(__file__).parent / "sseserver"
-BEGIN_AHEAD = 0.6
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
@@ -44,6 +41,10 @@ class Shape:
     itl_ms: float
     tokens: int
     stage: StageConfig
+
+
+SOURCE = Path(__file__).parent / "sseserver"
+BEGIN_AHEAD = 0.6
 
 
 def shapes(seconds: float) -> Mapping[str, Shape]:

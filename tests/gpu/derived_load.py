@@ -17,11 +17,6 @@ from servetop.simulator.model.profile_files import load_gpu, profile_names
 from servetop.simulator.predict.predict import PredictSpec, predict_cell
 from servetop.simulator.predict.prediction import CellResult
 
-BATCH, TOKENS, SECONDS = 256, 128, 30.0
-"""Batch size, tokens of each prompt and each answer, and how long requests are sent."""
-A100_BLOCKS = 2883
-"""KV blocks of 16 tokens that Llama-2-7b leaves on an A100-40GB."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedLoad:
@@ -34,6 +29,12 @@ class DerivedLoad:
     request_rate: float
     preemptions: int
     """Predicted at `request_rate`, sent for `SECONDS`."""
+
+
+BATCH, TOKENS, SECONDS = 256, 128, 30.0
+"""Batch size, tokens of each prompt and each answer, and how long requests are sent."""
+A100_BLOCKS = 2883
+"""KV blocks of 16 tokens that Llama-2-7b leaves on an A100-40GB."""
 
 
 def derived_load(devices: Sequence[GpuSample], *, kv_blocks: int) -> DerivedLoad | None:

@@ -10,15 +10,6 @@ from servetop.core.events import RequestRecord
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit, AdmissionState
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
 
-SHORT_QUEUE = 2
-"""Up to this many waiting requests are about to join the batch."""
-LASTING = 5.0
-"""Seconds after which a queue or a delay counts as lasting."""
-_BREAK = 1.0
-"""Seconds without a queue that end it."""
-LATE_SEND = 0.100
-"""Seconds after its due time from which a request is sent late."""
-
 
 @dataclass(frozen=True, slots=True)
 class LastingQueue:
@@ -30,6 +21,16 @@ class LastingQueue:
     """What kept the first request waiting for most of the time."""
     share: float
     """Fraction of the waiting time for which that was so."""
+
+
+SHORT_QUEUE = 2
+"""Up to this many waiting requests are about to join the batch."""
+LASTING = 5.0
+"""Seconds after which a queue or a delay counts as lasting."""
+_BREAK = 1.0
+"""Seconds without a queue that end it."""
+LATE_SEND = 0.100
+"""Seconds after its due time from which a request is sent late."""
 
 
 def lasting_queues(run: VirtualRun) -> list[LastingQueue]:

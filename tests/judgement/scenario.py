@@ -23,12 +23,12 @@ class Truth:
     """When it acted first, if only for a moment: first request kept waiting by the limit, first preemption."""
     until: float | None = None
     """When its effect ended: the queue was served, the last late request had its first token."""
+    client_rate: float | None = None
+    """Requests per second that the slow client can send."""
     share: float = 1.0
     """Fraction of the queue's time for which the cause kept it waiting; for failures, of all requests that failed."""
     detail: str = ""
     """How it was brought about."""
-    client_rate: float | None = None
-    """Requests per second that the slow client can send."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

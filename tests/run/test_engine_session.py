@@ -30,6 +30,19 @@ async def started(clock: MonotonicClock) -> EngineSession:
     return engine
 
 
+async def first_samples(engine: EngineSession, *, count: int) -> tuple[list[EngineSample], list[Note]]:
+    """The samples of a started engine until there are `count`, with the notes until then."""
+    samples: list[EngineSample] = []
+    notes: list[Note] = []
+    async with asyncio.timeout(60):
+        while len(samples) < count:
+            update = engine.take_update()
+            samples += update.samples
+            notes += update.notes
+            await asyncio.sleep(0.01)
+    return samples, notes
+
+
 async def test_the_counters_are_scraped_a_last_time_before_a_restart() -> None:
     clock = MonotonicClock()
     engine = await started(clock)
@@ -118,15 +131,8 @@ async def test_an_invalid_metric_is_ignored_and_noted_once() -> None:
     command = (sys.executable, str(STAND_IN), "--nonsense-from", "3")
     engine = EngineSession(EngineConfig(name="vllm", model="some/model", command=command), MonotonicClock())
     await engine.start(max_num_seqs=4)
-    notes: list[Note] = []
-    samples: list[EngineSample] = []
     try:
-        async with asyncio.timeout(20):
-            while len(samples) < 6:
-                news = engine.take_update()
-                samples += news.samples
-                notes += news.notes
-                await asyncio.sleep(0.01)
+        samples, notes = await first_samples(engine, count=6)
     finally:
         await engine.close()
     (note,) = [note for note in notes if "running" in note.text]
@@ -139,16 +145,9 @@ async def test_an_invalid_metric_is_ignored_and_noted_once() -> None:
 async def test_metrics_that_an_idle_engine_has_not_exported_yet_are_not_lost() -> None:
     process, url = server_process.start("--dialect", "tgi")
     engine = EngineSession(EngineConfig(name="auto", model="", url=url), MonotonicClock())
-    notes: list[Note] = []
-    samples: list[EngineSample] = []
     try:
         facts = await engine.start(max_num_seqs=None)
-        async with asyncio.timeout(60):
-            while len(samples) < 3:
-                update = engine.take_update()
-                samples += update.samples
-                notes += update.notes
-                await asyncio.sleep(0.01)
+        samples, notes = await first_samples(engine, count=3)
     finally:
         await engine.close()
         server_process.stop(process)

@@ -11,9 +11,6 @@ import numpy as np
 from servetop.core.arrays import FloatArray
 from servetop.core.events import GpuSample
 
-MAX_GAP_SECONDS = 2.0
-"""Across a longer gap between two power readings, the energy is unknown."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EnergyMeter:
@@ -35,6 +32,10 @@ class EnergyMeter:
         ends = np.array([start, until])
         joules, known = (np.interp(ends, self.at, each) for each in (self.joules, self.known))
         return float(joules[1] - joules[0]), float(known[1] - known[0])
+
+
+MAX_GAP_SECONDS = 2.0
+"""Across a longer gap between two power readings, the energy is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

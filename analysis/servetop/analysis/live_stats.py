@@ -54,9 +54,9 @@ class Totals:
     completed: int = 0
     failed: int = 0
     cancelled: int = 0
+    preemptions: float = math.nan
     output_tokens: int = 0
     prompt_tokens: int = 0
-    preemptions: float = math.nan
     prefix_cache_hit_rate: float = math.nan
     """Fraction of the tokens queried in this run, excluding the engine's counts from before the run."""
 

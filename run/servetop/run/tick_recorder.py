@@ -56,11 +56,11 @@ class TickRecorder:
             tick=None if client is None else self._tick(client),
             requests=requests,
             stages=stages,
+            notes=[*self._notes, *update.notes, *notes],
             engine_samples=update.samples,
             replica_samples=update.replicas,
             engine_series=update.series,
             gpu_samples=update.gpus,
-            notes=[*self._notes, *update.notes, *notes],
             log_lines=update.log_lines,
             commands=[*self._replies, *replies],
         )

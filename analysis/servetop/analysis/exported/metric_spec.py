@@ -57,6 +57,7 @@ class MetricSpec:
     """Heading under which it is shown."""
     name: str
     """A few plain words."""
+    unit: Unit = Unit.NUMBER
     kind: MetricKind
     series: tuple[str, ...]
     """Names without `_total`, `_sum`, `_count` or `_bucket`."""
@@ -64,7 +65,6 @@ class MetricSpec:
     """The counter that a ratio divides by."""
     by: str = ""
     """A label: one value for each of its values."""
-    unit: Unit = Unit.NUMBER
     plus: float = 0.0
     """Added to a ratio."""
 

@@ -16,20 +16,6 @@ from servetop.analysis.judgement.signals import ticks_of, trailing_sum
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.interfaces.run_source import EngineFacts
 
-_OVERLOAD = (
-    EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE, EpisodeKind.LONG_PROMPTS,
-)  # fmt: skip
-_JOINED_WITHIN = 10.0
-"""Seconds between two episodes of one overload."""
-_LONG_WITHIN = 20.0
-"""Seconds after the beginning of a queue within which long prompts explain it."""
-_FASTER = 1.3
-"""Up to this multiple of the earlier rate of requests, long prompts explain an overload."""
-COMPARED = 60.0
-"""Seconds before and after the first long prompt whose rates of requests are compared."""
-_SHARE = 0.5
-"""Minimum fraction of the time with waiting requests for which something must be full, to be their limit."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overload:
@@ -70,6 +56,21 @@ class Overload:
         """The episode of a kind with the worst value; None if there is none."""
         of_kind = [episode for episode in self.episodes if episode.kind is kind]
         return max(of_kind, key=lambda episode: episode.worst, default=None)
+
+
+_OVERLOAD = (
+    EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE, EpisodeKind.LONG_PROMPTS,
+)  # fmt: skip
+_JOINED_WITHIN = 10.0
+"""Seconds between two episodes of one overload."""
+_LONG_WITHIN = 20.0
+"""Seconds after the beginning of a queue within which long prompts explain it."""
+_FASTER = 1.3
+"""Up to this multiple of the earlier rate of requests, long prompts explain an overload."""
+COMPARED = 60.0
+"""Seconds before and after the first long prompt whose rates of requests are compared."""
+_SHARE = 0.5
+"""Minimum fraction of the time with waiting requests for which something must be full, to be their limit."""
 
 
 class Limit(StrEnum):

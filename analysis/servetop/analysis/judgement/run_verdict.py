@@ -21,18 +21,6 @@ from servetop.analysis.judgement.run_record import RunRecord, run_failure
 from servetop.core.errors import ExitCode
 from servetop.core.tick import TICK_SECONDS
 
-FAILED_SHARE = 0.01
-"""Fraction of failed requests from which a run counts as failing."""
-LATE_SHARE = 0.10
-"""Fraction of the load's time with a late client from which the figures describe the client."""
-DEFAULT_OBJECTIVE = 0.5
-"""Seconds of TTFT, for the knee of a run without an objective."""
-_SHORTEST = 5.0
-"""Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
-_SHORTEST_SHARE = 0.1
-_MOST_WINDOWS = 200
-"""Windows over an overload in which the worst TTFT is searched."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstTtft:
@@ -73,6 +61,19 @@ class RunVerdict:
     """The overload that decides; None without one."""
     others: tuple[Overload, ...] = ()
     """All other overloads, in order of time."""
+
+
+FAILED_SHARE = 0.01
+"""Fraction of failed requests from which a run counts as failing."""
+LATE_SHARE = 0.10
+"""Fraction of the load's time with a late client from which the figures describe the client."""
+DEFAULT_OBJECTIVE = 0.5
+"""Seconds of TTFT, for the knee of a run without an objective."""
+_SHORTEST = 5.0
+"""Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
+_SHORTEST_SHARE = 0.1
+_MOST_WINDOWS = 200
+"""Windows over an overload in which the worst TTFT is searched."""
 
 
 class RunCause(StrEnum):

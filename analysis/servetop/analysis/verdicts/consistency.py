@@ -12,13 +12,6 @@ import numpy as np
 
 from servetop.core.arrays import BoolArray, FloatArray
 
-MIN_TOKENS = 500
-"""Minimum tokens of a period; with fewer, tokens in transit look like a disagreement."""
-MAX_SCRAPE_SECONDS = 1.0
-"""Longer scrapes are ignored, because it is unclear which time their gauges describe."""
-_MAX_STEP_SECONDS = 1.0
-"""Maximum time that one scrape represents, so that gaps without scrapes are not overweighted."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineCounts:
@@ -41,6 +34,14 @@ class EngineCounts:
         columns = (self.starts, self.ends, self.requests, self.generated)
         starts, ends, requests, generated = (each[selected] for each in columns)
         return EngineCounts(starts=starts, ends=ends, requests=requests, generated=generated)
+
+
+MIN_TOKENS = 500
+"""Minimum tokens of a period; with fewer, tokens in transit look like a disagreement."""
+MAX_SCRAPE_SECONDS = 1.0
+"""Longer scrapes are ignored, because it is unclear which time their gauges describe."""
+_MAX_STEP_SECONDS = 1.0
+"""Maximum time that one scrape represents, so that gaps without scrapes are not overweighted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -13,52 +13,6 @@ from enum import StrEnum
 from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram
 
-SLIP_LIMIT = 0.100
-"""Maximum p99 of schedule slip in seconds; above it, the client did not keep its schedule."""
-LOOP_LAG_LIMIT = 0.100
-"""Maximum p99 of event-loop lag in seconds; above it, the loop was too busy to measure times accurately."""
-LATE_SHARE_LIMIT = 0.03
-"""Maximum lateness / time from due to done of a closed loop, where a request is due when the previous one ends."""
-TURNAROUND = 0.010
-"""Slip p99 in seconds that is normal for any client, even if it is a large fraction of a short request."""
-SENT_SHARE_LIMIT = 0.97
-"""Minimum sent / offered; below it, the offered load was not delivered."""
-AGREEMENT_LIMIT = 0.05
-"""Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
-
-ITL_UNCERTAINTY_LIMIT = 0.003
-"""A p99 in seconds above this, and above ITL_UNCERTAINTY_SHARE of the ITL's p99, makes the ITL unreliable."""
-ITL_UNCERTAINTY_SHARE = 0.25
-COUNT_LIMIT = 0.01
-"""Maximum fraction of requests with unreliable token counts."""
-
-REQUESTS_IN_TRANSIT = 1.5
-"""Smaller differences between client and engine are ignored: requests are in transit, or have just finished."""
-
-
-class TrustVerdict(StrEnum):
-    """The verdict of the trust meter."""
-
-    OK = "ok"
-    SUSPECT = "suspect"
-    """Client and engine disagree."""
-    CLIENT_BOUND = "client-bound"
-    """The client was the bottleneck, so the numbers describe the client rather than the engine."""
-    NO_FIGURES = "no figures"
-    """No request succeeded, so nothing was measured."""
-    UNKNOWN = "unknown"
-    """No request has been sent yet."""
-
-
-class CheckState(StrEnum):
-    """The result of one check."""
-
-    PASSED = "passed"
-    BROKEN = "broken"
-    EXEMPT = "exempt"
-    """Beyond its limit, but for the reason given in `exemption`."""
-    UNKNOWN = "unknown"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustCheck:
@@ -210,6 +164,53 @@ class Trust:
         if any(map(self._breaks, ("slip_p99", "late_share", "loop_lag_p99", "sent_share"))):
             return TrustVerdict.CLIENT_BOUND
         return TrustVerdict.SUSPECT if self.reasons else TrustVerdict.OK
+
+
+SLIP_LIMIT = 0.100
+"""Maximum p99 of schedule slip in seconds; above it, the client did not keep its schedule."""
+LOOP_LAG_LIMIT = 0.100
+"""Maximum p99 of event-loop lag in seconds; above it, the loop was too busy to measure times accurately."""
+LATE_SHARE_LIMIT = 0.03
+"""Maximum lateness / time from due to done of a closed loop, where a request is due when the previous one ends."""
+TURNAROUND = 0.010
+"""Slip p99 in seconds that is normal for any client, even if it is a large fraction of a short request."""
+SENT_SHARE_LIMIT = 0.97
+"""Minimum sent / offered; below it, the offered load was not delivered."""
+AGREEMENT_LIMIT = 0.05
+"""Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
+
+ITL_UNCERTAINTY_LIMIT = 0.003
+"""A p99 in seconds above this, and above ITL_UNCERTAINTY_SHARE of the ITL's p99, makes the ITL unreliable."""
+ITL_UNCERTAINTY_SHARE = 0.25
+COUNT_LIMIT = 0.01
+"""Maximum fraction of requests with unreliable token counts."""
+
+REQUESTS_IN_TRANSIT = 1.5
+"""Smaller differences between client and engine are ignored: requests are in transit, or have just finished."""
+
+
+class TrustVerdict(StrEnum):
+    """The verdict of the trust meter."""
+
+    OK = "ok"
+    SUSPECT = "suspect"
+    """Client and engine disagree."""
+    CLIENT_BOUND = "client-bound"
+    """The client was the bottleneck, so the numbers describe the client rather than the engine."""
+    NO_FIGURES = "no figures"
+    """No request succeeded, so nothing was measured."""
+    UNKNOWN = "unknown"
+    """No request has been sent yet."""
+
+
+class CheckState(StrEnum):
+    """The result of one check."""
+
+    PASSED = "passed"
+    BROKEN = "broken"
+    EXEMPT = "exempt"
+    """Beyond its limit, but for the reason given in `exemption`."""
+    UNKNOWN = "unknown"
 
 
 def is_stamped(stamped: float, chunks: float) -> bool:

@@ -11,27 +11,17 @@ from typing import Protocol
 from servetop.core.interfaces.run_source import RunSource
 
 
-class RecordingState(StrEnum):
-    """The state of a recording's run."""
-
-    LIVE = "live"
-    FINISHED = "finished"
-    BROKEN_OFF = "broken-off"
-    """Its process was killed; everything up to the last tick is recorded."""
-    UNREADABLE = "unreadable"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingInfo:
     """One line of the list of recordings."""
 
     path: Path
-    started: float
-    """Unix time of the start; for an unreadable file, of the last write."""
-    state: RecordingState
     engine: str = ""
     model: str = ""
     label: str = ""
+    started: float
+    """Unix time of the start; for an unreadable file, of the last write."""
+    state: RecordingState
     duration: float = 0.0
     """Seconds from the start of the run to its end, or to its last tick."""
     requests: int = 0
@@ -64,6 +54,16 @@ class RecordingPreview:
     results: RecordingResults = RecordingResults()
     output_rates: tuple[float, ...] = ()
     """Output tokens/s in equal bins from second 0 to the last tick; 0 in bins without ticks."""
+
+
+class RecordingState(StrEnum):
+    """The state of a recording's run."""
+
+    LIVE = "live"
+    FINISHED = "finished"
+    BROKEN_OFF = "broken-off"
+    """Its process was killed; everything up to the last tick is recorded."""
+    UNREADABLE = "unreadable"
 
 
 class RecordingStore(Protocol):

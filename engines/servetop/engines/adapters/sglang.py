@@ -68,8 +68,8 @@ class SglangEngine(Engine):
         "running requests (--max-running-requests); on an attached server any number up to that one takes effect at "
         "once, a larger one needs a restart"
     )
-    install_help = "pip install sglang, or --engine-command for a python that has it"
     stop_grace_period = 20.0
+    install_help = "pip install sglang, or --engine-command for a python that has it"
     boot_patterns: Mapping[str, re.Pattern[str]] = {
         "kv_blocks_total": re.compile(r"max_total_num_tokens=(\d+)"),
         "max_num_seqs": re.compile(r"max_running_requests=(\d+)"),

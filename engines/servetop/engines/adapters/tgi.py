@@ -40,11 +40,11 @@ class TgiEngine(Engine):
         fields={
             "running": gauge("tgi_batch_current_size"),
             "waiting": gauge("tgi_queue_size"),
+            "requests_finished_total": counter("tgi_request_success", absent=0.0),
             "kv_blocks_used": gauge("tgi_batch_current_max_tokens"),
             "kv_blocks_total": gauge("tgi_batch_max_total_tokens"),
             "prompt_tokens_total": _since_used("tgi_request_input_length_sum"),
             "generation_tokens_total": _since_used("tgi_request_generated_tokens_sum"),
-            "requests_finished_total": counter("tgi_request_success", absent=0.0),
             "queue_seconds_total": _since_used("tgi_request_queue_duration_sum"),
             "queued_requests_total": _since_used("tgi_request_queue_duration_count"),
         },

@@ -21,13 +21,6 @@ from servetop.workload.stage_run import Due
 if TYPE_CHECKING:
     from servetop.workload.prompts.local_tokenizer import LocalTokenizer
 
-_LENGTH_KEYS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "n", "best_of")
-"""Keys of `extra_body` that change the length of the output."""
-LOOK_AHEAD = 64
-"""Requests kept ready."""
-_FILL_SECONDS = 0.0005
-"""Longest time spent on rendering at one heartbeat."""
-
 
 @dataclass(frozen=True, slots=True)
 class NumberedRequest:
@@ -37,6 +30,14 @@ class NumberedRequest:
     due: Due
     prompt_number: int = 0
     """Position of its prompt in the prompt stream; earlier prompts that no request used are skipped."""
+
+
+_LENGTH_KEYS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "n", "best_of")
+"""Keys of `extra_body` that change the length of the output."""
+LOOK_AHEAD = 64
+"""Requests kept ready."""
+_FILL_SECONDS = 0.0005
+"""Longest time spent on rendering at one heartbeat."""
 
 
 NumberedPrompts = Iterator[tuple[int, Prompt]]

@@ -8,10 +8,6 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-MAX_PID = (1 << 31) - 1
-_CREATE_TIME_TOLERANCE = 2.0
-"""Seconds by which two readings of a process's start may differ: psutil adds the boot time, which NTP adjusts."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
@@ -60,3 +56,8 @@ class Writer:
             return same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
         except psutil.Error:
             return False
+
+
+MAX_PID = (1 << 31) - 1
+_CREATE_TIME_TOLERANCE = 2.0
+"""Seconds by which two readings of a process's start may differ: psutil adds the boot time, which NTP adjusts."""

@@ -17,13 +17,6 @@ from servetop.core.arrays import np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_HEADER, _FRAME = 32, 24
-_MAGIC = (0x377F0682, 0x377F0683)
-_MAX_CHECKED_BYTES = 256 << 20
-"""Logs larger than this are not checked; usually a log has a thousand pages."""
-_FRAMES_AT_ONCE = 1000
-_LOW = 0xFFFFFFFF
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalState:
@@ -35,6 +28,14 @@ class WalState:
     """Recognisable transactions after the damage."""
     damage: str | None = None
     """Why they are dropped; None for a sound log, which may end within a transaction after a kill -9."""
+
+
+_HEADER, _FRAME = 32, 24
+_MAGIC = (0x377F0682, 0x377F0683)
+_MAX_CHECKED_BYTES = 256 << 20
+"""Logs larger than this are not checked; usually a log has a thousand pages."""
+_FRAMES_AT_ONCE = 1000
+_LOW = 0xFFFFFFFF
 
 
 def check_wal(database: Path) -> WalState:

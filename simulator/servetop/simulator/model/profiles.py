@@ -16,6 +16,8 @@ class GpuProfile:
     name: str
     memory_bytes: float
     """Total memory as CUDA reports it."""
+    host_memory_bytes: float = 208e9
+    """Host memory for offloading; the default is that of FlexGen's evaluation machine (paper, section 6)."""
     bandwidth: float
     """Bytes/s of device memory."""
     flops: float
@@ -33,8 +35,6 @@ class GpuProfile:
     """Exponent p of the soft roofline: the sharpness of the transition from memory-bound to compute-bound."""
     tile: int = 128
     """Rows of one GEMM tile; the token count is rounded up to a multiple of it."""
-    host_memory_bytes: float = 208e9
-    """Host memory for offloading; the default is that of FlexGen's evaluation machine (paper, section 6)."""
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -87,6 +87,7 @@ class EngineProfile:
     """Host seconds per sequence and iteration."""
     max_num_seqs: int = 256
     block_size: int = 16
+    prefix_cache: bool = False
     watermark: float = 0.0
     """Fraction of the blocks that admission leaves free."""
     memory_utilization: float = 0.9
@@ -101,7 +102,6 @@ class EngineProfile:
     """Free blocks that a decode step requires in addition to those that it allocates."""
     batch_timeout: float = 0.0
     """Seconds that dynamic batching waits for a batch to fill."""
-    prefix_cache: bool = False
     version: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 

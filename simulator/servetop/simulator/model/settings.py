@@ -11,10 +11,6 @@ from typing import Any, TypeVar, get_type_hints
 from servetop.core.errors import UsageError
 from servetop.simulator.model.profiles import EngineProfile, GpuProfile, ModelProfile
 
-ALIASES = {"tile": "gpu.tile", "bandwidth": "gpu.bandwidth", "flops": "gpu.flops"}
-_Part = TypeVar("_Part", "SimSpec", GpuProfile, ModelProfile, EngineProfile)
-_NOT_SETTABLE = {"name", "sources", "gpu", "model", "engine"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimSpec:
@@ -23,10 +19,10 @@ class SimSpec:
     gpu: GpuProfile
     model: ModelProfile
     engine: EngineProfile
+    tensor_parallel: int = 1
     max_num_seqs: int | None = None
     kv_blocks: int | None = None
     max_model_len: int | None = None
-    tensor_parallel: int = 1
     time_scale: float = 1.0
 
     @property
@@ -43,6 +39,11 @@ class SimSpec:
     def batch_limit(self) -> int:
         """The `max_num_seqs` in effect."""
         return self.max_num_seqs or self.engine.max_num_seqs
+
+
+ALIASES = {"tile": "gpu.tile", "bandwidth": "gpu.bandwidth", "flops": "gpu.flops"}
+_Part = TypeVar("_Part", "SimSpec", GpuProfile, ModelProfile, EngineProfile)
+_NOT_SETTABLE = {"name", "sources", "gpu", "model", "engine"}
 
 
 def apply(spec: SimSpec, settings: Mapping[str, Any]) -> SimSpec:

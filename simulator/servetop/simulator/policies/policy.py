@@ -14,6 +14,16 @@ from servetop.simulator.policies.reservation import OnDemand, ReservationPolicy,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyParameters:
+    """The policy parameters of an engine profile."""
+
+    watermark: float
+    decode_slack: int
+    batch_timeout: float
+    max_model_len: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """One scheduling policy, composed of its parts."""
 
@@ -24,16 +34,6 @@ class Policy:
     preemption: PreemptionMode
     offloaded: bool = False
     """Weights and KV cache are in host memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyParameters:
-    """The policy parameters of an engine profile."""
-
-    watermark: float
-    decode_slack: int
-    batch_timeout: float
-    max_model_len: int
 
 
 def _paged(

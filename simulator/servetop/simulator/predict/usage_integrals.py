@@ -21,10 +21,10 @@ class UsageIntegrals:
     def __init__(self) -> None:
         self.sequences: list[SimSequence] = []
         self.refused = 0
-        self.started_at: float | None = None
-        self.ended_at = 0.0
         self.output_tokens = 0
         self.prompt_tokens = 0
+        self.started_at: float | None = None
+        self.ended_at = 0.0
         self.busy_seconds = 0.0
         self.running_seconds = 0.0
         self.unfinished_seconds = 0.0

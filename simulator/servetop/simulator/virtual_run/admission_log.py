@@ -8,19 +8,6 @@ from enum import StrEnum
 from servetop.simulator.scheduling.scheduler import Scheduler
 
 
-class AdmissionLimit(StrEnum):
-    """Why the first waiting request was not admitted."""
-
-    NONE = "none"
-    """Nothing is waiting."""
-    BATCH = "batch size"
-    """The batch has `max_num_seqs` sequences."""
-    KV = "KV blocks"
-    """Too few blocks are free for its prompt, or a sequence was just preempted."""
-    BUDGET = "token budget"
-    """The iteration has its maximum number of tokens: the engine computes as fast as it can."""
-
-
 @dataclass(frozen=True, slots=True)
 class AdmissionState:
     """The queue after one scheduling decision; the state lasts until the next one."""
@@ -32,6 +19,19 @@ class AdmissionState:
     running: int
     preempted: int
     """Sequences preempted by this decision."""
+
+
+class AdmissionLimit(StrEnum):
+    """Why the first waiting request was not admitted."""
+
+    NONE = "none"
+    """Nothing is waiting."""
+    BATCH = "batch size"
+    """The batch has `max_num_seqs` sequences."""
+    KV = "KV blocks"
+    """Too few blocks are free for its prompt, or a sequence was just preempted."""
+    BUDGET = "token budget"
+    """The iteration has its maximum number of tokens: the engine computes as fast as it can."""
 
 
 def admission_limit(scheduler: Scheduler) -> AdmissionLimit:

@@ -44,11 +44,11 @@ class PacedClient:
         self._leaving: deque[SentRequest] = deque()
         self._sent = 0
         self._in_flight = 0
+        self._wake_at = plan.begin
         self._not_before = 0.0
         self._busy_until = 0.0
         self._busy_seconds = 0.0
         self._reported_seconds = 0.0
-        self._wake_at = plan.begin
 
     def wake_at(self) -> float:
         """Time of the next call of `advance`; infinity if it depends on the engine."""

@@ -19,8 +19,8 @@ class SentRequest:
         self.stage = stage
         self.due = due
         self.sent = sent
-        self.limited = False
         self.first_token_at: float | None = None
+        self.limited = False
 
     def token(self, *, last: bool) -> None:
         """Ignore single tokens: the engine's events count them, with their times."""
@@ -36,11 +36,11 @@ class SentRequest:
             stage=self.stage,
             due=self.due,
             sent=self.sent,
+            status=status,
             first_token_at=self.first_token_at,
             done_at=at,
             prompt_tokens=self.request.prompt_tokens,
             output_tokens=output_tokens,
-            status=status,
             error=error,
             http_status=http_status,
             chunk_times=np.array([time for time, _ in chunks], dtype=np.float64),

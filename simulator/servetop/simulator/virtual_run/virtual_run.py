@@ -19,12 +19,6 @@ from servetop.simulator.virtual_run.sent_request import SentRequest
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind, VirtualRunPlan
 from servetop.workload.plan import LoadPlan
 
-_BEAT_SECONDS = 0.020
-_EARLY_SCRAPES = 0.25
-"""Fraction of the scrapes at the boundary of two ticks that belong to the earlier one, and then to both."""
-_REFUSAL_SECONDS = 0.001
-"""Time after which the engine's refusal of a request arrives."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualRun:
@@ -46,6 +40,13 @@ class VirtualRun:
         return RunUpdate(
             ticks=self.ticks, stages=self.stages, log_lines=self.log_lines, header=self.header, end=self.end
         )
+
+
+_BEAT_SECONDS = 0.020
+_EARLY_SCRAPES = 0.25
+"""Fraction of the scrapes at the boundary of two ticks that belong to the earlier one, and then to both."""
+_REFUSAL_SECONDS = 0.001
+"""Time after which the engine's refusal of a request arrives."""
 
 
 def run_virtually(plan: VirtualRunPlan) -> VirtualRun:

@@ -15,12 +15,6 @@ from servetop.core.histogram import MAX_BUCKET, LogHistogram, bucket_value
 from servetop.tui.drawing.charts import EIGHTHS, with_marks
 from servetop.tui.drawing.text_runs import Run, shortened
 
-_LABEL_ROWS = 3
-"""Rows of a ridge from which on its name has a row of its own."""
-
-_SOLID = "\N{NO-BREAK SPACE}"
-"""Stands for the blanks of a name while marks are drawn into blank cells."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ridge:
@@ -31,6 +25,13 @@ class Ridge:
     name: str
     short: str
     """The name at the left of a low ridge."""
+
+
+_LABEL_ROWS = 3
+"""Rows of a ridge from which on its name has a row of its own."""
+
+_SOLID = "\N{NO-BREAK SPACE}"
+"""Stands for the blanks of a name while marks are drawn into blank cells."""
 
 
 def indent_of(ridges: Sequence[Ridge], rows: int) -> int:

@@ -26,8 +26,8 @@ class Choice:
 
     key: str
     label: str
-    result: str
     hint: str = ""
+    result: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

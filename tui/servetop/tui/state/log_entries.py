@@ -15,11 +15,6 @@ from servetop.tui.state.log_text import split_prefix
 from servetop.tui.state.run_state import MOST_LOG_LINES
 from servetop.tui.state.timeline_events import TimelineEvent, timeline_events
 
-LEVELS = (Severity.INFO, Severity.WARNING, Severity.ERROR)
-"""The minimum severities that the filter cycles through."""
-_SYMBOLS = {"✖": Severity.ERROR, "▲": Severity.WARNING}
-_MOST_NEW = 5000
-
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
@@ -38,6 +33,12 @@ class LogEntry:
     def searched(self) -> str:
         """Everything that a search looks at."""
         return f"{self.text} {self.source}"
+
+
+LEVELS = (Severity.INFO, Severity.WARNING, Severity.ERROR)
+"""The minimum severities that the filter cycles through."""
+_SYMBOLS = {"✖": Severity.ERROR, "▲": Severity.WARNING}
+_MOST_NEW = 5000
 
 
 class MergedLog:

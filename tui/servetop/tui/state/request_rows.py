@@ -21,13 +21,6 @@ from servetop.tui.state.request_phases import (
     unknown_preemptions,
 )
 
-COLUMNS = ("due", "ttft", "itl", "itl_max", "stalled", "e2el", "prompt_tokens", "output_tokens", "status", "id")
-"""Columns that rows can be sorted by, in the order of the sort key."""
-_CELLS = 60
-"""Approximate cells of the heat map's time axis."""
-_SETTLED = 2.0
-"""Seconds after its end from which on a row with stalls no longer changes: the engine's counters are read late."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRow:
@@ -52,6 +45,14 @@ class RequestRow:
     output_tokens: int
     status: str
     failed: bool
+
+
+COLUMNS = ("due", "ttft", "itl", "itl_max", "stalled", "e2el", "prompt_tokens", "output_tokens", "status", "id")
+"""Columns that rows can be sorted by, in the order of the sort key."""
+_CELLS = 60
+"""Approximate cells of the heat map's time axis."""
+_SETTLED = 2.0
+"""Seconds after its end from which on a row with stalls no longer changes: the engine's counters are read late."""
 
 
 def row_of(record: RequestRecord, at: float, *, preemptions: Preemptions = unknown_preemptions) -> RequestRow:

@@ -15,15 +15,6 @@ from servetop.core.histogram import LogHistogram
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import METRICS, StageMetrics
 
-_CONSTANT = 0.05
-"""A load is constant if its target changes by no more than this share."""
-_BACKLOG_SECONDS = 1.0
-"""A stage begins with a backlog if more requests wait than arrive in this time, ..."""
-_LEAST_BACKLOG = 5
-"""... and at least this many."""
-_DIP = 0.95
-"""A dip is less than this share of the best throughput at a lower load; smaller differences are noise."""
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Load:
@@ -40,6 +31,16 @@ class Load:
         rate = "" if math.isinf(self.rate) else f"{self.rate:g}"
         limit = "" if math.isinf(self.concurrency) else f"c{self.concurrency:g}"
         return "·".join(part for part in (rate, limit) if part) or "∞"
+
+
+_CONSTANT = 0.05
+"""A load is constant if its target changes by no more than this share."""
+_BACKLOG_SECONDS = 1.0
+"""A stage begins with a backlog if more requests wait than arrive in this time, ..."""
+_LEAST_BACKLOG = 5
+"""... and at least this many."""
+_DIP = 0.95
+"""A dip is less than this share of the best throughput at a lower load; smaller differences are noise."""
 
 
 CellKey = tuple[int | None, Load]

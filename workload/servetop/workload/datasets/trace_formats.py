@@ -11,11 +11,6 @@ from servetop.core.units import MS_PER_S
 from servetop.workload.datasets.files import value_of
 from servetop.workload.datasets.rows import BadRow, DatasetRow
 
-MAX_TOKENS = 10_000_000
-"""Upper bound of plausible token counts."""
-_MAX_SECONDS = 1e12
-_MAX_BLOCK = 1 << 64
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFormat:
@@ -43,6 +38,12 @@ class TraceFormat:
             output_tokens=tokens(self.output_tokens, value_of(values, self.output_tokens)),
             blocks=_block_identities(self.blocks, values.get(self.blocks, ())) if self.blocks else (),
         )
+
+
+MAX_TOKENS = 10_000_000
+"""Upper bound of plausible token counts."""
+_MAX_SECONDS = 1e12
+_MAX_BLOCK = 1 << 64
 
 
 def tokens(column: str, value: object) -> int:

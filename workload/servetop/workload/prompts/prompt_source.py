@@ -115,9 +115,9 @@ class RandomPrompts:
     """Random pieces: prompts have nothing in common but a shared prefix."""
 
     vocabulary: Vocabulary
+    seed: tuple[int, ...]
     lengths: LengthStream
     prefixes: SharedPrefixes
-    seed: tuple[int, ...]
 
     def prompts(self) -> Iterator[Prompt]:
         """Prompts; the prefix is added to the drawn length."""

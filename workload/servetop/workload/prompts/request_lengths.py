@@ -18,11 +18,6 @@ from servetop.workload.prompts.lengths import expected_lengths, output_limit
 from servetop.workload.prompts.prompt_source import prefix_picks
 from servetop.workload.prompts.token_estimate import estimated_tokens
 
-SharedTokens = tuple[int, int]
-"""Identity of a run of tokens that other prompts have too, and its length."""
-_BLOCK_IDENTITIES = 1 << 32
-"""Identities of a trace's blocks start here; those of shared prefixes are small."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLengths:
@@ -39,6 +34,12 @@ class RequestLengths:
     """Question and output tokens of the following turns of a conversation."""
     model_stops: bool = False
     """The model ends the completion before `output_tokens` if it likes (no `ignore_eos`)."""
+
+
+SharedTokens = tuple[int, int]
+"""Identity of a run of tokens that other prompts have too, and its length."""
+_BLOCK_IDENTITIES = 1 << 32
+"""Identities of a trace's blocks start here; those of shared prefixes are small."""
 
 
 def request_lengths(
