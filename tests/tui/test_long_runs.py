@@ -99,7 +99,7 @@ def test_a_long_live_run_needs_constant_memory(monkeypatch: pytest.MonkeyPatch) 
     def nothing_again(first: int, last: int) -> Sequence[Tick]:
         raise AssertionError(f"ticks {first} to {last} were read again, although no view shows them")
 
-    monkeypatch.setattr(paged_columns, "PAGE", 64)
+    monkeypatch.setattr(paged_columns, "PAGE", 128)
     run = RunState(canned.growing(0.0).header, read=nothing_again, keep=500, scratch=ScratchFile())
 
     def follow(first: int, last: int) -> int:
