@@ -151,6 +151,20 @@ def test_a_run_that_keeps_up_sustains_at_least_its_rate() -> None:
     assert 4 <= len(story.lines) <= 6
 
 
+def test_a_missed_objective_is_not_claimed_as_kept() -> None:
+    story = story_from(ramp(waiting=[0.0] * 40), goodput={"ttft": 0.01})
+    assert story.verdict.cause is RunCause.HEADROOM
+    assert story.verdict.sustainable is None
+    assert "sustainable" not in story.headline
+    assert "only 0% of the requests had TTFT ≤ 10 ms" in [line.text for line in story.lines]
+    assert story.lines[-1].text == "try a lower rate, or an objective that an idle engine keeps"
+
+
+def test_a_rate_counts_as_sustained_from_ten_seconds_on() -> None:
+    assert story_from(ramp(waiting=[0.0] * 9)).verdict.sustainable is None
+    assert story_from(ramp(waiting=[0.0] * 10)).verdict.sustainable == 12.0
+
+
 def test_failing_requests_are_described_with_their_reason() -> None:
     note = Note(at=1.0, severity=Severity.WARNING, source="load", text="HTTP 400: the KV cache holds 80 tokens")
     story = story_from(ramp(waiting=[0.0] * 40, failed=3), notes=(note,))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from servetop.analysis.goodput import share_within
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import Note, RunEnd, Severity, StageChange
@@ -46,6 +47,15 @@ class RunRecord:
         """The objective on TTFT in seconds; NaN without one."""
         limit = self.header.config.goodput.get("ttft")
         return math.nan if limit is None else limit
+
+    @property
+    def share_in_time(self) -> float:
+        """The fraction of the first tokens under load that kept the objective on TTFT from due; NaN without one."""
+        if math.isnan(self.ttft_objective) or math.isnan(self.load_since):
+            return math.nan
+        start = self.history.first_from(self.load_since)
+        first_tokens = self.history.histogram("ttft_due", start=start, stop=len(self.history))
+        return share_within(first_tokens, self.ttft_objective)
 
     def of_kind(self, kind: EpisodeKind) -> list[Episode]:
         """The episodes of one kind under load."""

@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from servetop.analysis.judgement.capacity import (
+    KEPT_SHARE,
     Capacity,
     ServiceTimes,
     batch_service,
@@ -18,6 +21,7 @@ from servetop.analysis.judgement.detectors import WINDOW
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit, Overload, limit_of, overloads
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
+from servetop.analysis.judgement.signals import ticks_of, trailing_min
 from servetop.core.errors import ExitCode
 from servetop.core.tick import TICK_SECONDS
 
@@ -137,6 +141,7 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     until = run.until if main.end is None else main.end
     capacity = None if limit is Limit.LONG_PROMPTS else capacity_of(main, run.history, run.until)
     objective = _known(run.ttft_objective)
+    sustainable, knee = (None, None) if capacity is None else _rates(limit, capacity, objective, run)
     long = main.first(EpisodeKind.LONG_PROMPTS)
     onset = long.begin if limit is Limit.LONG_PROMPTS and long is not None else main.onset
     return RunVerdict(
@@ -147,8 +152,8 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
         preemptions=_known(run.total("preemptions")),
         worst_ttft=worst_ttft(run, main.begin, until),
         capacity=capacity,
-        sustainable=None if capacity is None else _sustainable(limit, capacity, objective, run),
-        knee=None if capacity is None else _knee(limit, capacity, objective, run),
+        sustainable=sustainable,
+        knee=knee,
         objective=objective,
         advised_batch=_advised_batch(limit, main, run),
         main=main,
@@ -157,28 +162,32 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
 
 
 def _headroom(run: RunRecord) -> RunVerdict:
-    rates = [stage.request_rate for stage in run.loads if stage.request_rate is not None]
-    highest = max((rate for rate in rates if math.isfinite(rate)), default=None)
     return RunVerdict(
         cause=RunCause.HEADROOM,
         preemptions=_known(run.total("preemptions")),
         worst_ttft=worst_ttft(run, run.load_since, run.until),
-        sustainable=highest,
+        sustainable=_kept_rate(run),
         is_lower_bound=True,
         objective=_known(run.ttft_objective),
     )
 
 
-def _sustainable(limit: Limit, capacity: Capacity, objective: float | None, run: RunRecord) -> float:
-    times = _service(limit, capacity, run)
-    return capacity.rate if times is None or objective is None else sustainable_rate(times, capacity, objective)
+def _kept_rate(run: RunRecord) -> float | None:
+    """The highest rate in force for at least WINDOW seconds; None in a closed loop, or if the objective was missed."""
+    rates = trailing_min(run.history.column("request_rate"), ticks_of(WINDOW))
+    finite = rates[np.isfinite(rates)]
+    if not finite.size or run.share_in_time < KEPT_SHARE:
+        return None
+    return float(finite.max())
 
 
-def _knee(limit: Limit, capacity: Capacity, objective: float | None, run: RunRecord) -> float:
+def _rates(limit: Limit, capacity: Capacity, objective: float | None, run: RunRecord) -> tuple[float, float]:
+    """The sustainable rate and the knee of an engine of this capacity."""
     times = _service(limit, capacity, run)
     if times is None:
-        return capacity.rate
-    return sustainable_rate(times, capacity, max(objective or DEFAULT_OBJECTIVE, times.base), kept_share=0.5)
+        return capacity.rate, capacity.rate
+    knee = sustainable_rate(times, capacity, max(objective or DEFAULT_OBJECTIVE, times.base), kept_share=0.5)
+    return capacity.rate if objective is None else sustainable_rate(times, capacity, objective), knee
 
 
 def _service(limit: Limit, capacity: Capacity, run: RunRecord) -> ServiceTimes | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.judgement.capacity import KEPT_SHARE
 from servetop.analysis.judgement.detectors import SHORT_QUEUE
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Overload
@@ -224,10 +225,22 @@ def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
         position = int(known.argmax())
         at = run.history.ticks[int((peak == known[position]).argmax())].end
         yield StoryLine(at=at, text=f"KV blocks at most {known.max():.0%} in use")
-    yield StoryLine(at=None, text="no queue, no failure: the engine kept up with the whole load")
+    clean = "no queue, no failure" if not run.count("failed") else "no queue"
+    yield StoryLine(at=None, text=f"{clean}: the engine kept up with the whole load")
+    kept = run.share_in_time
+    if kept < KEPT_SHARE:
+        yield StoryLine(at=None, text=f"only {kept:.0%} of the requests had TTFT ≤ {seconds(run.ttft_objective)}")
     found = sustainable_text(verdict)
-    attempt = "try a higher rate" if found else "try a higher concurrency"
+    attempt = "try a higher rate" if found else _next_load(run)
     yield StoryLine(at=None, text=f"{found}; {attempt}" if found else attempt, advice=True)
+
+
+def _next_load(run: RunRecord) -> str:
+    """What to try after a run without a limit and without a rate that is known to be sustained."""
+    if run.share_in_time < KEPT_SHARE:
+        return "try a lower rate, or an objective that an idle engine keeps"
+    closed = any(math.isinf(each.request_rate or 0.0) for each in run.loads)
+    return "try a higher concurrency" if closed else "try a longer run at a higher rate"
 
 
 def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
