@@ -13,6 +13,7 @@ import pytest
 from tests.harness import RAN, Servetop
 from tests.simulator import server_process
 
+pytestmark = pytest.mark.integration
 ENGINES = {"tgi": "tgi", "trtllm": "tensorrt-llm", "sglang": "sglang"}
 """Engines by the dialect of `servetop serve`."""
 ENDPOINTS = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 from tests.judgement.client_troubles import CLIENT_TROUBLES, ENGINE_TROUBLES, failing_engine, slow_client
@@ -14,7 +14,7 @@ from tests.judgement.scenario import Scenario
 
 Draw = Callable[[Random, str], Scenario | None]
 """Draws one scenario with a name; None if its run does not show what it was drawn for."""
-KINDS: Mapping[str, tuple[Draw, ...]] = {
+KINDS: dict[str, tuple[Draw, ...]] = {
     "kv": (kv_overload,) * 8,
     "batch": (batch_overload,) * 8,
     "rate": (rate_overload,) * 8,

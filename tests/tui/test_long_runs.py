@@ -103,10 +103,12 @@ def test_a_long_live_run_needs_constant_memory(monkeypatch: pytest.MonkeyPatch) 
     run = RunState(canned.growing(0.0).header, read=nothing_again, keep=500, scratch=ScratchFile())
 
     def follow(first: int, last: int) -> int:
-        for tick in map(endless, range(first, last)):
-            run.fold(RunUpdate(ticks=[tick], replica_samples=[caught(each, tick.end) for each in range(2)]))
-            if tick.index % 16 == 0:
-                run.at(View(playhead=Playhead(at=tick.end), span=30.0), live=True)
+        for start in range(first, last, 8):
+            ticks = [endless(number) for number in range(start, start + 8)]
+            samples = [caught(each, tick.end) for tick in ticks for each in range(2)]
+            run.fold(RunUpdate(ticks=ticks, replica_samples=samples))
+            if start % 32 == 0:
+                run.at(View(playhead=Playhead(at=ticks[-1].end), span=30.0), live=True)
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
