@@ -86,21 +86,33 @@ class StageLegend(Panel):
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:  # noqa: ARG002
-        stages = list(enumerate(frame.per_stage()[-MOST_CURVES:]))
-        parts: list[TextRow] = []
-        for number, each in reversed(stages):  # the newest stages have priority
-            kept = goodput_text(each, frame.header.config.goodput)
+        stages, limits = list(enumerate(frame.per_stage()[-MOST_CURVES:])), frame.header.config.goodput
+        known = [goodput_text(each, limits) for _, each in stages]
+        parts: list[TextRow] = [[(objectives_text(limits), "muted")]] if any(known) else []
+        for (number, each), kept in zip(reversed(stages), reversed(known), strict=True):
             swatch = stage_swatch(number) if frame.view.curves else ("███", stage_swatch(number)[1])
             part = [swatch, (f" {shortened(stage_name(each), 36)}", "muted"), (kept, "strong")]
-            if parts and sum(row_width(one) + 3 for one in parts) + row_width(part) > width:
+            newest = number == len(stages) - 1  # it has priority over the objectives as well
+            if not newest and sum(row_width(one) + 3 for one in parts) + row_width(part) > width:
                 break
             parts.insert(0, part)
         return [joined(parts, width=width)]
 
 
+def objectives_text(limits: Mapping[str, float]) -> str:
+    """What goodput counts: `goodput: TTFT ≤500 ms, E2EL ≤5.00 s`."""
+    return "goodput: " + ", ".join(f"{metric.upper()} ≤{formats.seconds(limit)}" for metric, limit in limits.items())
+
+
 def goodput_text(stages: StageMetrics, limits: Mapping[str, float]) -> str:
-    """The share of requests that meet all objectives, as a range if histograms leave one: ` goodput 15–43 %`."""
+    """The share of requests that met all objectives, and with latencies from due if it differs: ` 43.0 %, felt 12.0 %`.
+
+    A recording without these counts has a range from the histograms: ` 15–43 %`.
+    """
+    served, felt = (formats.percent(share) for share in (stages.attainment.window_served, stages.attainment.window))
+    if limits and served != formats.UNKNOWN:
+        return f" {served}" if served == felt else f" {served}, felt {felt}"
     low, high = (formats.percent(share) for share in goodput_bounds(stages.histograms, limits))
     if high == formats.UNKNOWN:
         return ""
-    return f" goodput {high}" if low == high else f" goodput {low.removesuffix(' %')}–{high}"
+    return f" {high}" if low == high else f" {low.removesuffix(' %')}–{high}"
