@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from servetop.analysis.exported.gpu_peaks import GpuPeak, with_peak_shares
 from servetop.analysis.exported.metric_spec import MetricSpec
 from servetop.analysis.exported.metric_values import ExportedValue, metric_values, whole_period
 from servetop.analysis.exported.scrape_history import ScrapeHistory
@@ -30,12 +31,14 @@ class ExportedMetric:
 
 
 def exported_summary(
-    specs: Sequence[MetricSpec], history: ScrapeHistory, *, start: float
+    specs: Sequence[MetricSpec], history: ScrapeHistory, *, start: float, peak: GpuPeak | None = None
 ) -> tuple[ExportedMetric, ...] | None:
-    """Return the exported metrics from `start` (seconds) on; None without a scrape."""
+    """Return the exported metrics from `start` (seconds) on, with shares of the GPU's peak; None without a scrape."""
     if not len(history):
         return None
-    return tuple(_summary(value) for value in metric_values(specs, whole_period(history, start)))
+    return tuple(
+        _summary(value) for value in with_peak_shares(metric_values(specs, whole_period(history, start)), peak)
+    )
 
 
 def _summary(value: ExportedValue) -> ExportedMetric:

@@ -67,6 +67,8 @@ class MetricSpec:
     """A label: one value for each of its values."""
     plus: float = 0.0
     """Added to a ratio."""
+    peak_share: str = ""
+    """The name of its share of one GPU's peak, for an estimate in FLOP/s or bytes/s per GPU; empty: it has none."""
 
     @property
     def samples(self) -> tuple[tuple[str, ...], ...]:

@@ -23,6 +23,8 @@ _TELLING = (
     ("KV offload", "loaded"),
     ("KV transfer (NIXL)", "moved"),
     ("Compute, estimated", "model FLOP/s per GPU"),
+    ("Compute, estimated", "MFU"),
+    ("Compute, estimated", "MBU"),
     ("Data-parallel ranks", "busiest rank / mean"),
 )
 """Group and name; the other metrics are in the JSON form and on screen 7."""

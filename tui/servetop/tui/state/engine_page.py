@@ -6,10 +6,12 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
-from servetop.analysis.exported.metric_spec import MetricSpec
+from servetop.analysis.exported.gpu_peaks import GpuPeak, common_peak, with_peak_shares
+from servetop.analysis.exported.metric_spec import MetricKind, MetricSpec
 from servetop.analysis.exported.metric_values import (
     ExportedValue,
     metric_values,
@@ -30,6 +32,15 @@ _TREND_STEPS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0
 """Seconds of one cell of a trend; at least two scrapes, and fixed, so that a trend moves by whole cells."""
 
 
+class Activity(Enum):
+    """What a metric says over the time axis."""
+
+    ACTIVE = "active"
+    IDLE = "0 throughout"
+    UNMEASURED = "no values"
+    """Exported, but nothing was counted, such as the hit rate of a cache without lookups."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetricLine:
     """One metric: its value over the window, and its trend."""
@@ -44,6 +55,15 @@ class MetricLine:
     """None unless the metric is a histogram."""
     trend: FloatArray
     """One value per cell, oldest first, NaN for gaps; shape (cells,)."""
+
+    @property
+    def activity(self) -> Activity:
+        """Whether it has a value other than 0 now or in its trend; a ratio of 0, such as a hit rate, is a result."""
+        values = np.array([self.value, math.nan if self.p90 is None else self.p90, *self.trend])
+        if np.isnan(values).all():
+            return Activity.UNMEASURED
+        idle = not np.nanmax(np.abs(values)) > 0 and self.spec.kind is not MetricKind.RATIO
+        return Activity.IDLE if idle else Activity.ACTIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,6 +86,8 @@ class EnginePage:
     """Seconds since the last scrape."""
     step: float = math.nan
     """Seconds of one cell of a trend."""
+    note: str = ""
+    """Why an active metric has no share of its GPU's peak; empty if it has, or if there is none."""
 
 
 class EngineMetricsHistory:
@@ -78,8 +100,10 @@ class EngineMetricsHistory:
         """Add scrapes, in order of time."""
         self._history.extend(scrapes)
 
-    def page(self, header: RunHeader, at: float, cells: int, *, until: float, span: float) -> EnginePage:
-        """The page at run time `at`, with trends of the `span` seconds before `until`."""
+    def page(
+        self, header: RunHeader, at: float, cells: int, *, until: float, span: float, gpus: Sequence[str] = ()
+    ) -> EnginePage:
+        """The page at run time `at`, with trends of the `span` seconds before `until`; `gpus` are the engine's."""
         specs = exported_metrics(header.engine.name) if header.engine else ()
         reason = self._reason(header, specs, at)
         if reason:
@@ -87,8 +111,9 @@ class EngineMetricsHistory:
         last = self._history.up_to(at)
         now = window_period(self._history, at - WINDOW, at)
         step = trend_step(span, cells)
-        trends = self._trends(specs, until, step=step, count=min(math.ceil(span / step - 1e-9), cells))
-        lines = [_line(value, trends) for value in metric_values(specs, now)]
+        peak, count = common_peak(gpus), min(math.ceil(span / step - 1e-9), cells)
+        trends = self._trends(specs, until, step=step, count=count, peak=peak)
+        lines = [_line(value, trends) for value in with_peak_shares(metric_values(specs, now), peak)]
         missing = missing_metrics(specs, now.columns)
         groups = [
             MetricGroup(
@@ -98,7 +123,12 @@ class EngineMetricsHistory:
             )
             for title, _ in itertools.groupby(specs, key=lambda spec: spec.group)
         ]
-        return EnginePage(groups=tuple(groups), age=at - float(self._history.times([last - 1])[0]), step=step)
+        return EnginePage(
+            groups=tuple(groups),
+            age=at - float(self._history.times([last - 1])[0]),
+            step=step,
+            note="" if peak else _no_peak(lines, gpus),
+        )
 
     def _reason(self, header: RunHeader, specs: Sequence[MetricSpec], at: float) -> str:
         if header.engine is None:
@@ -110,7 +140,7 @@ class EngineMetricsHistory:
         return "" if self._history.up_to(at) else f"no metrics from {header.engine.title} yet"
 
     def _trends(
-        self, specs: Sequence[MetricSpec], until: float, *, step: float, count: int
+        self, specs: Sequence[MetricSpec], until: float, *, step: float, count: int, peak: GpuPeak | None
     ) -> dict[tuple[MetricSpec, str], FloatArray]:
         """The last `count` whole steps of each metric, between multiples of `step`."""
         newest = math.floor(until / step + 1e-9)
@@ -119,7 +149,7 @@ class EngineMetricsHistory:
         known = [position for position in positions if position >= 0]
         if len(known) < 2:
             return {}
-        values = metric_values(specs, periods_between(self._history, known))
+        values = with_peak_shares(metric_values(specs, periods_between(self._history, known)), peak)
         gap = np.full(len(positions) - len(known), np.nan)
         return {(each.spec, each.label): np.concatenate([gap, each.values]) for each in values}
 
@@ -127,6 +157,14 @@ class EngineMetricsHistory:
 def trend_step(span: float, cells: int) -> float:
     """The shortest step with which `span` seconds fit into `cells` cells."""
     return next((step for step in _TREND_STEPS if span <= step * cells * (1 + 1e-9)), span / max(cells, 1))
+
+
+def _no_peak(lines: Sequence[MetricLine], gpus: Sequence[str]) -> str:
+    names = dict.fromkeys(line.spec.peak_share for line in lines if line.activity is Activity.ACTIVE)
+    shares = " and ".join(name for name in names if name)
+    which = f"servetop has no data sheet of {', '.join(gpus)}" if gpus else "no GPU was recorded"
+    which = f"GPUs of several kinds: {', '.join(gpus)}" if len(gpus) > 1 else which
+    return f"{shares} unknown: {which}" if shares else ""
 
 
 def _line(value: ExportedValue, trends: dict[tuple[MetricSpec, str], FloatArray]) -> MetricLine:
