@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 
-from servetop.analysis.exported.metric_spec import MetricKind, MetricSpec, Unit
+from servetop.analysis.exported.metric_spec import MetricKind, MetricSpec, Unit, specs_from
 from servetop.analysis.exported.metric_values import ExportedValue, metric_values, periods_between, whole_period
 from servetop.analysis.exported.scrape_history import ScrapeHistory
+from servetop.core.config import to_data
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 
 
 def spec(kind: MetricKind, *series: str, of: str = "", by: str = "", unit: Unit = Unit.NUMBER) -> MetricSpec:
     return MetricSpec(group="G", name="n", kind=kind, series=series, of=(of,) if of else (), by=by, unit=unit)
+
+
+def test_a_recorded_table_is_read_back_without_what_is_damaged_or_newer() -> None:
+    good = [spec(MetricKind.RATIO, "hits", of="lookups", unit=Unit.SHARE), spec(MetricKind.GAUGE, "usage", by="pool")]
+    rows = json.loads(json.dumps(to_data(good)))
+    newer, damaged = {**rows[0], "kind": "forecast"}, {**rows[0], "series": "hits"}
+    ratio_of_one, nameless = {**rows[0], "of": []}, {**rows[1], "series": []}
+    further = {**rows[1], "colour": "red"}
+    assert specs_from([rows[0], newer, damaged, ratio_of_one, nameless, {}, further]) == tuple(good)
 
 
 def history(*rows: tuple[float, dict[str, float]]) -> ScrapeHistory:

@@ -9,12 +9,15 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from servetop.core.config import to_data
 from servetop.core.events import GpuSample
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
+from servetop.engines.metrics.spec_builders import gauge_of
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.drawing.trend import trend_text
+from servetop.tui.panels.detail.config import config_rows
 from servetop.tui.panels.detail.engine_metrics import EngineMetricsPanel, draw_page, missing_text
 from servetop.tui.screens.engine_screen import EngineScreen
 from servetop.tui.state.engine_page import EnginePage, trend_step
@@ -156,6 +159,17 @@ def test_a_page_without_values_says_why(
         setattr(run, name, value)
     page = frame_of(run, 110.0).engine_page(24)
     assert (page.groups, page.reason) == ((), reason)
+
+
+def test_the_table_of_a_plug_in_is_that_of_the_recording(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    table = to_data([gauge_of("Batching\x1b", "depth", "nimble_depth")])
+    run.facts = EngineFacts(name="nimble", title="Nimble", exported=table)
+    run.series = [SeriesScrape(at=20.0, names="nimble_depth", numbers=pack_numbers([7.0]))]
+    frame = frame_of(run, 60.0)
+    assert row_of(frame.engine_page(24), "depth") == ["7", "nimble_depth"]
+    assert "\x1b" not in text_of(frame.engine_page(24))
+    assert "nimble_depth" not in Lines(config_rows(frame.header)).plain  # screen 6
 
 
 def test_the_oldest_scrape_alone_shows_gauges_and_no_rates(canned: ModuleType, frame_of: FrameOf) -> None:

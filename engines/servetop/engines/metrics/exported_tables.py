@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from servetop.analysis.exported.metric_spec import MetricSpec, Unit
+from servetop.analysis.exported.metric_spec import MetricSpec, Unit, specs_from
 from servetop.engines.metrics.spec_builders import gauge_of, mean_of, quantiles_of, rate_of, ratio_of
 from servetop.engines.metrics.vllm_exported import VLLM_EXPORTED
+
+if TYPE_CHECKING:
+    from servetop.core.interfaces.run_source import EngineFacts
+    from servetop.engines.engine import Engine
 
 _PREFIX, _QUEUE, _LATENCY, _LENGTHS = "Prefix cache", "Queue and scheduler", "Engine latencies", "Request sizes"
 _SPECULATIVE, _SPEED = "Speculative decoding", "Speed"
@@ -105,9 +110,14 @@ EXPORTED_BY: Mapping[str, tuple[MetricSpec, ...]] = {
     "triton-tensorrt-llm": _TRITON,
     "vllm": VLLM_EXPORTED,
 }
-"""Tables by the name of the engine's adapter; an engine without Prometheus metrics has none."""
+"""Tables by the name of the engine's adapter; an engine without Prometheus metrics has none, a plug-in its own."""
 
 
-def exported_metrics(engine: str) -> tuple[MetricSpec, ...]:
+def exported_by(engine: Engine) -> tuple[MetricSpec, ...]:
     """Return the metrics of an engine's page; empty for one without a table."""
-    return EXPORTED_BY.get(engine, ())
+    return EXPORTED_BY.get(engine.name, tuple(engine.exported))
+
+
+def exported_metrics(facts: EngineFacts) -> tuple[MetricSpec, ...]:
+    """Return the metrics of the page of a recorded engine, which need not be installed; empty without a table."""
+    return specs_from(facts.exported) or EXPORTED_BY.get(facts.name, ())

@@ -15,7 +15,7 @@ from servetop.recordings.read.reader import RecordingReader
 def engine_metrics(reader: RecordingReader, run: RunColumns) -> tuple[ExportedMetric, ...] | None:
     """Return the metrics since the start of the load without its warm-up; None if none were recorded."""
     facts = run.header.engine
-    specs = exported_metrics(facts.name) if facts is not None else ()
+    specs = exported_metrics(facts) if facts is not None else ()
     if not specs:
         return None
     history = ScrapeHistory()

@@ -22,7 +22,7 @@ from servetop.analysis.exported.metric_values import (
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.analysis.series.scratch import Scratch
 from servetop.core.arrays import FloatArray
-from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.engines.metrics.exported_tables import exported_metrics
 
@@ -95,6 +95,8 @@ class EngineMetricsHistory:
 
     def __init__(self, scratch: Scratch | None = None) -> None:
         self._history = ScrapeHistory(scratch)
+        self._facts: EngineFacts | None = None
+        self._specs: tuple[MetricSpec, ...] = ()
 
     def fold(self, scrapes: Sequence[SeriesScrape]) -> None:
         """Add scrapes, in order of time."""
@@ -104,7 +106,7 @@ class EngineMetricsHistory:
         self, header: RunHeader, at: float, cells: int, *, until: float, span: float, gpus: Sequence[str] = ()
     ) -> EnginePage:
         """The page at run time `at`, with trends of the `span` seconds before `until`; `gpus` are the engine's."""
-        specs = exported_metrics(header.engine.name) if header.engine else ()
+        specs = self._specs_of(header.engine)
         reason = self._reason(header, specs, at)
         if reason:
             return EnginePage(reason=reason)
@@ -129,6 +131,11 @@ class EngineMetricsHistory:
             step=step,
             note="" if peak else _no_peak(lines, gpus),
         )
+
+    def _specs_of(self, facts: EngineFacts | None) -> tuple[MetricSpec, ...]:
+        if facts is not self._facts:
+            self._facts, self._specs = facts, exported_metrics(facts) if facts else ()
+        return self._specs
 
     def _reason(self, header: RunHeader, specs: Sequence[MetricSpec], at: float) -> str:
         if header.engine is None:

@@ -110,7 +110,7 @@ def draw_page(page: EnginePage, missing: str, width: int) -> list[TextRow]:
 def _group_rows(group: MetricGroup, width: int) -> list[TextRow]:
     columns = columns_for(width)
     lines = [line for line in group.lines if line.activity is Activity.ACTIVE]
-    rows: list[TextRow] = [fitted([(group.title, "title")], width)]
+    rows: list[TextRow] = [fitted([(sanitize_line(group.title), "title")], width)]
     return [*rows, *(fitted(metric_row(line, columns), width) for line in lines), *_quiet_rows(group, width)]
 
 
