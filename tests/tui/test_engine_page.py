@@ -183,6 +183,23 @@ def test_the_oldest_scrape_alone_shows_gauges_and_no_rates(canned: ModuleType, f
     assert page.age == 40.0
 
 
+def test_values_and_trends_span_two_scrapes_of_a_slow_prometheus_server(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    name = "vllm:num_preemptions_total{engine=0}"
+    names = f"{name}\nvllm:kv_offload_load_bytes_total"
+    run.series = [
+        SeriesScrape(at=float(at), names=names, numbers=pack_numbers([0.0, 100.0 * at])) for at in range(5, 125, 15)
+    ]
+    page = frame_of(run, 79.0).engine_page(24)  # 14 s after the last scrape
+    (line,) = [line for group in page.groups for line in group.lines if line.spec.name == "loaded"]
+    assert (page.window, page.step, page.age, page.outdated) == (18.0, 20.0, 14.0, False)
+    assert line.value == pytest.approx(100.0)
+    assert line.trend[-2:] == pytest.approx(100.0)  # from 20 s to 60 s; the first scrape is at 5 s
+    failing = canned.finished()
+    failing.series = run.series[:3]
+    assert frame_of(failing, 79.0).engine_page(24).outdated
+
+
 def test_a_trend_is_scaled_to_its_peak_with_dots_for_0_and_blanks_for_gaps() -> None:
     assert trend_text(np.array([0.0, np.nan, 1.0, 4.0, 8.0]), 7) == "  · ▂▅█"
     assert trend_text(np.array([1.0, 2.0, 3.0]), 2) == "▆█"

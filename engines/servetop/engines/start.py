@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.clock import Clock
-from servetop.core.config import EngineConfig, to_data
+from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
 from servetop.core.interfaces.run_source import EngineFacts
@@ -19,7 +19,7 @@ from servetop.engines.control.control_client import HttpResult, HttpResults, Ser
 from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine
 from servetop.engines.handle import EngineHandle, stop_process
-from servetop.engines.metrics.exported_tables import EXPORTED_BY, exported_by
+from servetop.engines.metrics.exported_tables import EXPORTED_BY, recorded_table
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
 from servetop.engines.process.log_filter import LogCapture
@@ -208,7 +208,7 @@ def engine_facts(
         changes_batch_size_live=engine.changes_batch_size_live,
         not_exported=missing,
         endpoints=tuple(engine.endpoints),
-        exported=() if engine.name in EXPORTED_BY else tuple(to_data(exported_by(engine))),
+        exported=() if engine.name in EXPORTED_BY else recorded_table(engine),
     )
 
 

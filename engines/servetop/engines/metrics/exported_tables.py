@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from servetop.analysis.exported.metric_spec import MetricSpec, Unit, specs_from
+from servetop.core.config import to_data
 from servetop.engines.metrics.spec_builders import gauge_of, mean_of, quantiles_of, rate_of, ratio_of
 from servetop.engines.metrics.vllm_exported import VLLM_EXPORTED
 
@@ -116,6 +117,11 @@ EXPORTED_BY: Mapping[str, tuple[MetricSpec, ...]] = {
 def exported_by(engine: Engine) -> tuple[MetricSpec, ...]:
     """Return the metrics of an engine's page; empty for one without a table."""
     return EXPORTED_BY.get(engine.name, tuple(engine.exported))
+
+
+def recorded_table(engine: Engine) -> tuple[Mapping[str, Any], ...]:
+    """Return the metrics of an engine's page as data for the recording."""
+    return tuple(to_data(spec) for spec in exported_by(engine))
 
 
 def exported_metrics(facts: EngineFacts) -> tuple[MetricSpec, ...]:

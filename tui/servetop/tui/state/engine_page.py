@@ -10,6 +10,7 @@ from enum import Enum
 
 import numpy as np
 
+from servetop.analysis.engine_gauges import STALE_AFTER
 from servetop.analysis.exported.gpu_peaks import GpuPeak, common_peak, with_peak_shares
 from servetop.analysis.exported.metric_spec import MetricKind, MetricSpec
 from servetop.analysis.exported.metric_values import (
@@ -25,9 +26,14 @@ from servetop.core.arrays import FloatArray
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.engines.metrics.exported_tables import exported_metrics
+from servetop.engines.metrics.series_collector import SERIES_PERIOD
 
 WINDOW = 10.0
-"""Seconds over which a value is computed, as on all panels."""
+"""Seconds over which a value is computed, as on all panels, or longer so that it contains two scrapes."""
+_RECENT = 8
+"""Scrapes from which the seconds between two are computed."""
+_JITTER = 1.2
+"""Scrapes are this many times their median distance apart, at most, unless one failed."""
 _TREND_STEPS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 """Seconds of one cell of a trend; at least two scrapes, and fixed, so that a trend moves by whole cells."""
 
@@ -84,8 +90,12 @@ class EnginePage:
     """Why there are no values, in a few words."""
     age: float = math.nan
     """Seconds since the last scrape."""
+    outdated: bool = False
+    """Whether a scrape is missing."""
     step: float = math.nan
     """Seconds of one cell of a trend."""
+    window: float = WINDOW
+    """Seconds over which values are computed."""
     note: str = ""
     """Why an active metric has no share of its GPU's peak; empty if it has, or if there is none."""
 
@@ -111,26 +121,27 @@ class EngineMetricsHistory:
         if reason:
             return EnginePage(reason=reason)
         last = self._history.up_to(at)
-        now = window_period(self._history, at - WINDOW, at)
-        step = trend_step(span, cells)
+        longest = self._interval(last) * _JITTER
+        window = max(WINDOW, math.ceil(longest))
+        now = window_period(self._history, at - window, at)
+        step = trend_step(span, cells, shortest=longest)
         peak, count = common_peak(gpus), min(math.ceil(span / step - 1e-9), cells)
         trends = self._trends(specs, until, step=step, count=count, peak=peak)
         lines = [_line(value, trends) for value in with_peak_shares(metric_values(specs, now), peak)]
-        missing = missing_metrics(specs, now.columns)
-        groups = [
-            MetricGroup(
-                title=title,
-                lines=tuple(line for line in lines if line.spec.group == title),
-                missing=tuple(spec.name.rstrip(":") for spec in missing if spec.group == title),
-            )
-            for title, _ in itertools.groupby(specs, key=lambda spec: spec.group)
-        ]
+        age = at - float(self._history.times([last - 1])[0])
         return EnginePage(
-            groups=tuple(groups),
-            age=at - float(self._history.times([last - 1])[0]),
+            groups=_groups(specs, lines, missing_metrics(specs, now.columns)),
+            age=age,
+            outdated=age > max(SERIES_PERIOD, longest) + STALE_AFTER,
             step=step,
+            window=window,
             note="" if peak else _no_peak(lines, gpus),
         )
+
+    def _interval(self, count: int) -> float:
+        """Median seconds between the last of the first `count` scrapes; 1 unless a Prometheus server made them."""
+        times = self._history.times(range(max(count - _RECENT, 0), count))
+        return float(np.median(np.diff(times))) if times.size > 1 else SERIES_PERIOD
 
     def _specs_of(self, facts: EngineFacts | None) -> tuple[MetricSpec, ...]:
         if facts is not self._facts:
@@ -161,9 +172,23 @@ class EngineMetricsHistory:
         return {(each.spec, each.label): np.concatenate([gap, each.values]) for each in values}
 
 
-def trend_step(span: float, cells: int) -> float:
-    """The shortest step with which `span` seconds fit into `cells` cells."""
-    return next((step for step in _TREND_STEPS if span <= step * cells * (1 + 1e-9)), span / max(cells, 1))
+def trend_step(span: float, cells: int, *, shortest: float = 0.0) -> float:
+    """The shortest step, of at least `shortest` seconds, with which `span` seconds fit into `cells` cells."""
+    least = max(span / max(cells, 1), shortest)
+    return next((step for step in _TREND_STEPS if least <= step * (1 + 1e-9)), least)
+
+
+def _groups(
+    specs: Sequence[MetricSpec], lines: Sequence[MetricLine], missing: Sequence[MetricSpec]
+) -> tuple[MetricGroup, ...]:
+    return tuple(
+        MetricGroup(
+            title=title,
+            lines=tuple(line for line in lines if line.spec.group == title),
+            missing=tuple(spec.name.rstrip(":") for spec in missing if spec.group == title),
+        )
+        for title, _ in itertools.groupby(specs, key=lambda spec: spec.group)
+    )
 
 
 def _no_peak(lines: Sequence[MetricLine], gpus: Sequence[str]) -> str:

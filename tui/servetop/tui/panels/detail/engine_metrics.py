@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from textual.reactive import reactive
 
-from servetop.analysis.engine_gauges import STALE_AFTER
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.quantities import value_text
@@ -16,7 +15,7 @@ from servetop.tui.drawing.text_runs import TextRow, fitted, placard, shortened
 from servetop.tui.drawing.trend import trend_text
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import engine_name
-from servetop.tui.state.engine_page import WINDOW, Activity, EnginePage, MetricGroup, MetricLine
+from servetop.tui.state.engine_page import Activity, EnginePage, MetricGroup, MetricLine
 from servetop.tui.state.frame import Frame
 
 _VALUE = 17
@@ -26,8 +25,6 @@ _NARROW, _WIDE = 100, 150
 _LONGEST_TREND = 64
 _SOURCE = 50
 """Cells of the longest name, `vllm:spec_decode_num_accepted_tokens_per_pos_total`."""
-_SCRAPE_AGE = 1.0 + STALE_AFTER
-"""Age in seconds of an outdated scrape; there is one per second."""
 
 
 class Columns(NamedTuple):
@@ -60,7 +57,7 @@ class EngineMetricsPanel(Panel):
         page = frame.engine_page(columns_for(self.size.width).trend)
         parts: list[TextRow] = [
             [("Engine ", "title"), *engine_name(frame.engine, otherwise=frame.engine_title)],
-            [(f"last {WINDOW:.0f} s, pairs are p50 / p90", "muted")],
+            [(f"last {page.window:.0f} s, pairs are p50 / p90", "muted")],
         ]
         if page.groups:
             step = formats.minutes(page.step) if page.step >= 60 else f"{page.step:g} s"
@@ -69,7 +66,7 @@ class EngineMetricsPanel(Panel):
 
     def subtitle(self, frame: Frame) -> TextRow:
         page = frame.engine_page(columns_for(self.size.width).trend)
-        return [(f"⚠ sample {formats.seconds(page.age)} old", "warn")] if page.age > _SCRAPE_AGE else []
+        return [(f"⚠ sample {formats.seconds(page.age)} old", "warn")] if page.outdated else []
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         page = frame.engine_page(columns_for(width).trend)
