@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from servetop.engines.engine import Engine
 
 _PREFIX, _QUEUE, _LATENCY, _LENGTHS = "Prefix cache", "Queue and scheduler", "Engine latencies", "Request sizes"
-_SPECULATIVE, _SPEED = "Speculative decoding", "Speed"
+_SPECULATIVE, _SPEED, _OFFLOAD = "Speculative decoding", "Speed", "KV offload"
 _RPS = Unit.REQUESTS_PER_SECOND
 
 _SGLANG = (
@@ -76,12 +76,18 @@ _TENSORRT_LLM = (
     gauge_of(_QUEUE, "paused", "trtllm_num_paused_requests", unit=Unit.REQUESTS),
     gauge_of(_QUEUE, "time of an iteration", "trtllm_iteration_latency_seconds", unit=Unit.SECONDS),
     rate_of(_QUEUE, "finished:", "trtllm_request_success", by="finished_reason", unit=_RPS),
+    rate_of(_QUEUE, "failed requests:", "trtllm_request_error", by="http_code", unit=_RPS),
     quantiles_of(_LATENCY, "TTFT", "trtllm_time_to_first_token_seconds"),
     quantiles_of(_LATENCY, "TPOT", "trtllm_time_per_output_token_seconds"),
     quantiles_of(_LATENCY, "E2EL", "trtllm_e2e_request_latency_seconds"),
     quantiles_of(_LATENCY, "prefill", "trtllm_request_prefill_time_seconds"),
     quantiles_of(_LATENCY, "decode", "trtllm_request_decode_time_seconds"),
-)
+    ratio_of(_SPECULATIVE, "draft tokens accepted", "trtllm_spec_decode_num_accepted_tokens",
+             "trtllm_spec_decode_num_draft_tokens"),
+    gauge_of(_SPECULATIVE, "tokens per step", "trtllm_spec_decode_acceptance_length", unit=Unit.TOKENS),
+    rate_of(_OFFLOAD, "loaded", "trtllm_kv_cache_onboard_bytes", unit=Unit.BYTES_PER_SECOND),
+    rate_of(_OFFLOAD, "stored", "trtllm_kv_cache_offload_bytes", unit=Unit.BYTES_PER_SECOND),
+)  # fmt: skip
 
 _TRITON = (
     gauge_of(_QUEUE, "requests:", "nv_trt_llm_request_metrics", by="request_type", unit=Unit.REQUESTS),
