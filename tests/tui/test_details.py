@@ -15,7 +15,7 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.distributions import draw_cdf, draw_constants, draw_ridgelines
 from servetop.tui.drawing.ridgeline import Ridge
 from servetop.tui.drawing.text_runs import Lines, row_width
-from servetop.tui.panels.detail.cdf import StageLegend
+from servetop.tui.panels.detail.cdf import CdfPanel, StageLegend
 from servetop.tui.panels.detail.config import config_rows
 from servetop.tui.panels.panel import Panel
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
@@ -141,6 +141,11 @@ def test_lengths_that_do_not_vary_are_one_value() -> None:
     assert [row.partition(": ")[0] for row in two] == ["1 req/s · stage 1", "2 req/s · stage 2"]
     assert two[1].endswith("always 512")
     assert draw_constants(ridges([128.0, 512.0]), 40, 5, scale=formats.count) is None
+
+
+@pytest.mark.parametrize(("at", "label"), [(50.0, "2: TTFT"), (30.0, "TTFT")], ids=["two stages", "one"])
+def test_the_title_names_the_stage_of_its_figures(canned: ModuleType, frame_of: FrameOf, at: float, label: str) -> None:
+    assert Lines([CdfPanel("ttft").title(frame_of(canned.finished(), at))[0]]).plain == label
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ LABELS = {
 }  # fmt: skip
 MOST_CURVES = 6
 """The newest stages; more curves would be indistinguishable."""
+_WIDE = 60
+"""Cells of a panel from which its title names the stage of its figures in full."""
 _SHORT = 9
 """Cells of a stage's name at the left of its ridge."""
 
@@ -38,6 +40,8 @@ class CdfPanel(Panel):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         newest, limits = frame.per_stage()[-1:], frame.header.config.goodput
         parts: list[TextRow] = [[(LABELS[self._metric], "title")]]
+        if len(frame.per_stage()) > 1:  # the figures are of the newest
+            parts[0] = _of_stage(parts[0], newest[0].stage.index + 1, wide=self.size.width >= _WIDE)
         if newest and self._metric in limits:
             limit = limits[self._metric]
             share = formats.percent(share_within(newest[0].histograms[self._metric], limit))
@@ -64,6 +68,11 @@ class CdfPanel(Panel):
             curves = [ridge.histogram for ridge in ridges]
             return draw_cdf(curves, width, height, limit=limit, scale=self._scale)
         return draw_ridgelines(ridges, width, height, limit=limit, scale=self._scale)
+
+
+def _of_stage(label: TextRow, number: int, *, wide: bool) -> TextRow:
+    """`TTFT of stage 4`, or `4: TTFT` as beside the ridges."""
+    return [*label, (f" of stage {number}", "muted")] if wide else [(f"{number}: ", "muted"), *label]
 
 
 def stage_name(figures: StageMetrics) -> str:
