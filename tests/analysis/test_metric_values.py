@@ -88,6 +88,13 @@ def test_quantiles_are_interpolated_within_the_bucket_as_prometheus_does() -> No
     assert value.p90 is not None
     assert value.values[0] == pytest.approx(0.1 + 0.1 * 3 / 4)  # the 5th of 10: 3 of the 4 in (0.1, 0.2]
     assert value.p90[0] == pytest.approx(0.2 + 0.2 * 3 / 4)  # the 9th
+    assert value.first_bound == 0.1
+
+
+def test_a_first_bucket_of_0_is_not_the_resolution() -> None:
+    rows = [(at, {"t_bucket{le=0.0}": 0.0, "t_bucket{le=0.1}": at, "t_bucket{le=+Inf}": at}) for at in (0.0, 1.0)]
+    (value,) = of_one_period(spec(MetricKind.QUANTILES, "t"), *rows)
+    assert value.first_bound == 0.1
 
 
 def test_a_quantile_beyond_the_last_bound_is_that_bound() -> None:

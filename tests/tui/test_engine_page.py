@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -9,12 +10,14 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from servetop.analysis.exported.metric_spec import Unit
 from servetop.core.config import to_data
 from servetop.core.events import GpuSample
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.engines.metrics.spec_builders import gauge_of
 from servetop.tui.app import DashboardApp
+from servetop.tui.drawing.quantities import value_text
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.drawing.trend import trend_text
 from servetop.tui.panels.detail.config import config_rows
@@ -53,7 +56,19 @@ def test_a_value_is_that_of_the_last_ten_seconds_with_the_engines_own_name(
     assert row_of(page, "tokens found")[-1] == "vllm:prefix_cache_hits_total"
     assert row_of(page, "draft tokens accepted")[:2] == ["61.0", "%"]
     assert row_of(page, "accepted at position 1")[:2] == ["61.0", "%"]
-    assert row_of(page, "time in the queue")[:5] == ["300", "ms", "/", "2.50", "s"]
+    assert row_of(page, "time in the queue")[:5] == ["≤300", "ms", "/", "2.50", "s"]
+
+
+@pytest.mark.parametrize(
+    ("value", "p90", "unit", "text"),
+    [
+        (0.15, 0.27, Unit.SECONDS, "≤300 ms"), (0.15, 2.5, Unit.SECONDS, "≤300 ms / 2.50 s"),
+        (0.31, 2.5, Unit.SECONDS, "310 ms / 2.50 s"), (0.1, 12.0, Unit.TOKENS, "≤0.30 / 12 tok"),
+        (math.nan, math.nan, Unit.SECONDS, "– / –"),
+    ],
+)  # fmt: skip
+def test_a_quantile_in_the_first_bucket_is_at_most_its_bound(value: float, p90: float, unit: Unit, text: str) -> None:
+    assert value_text(value, unit, p90=p90, at_most=0.3) == text
 
 
 def test_what_the_engine_does_not_export_is_one_paragraph(page: EnginePage) -> None:

@@ -28,6 +28,8 @@ class ExportedMetric:
     """A rate, ratio or mean over that time, the median of a histogram, or the mean of a gauge."""
     p90: float | None = field(metadata={"omitted": True})
     """The 90th percentile of a histogram."""
+    at_most: float | None = field(default=None, metadata={"omitted": True})
+    """The upper bound of a histogram's first bucket, if the median is in it: only that is known of such a quantile."""
 
 
 def exported_summary(
@@ -51,6 +53,7 @@ def _summary(value: ExportedValue) -> ExportedMetric:
         unit=value.spec.unit.value,
         value=_known(value.values[0]),
         p90=None if value.p90 is None else _known(value.p90[0]),
+        at_most=value.first_bound if 0 < value.values[0] <= value.first_bound else None,
     )
 
 

@@ -59,6 +59,8 @@ class MetricLine:
     value: float
     p90: float | None
     """None unless the metric is a histogram."""
+    at_most: float
+    """The upper bound of a histogram's first bucket; 0 for other metrics."""
     trend: FloatArray
     """One value per cell, oldest first, NaN for gaps; shape (cells,)."""
 
@@ -206,5 +208,6 @@ def _line(value: ExportedValue, trends: dict[tuple[MetricSpec, str], FloatArray]
         source=value.source,
         value=float(value.values[-1]),
         p90=None if value.p90 is None else float(value.p90[-1]),
+        at_most=value.first_bound,
         trend=trends.get((value.spec, value.label), np.empty(0)),
     )

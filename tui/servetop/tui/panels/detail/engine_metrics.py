@@ -18,8 +18,8 @@ from servetop.tui.state.availability import engine_name
 from servetop.tui.state.engine_page import Activity, EnginePage, MetricGroup, MetricLine
 from servetop.tui.state.frame import Frame
 
-_VALUE = 17
-"""Cells of a value, as in `1.23 s / 12.3 min`."""
+_VALUE = 18
+"""Cells of a value, as in `≤10.0 ms / 12.3 ms`."""
 _NARROW, _WIDE = 100, 150
 """Widths of the panel from which the engine's names are shown, and from which they have their namespace."""
 _LONGEST_TREND = 64
@@ -43,7 +43,7 @@ def columns_for(width: int) -> Columns:
     if width < _NARROW:
         return Columns(34, max(width - 34 - _VALUE - 2, 0), 0, 1)
     name, source, gap = (38, _SOURCE - len("vllm:"), 1) if width < _WIDE else (40, _SOURCE, 2)
-    trend = min(max(width - name - _VALUE - source - 3 * gap, 15), _LONGEST_TREND)
+    trend = min(max(width - name - _VALUE - source - 3 * gap, 14), _LONGEST_TREND)
     return Columns(name, trend, width - name - _VALUE - trend - 3 * gap, gap)
 
 
@@ -145,7 +145,7 @@ def metric_row(line: MetricLine, columns: Columns) -> TextRow:
     source = sanitize_line(line.source)
     if columns.source < _SOURCE:
         source = source.partition(":")[2] or source
-    value = value_text(line.value, line.spec.unit, p90=line.p90)
+    value = value_text(line.value, line.spec.unit, p90=line.p90, at_most=line.at_most)
     gap = " " * columns.gap
     return [
         (f"  {shortened(name, columns.name - 2):<{columns.name - 2}}{gap}", "muted" if idle else ""),
