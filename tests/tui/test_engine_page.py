@@ -76,7 +76,7 @@ def test_what_the_engine_does_not_export_is_one_paragraph(page: EnginePage) -> N
     assert text.count("not exported by vLLM 0.32.0") == 1
     absent = text.partition("not exported by vLLM 0.32.0: ")[2]
     assert "Queue and scheduler (KV fetches, " in absent
-    assert "KV offload, KV transfer (NIXL), " in absent
+    assert "; KV offload; KV transfer (NIXL); " in absent
     assert absent.endswith("API server process")
 
 
@@ -215,9 +215,11 @@ def test_values_and_trends_span_two_scrapes_of_a_slow_prometheus_server(canned: 
     assert frame_of(failing, 79.0).engine_page(24).outdated
 
 
-def test_a_trend_is_scaled_to_its_peak_with_dots_for_0_and_blanks_for_gaps() -> None:
+def test_a_trend_is_scaled_to_its_peak_and_a_line_if_it_is_constant() -> None:
     assert trend_text(np.array([0.0, np.nan, 1.0, 4.0, 8.0]), 7) == "  · ▂▅█"
     assert trend_text(np.array([1.0, 2.0, 3.0]), 2) == "▆█"
+    assert trend_text(np.array([5.0, 4.95, np.nan, 5.0]), 5) == " ── ─"
+    assert trend_text(np.array([0.0, 0.0, 5.0]), 3) == "··█"
     assert (trend_text(np.empty(0), 3), trend_text(np.array([1.0]), 0)) == ("   ", "")
 
 

@@ -101,7 +101,7 @@ def draw_page(page: EnginePage, missing: str, width: int) -> list[TextRow]:
     rows += [row for group in quiet for row in _quiet_rows(group, width, prefix=f"{group.title}  ")]
     absent = [text for group in page.groups if (text := _absent(group))]
     rows += _paragraph(page.note, width)
-    return [*rows, *_paragraph(f"{missing}: {', '.join(absent)}" if absent else "", width)]
+    return [*rows, *_paragraph(f"{missing}: {'; '.join(absent)}" if absent else "", width)]
 
 
 def _group_rows(group: MetricGroup, width: int) -> list[TextRow]:
