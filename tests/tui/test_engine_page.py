@@ -119,7 +119,7 @@ def test_the_share_of_the_gpus_peak_is_beside_the_estimate(
         assert line.trend[-1] == pytest.approx(flops.trend[-1] / 121e12)
 
 
-@pytest.mark.parametrize(("width", "source"), [(78, ""), (118, "prefix_cache_hits_total"), (158, "vllm:prefix_cache_")])
+@pytest.mark.parametrize(("width", "source"), [(78, ""), (116, "prefix_cache_hits_total"), (156, "vllm:prefix_cache_")])
 def test_a_row_fits_its_panel_and_a_narrow_one_has_no_source(page: EnginePage, width: int, source: str) -> None:
     rows = text_of(page, width).split("\n")
     assert max(len(row) for row in rows) <= width

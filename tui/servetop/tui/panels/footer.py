@@ -78,9 +78,9 @@ def draw_status(frame: Frame, width: int) -> TextRow:
 
 
 def status_tabs(frame: Frame, width: int) -> list[TextRow]:
-    """The tabs left of the time axis; none while there is a message, or if there is no room for them all."""
+    """The tabs left of the time axis; none while there is a message, or if their titles would be cut."""
     parts = [] if _message(frame) else draw_tabs(TABS, _OVERVIEW, width - row_width(_right(frame)) - 2)
-    return parts if sum(row_width(part) for part in parts) + row_width(_right(frame)) <= width else []
+    return [] if any("…" in text for part in parts for text, _ in part) else parts
 
 
 def _right(frame: Frame) -> list[Run]:

@@ -43,7 +43,7 @@ def columns_for(width: int) -> Columns:
     if width < _NARROW:
         return Columns(34, max(width - 34 - _VALUE - 2, 0), 0, 1)
     name, source, gap = (38, _SOURCE - len("vllm:"), 1) if width < _WIDE else (40, _SOURCE, 2)
-    trend = min(max(width - name - _VALUE - source - 3 * gap, 14), _LONGEST_TREND)
+    trend = min(max(width - name - _VALUE - source - 3 * gap, 12), _LONGEST_TREND)
     return Columns(name, trend, width - name - _VALUE - trend - 3 * gap, gap)
 
 
