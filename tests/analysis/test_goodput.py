@@ -49,7 +49,7 @@ def counted(*counts: tuple[int, int | None, int | None]) -> TickHistory:
 
 def test_attainment_is_of_all_requests_that_ended_in_the_window_and_in_the_run() -> None:
     found = attainment(counted((10, 9, 9), (10, 9, 4), (20, 12, 2)), 1, 3)
-    assert found.window == pytest.approx(6 / 30)
+    assert (found.window, found.window_served) == pytest.approx((6 / 30, 21 / 30))
     assert (found.run, found.run_served) == pytest.approx((15 / 40, 30 / 40))
     assert found.differs
     assert not attainment(counted((10, 9, 9)), 0, 1).differs

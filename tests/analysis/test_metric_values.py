@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 
-from servetop.analysis.exported.metric_spec import MetricKind, MetricSpec, Unit
+from servetop.analysis.exported.metric_spec import MetricKind, MetricSpec, Unit, specs_from
 from servetop.analysis.exported.metric_values import ExportedValue, metric_values, periods_between, whole_period
 from servetop.analysis.exported.scrape_history import ScrapeHistory
+from servetop.core.config import to_data
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 
 
 def spec(kind: MetricKind, *series: str, of: str = "", by: str = "", unit: Unit = Unit.NUMBER) -> MetricSpec:
     return MetricSpec(group="G", name="n", kind=kind, series=series, of=(of,) if of else (), by=by, unit=unit)
+
+
+def test_a_recorded_table_is_read_back_without_what_is_damaged_or_newer() -> None:
+    good = [spec(MetricKind.RATIO, "hits", of="lookups", unit=Unit.SHARE), spec(MetricKind.GAUGE, "usage", by="pool")]
+    rows = json.loads(json.dumps(to_data(good)))
+    newer, damaged = {**rows[0], "kind": "forecast"}, {**rows[0], "series": "hits"}
+    ratio_of_one, nameless = {**rows[0], "of": []}, {**rows[1], "series": []}
+    further = {**rows[1], "colour": "red"}
+    assert specs_from([rows[0], newer, damaged, ratio_of_one, nameless, {}, further]) == tuple(good)
 
 
 def history(*rows: tuple[float, dict[str, float]]) -> ScrapeHistory:
@@ -77,6 +88,13 @@ def test_quantiles_are_interpolated_within_the_bucket_as_prometheus_does() -> No
     assert value.p90 is not None
     assert value.values[0] == pytest.approx(0.1 + 0.1 * 3 / 4)  # the 5th of 10: 3 of the 4 in (0.1, 0.2]
     assert value.p90[0] == pytest.approx(0.2 + 0.2 * 3 / 4)  # the 9th
+    assert value.first_bound == 0.1
+
+
+def test_a_first_bucket_of_0_is_not_the_resolution() -> None:
+    rows = [(at, {"t_bucket{le=0.0}": 0.0, "t_bucket{le=0.1}": at, "t_bucket{le=+Inf}": at}) for at in (0.0, 1.0)]
+    (value,) = of_one_period(spec(MetricKind.QUANTILES, "t"), *rows)
+    assert value.first_bound == 0.1
 
 
 def test_a_quantile_beyond_the_last_bound_is_that_bound() -> None:

@@ -1,10 +1,11 @@
-"""Answers the two queries of Prometheus' HTTP API that servetop sends, from the pages that it has scraped."""
+"""Answers the queries of Prometheus' HTTP API that servetop sends, from the pages that it has scraped."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 Sample = tuple[dict[str, str], float, str]
 """Labels with `__name__`, the time of the scrape, the value as text."""
 
-_SELECTOR = re.compile(r"\{(?P<matchers>.*)\}\[(?P<seconds>\d+)s\]")
+_SELECTOR = re.compile(
+    r"(?P<count>count by \(__name__\) \()?\{(?P<matchers>.*)\}(?:\[(?P<seconds>\d+)s\])?(?(count)\))"
+)
+_LOOKBACK = 300.0
 _MATCHER = re.compile(r'(\w+)(=~|!=|=)"((?:[^"\\]|\\.)*)"')
 
 
@@ -65,8 +69,15 @@ class PrometheusStandIn:
         if selector is None or _MATCHER.sub("", selector["matchers"]).strip(","):
             words = 'invalid parameter "query": 1:1: parse error: unexpected character'
             return 400, {"status": "error", "errorType": "bad_data", "error": words}
-        rows = self._matrix(_MATCHER.findall(selector["matchers"]), float(selector["seconds"]))
-        return 200, {"status": "success", "data": {"resultType": "matrix", "result": rows}}
+        rows = self._matrix(_MATCHER.findall(selector["matchers"]), float(selector["seconds"] or _LOOKBACK))
+        if selector["seconds"] is not None:
+            return 200, {"status": "success", "data": {"resultType": "matrix", "result": rows}}
+        if selector["count"]:
+            counts = Counter(row["metric"]["__name__"] for row in rows)
+            vector = [{"metric": {"__name__": name}, "value": [self.now, f"{n}"]} for name, n in counts.items()]
+        else:
+            vector = [{"metric": row["metric"], "value": [self.now, row["values"][-1][1]]} for row in rows]
+        return 200, {"status": "success", "data": {"resultType": "vector", "result": vector}}
 
     def _matrix(self, matchers: list[tuple[str, str, str]], seconds: float) -> list[dict[str, Any]]:
         rows: dict[str, dict[str, Any]] = {}

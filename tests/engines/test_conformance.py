@@ -15,6 +15,7 @@ from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import BUILT_IN, load_engine
 from servetop.engines.metrics.metrics_reader import MetricMap, gauge, not_exported
+from servetop.engines.metrics.spec_builders import rate_of, ratio_of
 from servetop.engines.server_facts import ServerFacts
 
 DATA = Path(__file__).parent / "data"
@@ -50,6 +51,7 @@ class Forgetful:
 class Bad(Engine):
     name, title = "bad", "Bad"
     ready_path = "health"
+    exported = (rate_of("G", "steps", "bad_steps"), ratio_of("G", "hits", "bad_hits", "bad_lookups"))
     endpoints: Mapping[str, str] = {"generate": "tests.engines.test_conformance:BadDialect"}
 
     def match_score(self, results: HttpResults) -> int:
@@ -69,13 +71,15 @@ class BadDialect:
 
 
 def test_each_problem_is_reported_in_one_line() -> None:
-    problems = find_problems(cast("type[Engine]", Bad), pages={"/stats": b"{}"})
+    problems = find_problems(cast("type[Engine]", Bad), pages={"/stats": b"bad_steps_total 3\n"})
     assert "'health' is not a path: ready_path and probe_paths must begin with /" in problems
     assert any(each.startswith("boot_facts of a log without known lines: ValueError") for each in problems)
     assert any("made as Class(model, continuous_usage=True): TypeError" in each for each in problems)
     assert "missing does not name waiting, which sample leaves empty" in problems
     assert "missing names running, which sample fills" in problems
     assert "missing names 'speed', which is not a field of EngineSample" in problems
+    assert "exported: the pages lack a series of 'hits' (bad_hits, bad_lookups, as a ratio)" in problems
+    assert not any("'steps'" in each for each in problems)
 
 
 def test_constructor_arguments_are_reported() -> None:

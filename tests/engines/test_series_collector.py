@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from servetop.analysis.exported.metric_spec import Unit
 from servetop.core.interfaces.series_scrape import MAX_SERIES, unpack_numbers
-from servetop.engines.metrics.exported_tables import exported_metrics
+from servetop.engines.metrics.exported_tables import EXPORTED_BY
 from servetop.engines.metrics.series_collector import ReplicaReadings, SeriesCollector, SeriesPacker, SeriesReading
 from servetop.engines.metrics.spec_builders import gauge_of, rate_of
 
@@ -44,7 +44,7 @@ def test_a_share_is_kept_for_each_rank_so_that_it_can_be_averaged() -> None:
 
 def test_a_real_vllm_page_is_read_number_for_number(vllm_data: Path) -> None:
     page = (vllm_data / "metrics_0.32.0.txt").read_bytes()
-    values = collected(page, SeriesCollector(exported_metrics("vllm")))
+    values = collected(page, SeriesCollector(EXPORTED_BY["vllm"]))
     assert values["vllm:num_requests_waiting_by_reason{reason=capacity}"] == 14.0
     assert values["vllm:iteration_tokens_total_sum"] == 47123.0
     assert values["vllm:iteration_tokens_total_count"] == 4069.0

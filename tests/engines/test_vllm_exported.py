@@ -12,7 +12,7 @@ import pytest
 from servetop.analysis.exported.metric_values import ExportedValue, metric_values, periods_between
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.engines.engine_registry import engine_names
-from servetop.engines.metrics.exported_tables import EXPORTED_BY, exported_metrics
+from servetop.engines.metrics.exported_tables import EXPORTED_BY
 from servetop.engines.metrics.series_collector import SeriesCollector, SeriesPacker
 from servetop.engines.metrics.vllm_exported import VLLM_EXPORTED
 
@@ -21,13 +21,13 @@ DATA = Path(__file__).parent / "data"
 
 def values_of(engine: str, *pages: bytes, seconds: float = 1.0) -> dict[str, ExportedValue]:
     """The values between the first and the last of some scrapes, by name and label."""
-    collector, packer, history = SeriesCollector(exported_metrics(engine)), SeriesPacker(), ScrapeHistory()
+    collector, packer, history = SeriesCollector(EXPORTED_BY[engine]), SeriesPacker(), ScrapeHistory()
     for number, page in enumerate(pages):
         collector.collect({"/metrics": page}, at=number * seconds)
         reading = collector.take()
         assert reading is not None
         history.extend([packer.pack(reading)])
-    found = metric_values(exported_metrics(engine), periods_between(history, [0, len(pages) - 1]))
+    found = metric_values(EXPORTED_BY[engine], periods_between(history, [0, len(pages) - 1]))
     return {f"{each.spec.name} {each.label}".strip(): each for each in found}
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from servetop.analysis.exported.metric_spec import Unit
+from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop
 
@@ -68,6 +70,12 @@ def test_it_is_started_loaded_read_and_stopped(servetop: Servetop, tmp_path: Pat
     last = reader.engine_samples()[-1]
     assert (last.generation_tokens_total, last.requests_finished_total, last.first_tokens_total) == (240, 30, 30)
     assert not _processes_of(weights)
+    table = {spec.name: spec for spec in exported_metrics(facts)}  # here the plug-in is not installed
+    assert list(table) == ["steps", "tokens per step"]
+    assert table["tokens per step"].unit is Unit.TOKENS
+    found = {each["name"]: each["value"] for each in done.summary["engine_metrics"]}
+    assert found["steps"] > 0
+    assert found["tokens per step"] >= 2  # 8 tokens, 4 steps
 
 
 def test_its_own_words_for_a_failed_start_are_told(servetop: Servetop) -> None:

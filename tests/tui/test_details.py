@@ -15,6 +15,7 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.distributions import draw_cdf, draw_constants, draw_ridgelines
 from servetop.tui.drawing.ridgeline import Ridge
 from servetop.tui.drawing.text_runs import Lines, row_width
+from servetop.tui.panels.detail.cdf import CdfPanel, StageLegend
 from servetop.tui.panels.detail.config import config_rows
 from servetop.tui.panels.panel import Panel
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
@@ -142,6 +143,31 @@ def test_lengths_that_do_not_vary_are_one_value() -> None:
     assert draw_constants(ridges([128.0, 512.0]), 40, 5, scale=formats.count) is None
 
 
+@pytest.mark.parametrize(("at", "label"), [(50.0, "2: TTFT"), (30.0, "TTFT")], ids=["two stages", "one"])
+def test_the_title_names_the_stage_of_its_figures(canned: ModuleType, frame_of: FrameOf, at: float, label: str) -> None:
+    assert Lines([CdfPanel("ttft").title(frame_of(canned.finished(), at))[0]]).plain == label
+
+
+@pytest.mark.parametrize(
+    ("good", "kept"), [((9, 9), "90.0 %"), ((9, 3), "90.0 %, felt 30.0 %"), ((None, None), "0.0–")],
+    ids=["counted", "queued at the client", "older recording"],
+)  # fmt: skip
+def test_goodput_is_exact_if_it_was_counted(
+    canned: ModuleType, frame_of: FrameOf, good: tuple[int | None, int | None], kept: str
+) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, goodput={"ttft": 0.5, "e2el": 5.0})
+    run.ticks = [
+        replace(tick, client=replace(tick.client, ok=8, errors=2, timeouts=0, good=good[0], good_due=good[1]))
+        for tick in run.ticks
+    ]
+    frame = frame_of(run, 126.0)
+    *_, newest, objectives = Lines(StageLegend().draw(frame, 160, 1)).plain.split("   ")
+    assert newest.startswith(f"███ 20 req/s · batch 192 · stage 4 {kept}")
+    assert objectives == "goodput: TTFT ≤500 ms, E2EL ≤5.00 s"
+    assert Lines(StageLegend().draw(frame, 62, 1)).plain == newest  # it has priority
+
+
 async def test_the_distributions_show_the_share_that_meets_the_objectives(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
@@ -150,9 +176,9 @@ async def test_the_distributions_show_the_share_that_meets_the_objectives(
     app = dashboard(run, start_at=126.0)
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.press("3")
-        *_, older, newest = rows(app, "#legend")[0].split("   ")
-        assert newest.startswith("███ 20 req/s · batch 192 · stage 4 goodput 0.0–")
-        assert older.startswith("███ 16 req/s · batch 192 · stage 3 goodput")
+        *_, older, newest, _ = rows(app, "#legend")[0].split("   ")
+        assert newest.startswith("███ 20 req/s · batch 192 · stage 4 0.0–")
+        assert older.startswith("███ 16 req/s · batch 192 · stage 3 ")
         assert any("┊" in row for row in rows(app, "#ttft"))
         assert not any("┊" in row for row in rows(app, "#itl"))
 
@@ -166,7 +192,8 @@ async def test_the_share_that_meets_the_ttfot_objective_is_beside_ttft(
     async with app.run_test(size=(200, 48)) as pilot:
         await pilot.press("3")
         assert "TTFOT" in str(app.screen.query_one("#ttft").border_title)
-        assert "███ 20 req/s · batch 192 · stage 4 goodput " in rows(app, "#legend")[0]
+        assert "███ 20 req/s · batch 192 · stage 4 " in rows(app, "#legend")[0]
+        assert rows(app, "#legend")[0].endswith("goodput: TTFOT ≤500 ms")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])

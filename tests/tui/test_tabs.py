@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.keys import TABS, Tab, screen_line
-from servetop.tui.panels.footer import draw_screen_line
+from servetop.tui.panels.footer import draw_screen_line, draw_status, status_tabs
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.tabs import draw_tabs, tab_at
 from servetop.tui.screens.log_screen import LogScreen
@@ -77,13 +77,28 @@ def test_the_tab_at_a_column_is_the_one_drawn_there() -> None:
 
 async def test_a_click_on_a_tab_shows_its_screen(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.growing(110.0))
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.click("#status", offset=(row(app, "#status").index("5 Log") + 1, 0))
+        await pilot.pause()
+        assert isinstance(app.screen, LogScreen)
         await pilot.press("2", "enter")
         assert isinstance(app.screen, RequestScreen)
         await pilot.click("#tabs", offset=(row(app, "#tabs").index("5 Log") + 1, 0))
         await pilot.pause()
         assert isinstance(app.screen, LogScreen)
         assert len(app.screen_stack) == 2
+
+
+def test_the_overview_has_its_tabs_beside_the_time_axis_unless_there_is_a_message(
+    canned: ModuleType, frame_of: FrameOf
+) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    assert Lines([draw_status(frame, 140)]).plain.startswith("▸1 Overview   2 Requests   3 Distributions")
+    assert len(Lines([draw_status(frame, 120)]).plain) == 120
+    assert Lines([draw_status(frame, 78)]).plain.strip() == "axis 1:00 of 2:00"  # no room for all tabs
+    told = replace(frame, view=replace(frame.view, message="paused"))
+    assert "Overview" not in Lines([draw_status(told, 120)]).plain
+    assert status_tabs(told, 120) == []
 
 
 def test_a_screens_own_keys_hide_the_shared_meaning_of_the_same_keys() -> None:

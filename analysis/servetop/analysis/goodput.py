@@ -20,6 +20,8 @@ class Attainment:
     """
 
     window: float = math.nan
+    window_served: float = math.nan
+    """The same as `window` with latencies from sent."""
     run: float = math.nan
     run_served: float = math.nan
     """The same as `run` with latencies from sent, which the summary's `request_goodput` counts."""
@@ -32,10 +34,12 @@ class Attainment:
 
 def attainment(history: TickHistory, start: int, stop: int) -> Attainment:
     """Return the attainment over ticks `start` to `stop`, and over the run until then."""
-    window = {name: float(np.nansum(history.column(name, start=start, stop=stop))) for name in ("good_due", "judged")}
-    run = {name: history.total(name, stop=stop) for name in ("good", "good_due", "judged")}
+    names = ("good", "good_due", "judged")
+    window = {name: float(np.nansum(history.column(name, start=start, stop=stop))) for name in names}
+    run = {name: history.total(name, stop=stop) for name in names}
     return Attainment(
         window=_share(window["good_due"], window["judged"]),
+        window_served=_share(window["good"], window["judged"]),
         run=_share(run["good_due"], run["judged"]),
         run_served=_share(run["good"], run["judged"]),
     )

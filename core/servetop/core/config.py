@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, TypeVar
 
 from servetop.core.errors import UsageError
@@ -287,6 +288,8 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
         return value
     if hint is float and (value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool))):
         return float(value)
+    if isinstance(hint, type) and issubclass(hint, Enum) and value in {each.value for each in hint}:
+        return hint(value)
     if isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
         return value
     raise UsageError(f"{where}: {value!r} is not {getattr(hint, '__name__', hint)}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 from servetop.core.clock import Clock
-from servetop.core.config import EngineConfig
+from servetop.core.config import ConnectionConfig, EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
 from servetop.engines.control.connection import route_to
@@ -17,8 +19,10 @@ from servetop.engines.control.url_scheme import refuse_wrong_scheme
 from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine, loadable_engines
 from servetop.engines.handle import EngineHandle
+from servetop.engines.metrics.exported_tables import recorded_table
+from servetop.engines.metrics.metrics_owner import metrics_owner
 from servetop.engines.metrics.metrics_reader import GAUGES
-from servetop.engines.metrics.metrics_source import metrics_scraper
+from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
 from servetop.engines.server_facts import is_older
 from servetop.engines.start import api_key, engine_facts, read_static_facts, refuse_without_key
 
@@ -56,19 +60,33 @@ async def attach_engine(
         _refuse_old(engine, results, client.url)
         model = _model(engine, results, config=config, url=client.url)
         _refuse_batch_size(engine, config.max_num_seqs, client.url)
+        scraper, exported = await _metrics(engine, client, config=config, connection=connection)
     except BaseException:
         await client.close()
         raise
-    scraper = metrics_scraper(engine, client, config=config, connection=connection)
-    from_metrics, missing = await read_static_facts(
-        scraper, fallback=results if scraper is not None and scraper.pages.url == client.url else None
-    )
+    own_pages = scraper is not None and scraper.pages.url == client.url
+    from_metrics, missing = await read_static_facts(scraper, fallback=results if own_pages else None)
     if missing == GAUGES and engine.name == FALLBACK and config.metrics_url is None:
         scraper = None  # no known metrics: not an error
     known = engine.facts(results).merged_with(from_metrics)
     facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
+    facts = replace(facts, exported=exported or facts.exported)
     handle = EngineHandle(engine, facts, client=client, clock=clock, scraper=scraper)
     return await _with_batch_size(handle, config.max_num_seqs)
+
+
+async def _metrics(
+    engine: Engine, client: ServerClient, *, config: EngineConfig, connection: ConnectionConfig
+) -> tuple[MetricsScraper | None, tuple[Mapping[str, Any], ...]]:
+    """Return the scraper, and the table of the engine page if the metrics are those of another engine.
+
+    A gateway may hide the engine behind it, while `--metrics-url` leads to the engine.
+    """
+    url = config.metrics_url
+    owner = await metrics_owner(url, connection=connection) if engine.name == FALLBACK and url is not None else None
+    source = engine if owner is None else load_engine(owner)
+    scraper = metrics_scraper(source, client, config=config, connection=connection)
+    return scraper, () if owner is None else recorded_table(source)
 
 
 async def _with_batch_size(handle: EngineHandle, max_num_seqs: int | None) -> EngineHandle:

@@ -6,12 +6,16 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from servetop.analysis.exported.metric_spec import MetricSpec
+from servetop.analysis.exported.metric_values import missing_metrics
+from servetop.analysis.exported.scrape_history import SeriesName
 from servetop.core.config import WorkloadConfig
 from servetop.core.events import EngineSample
 from servetop.core.interfaces.dialect import Dialect, Prompt
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.engines.engine import Engine
 from servetop.engines.metrics.metrics_reader import GAUGES, MetricsReader, not_exported
+from servetop.engines.metrics.series_collector import SeriesCollector
 
 _PROMPT = Prompt(text="One two three", token_ids=(1, 2, 3), input_tokens=3, output_tokens=4)
 _BROKEN = (b"", b"\xff\xfe\x00", b"{", b"[]", b"data: {\n\n", b"<html>", b"x" * 4096)
@@ -93,6 +97,7 @@ def _metrics_problems(engine: Engine, pages: Mapping[str, bytes] | None) -> Iter
         yield from _raised(f"sample of a metrics page {broken[:9]!r}", lambda: reader.sample(page, start=0.0, end=0.0))  # noqa: B023
     if pages is not None:
         yield from _page_problems(engine.metrics() or reader, pages)
+        yield from _exported_problems(engine.exported, pages)
 
 
 def _page_problems(reader: MetricsReader, pages: Mapping[str, bytes]) -> Iterator[str]:
@@ -105,6 +110,17 @@ def _page_problems(reader: MetricsReader, pages: Mapping[str, bytes]) -> Iterato
     yield from (f"missing does not name {name}, which sample leaves empty" for name in absent if name not in named)
     yield from (f"missing names {name}, which sample fills" for name in named if name in GAUGES and name not in absent)
     yield from (f"missing names {name!r}, which is not a field of EngineSample" for name in named if name not in GAUGES)
+
+
+def _exported_problems(specs: Sequence[MetricSpec], pages: Mapping[str, bytes]) -> Iterator[str]:
+    """Read the pages as for the engine page."""
+    collector = SeriesCollector(specs)
+    collector.collect(pages, at=0.0)
+    reading = collector.take()
+    found = [SeriesName.parse(name) for name in reading.values] if reading else []
+    for spec in missing_metrics(specs, found):
+        names = ", ".join((*spec.series, *spec.of))
+        yield f"exported: the pages lack a series of {spec.name!r} ({names}, as a {spec.kind})"
 
 
 def _raised(what: str, call: Callable[..., Any], *arguments: Mapping[str, bytes] | Sequence[str]) -> Iterator[str]:

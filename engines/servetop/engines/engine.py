@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from servetop.analysis.exported.metric_spec import MetricSpec
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.tick import TICK_SECONDS
@@ -70,6 +71,8 @@ class Engine(ABC):
     """Dialect (`module:Class`) by the name of `--endpoint`; the first is the default."""
     metric_map: MetricsReader | None = None
     """A reader without state between scrapes; for one with state override `metrics`."""
+    exported: Sequence[MetricSpec] = ()
+    """A plug-in's metrics for the engine page, in their order there; recorded, so that viewers need no plug-in."""
     port_flag: str = "--port"
     """The engine's own option for its port."""
     batch_size_flag: str = "--max-num-seqs"

@@ -55,7 +55,7 @@ class EngineHandle:
         """Set when the engine exits or an attached one stops responding; not by `stop`."""
         self.metrics_trouble: str | None = None
         """Why `sample` returned None, in one line; None while metrics are read."""
-        self._series = SeriesCollector(exported_metrics(engine.name))
+        self._series = SeriesCollector(exported_metrics(facts))
         self._scraper = scraper
         self._last_sample: EngineSample | None = None
         self._client = client

@@ -19,6 +19,7 @@ from servetop.engines.control.control_client import HttpResult, HttpResults, Ser
 from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine
 from servetop.engines.handle import EngineHandle, stop_process
+from servetop.engines.metrics.exported_tables import EXPORTED_BY, recorded_table
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
 from servetop.engines.process.log_filter import LogCapture
@@ -207,6 +208,7 @@ def engine_facts(
         changes_batch_size_live=engine.changes_batch_size_live,
         not_exported=missing,
         endpoints=tuple(engine.endpoints),
+        exported=() if engine.name in EXPORTED_BY else recorded_table(engine),
     )
 
 

@@ -84,6 +84,8 @@ class RunColumns:
     """ENGINE_GAUGES, and the increases of ENGINE_COUNTERS since the previous scrape; NaN if not exported."""
     meters: Sequence[EnergyMeter] = ()
     """The GPUs that report their energy or power."""
+    gpus: tuple[str, ...] = ()
+    """The different names of the engine's GPUs."""
 
     def with_samples(self, samples: Sequence[EngineSample]) -> RunColumns:
         """Return the same run with the engine samples of one of several servers."""

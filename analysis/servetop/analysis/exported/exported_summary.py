@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from servetop.analysis.exported.gpu_peaks import GpuPeak, with_peak_shares
 from servetop.analysis.exported.metric_spec import MetricSpec
 from servetop.analysis.exported.metric_values import ExportedValue, metric_values, whole_period
 from servetop.analysis.exported.scrape_history import ScrapeHistory
@@ -27,15 +28,19 @@ class ExportedMetric:
     """A rate, ratio or mean over that time, the median of a histogram, or the mean of a gauge."""
     p90: float | None = field(metadata={"omitted": True})
     """The 90th percentile of a histogram."""
+    at_most: float | None = field(default=None, metadata={"omitted": True})
+    """The upper bound of a histogram's first bucket, if the median is in it: only that is known of such a quantile."""
 
 
 def exported_summary(
-    specs: Sequence[MetricSpec], history: ScrapeHistory, *, start: float
+    specs: Sequence[MetricSpec], history: ScrapeHistory, *, start: float, peak: GpuPeak | None = None
 ) -> tuple[ExportedMetric, ...] | None:
-    """Return the exported metrics from `start` (seconds) on; None without a scrape."""
+    """Return the exported metrics from `start` (seconds) on, with shares of the GPU's peak; None without a scrape."""
     if not len(history):
         return None
-    return tuple(_summary(value) for value in metric_values(specs, whole_period(history, start)))
+    return tuple(
+        _summary(value) for value in with_peak_shares(metric_values(specs, whole_period(history, start)), peak)
+    )
 
 
 def _summary(value: ExportedValue) -> ExportedMetric:
@@ -48,6 +53,7 @@ def _summary(value: ExportedValue) -> ExportedMetric:
         unit=value.spec.unit.value,
         value=_known(value.values[0]),
         p90=None if value.p90 is None else _known(value.p90[0]),
+        at_most=value.first_bound if 0 < value.values[0] <= value.first_bound else None,
     )
 
 

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from servetop.core.config import from_data
+from servetop.core.errors import UsageError
+
+MOST_SPECS = 500
+"""Metrics that are read from a recording's header, at most."""
 
 RANK = "engine"
 """The label that numbers an engine's data-parallel ranks."""
@@ -67,6 +76,12 @@ class MetricSpec:
     """A label: one value for each of its values."""
     plus: float = 0.0
     """Added to a ratio."""
+    peak_share: str = ""
+    """The name of its share of one GPU's peak, for an estimate in FLOP/s or bytes/s per GPU; empty: it has none."""
+
+    def __post_init__(self) -> None:
+        if not self.series or (self.kind is MetricKind.RATIO and not self.of):
+            raise ValueError(f"metric {self.name!r}: it needs the name of a series, and a ratio that of two")
 
     @property
     def samples(self) -> tuple[tuple[str, ...], ...]:
@@ -98,6 +113,15 @@ class MetricSpec:
 
 def _ending(names: Iterable[str], *endings: str) -> tuple[str, ...]:
     return tuple(f"{name}{ending}" for name in names for ending in endings)
+
+
+def specs_from(rows: Iterable[Mapping[str, Any]]) -> tuple[MetricSpec, ...]:
+    """Decode the metrics in a recording's header; one that is damaged, or of a newer version, is omitted."""
+    found = []
+    for row in islice(rows, MOST_SPECS):
+        with suppress(UsageError, TypeError, ValueError):
+            found.append(from_data(MetricSpec, row, strict=False, where="metric"))
+    return tuple(found)
 
 
 def wanted_labels(specs: Iterable[MetricSpec]) -> Mapping[str, tuple[str, ...]]:

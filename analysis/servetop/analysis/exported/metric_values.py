@@ -44,6 +44,8 @@ class ExportedValue:
     """One value per period, NaN where nothing was counted; the median of a histogram. Shape (periods,)."""
     p90: FloatArray | None = None
     """The 90th percentiles of a histogram; None for other metrics."""
+    first_bound: float = 0.0
+    """The upper bound of a histogram's first bucket above 0: a quantile up to it is only known to be at most that."""
 
 
 def increases(before: FloatArray, after: FloatArray) -> FloatArray:
@@ -143,17 +145,19 @@ def _values_of(spec: MetricSpec, periods: Periods, by_name: Mapping[str, list[in
 def _value(
     spec: MetricSpec, periods: Periods, own: list[int], *, others: list[list[int]], source: str, label: str
 ) -> ExportedValue:
-    p90 = None
+    p90, first = None, 0.0
     match spec.kind:
         case MetricKind.RATE:
             values = _sum(periods.increases, own) / periods.seconds
         case MetricKind.GAUGE:
             values = _sum(periods.newest, own) / (len(own) if spec.averaged else 1)
         case MetricKind.QUANTILES:
-            values, p90 = _quantiles(periods, own)
+            values, p90, first = _quantiles(periods, own)
         case _:
             values = _ratio(_sum(periods.increases, own), _sum(periods.increases, others[0])) + spec.plus
-    return ExportedValue(spec=spec, source=_family(spec, source), label=label, values=values, p90=p90)
+    return ExportedValue(
+        spec=spec, source=_family(spec, source), label=label, values=values, p90=p90, first_bound=first
+    )
 
 
 def _family(spec: MetricSpec, source: str) -> str:
@@ -199,8 +203,8 @@ def _imbalance(periods: Periods, own: list[int]) -> FloatArray | None:
     return _ratio(table.max(axis=0), table.mean(axis=0))
 
 
-def _quantiles(periods: Periods, own: list[int]) -> tuple[FloatArray, FloatArray]:
-    """Return p50 and p90 of each period from cumulative buckets."""
+def _quantiles(periods: Periods, own: list[int]) -> tuple[FloatArray, FloatArray, float]:
+    """Return p50 and p90 of each period from cumulative buckets, and the upper bound of the first bucket above 0."""
     groups = _grouped_by_bound(periods.columns, own)
     bounds = np.array(sorted(groups))
     counts = np.stack([_sum(periods.increases, groups[bound]) for bound in bounds]) if bounds.size else np.empty((0, 0))
@@ -209,7 +213,8 @@ def _quantiles(periods: Periods, own: list[int]) -> tuple[FloatArray, FloatArray
     for period in range(shape[0] if bounds.size else 0):
         cumulative = np.maximum.accumulate(np.nan_to_num(counts[:, period]))
         p50[period], p90[period] = (_quantile(bounds, cumulative, share) for share in (P50, P90))
-    return p50, p90
+    above = bounds[(bounds > 0) & np.isfinite(bounds)]
+    return p50, p90, float(above[0]) if above.size else 0.0
 
 
 def _grouped_by_bound(columns: Sequence[SeriesName], own: list[int]) -> dict[float, list[int]]:

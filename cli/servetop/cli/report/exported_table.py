@@ -23,6 +23,8 @@ _TELLING = (
     ("KV offload", "loaded"),
     ("KV transfer (NIXL)", "moved"),
     ("Compute, estimated", "model FLOP/s per GPU"),
+    ("Compute, estimated", "MFU"),
+    ("Compute, estimated", "MBU"),
     ("Data-parallel ranks", "busiest rank / mean"),
 )
 """Group and name; the other metrics are in the JSON form and on screen 7."""
@@ -39,5 +41,7 @@ def exported_table(metrics: Sequence[ExportedMetric]) -> Group:
     for each in metrics:
         value = math.nan if each.value is None else each.value
         name = f"{each.name} {each.label or ''}".rstrip()
-        table.add_row(cell(name), value_text(value, Unit(each.unit), p90=each.p90), cell(each.series))
+        table.add_row(
+            cell(name), value_text(value, Unit(each.unit), p90=each.p90, at_most=each.at_most or 0.0), cell(each.series)
+        )
     return titled("The engine's own metrics", table)

@@ -45,6 +45,8 @@ class EngineFacts:
     """Fields of EngineSample that this engine does not export."""
     endpoints: tuple[str, ...] = ("completions", "chat", "responses")
     """Valid values of `--endpoint`, the default first."""
+    exported: tuple[Mapping[str, Any], ...] = ()
+    """The metrics of the engine page, as data, if they are not those that servetop knows for `name`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

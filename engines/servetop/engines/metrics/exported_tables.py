@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from servetop.analysis.exported.metric_spec import MetricSpec, Unit
+from servetop.analysis.exported.metric_spec import MetricSpec, Unit, specs_from
+from servetop.core.config import to_data
 from servetop.engines.metrics.spec_builders import gauge_of, mean_of, quantiles_of, rate_of, ratio_of
 from servetop.engines.metrics.vllm_exported import VLLM_EXPORTED
 
+if TYPE_CHECKING:
+    from servetop.core.interfaces.run_source import EngineFacts
+    from servetop.engines.engine import Engine
+
 _PREFIX, _QUEUE, _LATENCY, _LENGTHS = "Prefix cache", "Queue and scheduler", "Engine latencies", "Request sizes"
-_SPECULATIVE, _SPEED = "Speculative decoding", "Speed"
+_SPECULATIVE, _SPEED, _OFFLOAD = "Speculative decoding", "Speed", "KV offload"
 _RPS = Unit.REQUESTS_PER_SECOND
 
 _SGLANG = (
@@ -70,12 +76,18 @@ _TENSORRT_LLM = (
     gauge_of(_QUEUE, "paused", "trtllm_num_paused_requests", unit=Unit.REQUESTS),
     gauge_of(_QUEUE, "time of an iteration", "trtllm_iteration_latency_seconds", unit=Unit.SECONDS),
     rate_of(_QUEUE, "finished:", "trtllm_request_success", by="finished_reason", unit=_RPS),
+    rate_of(_QUEUE, "failed requests:", "trtllm_request_error", by="http_code", unit=_RPS),
     quantiles_of(_LATENCY, "TTFT", "trtllm_time_to_first_token_seconds"),
     quantiles_of(_LATENCY, "TPOT", "trtllm_time_per_output_token_seconds"),
     quantiles_of(_LATENCY, "E2EL", "trtllm_e2e_request_latency_seconds"),
     quantiles_of(_LATENCY, "prefill", "trtllm_request_prefill_time_seconds"),
     quantiles_of(_LATENCY, "decode", "trtllm_request_decode_time_seconds"),
-)
+    ratio_of(_SPECULATIVE, "draft tokens accepted", "trtllm_spec_decode_num_accepted_tokens",
+             "trtllm_spec_decode_num_draft_tokens"),
+    gauge_of(_SPECULATIVE, "tokens per step", "trtllm_spec_decode_acceptance_length", unit=Unit.TOKENS),
+    rate_of(_OFFLOAD, "loaded", "trtllm_kv_cache_onboard_bytes", unit=Unit.BYTES_PER_SECOND),
+    rate_of(_OFFLOAD, "stored", "trtllm_kv_cache_offload_bytes", unit=Unit.BYTES_PER_SECOND),
+)  # fmt: skip
 
 _TRITON = (
     gauge_of(_QUEUE, "requests:", "nv_trt_llm_request_metrics", by="request_type", unit=Unit.REQUESTS),
@@ -105,9 +117,19 @@ EXPORTED_BY: Mapping[str, tuple[MetricSpec, ...]] = {
     "triton-tensorrt-llm": _TRITON,
     "vllm": VLLM_EXPORTED,
 }
-"""Tables by the name of the engine's adapter; an engine without Prometheus metrics has none."""
+"""Tables by the name of the engine's adapter; an engine without Prometheus metrics has none, a plug-in its own."""
 
 
-def exported_metrics(engine: str) -> tuple[MetricSpec, ...]:
+def exported_by(engine: Engine) -> tuple[MetricSpec, ...]:
     """Return the metrics of an engine's page; empty for one without a table."""
-    return EXPORTED_BY.get(engine, ())
+    return EXPORTED_BY.get(engine.name, tuple(engine.exported))
+
+
+def recorded_table(engine: Engine) -> tuple[Mapping[str, Any], ...]:
+    """Return the metrics of an engine's page as data for the recording."""
+    return tuple(to_data(spec) for spec in exported_by(engine))
+
+
+def exported_metrics(facts: EngineFacts) -> tuple[MetricSpec, ...]:
+    """Return the metrics of the page of a recorded engine, which need not be installed; empty without a table."""
+    return specs_from(facts.exported) or EXPORTED_BY.get(facts.name, ())

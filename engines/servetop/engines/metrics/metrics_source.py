@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
+from servetop.analysis.exported.metric_spec import wanted_labels
 from servetop.core.clock import Clock
 from servetop.core.config import ConnectionConfig, EngineConfig
 from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient, normalise_url
 from servetop.engines.control.patient_client import PatientClient
+from servetop.engines.metrics.exported_tables import exported_by
 from servetop.engines.metrics.metrics_reader import MetricsReader
 from servetop.engines.metrics.prometheus_server import (
     SERVER_TIME,
@@ -83,9 +85,18 @@ class ConfiguredSource:
     A Prometheus server also has a metrics page of its own, so its API is tried first.
     """
 
-    def __init__(self, client: ServerClient, reader: MetricsReader, *, match: str | None, timeout: float) -> None:
+    def __init__(
+        self,
+        client: ServerClient,
+        reader: MetricsReader,
+        *,
+        further: frozenset[str],
+        match: str | None,
+        timeout: float,
+    ) -> None:
         self._client = client
         self._reader = reader
+        self._further = further
         self._match = match
         self._timeout = timeout
         self._patient = PatientClient(client, timeout=timeout)
@@ -117,7 +128,7 @@ class ConfiguredSource:
         if not is_prometheus(result):
             return self._plain
         names = self._reader.series() if isinstance(self._reader, NamesSeries) else frozenset[str]()
-        return PrometheusSource(self._client, names, match=self._match, timeout=self._timeout)
+        return PrometheusSource(self._client, names, further=self._further, match=self._match, timeout=self._timeout)
 
     async def close(self) -> None:
         """Close the client, which is used for metrics only."""
@@ -161,9 +172,11 @@ def metrics_scraper(
         address = MetricsAddress.parse(config.metrics_url)
         url = normalise_url(address.url)
         metrics_client = ServerClient(url, connection=connection)
-        return MetricsScraper(
-            reader, ConfiguredSource(metrics_client, reader, match=address.match, timeout=engine.scrape_timeout)
+        further = frozenset(wanted_labels(exported_by(engine)))
+        source = ConfiguredSource(
+            metrics_client, reader, further=further, match=address.match, timeout=engine.scrape_timeout
         )
+        return MetricsScraper(reader, source)
     url = engine.metrics_url(client.url) if port is None else with_port(client.url, port)
     owned = url != client.url
     server = ServerClient(url, connection=connection) if owned else client

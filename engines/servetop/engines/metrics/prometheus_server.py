@@ -7,9 +7,9 @@ scraped, with the time of the scrape, from which their age follows (prometheus.i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 from urllib.parse import quote, unquote
 
 from servetop.core.errors import UsageError
@@ -73,14 +73,30 @@ class Scraped:
 
 
 class PrometheusSource:
-    """Fetches metrics from a Prometheus server; every page of the reader contains all series."""
+    """Fetches metrics from a Prometheus server; every page of the reader contains all series.
 
-    def __init__(self, client: ServerClient, series: frozenset[str], *, match: str | None, timeout: float) -> None:
+    The reader's `series` are queried each time, to notice a new scrape, and the `further` ones once per scrape: their
+    histograms are large.
+    """
+
+    def __init__(
+        self,
+        client: ServerClient,
+        series: frozenset[str],
+        *,
+        further: frozenset[str] = frozenset(),
+        match: str | None,
+        timeout: float,
+    ) -> None:
         self._client = client
         self._series = series
         self._match = match
         self._patient = PatientClient(client, timeout=timeout)
-        self._query = QUERY + quote(self._expression())
+        self._query = QUERY + quote(f"{selector(series, match)}[{MAX_AGE}s]")
+        rest = further - series
+        self._further_query = QUERY + quote(selector(rest, match)) if rest else ""
+        self._further_page = b""
+        self._scraped_at = -math.inf
 
     @property
     def url(self) -> str:
@@ -95,36 +111,42 @@ class PrometheusSource:
     async def fetch(self, paths: Sequence[str]) -> HttpResults:
         """Query the samples and the server's time; the result's `age` is that of the newest sample."""
         results = await self._patient.get_all((self._query, SERVER_TIME))
-        return dict.fromkeys(paths, self._to_page(results[self._query], results[SERVER_TIME]))
+        result = results[self._query]
+        scraped = newest_samples(result.json()) if result.ok else None
+        if scraped is not None and scraped.at > self._scraped_at and self._further_query:
+            self._scraped_at = scraped.at
+            answer = (await self._patient.get_all((self._further_query,)))[self._further_query]
+            self._further_page = current_samples(answer.json())
+        return dict.fromkeys(paths, self._to_page(result, scraped, results[SERVER_TIME]))
 
     async def close(self) -> None:
         """Close the client, which is used for metrics only."""
         await self._client.close()
 
-    def _expression(self) -> str:
-        names = "|".join(sorted(self._series))
-        matchers = f'__name__=~"{names}"' + (f",{self._match}" if self._match else "")
-        return f"{{{matchers}}}[{MAX_AGE}s]"
-
-    def _to_page(self, result: HttpResult, clock: HttpResult) -> HttpResult:
+    def _to_page(self, result: HttpResult, scraped: Scraped | None, clock: HttpResult) -> HttpResult:
         if not result.ok:
             return HttpResult(error=result.error or _http_error(result), refused=result.refused)
-        scraped = newest_samples(result.json())
         if scraped is None:
             return HttpResult(error=self._no_samples())
         now = server_time(clock.json())
-        return HttpResult(200, scraped.page, age=0.0 if now is None else max(0.0, now - scraped.at))
+        page = scraped.page + self._further_page
+        return HttpResult(200, page, age=0.0 if now is None else max(0.0, now - scraped.at))
 
     def _no_samples(self) -> str:
         names = sorted(self._series)
         if not names:
             return "this engine's metrics are not Prometheus series: leave out --metrics-url"
         more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-        selector = f" with {{{self._match}}}" if self._match else ""
+        matched = f" with {{{self._match}}}" if self._match else ""
         return (
-            f"none of {', '.join(names[:NAMES_SHOWN])}{more}{selector} was scraped in the last {MAX_AGE} s: "
+            f"none of {', '.join(names[:NAMES_SHOWN])}{more}{matched} was scraped in the last {MAX_AGE} s: "
             "does it scrape this engine, and is ?match={…} right?"
         )
+
+
+def selector(names: Iterable[str], match: str | None) -> str:
+    """Return an instant selector of the series whose names match one of these patterns, with further label matchers."""
+    return f'{{__name__=~"{"|".join(sorted(names))}"{f",{match}" if match else ""}}}'
 
 
 def is_prometheus(result: HttpResult) -> bool:
@@ -151,6 +173,18 @@ def newest_samples(data: Any) -> Scraped | None:
     return Scraped("".join(lines).encode(), newest)
 
 
+def current_samples(data: Any) -> bytes:
+    """Format the response to an instant selector as a metrics page; empty if it has no samples."""
+    found = ((each.get("metric"), _pair(each.get("value"))) for each in _result(data) or () if isinstance(each, dict))
+    return "".join(_line(labels, pair[1]) for labels, pair in found if pair is not None and _named(labels)).encode()
+
+
+def series_names(data: Any) -> list[str]:
+    """Return the names in the response to a query by name."""
+    labels = [each.get("metric") for each in _result(data) or () if isinstance(each, dict)]
+    return [each["__name__"] for each in labels if _named(each)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
     line: str
@@ -162,13 +196,21 @@ class _Row:
 def _row(series: dict[str, Any]) -> _Row | None:
     labels, values = series.get("metric"), series.get("values")
     pairs = [pair for each in values if (pair := _pair(each)) is not None] if isinstance(values, list) else []
-    if not pairs or not isinstance(labels, dict) or not isinstance(labels.get("__name__"), str):
+    if not pairs or not _named(labels):
         return None
     first, last = _number(pairs[0][0]), _number(pairs[-1][0])
     if first is None or last is None:
         return None
     interval = (last - first) / (len(pairs) - 1) if len(pairs) > 1 else math.inf
-    return _Row(f"{labels['__name__']}{{{','.join(_labels(labels))}}} {pairs[-1][1]}\n", last, interval)
+    return _Row(_line(labels, pairs[-1][1]), last, interval)
+
+
+def _named(labels: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(labels, dict) and isinstance(labels.get("__name__"), str)
+
+
+def _line(labels: dict[str, Any], value: Any) -> str:
+    return f"{labels['__name__']}{{{','.join(_labels(labels))}}} {value}\n"
 
 
 def _labels(labels: dict[str, Any]) -> Iterator[str]:

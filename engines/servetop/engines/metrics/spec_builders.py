@@ -36,6 +36,11 @@ def quantiles_of(group: str, name: str, *series: str, unit: Unit = Unit.SECONDS)
     return MetricSpec(group=group, name=name, kind=MetricKind.QUANTILES, series=series, unit=unit)
 
 
+def per_gpu(spec: MetricSpec, share: str) -> MetricSpec:
+    """The same metric, which also has a share of the GPU's peak."""
+    return replace(spec, peak_share=share)
+
+
 def gauge_of(group: str, name: str, *series: str, by: str = "", unit: Unit = Unit.NUMBER) -> MetricSpec:
     """A gauge's newest value."""
     return MetricSpec(group=group, name=name, kind=MetricKind.GAUGE, series=series, by=by, unit=unit)

@@ -10,6 +10,7 @@ from servetop.engines.metrics.spec_builders import (
     imbalance_of,
     mean_of,
     older,
+    per_gpu,
     quantiles_of,
     rate_of,
     ratio_of,
@@ -93,9 +94,9 @@ VLLM_EXPORTED: tuple[MetricSpec, ...] = (
     rate_of(_TRANSFER, "failed notifications", f"{_V}nixl_num_failed_notifications", unit=Unit.PER_SECOND),
     rate_of(_TRANSFER, "requests with expired KV", f"{_V}nixl_num_kv_expired_reqs", unit=_RPS),
 
-    rate_of(_COMPUTE, "model FLOP/s per GPU", f"{_V}estimated_flops_per_gpu", unit=Unit.FLOPS),
-    rate_of(_COMPUTE, "memory reads per GPU", f"{_V}estimated_read_bytes_per_gpu", unit=_BPS),
-    rate_of(_COMPUTE, "memory writes per GPU", f"{_V}estimated_write_bytes_per_gpu", unit=_BPS),
+    per_gpu(rate_of(_COMPUTE, "model FLOP/s per GPU", f"{_V}estimated_flops_per_gpu", unit=Unit.FLOPS), "MFU"),
+    per_gpu(rate_of(_COMPUTE, "memory reads per GPU", f"{_V}estimated_read_bytes_per_gpu", unit=_BPS), "MBU"),
+    per_gpu(rate_of(_COMPUTE, "memory writes per GPU", f"{_V}estimated_write_bytes_per_gpu", unit=_BPS), "MBU"),
 
     gauge_of(_RANKS, "running, rank", f"{_V}num_requests_running", by="engine", unit=Unit.REQUESTS),
     gauge_of(_RANKS, "waiting, rank", f"{_V}num_requests_waiting", by="engine", unit=Unit.REQUESTS),

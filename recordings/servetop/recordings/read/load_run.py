@@ -10,6 +10,7 @@ import numpy as np
 
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod, engine_columns, sample_column
 from servetop.analysis.energy import energy_meters
+from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
@@ -21,7 +22,7 @@ def load_run(reader: RecordingReader) -> RunColumns:
     """Read everything except the requests."""
     reader.refresh()
     reader.check_requests()
-    ticks, samples = reader.ticks(), reader.engine_samples()
+    ticks, samples, gpus = reader.ticks(), reader.engine_samples(), reader.gpu_samples()
     return RunColumns(
         header=reader.header,
         end=reader.end,
@@ -42,7 +43,8 @@ def load_run(reader: RecordingReader) -> RunColumns:
         scrape_starts=sample_column(samples, "scrape_start"),
         scrape_ends=sample_column(samples, "scrape_end"),
         engine=engine_columns(samples),
-        meters=energy_meters(reader.gpu_samples()),
+        meters=energy_meters(gpus),
+        gpus=engine_gpus(gpus),
     )
 
 

@@ -6,13 +6,22 @@ from servetop.analysis.exported.metric_spec import Unit
 from servetop.tui.drawing import formats
 
 
-def value_text(value: float, unit: Unit, *, p90: float | None = None) -> str:
-    """The value with its unit; of a histogram p50 / p90."""
+def value_text(value: float, unit: Unit, *, p90: float | None = None, at_most: float = 0.0) -> str:
+    """The value with its unit; of a histogram p50 / p90.
+
+    `at_most` is the upper bound of its first bucket: `≤300 ms`, or `≤300 ms / 2.50 s` if only the median is in it.
+    """
     if p90 is None:
         return quantity(value, unit)
+    first = 0 < value <= at_most
+    if first and p90 <= at_most:
+        return f"≤{quantity(at_most, unit)}"
+    median = at_most if first else value
     if unit is Unit.SECONDS:
-        return f"{formats.seconds(value)} / {formats.seconds(p90)}"
-    return f"{_amount(value)} / {_amount(p90)} {unit}".rstrip()
+        texts = [formats.seconds(median), formats.seconds(p90)]
+    else:
+        texts = [_amount(median), f"{_amount(p90)} {unit}".rstrip()]
+    return ("≤" if first else "") + " / ".join(texts)
 
 
 def quantity(value: float, unit: Unit) -> str:

@@ -7,24 +7,29 @@ from collections.abc import Sequence
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, spread
-from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE, STORY_LINE, screen_line
+from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE, STORY_LINE, TABS, screen_line
 from servetop.tui.panels.live.story_card import card_shown
 from servetop.tui.panels.panel import Panel
+from servetop.tui.panels.tabs import TabLine, draw_tabs
 from servetop.tui.state.command_requests import described
 from servetop.tui.state.frame import Frame
 
+_OVERVIEW = TABS[0].screen
 _REPLY_SHOWN_FOR = 8.0
 """Seconds of run time."""
 
 
-class StatusLine(Panel):
-    """The app's message, pending commands, or the last reply."""
+class StatusLine(TabLine):
+    """The app's message, pending commands, or the last reply; else the tabs of the overview."""
 
-    def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
-        return []
+    def __init__(self, *, id: str) -> None:
+        super().__init__(_OVERVIEW, id=id)
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         return [draw_status(frame, width)]
+
+    def parts(self, width: int) -> list[TextRow]:
+        return [] if self.frame is None else status_tabs(self.frame, width)
 
 
 class KeyLine(Panel):
@@ -67,8 +72,19 @@ def draw_screen_line(frame: Frame, keys: Sequence[tuple[str, str]], width: int, 
 
 
 def draw_status(frame: Frame, width: int) -> TextRow:
-    """The app's message, else pending commands, else the last reply; the time axis at the right."""
-    return spread(fitted(_message(frame), width), [*_pointed(frame), (_axis(frame), "faint")], width=width)
+    """The app's message, else pending commands, else the last reply, else the tabs; the time axis at the right."""
+    tabs = [run for part in status_tabs(frame, width) for run in part]
+    return spread(fitted(_message(frame) or tabs, width), _right(frame), width=width)
+
+
+def status_tabs(frame: Frame, width: int) -> list[TextRow]:
+    """The tabs left of the time axis; none while there is a message, or if their titles would be cut."""
+    parts = [] if _message(frame) else draw_tabs(TABS, _OVERVIEW, width - row_width(_right(frame)) - 2)
+    return [] if any("…" in text for part in parts for text, _ in part) else parts
+
+
+def _right(frame: Frame) -> list[Run]:
+    return [*_pointed(frame), (_axis(frame), "faint")]
 
 
 def _axis(frame: Frame) -> str:

@@ -38,11 +38,15 @@ class TabLine(Panel):
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
-        return [fitted([run for part in draw_tabs(TABS, self._shown, width) for run in part], width)]
+        return [fitted([run for part in self.parts(width) for run in part], width)]
+
+    def parts(self, width: int) -> list[TextRow]:
+        """One part per tab; none if something else is shown instead."""
+        return draw_tabs(TABS, self._shown, width)
 
     def on_click(self, event: events.Click) -> None:
         at = event.get_content_offset(self)
-        screen = None if at is None else tab_at(draw_tabs(TABS, self._shown, self.size.width), at.x)
+        screen = None if at is None else tab_at(self.parts(self.size.width), at.x)
         if screen is not None:
             self.post_message(self.Chosen(screen))
 
@@ -75,9 +79,9 @@ def _part(tab: Tab, shown: str, title: str, gap: int) -> list[Run]:
 
 
 def tab_at(parts: Sequence[TextRow], column: int) -> str | None:
-    """The screen of the tab that is drawn at a column; None right of all."""
+    """The screen of the tab that is drawn at a column; None right of all, or if there are none."""
     end = 0
-    for tab, part in zip(TABS, parts, strict=True):
+    for tab, part in zip(TABS, parts, strict=bool(parts)):
         end += row_width(part)
         if column < end:
             return tab.screen

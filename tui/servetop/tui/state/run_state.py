@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.story import Story
@@ -214,7 +215,7 @@ class RunState:
             ),
             heat=self.binned.over(CHARTED.get(view.metric, view.metric), at=at, span=shown, columns=SERIES_BINS),
             replicas=partial(self.replicas.rows, self.header.engine, (pointed or stats).at),
-            engine_page=self._engine_page((pointed or stats).at, until=at, span=min(shown, at)),
+            engine_page=self._engine_page(pointed or stats, until=at, span=min(shown, at)),
             overview=overview(self.history, bins=_OVERVIEW_BINS),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
             **self._events(at),
@@ -238,8 +239,9 @@ class RunState:
         stages, notes = self.stages[: _count(self.stages, stats.at)], self.notes[: _count(self.notes, stats.at)]
         return self.judged.verdict(stats, self.history, facts=self.header.engine, stages=stages, notes=notes)
 
-    def _engine_page(self, at: float, *, until: float, span: float) -> Callable[[int], EnginePage]:
-        return cache(partial(self.engine_metrics.page, self.header, at, until=until, span=span))
+    def _engine_page(self, stats: LiveStats, *, until: float, span: float) -> Callable[[int], EnginePage]:
+        page, gpus = self.engine_metrics.page, engine_gpus(stats.gpus)
+        return cache(partial(page, self.header, stats.at, until=until, span=span, gpus=gpus))
 
 
 def _extend(kept: list[_Event], new: Sequence[_Event]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.goodput import Attainment, attainment
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
@@ -38,6 +39,8 @@ class StageMetrics:
     """NaN if not exported."""
     histograms: Mapping[str, LogHistogram]
     """By metric of `METRICS`; also `ttfot`, which only objectives use."""
+    attainment: Attainment
+    """Its `window` is the stage; unknown without objectives and in recordings that lack the counts."""
 
 
 def stage_metrics(
@@ -66,6 +69,7 @@ def stage_metrics(
                 backlog=_backlog(history, start, stop),
                 preemptions=math.nan if np.isnan(preempted).all() else float(np.nansum(preempted)),
                 histograms={metric: merge(metric, start=start, stop=stop) for metric in (*METRICS, "ttfot")},
+                attainment=attainment(history, start, stop),
             )
         )
     return found

@@ -22,6 +22,8 @@ LABELS = {
 }  # fmt: skip
 MOST_CURVES = 6
 """The newest stages; more curves would be indistinguishable."""
+_WIDE = 60
+"""Cells of a panel from which its title names the stage of its figures in full."""
 _SHORT = 9
 """Cells of a stage's name at the left of its ridge."""
 
@@ -38,6 +40,8 @@ class CdfPanel(Panel):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         newest, limits = frame.per_stage()[-1:], frame.header.config.goodput
         parts: list[TextRow] = [[(LABELS[self._metric], "title")]]
+        if len(frame.per_stage()) > 1:  # the figures are of the newest
+            parts[0] = _of_stage(parts[0], newest[0].stage.index + 1, wide=self.size.width >= _WIDE)
         if newest and self._metric in limits:
             limit = limits[self._metric]
             share = formats.percent(share_within(newest[0].histograms[self._metric], limit))
@@ -66,6 +70,11 @@ class CdfPanel(Panel):
         return draw_ridgelines(ridges, width, height, limit=limit, scale=self._scale)
 
 
+def _of_stage(label: TextRow, number: int, *, wide: bool) -> TextRow:
+    """`TTFT of stage 4`, or `4: TTFT` as beside the ridges."""
+    return [*label, (f" of stage {number}", "muted")] if wide else [(f"{number}: ", "muted"), *label]
+
+
 def stage_name(figures: StageMetrics) -> str:
     """A stage's load and its number, which tells stages of the same load apart: `8 req/s · stage 5`."""
     return f"{sanitize_line(figures.stage.label)} · stage {figures.stage.index + 1}"
@@ -86,21 +95,33 @@ class StageLegend(Panel):
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:  # noqa: ARG002
-        stages = list(enumerate(frame.per_stage()[-MOST_CURVES:]))
-        parts: list[TextRow] = []
-        for number, each in reversed(stages):  # the newest stages have priority
-            kept = goodput_text(each, frame.header.config.goodput)
+        stages, limits = list(enumerate(frame.per_stage()[-MOST_CURVES:])), frame.header.config.goodput
+        known = [goodput_text(each, limits) for _, each in stages]
+        parts: list[TextRow] = [[(objectives_text(limits), "muted")]] if any(known) else []
+        for (number, each), kept in zip(reversed(stages), reversed(known), strict=True):
             swatch = stage_swatch(number) if frame.view.curves else ("███", stage_swatch(number)[1])
             part = [swatch, (f" {shortened(stage_name(each), 36)}", "muted"), (kept, "strong")]
-            if parts and sum(row_width(one) + 3 for one in parts) + row_width(part) > width:
+            newest = number == len(stages) - 1  # it has priority over the objectives as well
+            if not newest and sum(row_width(one) + 3 for one in parts) + row_width(part) > width:
                 break
             parts.insert(0, part)
         return [joined(parts, width=width)]
 
 
+def objectives_text(limits: Mapping[str, float]) -> str:
+    """What goodput counts: `goodput: TTFT ≤500 ms, E2EL ≤5.00 s`."""
+    return "goodput: " + ", ".join(f"{metric.upper()} ≤{formats.seconds(limit)}" for metric, limit in limits.items())
+
+
 def goodput_text(stages: StageMetrics, limits: Mapping[str, float]) -> str:
-    """The share of requests that meet all objectives, as a range if histograms leave one: ` goodput 15–43 %`."""
+    """The share of requests that met all objectives, and with latencies from due if it differs: ` 43.0 %, felt 12.0 %`.
+
+    A recording without these counts has a range from the histograms: ` 15–43 %`.
+    """
+    served, felt = (formats.percent(share) for share in (stages.attainment.window_served, stages.attainment.window))
+    if limits and served != formats.UNKNOWN:
+        return f" {served}" if served == felt else f" {served}, felt {felt}"
     low, high = (formats.percent(share) for share in goodput_bounds(stages.histograms, limits))
     if high == formats.UNKNOWN:
         return ""
-    return f" goodput {high}" if low == high else f" goodput {low.removesuffix(' %')}–{high}"
+    return f" {high}" if low == high else f" {low.removesuffix(' %')}–{high}"

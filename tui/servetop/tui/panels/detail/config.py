@@ -38,8 +38,8 @@ def shown_rows(frame: Frame, width: int) -> list[TextRow]:
 
 
 def _of_one_server(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without those that only several servers have, if there is one."""
-    return {key: value for key, value in settings.items() if value or key not in _OF_SEVERAL}
+    """Settings without those that only several servers have, if there is one, and without the table of screen 7."""
+    return {key: value for key, value in settings.items() if (value or key not in _OF_SEVERAL) and key != "exported"}
 
 
 _OF_SEVERAL = ("more_urls", "front_door", "replica_urls")

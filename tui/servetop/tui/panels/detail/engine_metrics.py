@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from textual.reactive import reactive
 
-from servetop.analysis.engine_gauges import STALE_AFTER
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.quantities import value_text
@@ -15,17 +15,16 @@ from servetop.tui.drawing.text_runs import TextRow, fitted, placard, shortened
 from servetop.tui.drawing.trend import trend_text
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import engine_name
-from servetop.tui.state.engine_page import WINDOW, EnginePage, MetricGroup, MetricLine
+from servetop.tui.state.engine_page import Activity, EnginePage, MetricGroup, MetricLine
 from servetop.tui.state.frame import Frame
 
-_VALUE = 17
-"""Cells of a value, as in `1.23 s / 12.3 min`."""
+_VALUE = 18
+"""Cells of a value, as in `≤10.0 ms / 12.3 ms`."""
 _NARROW, _WIDE = 100, 150
-"""Widths of the panel from which the columns are wider."""
-_WITH_NAMESPACE = 46
-"""Cells from which the engine's names are shown with their namespace, such as `vllm:`."""
-_SCRAPE_AGE = 1.0 + STALE_AFTER
-"""Age in seconds of an outdated scrape; there is one per second."""
+"""Widths of the panel from which the engine's names are shown, and from which they have their namespace."""
+_LONGEST_TREND = 64
+_SOURCE = 50
+"""Cells of the longest name, `vllm:spec_decode_num_accepted_tokens_per_pos_total`."""
 
 
 class Columns(NamedTuple):
@@ -34,17 +33,18 @@ class Columns(NamedTuple):
     name: int
     trend: int
     source: int
+    """0: not shown."""
     gap: int
     """Cells between two columns."""
 
 
 def columns_for(width: int) -> Columns:
-    """Names and trends grow with the width; the rest is for the engine's own names."""
+    """In a narrow panel the trend takes the rest; in others the engine's own names have priority."""
     if width < _NARROW:
-        name, trend, gap = 26, 10, 1
-    else:
-        name, trend, gap = (34, 24, 2) if width < _WIDE else (40, 40, 2)
-    return Columns(name, trend, max(width - name - _VALUE - trend - 3 * gap, 0), gap)
+        return Columns(34, max(width - 34 - _VALUE - 2, 0), 0, 1)
+    name, source, gap = (38, _SOURCE - len("vllm:"), 1) if width < _WIDE else (40, _SOURCE, 2)
+    trend = min(max(width - name - _VALUE - source - 3 * gap, 12), _LONGEST_TREND)
+    return Columns(name, trend, width - name - _VALUE - trend - 3 * gap, gap)
 
 
 class EngineMetricsPanel(Panel):
@@ -57,7 +57,7 @@ class EngineMetricsPanel(Panel):
         page = frame.engine_page(columns_for(self.size.width).trend)
         parts: list[TextRow] = [
             [("Engine ", "title"), *engine_name(frame.engine, otherwise=frame.engine_title)],
-            [(f"last {WINDOW:.0f} s, pairs are p50 / p90", "muted")],
+            [(f"last {page.window:.0f} s, pairs are p50 / p90", "muted")],
         ]
         if page.groups:
             step = formats.minutes(page.step) if page.step >= 60 else f"{page.step:g} s"
@@ -66,7 +66,7 @@ class EngineMetricsPanel(Panel):
 
     def subtitle(self, frame: Frame) -> TextRow:
         page = frame.engine_page(columns_for(self.size.width).trend)
-        return [(f"⚠ sample {formats.seconds(page.age)} old", "warn")] if page.age > _SCRAPE_AGE else []
+        return [(f"⚠ sample {formats.seconds(page.age)} old", "warn")] if page.outdated else []
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         page = frame.engine_page(columns_for(width).trend)
@@ -80,7 +80,7 @@ class EngineMetricsPanel(Panel):
         """Scroll down (positive) or up by lines, within the page."""
         if self.frame is not None:
             page = self.frame.engine_page(columns_for(self.size.width).trend)
-            rows = len(draw_page(page, "", self.size.width))
+            rows = len(draw_page(page, missing_text(self.frame), self.size.width))
             self.top = min(max(self.top + lines, 0), max(0, rows - self.size.height))
             self.watch_frame(self.frame)
 
@@ -94,25 +94,48 @@ def missing_text(frame: Frame) -> str:
 
 
 def draw_page(page: EnginePage, missing: str, width: int) -> list[TextRow]:
-    """The rows of all groups, those with values first; one without any series is a quiet row with `missing`."""
-    rows: list[TextRow] = []
-    for group in page.groups:
-        if group.lines:
-            rows += [*_group_rows(group, missing, width), []]
-    empty = [group for group in page.groups if not group.lines]
-    return [*rows, *(row for group in empty for row in _group_rows(group, missing, width))]
+    """The rows of all groups, those with active metrics first, and what the engine does not export as one paragraph."""
+    active = [group for group in page.groups if any(line.activity is Activity.ACTIVE for line in group.lines)]
+    quiet = [group for group in page.groups if group.lines and group not in active]
+    rows = [row for group in active for row in [*_group_rows(group, width), []]]
+    rows += [row for group in quiet for row in _quiet_rows(group, width, prefix=f"{group.title}  ")]
+    absent = [text for group in page.groups if (text := _absent(group))]
+    rows += _paragraph(page.note, width)
+    return [*rows, *_paragraph(f"{missing}: {'; '.join(absent)}" if absent else "", width)]
 
 
-def _group_rows(group: MetricGroup, missing: str, width: int) -> list[TextRow]:
+def _group_rows(group: MetricGroup, width: int) -> list[TextRow]:
+    columns = columns_for(width)
+    lines = [line for line in group.lines if line.activity is Activity.ACTIVE]
+    rows: list[TextRow] = [fitted([(sanitize_line(group.title), "title")], width)]
+    return [*rows, *(fitted(metric_row(line, columns), width) for line in lines), *_quiet_rows(group, width)]
+
+
+def _quiet_rows(group: MetricGroup, width: int, *, prefix: str = "  ") -> list[TextRow]:
+    """What is 0 throughout and what has no values, by name instead of a row each."""
+    parts = []
+    for activity in (Activity.IDLE, Activity.UNMEASURED):
+        labels: dict[str, list[str]] = {}
+        for line in group.lines:
+            if line.activity is activity:
+                labels.setdefault(line.spec.name, []).append(line.label)
+        if labels:
+            names = "; ".join(f"{name} {', '.join(values)}".strip() for name, values in labels.items())
+            parts.append(f"{activity.value}: {names}")
+    return _paragraph(prefix + " · ".join(parts) if parts else "", width)
+
+
+def _absent(group: MetricGroup) -> str:
+    """The group, or those of its metrics, that the engine does not export; empty if it exports them all."""
     if not group.lines:
-        reason = missing if group.missing else "a single rank"
-        return [fitted([(f"{group.title}  ", "muted"), (reason, "faint")], width)]
-    rows: list[TextRow] = [fitted([(group.title, "title")], width)]
-    rows += [fitted(metric_row(line, columns_for(width)), width) for line in group.lines]
-    if group.missing:
-        names = ", ".join(group.missing)
-        rows.append(fitted([(f"  {' '.join(missing.split()[:2])}: {names}", "faint")], width))
-    return rows
+        return group.title if group.missing else f"{group.title} (a single rank)"
+    return f"{group.title} ({', '.join(group.missing)})" if group.missing else ""
+
+
+def _paragraph(text: str, width: int) -> list[TextRow]:
+    """Quiet text, wrapped between words."""
+    lines = textwrap.wrap(sanitize_line(text), max(width, 8), subsequent_indent="    ", drop_whitespace=True)
+    return [fitted([(line, "faint")], width) for line in lines]
 
 
 def metric_row(line: MetricLine, columns: Columns) -> TextRow:
@@ -120,13 +143,13 @@ def metric_row(line: MetricLine, columns: Columns) -> TextRow:
     name = sanitize_line(f"{line.spec.name} {line.label}".strip())
     idle = not line.value > 0
     source = sanitize_line(line.source)
-    if columns.source < _WITH_NAMESPACE:
+    if columns.source < _SOURCE:
         source = source.partition(":")[2] or source
-    value = value_text(line.value, line.spec.unit, p90=line.p90)
+    value = value_text(line.value, line.spec.unit, p90=line.p90, at_most=line.at_most)
     gap = " " * columns.gap
     return [
         (f"  {shortened(name, columns.name - 2):<{columns.name - 2}}{gap}", "muted" if idle else ""),
         (f"{value:>{_VALUE}}{gap}", "muted" if idle else "strong"),
-        (trend_text(line.trend, columns.trend) + gap, "sky"),
-        (shortened(source, columns.source), "faint"),
+        (trend_text(line.trend, columns.trend), "sky"),
+        (f"{gap}{shortened(source, columns.source)}" if columns.source else "", "faint"),
     ]
