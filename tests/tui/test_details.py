@@ -125,6 +125,12 @@ def test_high_ridges_have_their_name_above_them_and_no_line_through_it() -> None
         assert "┊" in shown[1]
 
 
+def test_a_bucket_that_is_wider_than_a_column_fills_all_of_its_columns() -> None:
+    values = [10.0 ** (number / 500 - 2) for number in range(150)]
+    bars = Lines(draw_ridgelines(ridges(values), 80, 3)).plain.split("\n")[1]
+    assert " " not in bars.lstrip("1: ")
+
+
 def test_the_axis_ends_where_nearly_all_values_are() -> None:
     values = [0.02, 0.03, 0.04, 0.05] * 250
     together, outlier = [1e-6] * 400, [9.0]

@@ -18,7 +18,7 @@ from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.panels.detail.request_timeline import draw_request
-from servetop.tui.panels.detail.requests import RequestsPanel
+from servetop.tui.panels.detail.requests import RequestsPanel, time_axis
 from servetop.tui.panels.detail.tokens import TokensPanel
 from servetop.tui.panels.live.latency_heat import HeatPanel
 from servetop.tui.screens.live import LiveScreen
@@ -227,3 +227,9 @@ async def test_only_a_few_hundred_requests_are_read(canned: ModuleType, dashboar
             assert until == 60.0
             assert ended_by < 120.0
             assert most == MOST_REQUESTS
+
+
+def test_the_time_axis_moves_in_steps_and_never_begins_before_the_run() -> None:
+    assert time_axis(176.0, 250.0) == (0.0, 187.5)
+    assert time_axis(0.0, 8.0) == (0.0, 1.0)
+    assert time_axis(19.2, 8.0) == time_axis(20.0, 8.0) == (12.0, 20.0)

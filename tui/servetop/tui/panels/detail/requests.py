@@ -23,6 +23,13 @@ _STEPS = 8
 """The time axis moves in steps of this fraction of its length, so that bars keep still in between."""
 
 
+def time_axis(at: float, length: float) -> tuple[float, float]:
+    """The ends of a time axis of `length` seconds that contains `at`; shorter near the start of the run."""
+    step = length / _STEPS
+    end = math.ceil(at / step - 1e-9) * step or step
+    return max(end - length, 0.0), end
+
+
 class RequestsPanel(Panel):
     """One row per request; only visible rows are drawn, and only the last few hundred requests are read."""
 
@@ -61,7 +68,8 @@ class RequestsPanel(Panel):
         at, load = frame.stats.at, frame.stats.load
         under_way = sum(ended_at(row.record) > at for row in self.rows)
         last = "last " if len(self.rows) >= MOST_REQUESTS else ""
-        kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(self.limit)}"
+        start, end = time_axis(at, self.limit)
+        kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(end - start)}"
         parts: list[TextRow] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
         preempted = sum(row.preempted for row in self.rows)
@@ -86,9 +94,7 @@ class RequestsPanel(Panel):
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         at = frame.stats.at
-        step = self.limit / _STEPS
-        end = math.ceil(at / step - 1e-9) * step or step
-        axis = (end - self.limit, end)
+        axis = time_axis(at, self.limit)
         rows = self._known.rows(frame.requests(axis[0], at), at, preemptions=frame.preemptions)
         matching = (row for row in rows if row.failed or not self.failed_only)
         self.rows = ordered(matching, self.order, descending=self.descending)
