@@ -231,7 +231,7 @@ class CurvePanel(Panel):
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         table = SweepTable.of(frame)
-        if len({*table.cells, *table.planned}) < 2:
+        if len({*table.cells, *(table.planned if frame.end is None else ())}) < 2:
             return _invitation(bool(table.cells), width, height)
         points = [_point(key, cell, table.metric) for key, cell in table.cells.items() if not cell.running_now]
         return draw_scatter(points, width, height, latency=f"{LABELS[table.metric]} p{PERCENTILE}")
