@@ -139,6 +139,11 @@ def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> No
     assert re.findall(r"\S+s", shown[4]) == ["992ms", "992ms"]
 
 
+def test_a_cell_without_any_output_is_no_peak() -> None:
+    failed = SweepTable(cells={(64, Load(8.0)): cell(0.0)})
+    assert "★" not in "".join(text(failed, 60, 9))
+
+
 def test_headings_end_above_the_last_digit_of_their_column() -> None:
     cells: dict[CellKey, Cell] = {(64, Load(rate)): cell(rate * 100) for rate in (4.0, 8.0, 16.0)}
     for width in (50, 80, 200):
