@@ -233,3 +233,21 @@ def test_the_time_axis_moves_in_steps_and_never_begins_before_the_run() -> None:
     assert time_axis(176.0, 250.0) == (0.0, 187.5)
     assert time_axis(0.0, 8.0) == (0.0, 1.0)
     assert time_axis(19.2, 8.0) == time_axis(20.0, 8.0) == (12.0, 20.0)
+
+
+async def test_long_after_the_last_request_the_last_ones_are_listed(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.finished()
+    known = [replace(RECORD, id=number, due=at, sent=at, first_token_at=at + 1.0, done_at=at + 2.0)
+             for number, at in enumerate((10.0, 70.0, 71.0))]  # fmt: skip
+    known[0] = replace(known[0], status=RequestStatus.ERROR)
+    run.requests = lambda start, until, **_: [
+        each for each in known if start <= (each.done_at or 0.0) and each.due <= until
+    ]
+    app = dashboard(run, start_at=120.0)
+    async with requests_screen(app, size=(120, 20)) as pilot:
+        panel = app.screen.query_one(RequestsPanel)
+        assert [row.id for row in panel.rows] == [2, 1]
+        assert "01:10.0" in lines_of(app)[0]
+        await pilot.press("f")
+        assert [row.id for row in panel.rows] == [0]
+        assert lines_of(app)[1].count("✖") == 2, "status, and the end of the bar"

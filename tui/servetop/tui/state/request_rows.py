@@ -80,8 +80,13 @@ def row_of(record: RequestRecord, at: float, *, preemptions: Preemptions = unkno
         prompt_tokens=record.prompt_tokens,
         output_tokens=record.output_tokens if over else received,
         status=("" if record.status is RequestStatus.OK else "✖ ") + record.status.value if over else under_way,
-        failed=over and record.status is not RequestStatus.OK,
+        failed=has_failed(record, at),
     )
+
+
+def has_failed(record: RequestRecord, at: float) -> bool:
+    """Whether a request has ended by `at`, and not successfully."""
+    return ended_at(record) <= at and record.status is not RequestStatus.OK
 
 
 class RowCache:

@@ -13,7 +13,7 @@ from servetop.tui.panels.detail.request_table import header, phase_legend, reque
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import MOST_REQUESTS, Frame
 from servetop.tui.state.request_phases import PREEMPTED, ended_at
-from servetop.tui.state.request_rows import COLUMNS, RequestRow, RowCache, ordered, pointed_at
+from servetop.tui.state.request_rows import COLUMNS, RequestRow, RowCache, has_failed, ordered, pointed_at
 
 _SHORTEST = 2.0
 """Seconds of the time axis, at least."""
@@ -39,6 +39,7 @@ class RequestsPanel(Panel):
     rows: Sequence[RequestRow] = ()
     """All rows, in order."""
     _top = 0
+    _axis = (0.0, _SHORTEST)
     _pointed: Cursor | None = None
     _shown_at = math.nan
 
@@ -68,7 +69,7 @@ class RequestsPanel(Panel):
         at, load = frame.stats.at, frame.stats.load
         under_way = sum(ended_at(row.record) > at for row in self.rows)
         last = "last " if len(self.rows) >= MOST_REQUESTS else ""
-        start, end = time_axis(at, self.limit)
+        start, end = self._axis
         kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(end - start)}"
         parts: list[TextRow] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
@@ -94,10 +95,9 @@ class RequestsPanel(Panel):
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         at = frame.stats.at
-        axis = time_axis(at, self.limit)
-        rows = self._known.rows(frame.requests(axis[0], at), at, preemptions=frame.preemptions)
-        matching = (row for row in rows if row.failed or not self.failed_only)
-        self.rows = ordered(matching, self.order, descending=self.descending)
+        records, self._axis = self._read(frame)
+        rows = self._known.rows(records, at, preemptions=frame.preemptions)
+        self.rows = ordered(rows, self.order, descending=self.descending)
         if frame.view.cursor != self._pointed:
             self._pointed = frame.view.cursor
             self.selected = pointed_at(self.rows, frame.view, window=frame.window, otherwise=self.selected)
@@ -108,8 +108,23 @@ class RequestsPanel(Panel):
         if not shown:
             reason = why_empty(frame.stats.load.in_flight, failed_only=self.failed_only)
             return placard(reason, width=width, height=height)
-        head = header(width, axis, order=self.order, descending=self.descending)
-        return [head, *(request_row(row, width, axis, chosen=row.id == self.selected) for row in shown)]
+        head = header(width, self._axis, order=self.order, descending=self.descending)
+        return [head, *(request_row(row, width, self._axis, chosen=row.id == self.selected) for row in shown)]
+
+    def _read(self, frame: Frame) -> tuple[Sequence[RequestRecord], tuple[float, float]]:
+        """The requests around the frame's time, else the last ones before it, and the time axis."""
+        at, axis = frame.stats.at, time_axis(frame.stats.at, self.limit)
+        records = self._wanted(frame.requests(axis[0], at), at)
+        if not records:
+            earlier = self._wanted(frame.requests(0.0, at), at)
+            end = max(map(ended_at, earlier), default=at)
+            records = [each for each in earlier if self.failed_only or ended_at(each) > end - self.limit]
+            if records:
+                axis = (min(each.due for each in records), end + self.limit / _STEPS)
+        return records, axis
+
+    def _wanted(self, records: Sequence[RequestRecord], at: float) -> Sequence[RequestRecord]:
+        return [each for each in records if has_failed(each, at) or not self.failed_only]
 
     def choose(self, rows: int) -> None:
         """Move the selection by rows; the first time, select the first row."""
