@@ -177,8 +177,8 @@ def bar(phases: Sequence[Span], axis: tuple[float, float], width: int, *, failed
             low = high - 1
         cells[low:high] = [(each.phase.glyph, each.phase.style)] * (high - low)
     used = max((number + 1 for number, (glyph, _) in enumerate(cells) if glyph != " "), default=0)
-    if failed and used < width:
-        cells[used] = ("✖", "bad")
+    if failed:
+        cells[min(used, width - 1)] = ("✖", "bad")
     return merged(cells)
 
 
