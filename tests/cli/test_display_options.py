@@ -95,3 +95,9 @@ def test_replay_of_an_empty_folder_says_how_to_record(servetop: Servetop) -> Non
     done = servetop("replay")
     assert done.code == 1
     assert "no recording in" in done.complaint
+
+
+def test_a_dashboard_without_a_terminal_is_refused(servetop: Servetop) -> None:
+    done = servetop("replay", "sample", timeout=30.0)
+    assert (done.code, done.out) == (2, "")
+    assert done.complaint == "the dashboard needs a terminal: print a recording with servetop summary, or add --web"

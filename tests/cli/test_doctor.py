@@ -159,6 +159,16 @@ def test_a_report_exists_whatever_a_check_raises(raised: list[tuple[type[Excepti
     assert report_lines(findings)
 
 
+def test_a_report_in_a_narrow_terminal_is_wrapped_between_words() -> None:
+    found = [Finding("gpu", Status.NOTE, "no readable GPU", "the simulator needs none; use --url for another machine")]
+    assert report_lines(found, 40)[:3] == [
+        "note  gpu  no readable GPU",
+        "           → the simulator needs none;",
+        "             use --url for another",
+    ]
+    assert len(report_lines(found)) == 4
+
+
 @given(
     st.none() | st.integers(-1, 1 << 40), st.none() | st.tuples(st.integers(), st.integers()),
     st.none() | st.text(), st.none() | st.floats(allow_nan=False), st.floats(allow_nan=False), st.integers(0, 512),

@@ -80,3 +80,12 @@ def test_a_command_line_is_read_without_pydantic() -> None:
     )
     done = run_python(script)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_help_of_serve_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    page = capsys.readouterr().out
+    assert "python -m" not in page
+    options = page.partition("options:")[2].split("\n  -")[1:]
+    assert [text for text in options if len(text.split("  ", 1)) < 2] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
+from servetop.cli.main import main
 from servetop.cli.report.report import print_story
 from servetop.cli.report.story_lines import story_lines, story_markdown
 
@@ -53,7 +55,17 @@ def test_texts_of_a_server_cannot_break_the_lines() -> None:
 
 def test_the_story_of_a_golden_recording_ends_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     recording = Path(__file__).parents[1] / "golden" / "whitepaper.servetop"
-    assert print_story(str(recording), markdown=False) == 0
+    assert print_story(str(recording)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("verdict    batch-bound from ")
     assert "→" in lines[-1]
+
+
+def test_the_story_as_json_is_that_of_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    recording = str(Path(__file__).parents[1] / "golden" / "whitepaper.servetop")
+    assert main(["summary", recording, "--story", "--json"]) == 0
+    story = json.loads(capsys.readouterr().out)
+    assert main(["summary", recording, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["story"] == story
+    assert main(["summary", recording, "--markdown", "--json"]) == 2
+    assert "exclude each other" in capsys.readouterr().err

@@ -248,3 +248,12 @@ async def test_a_closed_loop_backs_off_when_connections_are_refused(server: Any,
     assert 8 <= len(run.records) <= 32
     notes = [note.text for report in run.reports for note in report.notes]
     assert notes == [f"connection refused at 127.0.0.1:{server.port}; a closed loop retries every second"]
+
+
+async def test_an_open_loop_notes_only_the_reason_of_its_failures(server: Any, start: Start) -> None:
+    await server.stop()
+    run = start(server.url)
+    run.begin(StageConfig(request_rate=50.0, duration=0.4))
+    await run.finish()
+    notes = [note.text for report in run.reports for note in report.notes]
+    assert notes == [f"connection refused at 127.0.0.1:{server.port}"]

@@ -126,6 +126,12 @@ def test_high_ridges_have_their_name_above_them_and_no_line_through_it() -> None
         assert "┊" in shown[1]
 
 
+def test_a_bucket_that_is_wider_than_a_column_fills_all_of_its_columns() -> None:
+    values = [10.0 ** (number / 500 - 2) for number in range(150)]
+    bars = Lines(draw_ridgelines(ridges(values), 80, 3)).plain.split("\n")[1]
+    assert " " not in bars.lstrip("1: ")
+
+
 def test_the_axis_ends_where_nearly_all_values_are() -> None:
     values = [0.02, 0.03, 0.04, 0.05] * 250
     together, outlier = [1e-6] * 400, [9.0]
@@ -212,19 +218,20 @@ async def test_histograms_are_shown_first_and_curves_by_key(
         assert "100%┤" in rows(app, "#ttft")[0]
 
 
-async def test_lengths_that_do_not_vary_leave_their_rows_to_the_latencies(
-    canned: ModuleType, dashboard: Dashboard
+@pytest.mark.parametrize(("size", "grows"), [((120, 40), "height"), ((160, 48), "width")])
+async def test_lengths_that_do_not_vary_leave_their_room_to_the_latencies(
+    size: tuple[int, int], grows: str, canned: ModuleType, dashboard: Dashboard
 ) -> None:
-    heights = []
+    sizes = []
     for fixed in (False, True):
         run = canned.finished()
         if fixed:
             lengths = {"input_len": LogHistogram.of([128.0]), "output_len": LogHistogram.of([64.0])}
             run.ticks = [replace(tick, client=replace(tick.client, **lengths)) for tick in run.ticks]
         app = dashboard(run, start_at=126.0)
-        async with app.run_test(size=(120, 40)) as pilot:
+        async with app.run_test(size=size) as pilot:
             await pilot.press("3")
             await pilot.pause()
             assert ("always 128" in "".join(rows(app, "#input_len"))) is fixed
-            heights.append(app.screen.query_one("#ttft").outer_size.height)
-    assert heights[1] > heights[0] + 3
+            sizes.append(getattr(app.screen.query_one("#ttft").outer_size, grows))
+    assert sizes[1] > sizes[0] + 3

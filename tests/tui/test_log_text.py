@@ -47,6 +47,7 @@ def test_the_statistics_of_vllm_and_sglang_are_shortened_with_the_load_first() -
         " reqs, Waiting: 7 reqs, GPU KV cache usage: 99.4%, Prefix cache hit rate: 0.0%"
     )
     assert shortened_stats(vllm) == "running 34, waiting 7, KV 99.4 %, out 2,136 tok/s, in 2,435 tok/s"
+    assert shortened_stats(vllm.replace("GPU KV", "CPU KV")) == shortened_stats(vllm)
     sglang = (
         "Decode batch. #running-req: 12, #token: 4096, token usage: 0.31, cuda graph: True, "
         "gen throughput (token/s): 812.44, #queue-req: 3"

@@ -275,6 +275,8 @@ def test_help_explains_every_key_and_every_number() -> None:
     shown = text(help_rows(80))
     for word in ("space", "↑", "[", "Home", "TTFT", "Little's law", "Request rate (QPS, RPS) +5 %"):
         assert word in shown
+    for symbol in ("╌", "░", "█", "╍", "▚", "┄", "▒", "┿", "═", "▬"):
+        assert f"{symbol} " in " ".join(shown.split()), "a phase of a request, or a part of the timeline"
 
 
 def test_hostile_texts_reach_no_drawing(canned: ModuleType, frame_of: FrameOf) -> None:

@@ -18,7 +18,7 @@ from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.panels.detail.request_timeline import draw_request
-from servetop.tui.panels.detail.requests import RequestsPanel
+from servetop.tui.panels.detail.requests import RequestsPanel, axis_length, time_axis
 from servetop.tui.panels.detail.tokens import TokensPanel
 from servetop.tui.panels.live.latency_heat import HeatPanel
 from servetop.tui.screens.live import LiveScreen
@@ -227,3 +227,44 @@ async def test_only_a_few_hundred_requests_are_read(canned: ModuleType, dashboar
             assert until == 60.0
             assert ended_by < 120.0
             assert most == MOST_REQUESTS
+
+
+def test_the_time_axis_moves_in_steps_and_never_begins_before_the_run() -> None:
+    assert time_axis(176.0, 250.0) == (0.0, 187.5)
+    assert time_axis(0.0, 8.0) == (0.0, 1.0)
+    assert time_axis(19.2, 8.0) == time_axis(20.0, 8.0) == (12.0, 20.0)
+
+
+@given(st.floats(0, 1e4), st.floats(0, 300), st.floats(0, 600))
+def test_the_time_axis_contains_the_rows_that_are_drawn_and_little_more(
+    due: float, lasted: float, previous: float
+) -> None:
+    row = row_of(replace(RECORD, due=due, sent=due, first_token_at=due, done_at=due + lasted), 1e6)
+    length = axis_length([row], 1e6, previous)
+    start, end = time_axis(due + lasted, length)
+    assert start <= due + 1e-6
+    assert due + lasted <= end + 1e-6
+    assert axis_length([row], 1e6, 0.0) <= max(lasted * 3, 1.0)
+
+
+def test_a_request_in_flight_lengthens_the_time_axis_up_to_the_present_only() -> None:
+    slow = row_of(replace(RECORD, done_at=500.0), 12.0)
+    assert axis_length([slow], 12.0, 0.0) < 5.0
+
+
+async def test_long_after_the_last_request_the_last_ones_are_listed(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.finished()
+    known = [replace(RECORD, id=number, due=at, sent=at, first_token_at=at + 1.0, done_at=at + 2.0)
+             for number, at in enumerate((10.0, 70.0, 71.0))]  # fmt: skip
+    known[0] = replace(known[0], status=RequestStatus.ERROR)
+    run.requests = lambda start, until, **_: [
+        each for each in known if start <= (each.done_at or 0.0) and each.due <= until
+    ]
+    app = dashboard(run, start_at=120.0)
+    async with requests_screen(app, size=(120, 20)) as pilot:
+        panel = app.screen.query_one(RequestsPanel)
+        assert [row.id for row in panel.rows] == [2, 1]
+        assert lines_of(app)[0].endswith("01:13.0")
+        await pilot.press("f")
+        assert [row.id for row in panel.rows] == [0]
+        assert lines_of(app)[1].count("✖") == 2, "status, and the end of the bar"

@@ -99,7 +99,7 @@ def test_a_rate_that_was_changed_by_key_makes_a_stage_no_cell(canned: ModuleType
         for tick in run.ticks
     ]
     run.ticks = ticks
-    assert [each.reason for each in others(frame_of(run, 60.0))] == ["rate changed from 4 to 5"]
+    assert [each.reason for each in others(frame_of(run, 60.0))] == ["rate not constant: 4 to 5"]
 
 
 def test_time_without_requests_after_a_stage_does_not_lower_its_throughput(
@@ -137,6 +137,11 @@ def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> No
     assert re.findall(r"[\d,]+\S*|·", shown[1]) == ["64", "900★", "·"]
     assert re.findall(r"[\d,]+\S*|·", shown[3]) == ["128", "2,000▲…", "800▲~"]
     assert re.findall(r"\S+s", shown[4]) == ["992ms", "992ms"]
+
+
+def test_a_cell_without_any_output_is_no_peak() -> None:
+    failed = SweepTable(cells={(64, Load(8.0)): cell(0.0)})
+    assert "★" not in "".join(text(failed, 60, 9))
 
 
 def test_headings_end_above_the_last_digit_of_their_column() -> None:
@@ -244,6 +249,16 @@ def test_a_run_with_one_load_says_what_a_sweep_is_and_how_to_run_one(canned: Mod
         shown = " ".join(Lines(rows).plain.split())
         assert "One constant load only" in shown
         assert "servetop sweep --example > grid.toml" in shown
+
+
+def test_an_ended_run_with_one_cell_has_no_chart_even_if_more_were_planned(
+    canned: ModuleType, frame_of: FrameOf
+) -> None:
+    run = canned.finished()
+    frame = frame_of(run, 20.0)
+    panel = CurvePanel(id="curve")
+    assert "One constant load only" not in Lines(panel.draw(frame, 78, 12)).plain
+    assert "One constant load only" in Lines(panel.draw(replace(frame, end=run.end), 78, 12)).plain
 
 
 async def test_the_curve_gets_the_rows_that_the_matrix_does_not_need(canned: ModuleType, dashboard: Dashboard) -> None:

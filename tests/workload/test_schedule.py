@@ -108,6 +108,19 @@ def test_holding_continues_the_load_and_keeps_the_stage_from_ending() -> None:
     assert schedule.changes[-1].at == 4.0
 
 
+def test_the_reply_to_holding_is_the_load_in_force() -> None:
+    steered = schedule_of(TWO)
+    steered.due(0.0)
+    tell(steered, Action.SET_RATE, 0.1, 10.21)
+    assert tell(steered, Action.HOLD_STAGE, 0.25) == "holding at 10.2 req/s"
+    ramp = schedule_of(StageConfig(request_rate=20.0, ramp_from=4.0, duration=8.0))
+    ramp.due(2.0)
+    assert tell(ramp, Action.HOLD_STAGE, 2.0) == "holding at 8 req/s"
+    closed = schedule_of(StageConfig(max_concurrency=3, duration=1.0))
+    closed.due(0.0)
+    assert tell(closed, Action.HOLD_STAGE, 0.25) == "holding at 3 concurrent requests"
+
+
 def test_requests_of_a_held_stage_do_not_count_towards_num_prompts() -> None:
     schedule = schedule_of(StageConfig(request_rate=2.0, num_prompts=2))
     schedule.due(0.0)

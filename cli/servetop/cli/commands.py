@@ -121,10 +121,13 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
 def summary(line: CommandLine[SummaryOptions]) -> int:
     """Print the summary of a recording."""
     from servetop.cli.report.report import print_recording, print_story
+    from servetop.core.errors import UsageError
 
     options = line.options
+    if options.markdown and options.as_json:
+        raise UsageError("--json and --markdown exclude each other: give one of them")
     if options.story or options.markdown:
-        return print_story(options.file, markdown=options.markdown)
+        return print_story(options.file, markdown=options.markdown, as_json=options.as_json)
     return print_recording(options.file, as_json=options.as_json, percentiles=options.metric_percentiles)
 
 

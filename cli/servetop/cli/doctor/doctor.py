@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError
 
@@ -23,7 +25,7 @@ def run_doctor(*, as_json: bool) -> int:
         report = {"verdict": worst, "checks": [finding._asdict() for finding in findings]}
         console.out_json(report)
     else:
-        console.out(*report_lines(findings))
+        console.out(*report_lines(findings, shutil.get_terminal_size().columns if console.is_terminal() else None))
     return int(ExitCode.RUN_FAILED if worst is Status.FIX else ExitCode.OK)
 
 
@@ -39,16 +41,25 @@ def examine(named: Sequence[tuple[str, DoctorCheck]]) -> list[Finding]:
     return found
 
 
-def report_lines(findings: Sequence[Finding]) -> list[str]:
-    """A line for each finding, its advice below it, and a summary in the last line."""
+def report_lines(findings: Sequence[Finding], columns: int | None = None) -> list[str]:
+    """A line for each finding, its advice below it, and a summary in the last line; wrapped to fit into `columns`."""
     width = max((len(finding.name) for finding in findings), default=0)
     lines = []
     for finding in findings:
-        lines.append(f"{finding.status:<4}  {finding.name:<{width}}  {finding.found}")
-        lines += [f"{'':<4}  {'':<{width}}  → {finding.advice}"] if finding.advice else []
+        lines += _wrapped(f"{finding.status:<4}  {finding.name:<{width}}  ", finding.found, columns)
+        lines += _wrapped(f"{'':<4}  {'':<{width}}  → ", finding.advice, columns) if finding.advice else []
     count = sum(finding.status is Status.FIX for finding in findings)
     summaries = {0: "ready to run: try servetop", 1: "1 problem must be fixed"}
     return [*lines, "", summaries.get(count, f"{count} problems must be fixed")]
+
+
+def _wrapped(head: str, text: str, columns: int | None) -> list[str]:
+    """A text behind a head, its further lines below its beginning; paths and commands stay whole."""
+    if columns is None:
+        return [head + text]
+    room = max(columns - len(head), 20)
+    pieces = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    return [head + pieces[0], *(" " * len(head) + piece for piece in pieces[1:])]
 
 
 def _python() -> list[Finding]:

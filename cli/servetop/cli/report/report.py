@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Group
@@ -47,11 +48,14 @@ def print_recording(name: str, *, as_json: bool, percentiles: Sequence[float] | 
     return int(ExitCode.OK)
 
 
-def print_story(name: str, *, markdown: bool) -> int:
-    """Print what limited the run of a recording, and the lines that explain it."""
+def print_story(name: str, *, markdown: bool = False, as_json: bool = False) -> int:
+    """Print what limited the run of a recording, and the lines that explain it; as JSON, the summary's `story`."""
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
         story = story_summary(recorded_story(reader))
-    console.out(*(story_markdown(story) if markdown else story_lines(story)))
+    if as_json:
+        console.out_json(asdict(story))
+    else:
+        console.out(*(story_markdown(story) if markdown else story_lines(story)))
     return int(ExitCode.OK)
 
 

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from servetop.cli.viewing.display_options import check_theme, dashboard_options,
 from servetop.cli.viewing.viewer_signals import PAGE_SERVER, ViewerSignals
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
-from servetop.core.errors import ExitCode
+from servetop.core.errors import ExitCode, UsageError
 from servetop.core.events import Note
 from servetop.run import console
 from servetop.run.process.owned_run import OwnedRun, stderr_file
@@ -38,6 +37,8 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
     exit_requested = _exit_condition(signals)
     first = store.newest() if name is None else resolve(name)
     try:
+        if not console.is_terminal() and PAGE_SERVER not in os.environ:
+            raise UsageError("the dashboard needs a terminal: print a recording with servetop summary, or add --web")
         source = shown.open(first)
         options = dashboard_options(
             display,
@@ -55,9 +56,9 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
 
 
 def _exit_condition(signals: ViewerSignals) -> Callable[[], str]:
-    """The condition that ends a viewer: a signal, or, without a terminal, the end of its web server."""
+    """The condition that ends a viewer: a signal, or, behind a page, the end of its web server."""
     named = os.environ.get(PAGE_SERVER, "")
-    server = int(named) if named.isdecimal() else None if sys.stdin.isatty() else os.getppid()
+    server = int(named) if named.isdecimal() else None
 
     def reason() -> str:
         return signals.exit_requested() or ("abandoned" if server is not None and os.getppid() != server else "")

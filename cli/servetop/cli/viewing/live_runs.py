@@ -27,13 +27,13 @@ CHECK_SECONDS = 0.1
 
 
 def print_runs(*, as_json: bool) -> int:
-    """Prints all live runs, newest first; OK even if there are none."""
+    """Prints all active runs, newest first; OK even if there are none."""
     now = wall_clock()
     runs = RunRegistry().runs()
     if as_json:
         console.out_json([{**dataclasses.asdict(run), "age": now - run.began} for run in runs], default=str)
     elif not runs:
-        console.out("no live runs")
+        console.out("no active runs")
     else:
         _print_table(runs, now)
     return int(ExitCode.OK)

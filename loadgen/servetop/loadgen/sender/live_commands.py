@@ -110,9 +110,14 @@ def _hold(stage: StageRun, at: float, *, hold: bool) -> str:
         return "the stage is already held" if hold else "the stage is not held"
     if hold:
         stage.hold(at)
-        return f"holding at {stage.config.label}"
+        return f"holding at {_load_of(stage)}"
     stage.continue_(at)
     return "the stages continue"
+
+
+def _load_of(stage: StageRun) -> str:
+    """The load in force, which commands may have changed since the stage began."""
+    return f"{stage.limit} concurrent requests" if math.isinf(stage.rate) else f"{stage.rate:.3g} req/s"
 
 
 def _pause(stage: StageRun, at: float, *, pause: bool) -> str:

@@ -224,7 +224,8 @@ class Sender:
         if request.done_at is not None and not continues:
             self._slots.freed(request.done_at, closed=self._closed_loop)
         if self._backoff.update(request, self._clock.now()):
-            self._reports.warn(f"{request.error}; a closed loop retries every second", self._clock.now())
+            retries = "; a closed loop retries every second" if self._closed_loop else ""
+            self._reports.warn(f"{request.error}{retries}", self._clock.now())
         self._send_due()
 
     def _finish(self, request: RequestState) -> bool:

@@ -227,11 +227,13 @@ def option_names() -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="servetop serve", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="servetop serve", description="Serve the simulator over HTTP, with the API of an engine."
+    )
     add = parser.add_argument
-    add("--host", default="127.0.0.1")
-    add("--port", type=_port, default=8000, help="0 picks a free port")
-    add("--model", default="llama-2-7b", help="a model profile")
+    add("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
+    add("--port", type=_port, default=8000, help="port to listen at, 0 for a free one; default: 8000")
+    add("--model", default="llama-2-7b", help="a model profile; default: llama-2-7b")
     add("--served-model-name", help="the name that clients use; default: --model as given")
     add(
         "--lora-modules",
@@ -239,7 +241,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="further served names, as NAME or NAME=PATH; at no cost",
     )
-    add("--gpu", default="a100-40", help="a GPU profile")
+    add("--gpu", default="a100-40", help="a GPU profile; default: a100-40")
     add(
         "--dialect",
         default="vllm",
@@ -250,9 +252,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--policy", help="a scheduling policy instead of the profile's")
     add("--max-num-seqs", type=_positive, help="batch size; default: the profile's")
     add("--kv-blocks", type=_positive, help="KV blocks; default: what fits into the GPU")
-    add("--block-size", type=_positive)
-    add("--max-model-len", type=_positive)
-    add("--tensor-parallel", type=_positive, default=1)
+    add("--block-size", type=_positive, help="tokens of a KV block; default: the profile's")
+    add("--max-model-len", type=_positive, help="context length in tokens; default: the model's")
+    add("--tensor-parallel", type=_positive, default=1, help="number of GPUs; default: 1")
     add("--time-scale", type=_factor, default=1.0, help="factor of every duration: 0.1 is ten times as fast")
     add("--metrics-port", type=_port, default=0, help="triton: metrics port; default: --port plus 2")
     add("--no-metrics", action="store_true", help="sglang, llama.cpp: serve no metrics page")

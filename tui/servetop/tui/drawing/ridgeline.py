@@ -75,13 +75,20 @@ def _logarithms() -> FloatArray:
 
 
 def _density(histogram: LogHistogram, window: tuple[float, float], columns: int) -> FloatArray:
-    """Share of the fullest column; shape (columns,). Values outside the window count at its edges."""
+    """Share of the fullest column; shape (columns,). Values outside the window count at its edges.
+
+    A bucket may be wider than a column: its count is spread evenly over its width, else columns in between are empty.
+    """
     if not histogram.buckets.size:
         return np.zeros(columns)
-    low, high = window
-    at = _logarithms()[histogram.buckets]
-    column = np.clip(((at - low) / (high - low) * columns).astype(int), 0, columns - 1)
-    counts = np.bincount(column, weights=histogram.counts, minlength=columns)
+    logarithms = _logarithms()
+    half = (logarithms[1] - logarithms[0]) / 2
+    at, total = logarithms[histogram.buckets], np.cumsum(histogram.counts, dtype=float)
+    knots = np.column_stack((at - half, at + half)).ravel()
+    below = np.column_stack((total - histogram.counts, total)).ravel()
+    edges = np.interp(np.linspace(*window, columns + 1), knots, below)
+    edges[0], edges[-1] = 0.0, total[-1]
+    counts = np.diff(edges)
     scaled: FloatArray = counts / counts.max()
     return scaled
 

@@ -65,8 +65,9 @@ DEFINITIONS = (
     ),
     (
         "requests",
-        "╌ queued: due → sent  ░ to first token  █ decode; requests are recorded when they end, so those in flight "
-        "are only counted",
+        "╌ queued: due → sent  ░ to first token  █ decode  ╍ stall  ▚ stall while the engine preempted  "
+        "┄ engine queue  ▒ prefill; requests are recorded when they end, so those in flight are only counted "
+        "in a live run",
     ),
     (
         "batch film",
@@ -80,7 +81,8 @@ DEFINITIONS = (
     ),
     (
         "timeline",
-        "┿ stage  ═ steady state  ● command  ◆ mark  • note  ▲ warning  ✖ error or stall  "
+        "┿ stage  ═ steady state  ▬ episode: the time while one thing was wrong, such as a full KV cache  ● command  "
+        "◆ mark  • note  ▲ warning  ✖ error or stall  "
         "◇ knee (Kneedle, over the stages' TTFT p90)",
     ),
 )

@@ -28,7 +28,7 @@ _ONLY_PROCESS = re.compile(_PROCESS)
 _VLLM_STATS = re.compile(
     r"Avg prompt throughput: (?P<prompt>[\d.]+) tokens/s, Avg generation throughput: (?P<output>[\d.]+) tokens/s, "
     r"Running: (?P<running>\d+) reqs?, (?:Swapped: \d+ reqs?, )?(?:Waiting|Pending): (?P<waiting>\d+) reqs?, "
-    r"(?:GPU )?KV cache usage: (?P<kv>[\d.]+) ?%"
+    r"(?:[A-Z]+ )?KV cache usage: (?P<kv>[\d.]+) ?%"
 )
 _SGLANG_STATS = re.compile(
     r"Decode batch.*?#running-req: (?P<running>\d+),.*?token usage: (?P<share>[\d.]+),"

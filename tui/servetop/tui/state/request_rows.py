@@ -80,8 +80,13 @@ def row_of(record: RequestRecord, at: float, *, preemptions: Preemptions = unkno
         prompt_tokens=record.prompt_tokens,
         output_tokens=record.output_tokens if over else received,
         status=("" if record.status is RequestStatus.OK else "✖ ") + record.status.value if over else under_way,
-        failed=over and record.status is not RequestStatus.OK,
+        failed=has_failed(record, at),
     )
+
+
+def has_failed(record: RequestRecord, at: float) -> bool:
+    """Whether a request has ended by `at`, and not successfully."""
+    return ended_at(record) <= at and record.status is not RequestStatus.OK
 
 
 class RowCache:
@@ -172,8 +177,8 @@ def bar(phases: Sequence[Span], axis: tuple[float, float], width: int, *, failed
             low = high - 1
         cells[low:high] = [(each.phase.glyph, each.phase.style)] * (high - low)
     used = max((number + 1 for number, (glyph, _) in enumerate(cells) if glyph != " "), default=0)
-    if failed and used < width:
-        cells[used] = ("✖", "bad")
+    if failed:
+        cells[min(used, width - 1)] = ("✖", "bad")
     return merged(cells)
 
 

@@ -118,7 +118,7 @@ def _why_other(figures: StageMetrics, plan: Sequence[StageConfig]) -> str:
         return "ramp"
     begin, end = figures.target_rates
     if math.isfinite(begin) and math.isfinite(end) and abs(end - begin) > _CONSTANT * max(begin, end):
-        return f"rate changed from {begin:.3g} to {end:.3g}"
+        return f"rate not constant: {begin:.3g} to {end:.3g}"
     if (
         figures.concurrency_limits[0] != figures.concurrency_limits[1]
         and not np.isnan(figures.concurrency_limits).all()

@@ -85,7 +85,7 @@ def _stalled(row: RequestRow, cells: int) -> list[Run]:
 def why_empty(in_flight: int, *, failed_only: bool) -> str:
     """The text of an empty table."""
     if failed_only:
-        return "no failed requests at this time"
+        return "no failed requests up to this time"
     if in_flight:
         return f"{in_flight} requests in flight, none finished yet: requests are recorded when they end"
-    return "no requests at this time"
+    return "no requests up to this time"

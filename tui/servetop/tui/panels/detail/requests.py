@@ -8,19 +8,35 @@ from collections.abc import Sequence
 from servetop.core.events import RequestRecord
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.cursor import Cursor
+from servetop.tui.drawing.scale import steady_limit
 from servetop.tui.drawing.text_runs import TextRow, placard
 from servetop.tui.panels.detail.request_table import header, phase_legend, request_row, why_empty
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import MOST_REQUESTS, Frame
 from servetop.tui.state.request_phases import PREEMPTED, ended_at
-from servetop.tui.state.request_rows import COLUMNS, RequestRow, RowCache, ordered, pointed_at
+from servetop.tui.state.request_rows import COLUMNS, RequestRow, RowCache, has_failed, ordered, pointed_at
 
 _SHORTEST = 2.0
+"""Seconds that are read, at least."""
+_SHORTEST_AXIS = 0.5
 """Seconds of the time axis, at least."""
 _REDRAW = 0.5
 """Seconds of run time."""
 _STEPS = 8
 """The time axis moves in steps of this fraction of its length, so that bars keep still in between."""
+
+
+def axis_length(rows: Sequence[RequestRow], at: float, previous: float) -> float:
+    """Seconds of a time axis that `time_axis` lets contain the rows up to `at`, given the last length; 0 for none."""
+    seconds = max(min(ended_at(row.record), at) for row in rows) - min(row.due for row in rows)
+    return steady_limit(previous, max(seconds * _STEPS / (_STEPS - 1), _SHORTEST_AXIS))
+
+
+def time_axis(at: float, length: float) -> tuple[float, float]:
+    """The ends of a time axis of `length` seconds that contains `at`; shorter near the start of the run."""
+    step = length / _STEPS
+    end = math.ceil(at / step - 1e-9) * step or step
+    return max(end - length, 0.0), end
 
 
 class RequestsPanel(Panel):
@@ -32,6 +48,10 @@ class RequestsPanel(Panel):
     rows: Sequence[RequestRow] = ()
     """All rows, in order."""
     _top = 0
+    _seconds = 0.0
+    """Of the run, in which all rows are."""
+    _length = 0.0
+    """Seconds of the time axis, which contains the rows that are drawn."""
     _pointed: Cursor | None = None
     _shown_at = math.nan
 
@@ -61,7 +81,7 @@ class RequestsPanel(Panel):
         at, load = frame.stats.at, frame.stats.load
         under_way = sum(ended_at(row.record) > at for row in self.rows)
         last = "last " if len(self.rows) >= MOST_REQUESTS else ""
-        kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(self.limit)}"
+        kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(self._seconds)}"
         parts: list[TextRow] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
         preempted = sum(row.preempted for row in self.rows)
@@ -79,19 +99,16 @@ class RequestsPanel(Panel):
         return phase_legend(self.size.width - 6)
 
     def peak(self, frame: Frame) -> float:
-        """The length of the time axis before rounding: one slow request, and those in the rows next to it."""
+        """The seconds to read before rounding: one slow request, and those in the rows next to it."""
         tail = frame.stats.latencies["e2el"].p90 if frame.stats.latencies else math.nan
         tail = _SHORTEST if math.isnan(tail) else max(tail * 1.25, _SHORTEST)
         return tail + min(self.size.height / max(frame.stats.rates.sent, 1e-3), 2 * tail)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         at = frame.stats.at
-        step = self.limit / _STEPS
-        end = math.ceil(at / step - 1e-9) * step or step
-        axis = (end - self.limit, end)
-        rows = self._known.rows(frame.requests(axis[0], at), at, preemptions=frame.preemptions)
-        matching = (row for row in rows if row.failed or not self.failed_only)
-        self.rows = ordered(matching, self.order, descending=self.descending)
+        records, self._seconds = self._read(frame)
+        rows = self._known.rows(records, at, preemptions=frame.preemptions)
+        self.rows = ordered(rows, self.order, descending=self.descending)
         if frame.view.cursor != self._pointed:
             self._pointed = frame.view.cursor
             self.selected = pointed_at(self.rows, frame.view, window=frame.window, otherwise=self.selected)
@@ -102,8 +119,24 @@ class RequestsPanel(Panel):
         if not shown:
             reason = why_empty(frame.stats.load.in_flight, failed_only=self.failed_only)
             return placard(reason, width=width, height=height)
+        self._length = axis_length(shown, at, self._length)
+        axis = time_axis(max(min(ended_at(row.record), at) for row in shown), self._length)
         head = header(width, axis, order=self.order, descending=self.descending)
         return [head, *(request_row(row, width, axis, chosen=row.id == self.selected) for row in shown)]
+
+    def _read(self, frame: Frame) -> tuple[Sequence[RequestRecord], float]:
+        """The requests around the frame's time, else the last ones before it, and the seconds in which they are."""
+        at, (start, end) = frame.stats.at, time_axis(frame.stats.at, self.limit)
+        records = self._wanted(frame.requests(start, at), at)
+        if records:
+            return records, end - start
+        earlier = self._wanted(frame.requests(0.0, at), at)
+        end = max(map(ended_at, earlier), default=at)
+        records = [each for each in earlier if self.failed_only or ended_at(each) > end - self.limit]
+        return records, end - min((each.due for each in records), default=start)
+
+    def _wanted(self, records: Sequence[RequestRecord], at: float) -> Sequence[RequestRecord]:
+        return [each for each in records if has_failed(each, at) or not self.failed_only]
 
     def choose(self, rows: int) -> None:
         """Move the selection by rows; the first time, select the first row."""

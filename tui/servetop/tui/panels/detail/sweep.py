@@ -139,7 +139,7 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
     column = min(max((width - _HEAD) // max(len(loads), 1), _COLUMN[0]), _COLUMN[1])
     shade = column - _NUMBER - _MARKS
     done = {key: cell.output_rate for key, cell in cells.items() if not cell.running_now}
-    peak, dipped = max(done, key=lambda key: done[key], default=None), dips(done)
+    peak, dipped = max((key for key in done if done[key] > 0), key=lambda key: done[key], default=None), dips(done)
     rows: list[TextRow] = [
         [
             (f"{'batch':>{_HEAD - 1}} ", "muted"),
@@ -209,7 +209,7 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
     used = {
         f"below: {LABELS[table.metric]} p{PERCENTILE}": per_batch > 1,
         "≈ predicted": per_batch > 2,
-        "★ peak": bool(done),
+        "★ peak": any(done.values()),
         "▼ dip": bool(dips(done)),
         "▲ preempted": any(cell.preempted for cell in cells),
         "~ not steady": any(cell.unsteady for cell in cells),
@@ -231,7 +231,7 @@ class CurvePanel(Panel):
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         table = SweepTable.of(frame)
-        if len({*table.cells, *table.planned}) < 2:
+        if len({*table.cells, *(table.planned if frame.end is None else ())}) < 2:
             return _invitation(bool(table.cells), width, height)
         points = [_point(key, cell, table.metric) for key, cell in table.cells.items() if not cell.running_now]
         return draw_scatter(points, width, height, latency=f"{LABELS[table.metric]} p{PERCENTILE}")
