@@ -95,7 +95,7 @@ class _Bins:
 
     def percentiles(self, metric: str, *, window: int) -> FloatArray:
         """p50, p90 and p99 over the `window` ticks before the end of each bin; shape (3, bins)."""
-        rows = [self.history.percentiles(metric, start=max(0, high - window), stop=high) for _, high in self.spans]
+        rows = self.history.sliding_percentiles(metric, [(max(0, high - window), high) for _, high in self.spans])
         return np.array(rows, dtype=np.float64).reshape(-1, 3).T
 
 
