@@ -96,10 +96,11 @@ async def test_the_live_edge_shows_as_many_requests_as_run(canned: ModuleType, d
         assert film is not None
         used = (grid.states > 0).sum(axis=0)
         last = int(np.flatnonzero(used)[-1])
-        running = film.engine.engine
-        assert running is not None
-        assert running.running is not None
-        assert abs(used[last] - running.running) <= 3
+        assert panel.frame is not None
+        engine = panel.frame.stats.engine
+        assert engine is not None
+        assert engine.running is not None
+        assert abs(used[last] - engine.running) <= 3
 
 
 async def test_more_slots_than_rows_share_rows_or_scroll(canned: ModuleType, dashboard: Dashboard) -> None:

@@ -18,16 +18,12 @@ def assign_slots(intervals: Sequence[Interval], *, known: Mapping[int, int] | No
     """
     kept = {key: known[key] for key, _, _ in intervals if key in known} if known else {}
     held = [(start, max(end, start), kept[key]) for key, start, end in intervals if key in kept]
-    size, filled = len(intervals), len(held)
-    starts, ends, slots = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
-    if held:
-        starts[:filled], ends[:filled], slots[:filled] = zip(*held, strict=True)
-    new = [(start, key, max(end, start)) for key, start, end in intervals if key not in kept]
-    for start, key, end in sorted(new):
-        overlapping = (starts[:filled] < end) & (ends[:filled] > start)
-        taken = np.bincount(slots[:filled][overlapping], minlength=1) > 0
-        free = np.flatnonzero(~taken)
-        kept[key] = int(free[0]) if free.size else taken.size
-        starts[filled], ends[filled], slots[filled] = start, end, kept[key]
-        filled += 1
+    starts, ends, slots = np.array(held).reshape(-1, 3).T
+    slots = slots.astype(np.int64)
+    free_from = np.full(len(intervals) + slots.max(initial=0) + 1, -np.inf)
+    for start, key, end in sorted((start, key, end) for key, start, end in intervals if key not in kept):
+        free = free_from <= start  # those placed before began earlier
+        free[slots[(starts < end) & (ends > start)]] = False
+        kept[key] = int(free.argmax())
+        free_from[kept[key]] = max(end, start)
     return kept
