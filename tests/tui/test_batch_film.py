@@ -46,6 +46,7 @@ async def test_enter_opens_the_request_in_the_slot_at_the_cursor(canned: ModuleT
         assert cursor is not None
         assert chosen.sent <= cursor.at + 0.5
         assert f"slot 2  request {chosen.id}" in lines_of(app)[1]
+        assert "Enter" not in str(panel_of(app)._border_subtitle)  # the keys are in the bottom line alone
         await pilot.press("enter")
         assert isinstance(app.screen, RequestScreen)
         assert f"Request {chosen.id}" in str(app.screen.query_one(TokensPanel)._border_title)

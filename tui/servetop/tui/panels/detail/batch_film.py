@@ -17,17 +17,13 @@ from servetop.tui.drawing.cursor import column_of, time_at_column
 from servetop.tui.drawing.film_grid import FilmGrid, FilmScale, film_grid
 from servetop.tui.drawing.palette import AGES
 from servetop.tui.drawing.scale import peak_of, steady_limit
-from servetop.tui.drawing.text_runs import TextRow, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, placard
 from servetop.tui.panels.detail.film_rows import FilmLayout, FilmView, draw_film, film_layout, request_line
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.film_reader import BatchFilm, FilmReader
 from servetop.tui.state.film_window import film_length, film_window
 from servetop.tui.state.frame import Frame
 
-_KEYS = (("↑ ↓", "slot"), ("c", "cursor"), ("← →", "move it"), ("Enter", "open the request"), ("esc", "back"))
-
-_CURSOR_CELLS = 16
-"""Cells of the cursor's time at the bottom edge."""
 _SHRINK_BELOW = 0.45
 """The rows keep their height until so small a share of the slots is in use."""
 _NOT_STREAMED = "responses are not streamed, so it is not known when their requests ran: remove --no-stream"
@@ -73,10 +69,6 @@ class BatchFilmPanel(TimeChart):
         if frame.live and film.until >= frame.view.playhead.at:
             parts.append([("recorded when they end", "muted")])
         return parts
-
-    def subtitle(self, frame: Frame) -> TextRow:
-        room = self.size.width - (0 if frame.cursor is None else _CURSOR_CELLS)
-        return joined(([(key, "key"), (f" {name}", "muted")] for key, name in _KEYS), width=room, gap="  ")
 
     def peak(self, frame: Frame) -> float:
         """Seconds of age for each shade, which all together cover E2EL at p90; in few steps, because each recolours."""
