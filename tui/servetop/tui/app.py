@@ -81,7 +81,7 @@ class DashboardApp(App[str]):
         self.viewer.open(source, start_at=start_at)
 
     def get_default_screen(self) -> Screen[object]:
-        return LiveScreen(self.viewer.frame(), self.controls, self.size)
+        return LiveScreen(self.viewer.frame(), self.controls, size=self.size)
 
     def get_driver_class(self) -> type[Driver]:
         return sgr_shortening_driver(super().get_driver_class())
@@ -166,10 +166,11 @@ class DashboardApp(App[str]):
 
     def action_show_screen(self, name: str) -> None:
         """Show one of the screens behind the number keys, above the live one."""
-        while len(self.screen_stack) > 1:
+        while len(self.screen_stack) > (1 if name == "live" else 2):
             self.pop_screen()
         if name != "live":
-            self.push_screen(_screen_type(name)(self.viewer.frame(), self.controls))
+            show = self.switch_screen if len(self.screen_stack) > 1 else self.push_screen
+            show(_screen_type(name)(self.viewer.frame(), self.controls, size=self.size))
 
     def action_help(self) -> None:
         """Show keys and definitions."""

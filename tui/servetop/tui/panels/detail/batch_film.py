@@ -38,7 +38,7 @@ class BatchFilmPanel(TimeChart):
     """The selected slot, from 0."""
     _film: BatchFilm | None = None
     _grid: FilmGrid | None = None
-    _length = 0.0
+    _length, _columns = 0.0, 0
     _slots = 0
     _waiting = 0.0
     _top = 0
@@ -82,7 +82,8 @@ class BatchFilmPanel(TimeChart):
             return placard("no request yet", width=width, height=height)
         if not frame.header.config.workload.stream:
             return placard(_NOT_STREAMED, width=width, height=height)
-        self._length = film_length(self._length, frame, columns)
+        self._length = film_length(self._length if columns == self._columns else 0.0, frame, columns)
+        self._columns = columns
         film = self._film = self._reader.read(frame, film_window(frame, self._length))
         scale = FilmScale(window=film.window, until=film.until, columns=columns, shade=self.limit)
         series = film.engine.series
@@ -102,10 +103,6 @@ class BatchFilmPanel(TimeChart):
 
     def _layout(self, height: int) -> FilmLayout:
         return film_layout(height, slots=self._slots, colours=self.colours)
-
-    def on_resize(self) -> None:
-        self._length = 0.0
-        super().on_resize()
 
     def show_again(self) -> None:
         """Redraw at once, after a change of the selection."""
