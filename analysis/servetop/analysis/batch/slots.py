@@ -20,10 +20,13 @@ def assign_slots(intervals: Sequence[Interval], *, known: Mapping[int, int] | No
     held = [(start, max(end, start), kept[key]) for key, start, end in intervals if key in kept]
     starts, ends, slots = np.array(held).reshape(-1, 3).T
     slots = slots.astype(np.int64)
-    free_from = np.full(len(intervals) + slots.max(initial=0) + 1, -np.inf)
+    used = int(slots.max(initial=-1)) + 1
+    free_from = np.full(used + len(intervals), -np.inf)
     for start, key, end in sorted((start, key, end) for key, start, end in intervals if key not in kept):
-        free = free_from <= start  # those placed before began earlier
-        free[slots[(starts < end) & (ends > start)]] = False
-        kept[key] = int(free.argmax())
-        free_from[kept[key]] = max(end, start)
+        free = free_from[: used + 1] <= start  # those placed before began earlier
+        if held:
+            free[slots[(starts < end) & (ends > start)]] = False
+        kept[key] = slot = int(free.argmax())
+        free_from[slot] = max(end, start)
+        used = max(used, slot + 1)
     return kept
