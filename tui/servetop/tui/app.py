@@ -31,7 +31,7 @@ from servetop.tui.screens.question import QuestionScreen
 from servetop.tui.state.command_requests import Choice, Question
 from servetop.tui.steering import STOP_ACTIONS, Steering
 from servetop.tui.terminal_output import sgr_shortening_driver
-from servetop.tui.textual_seam import CLEAR_CACHE_SECONDS, clear_text_cache
+from servetop.tui.textual_seam import CLEAR_CACHE_SECONDS, clear_text_cache, forget_removed_widgets
 from servetop.tui.themes import THEMES, Themes, no_color_requested
 
 POLL_SECONDS = 0.05
@@ -171,6 +171,7 @@ class DashboardApp(App[str]):
         if name != "live":
             show = self.switch_screen if len(self.screen_stack) > 1 else self.push_screen
             show(_screen_type(name)(self.viewer.frame(), self.controls, size=self.size))
+        forget_removed_widgets()
 
     def action_help(self) -> None:
         """Show keys and definitions."""
