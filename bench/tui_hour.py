@@ -62,20 +62,17 @@ async def judged(path: Path) -> None:
     viewer = RunViewer(DashboardOptions(), ManualClock(), redraw=lambda: None, call_later=lambda *_: None)
     viewer.open(RecordingReader.open(path))
     run = viewer.run
-    while not run.judged.complete:
+    while (known := run.judged.story(run.record)) is None:
         viewer.read_updates()
 
     def parts() -> Iterator[float]:
-        again = JudgedRun(streamed=True)
-        while began := time.process_time():
-            again.update(run.history, run.header.engine)
+        again, found = JudgedRun(streamed=True), None
+        while found is None:
+            began = time.process_time()
+            again.update(run.history, run.header.engine, stages=run.stages)
+            found = again.story(replace(run.record, episodes=again.episodes))
             yield time.process_time() - began
-            if again.complete:
-                break
-        began = time.process_time()
-        found = again.story(replace(run.record, episodes=again.episodes))
-        yield time.process_time() - began
-        if found is None or found != run.judged.story(run.record):
+        if found != known:
             raise RuntimeError("the story depends on how the ticks are grouped")
 
     times = [list(parts()) for _ in range(OPENINGS)]
