@@ -43,11 +43,17 @@ PARTS = (
         "The cost of the dashboard, and its effect on the run that it shows: the same load on the simulator with and "
         "without it, in turn.",
     ),
-    Part("The dashboard", "tui.py", "A canned run drawn at 160×48; refresh is CPU time."),
+    Part(
+        "The dashboard",
+        "tui.py",
+        "A canned run drawn at 160×48; refresh is CPU time. From key to screen is until all of it is drawn.",
+    ),
     Part(
         "The dashboard on an hour",
         "tui_hour.py",
-        "A recording of an hour with 1,000,000 requests: opening it, seeking anywhere, refreshing at its end.",
+        "A recording of an hour with 1,000,000 requests: opening it, judging it in the background, showing other "
+        "screens, seeking anywhere, and refreshing each screen where the queue is longest. Times of judging, seeking "
+        "and refreshing are CPU time.",
     ),
     Part(
         "The simulator's server",

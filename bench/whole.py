@@ -21,7 +21,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,18 +49,27 @@ class Terminal:
             return os.read(self.screen, 1 << 16) if ready else b""
         return b""
 
+    def drain(self, seconds: float) -> int:
+        """Read for a time; return the bytes drawn."""
+        deadline, drawn = time.perf_counter() + seconds, 0
+        while (left := deadline - time.perf_counter()) > 0:
+            drawn += len(self.read(min(left, 0.1)))
+        return drawn
+
     def press(self, keys: bytes) -> None:
         """Send keys."""
         os.write(self.screen, keys)
 
 
 @contextlib.contextmanager
-def terminal(*words: str, program: tuple[str, ...] = SERVETOP) -> Iterator[Terminal]:
-    """Start a program in a terminal and end it afterwards."""
+def terminal(
+    *words: str, program: tuple[str, ...] = SERVETOP, environment: Mapping[str, str] | None = None
+) -> Iterator[Terminal]:
+    """Start a program in a terminal, with additions to the environment, and end it afterwards."""
     screen, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    process = subprocess.Popen([*program, *words], stdin=child, stdout=child, stderr=child, env=environment)
+    whole = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | dict(environment or {})
+    process = subprocess.Popen([*program, *words], stdin=child, stdout=child, stderr=child, env=whole)
     os.close(child)
     try:
         yield Terminal(process, screen)
@@ -90,21 +99,14 @@ def load(seconds: float, seed: int) -> list[str]:
 def with_dashboard(recording: Path, seconds: float, seed: int) -> tuple[float, float]:
     """Run with the dashboard; return its CPU use (0-1) while the load runs, and bytes drawn per second."""
     with terminal(*load(seconds, seed), "--record", str(recording)) as screen:
-        _draw(screen, 3.0)  # loading, first frames
+        screen.drain(3.0)  # loading, first frames
         process, drawn = psutil.Process(screen.process.pid), 0
         before, began = process.cpu_times(), time.perf_counter()
-        drawn += _draw(screen, seconds - 3.0)
+        drawn += screen.drain(seconds - 3.0)
         after, took = process.cpu_times(), time.perf_counter() - began
-        _draw(screen, 8.0)  # drain
+        screen.drain(8.0)  # drain
         quit_dashboard(screen)
     return (after.user + after.system - before.user - before.system) / took, drawn / took
-
-
-def _draw(screen: Terminal, seconds: float) -> int:
-    deadline, drawn = time.perf_counter() + seconds, 0
-    while (left := deadline - time.perf_counter()) > 0:
-        drawn += len(screen.read(min(left, 0.1)))
-    return drawn
 
 
 def headless(recording: Path, seconds: float, seed: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.live_stats import live_stats
+from servetop.analysis.live_stats import engine_stats, live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import Trust, TrustVerdict
 from servetop.core.events import EngineSample
@@ -89,6 +89,18 @@ def test_statistics_at_a_time_do_not_change_with_later_ticks() -> None:
     assert early.rates == late.rates
     assert early.latencies == late.latencies
     assert np.array_equal(early.series.latencies["ttft"], late.series.latencies["ttft"], equal_nan=True)
+
+
+def test_charts_of_the_engine_alone_have_the_same_series_without_latencies() -> None:
+    history = TickHistory(
+        [Tick(client=client_tick(n), engine=sample(n / 4 + 0.2, preemptions=n // 3)) for n in range(80)]
+    )
+    whole, engine = (compute(history, 18.0, span=8.0, columns=16) for compute in (live_stats, engine_stats))
+    assert engine.series.latencies == {}
+    for name in ("times", "running", "waiting", "preemptions", "in_flight", "sent"):
+        assert np.array_equal(getattr(engine.series, name), getattr(whole.series, name))
+    assert engine.ttft.engine_queue == whole.ttft.engine_queue == pytest.approx(0.1)
+    assert engine_stats(history, 0.0, span=8.0, columns=16).series.times.size == 0
 
 
 def test_a_decreasing_counter_means_a_restarted_engine_not_negative_preemptions() -> None:

@@ -46,6 +46,7 @@ async def test_enter_opens_the_request_in_the_slot_at_the_cursor(canned: ModuleT
         assert cursor is not None
         assert chosen.sent <= cursor.at + 0.5
         assert f"slot 2  request {chosen.id}" in lines_of(app)[1]
+        assert "Enter" not in str(panel_of(app)._border_subtitle)  # the keys are in the bottom line alone
         await pilot.press("enter")
         assert isinstance(app.screen, RequestScreen)
         assert f"Request {chosen.id}" in str(app.screen.query_one(TokensPanel)._border_title)
@@ -96,10 +97,11 @@ async def test_the_live_edge_shows_as_many_requests_as_run(canned: ModuleType, d
         assert film is not None
         used = (grid.states > 0).sum(axis=0)
         last = int(np.flatnonzero(used)[-1])
-        running = film.engine.engine
-        assert running is not None
-        assert running.running is not None
-        assert abs(used[last] - running.running) <= 3
+        assert panel.frame is not None
+        engine = panel.frame.stats.engine
+        assert engine is not None
+        assert engine.running is not None
+        assert abs(used[last] - engine.running) <= 3
 
 
 async def test_more_slots_than_rows_share_rows_or_scroll(canned: ModuleType, dashboard: Dashboard) -> None:

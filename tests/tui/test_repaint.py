@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, ClassVar
 
+import pytest
 from textual import events
 from textual.app import App, ComposeResult
 from textual.geometry import Region
@@ -14,8 +16,14 @@ from textual.strip import Strip
 
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.palette import STYLES
+from servetop.tui.drawing.text_runs import TextRow
+from servetop.tui.panels.detail.batch_film import BatchFilmPanel
+from servetop.tui.panels.detail.cdf import CdfPanel
+from servetop.tui.panels.detail.requests import RequestsPanel
 from servetop.tui.panels.live.kv import KvPanel
+from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
+from servetop.tui.state.stage_metrics import METRICS
 
 Dashboard = Callable[..., DashboardApp]
 Growing = tuple[Any, DashboardApp]
@@ -70,6 +78,29 @@ async def test_a_covered_screen_is_not_drawn_and_is_current_when_uncovered(growi
         await pilot.press("escape", "escape")
         await pilot.pause()
         assert "00:01:52" in text_of(app, "#header")
+
+
+async def test_a_panel_of_a_new_screen_is_drawn_once(
+    canned: ModuleType, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: Counter[str | None] = Counter()
+
+    def count(kind: type[Panel]) -> None:
+        draw = kind.draw
+
+        def counted(self: Panel, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
+            drawn[self.id] += 1
+            return draw(self, frame, width, height)
+
+        monkeypatch.setattr(kind, "draw", counted)
+
+    for kind in (RequestsPanel, CdfPanel, BatchFilmPanel):
+        count(kind)
+    app = dashboard(canned.finished())
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.press("2", "3", "8")
+        await pilot.pause()
+    assert drawn == dict.fromkeys(("requests", *METRICS, "film"), 1)
 
 
 async def test_the_requests_are_redrawn_twice_a_second(canned: ModuleType, dashboard: Dashboard) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import weakref
+from collections.abc import Callable, Iterator
 from inspect import getsource
+from types import ModuleType
 
 from rich.segment import Segment
 from textual._compositor import CompositorUpdate
@@ -15,6 +18,8 @@ from textual.style import Style
 from textual.widget import Widget
 
 from servetop.cli.web import web_viewer
+from servetop.tui.app import DashboardApp
+from servetop.tui.panels.detail.cdf import CdfPanel
 from servetop.tui.textual_seam import clear_text_cache, set_titles, titles_of
 
 
@@ -64,6 +69,20 @@ def test_clearing_the_text_cache_drops_texts_that_were_split() -> None:
     assert Segment._split_cells.cache_info().currsize >= 50  # if Rich no longer has this cache, drop the function
     clear_text_cache()
     assert Segment._split_cells.cache_info().currsize == 0
+
+
+async def test_a_screen_that_was_left_keeps_no_drawn_lines(
+    canned: ModuleType, dashboard: Callable[..., DashboardApp]
+) -> None:
+    app = dashboard(canned.finished())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        await pilot.pause()
+        lines = weakref.ref(app.screen.query_one(CdfPanel)._styles_cache)
+        await pilot.press("1")
+        await pilot.pause()
+        gc.collect()
+        assert lines() is None
 
 
 def test_the_web_driver_announces_itself_as_the_web_server_expects() -> None:

@@ -136,6 +136,14 @@ def live_stats(
     )
 
 
+def engine_stats(history: TickHistory, at: float, *, window: float = 10.0, span: float, columns: int) -> LiveStats:
+    """Return only the series without latencies, and the parts of TTFT: less work, for charts of the engine alone."""
+    stop, start = history.up_to(at), history.first_from(at - window)
+    series = stats_series(history, at, window=window, span=span, columns=columns, latencies=())
+    parts = ttft_breakdown(history, start, stop) if stop else TtftBreakdown()
+    return LiveStats(at=at, window=window, span=span, ttft=parts, series=series)
+
+
 def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:
     p50, p90, p99 = history.percentiles(name, start=start, stop=stop)
     return {"p50": p50, "p90": p90, "p99": p99}

@@ -31,7 +31,7 @@ from servetop.tui.screens.question import QuestionScreen
 from servetop.tui.state.command_requests import Choice, Question
 from servetop.tui.steering import STOP_ACTIONS, Steering
 from servetop.tui.terminal_output import sgr_shortening_driver
-from servetop.tui.textual_seam import CLEAR_CACHE_SECONDS, clear_text_cache
+from servetop.tui.textual_seam import CLEAR_CACHE_SECONDS, clear_text_cache, forget_removed_widgets
 from servetop.tui.themes import THEMES, Themes, no_color_requested
 
 POLL_SECONDS = 0.05
@@ -81,7 +81,7 @@ class DashboardApp(App[str]):
         self.viewer.open(source, start_at=start_at)
 
     def get_default_screen(self) -> Screen[object]:
-        return LiveScreen(self.viewer.frame(), self.controls, self.size)
+        return LiveScreen(self.viewer.frame(), self.controls, size=self.size)
 
     def get_driver_class(self) -> type[Driver]:
         return sgr_shortening_driver(super().get_driver_class())
@@ -166,10 +166,12 @@ class DashboardApp(App[str]):
 
     def action_show_screen(self, name: str) -> None:
         """Show one of the screens behind the number keys, above the live one."""
-        while len(self.screen_stack) > 1:
+        while len(self.screen_stack) > (1 if name == "live" else 2):
             self.pop_screen()
         if name != "live":
-            self.push_screen(_screen_type(name)(self.viewer.frame(), self.controls))
+            show = self.switch_screen if len(self.screen_stack) > 1 else self.push_screen
+            show(_screen_type(name)(self.viewer.frame(), self.controls, size=self.size))
+        forget_removed_widgets()
 
     def action_help(self) -> None:
         """Show keys and definitions."""

@@ -6,6 +6,7 @@ tests/tui/test_textual_seam.py states what each must do: run it after an upgrade
 from __future__ import annotations
 
 from rich.segment import Segment
+from textual._styles_cache import StylesCache
 from textual.content import Content
 from textual.widget import Widget
 
@@ -26,5 +27,15 @@ def set_titles(widget: Widget, title: Content, subtitle: Content) -> None:
 def clear_text_cache() -> None:
     """Empty Rich's cache of split texts, which keeps the last 16,384; numbers that change are rarely drawn again."""
     clear = getattr(getattr(Segment, "_split_cells", None), "cache_clear", None)
+    if clear is not None:
+        clear()
+
+
+def forget_removed_widgets() -> None:
+    """Empty Textual's cache of border colours, whose last 1,024 keys keep the drawn lines of widgets after their end.
+
+    They are what a full garbage collection takes longest for.
+    """
+    clear = getattr(getattr(StylesCache, "get_inner_outer", None), "cache_clear", None)
     if clear is not None:
         clear()

@@ -18,16 +18,15 @@ def assign_slots(intervals: Sequence[Interval], *, known: Mapping[int, int] | No
     """
     kept = {key: known[key] for key, _, _ in intervals if key in known} if known else {}
     held = [(start, max(end, start), kept[key]) for key, start, end in intervals if key in kept]
-    size, filled = len(intervals), len(held)
-    starts, ends, slots = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
-    if held:
-        starts[:filled], ends[:filled], slots[:filled] = zip(*held, strict=True)
-    new = [(start, key, max(end, start)) for key, start, end in intervals if key not in kept]
-    for start, key, end in sorted(new):
-        overlapping = (starts[:filled] < end) & (ends[:filled] > start)
-        taken = np.bincount(slots[:filled][overlapping], minlength=1) > 0
-        free = np.flatnonzero(~taken)
-        kept[key] = int(free[0]) if free.size else taken.size
-        starts[filled], ends[filled], slots[filled] = start, end, kept[key]
-        filled += 1
+    starts, ends, slots = np.array(held).reshape(-1, 3).T
+    slots = slots.astype(np.int64)
+    used = int(slots.max(initial=-1)) + 1
+    free_from = np.full(used + len(intervals), -np.inf)
+    for start, key, end in sorted((start, key, end) for key, start, end in intervals if key not in kept):
+        free = free_from[: used + 1] <= start  # those placed before began earlier
+        if held:
+            free[slots[(starts < end) & (ends > start)]] = False
+        kept[key] = slot = int(free.argmax())
+        free_from[slot] = max(end, start)
+        used = max(used, slot + 1)
     return kept

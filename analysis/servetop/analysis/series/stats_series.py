@@ -95,11 +95,13 @@ class _Bins:
 
     def percentiles(self, metric: str, *, window: int) -> FloatArray:
         """p50, p90 and p99 over the `window` ticks before the end of each bin; shape (3, bins)."""
-        rows = [self.history.percentiles(metric, start=max(0, high - window), stop=high) for _, high in self.spans]
+        rows = self.history.sliding_percentiles(metric, [(max(0, high - window), high) for _, high in self.spans])
         return np.array(rows, dtype=np.float64).reshape(-1, 3).T
 
 
-def stats_series(history: TickHistory, at: float, *, window: float, span: float, columns: int) -> StatsSeries:
+def stats_series(
+    history: TickHistory, at: float, *, window: float, span: float, columns: int, latencies: Sequence[str] = SHOWN
+) -> StatsSeries:
     """Return the series over `span` seconds up to `at`, in at most `columns` bins."""
     width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
     spans = history.bins(max(0.0, at - span), until=at, width=width)
@@ -116,7 +118,7 @@ def stats_series(history: TickHistory, at: float, *, window: float, span: float,
         engine_output_tokens=rate("engine_output_tokens"),
         preemptions=rate("preemptions"),
         **{name: newest(name) for name in ("in_flight", "queued", "kv_usage", "running", "waiting")},
-        latencies={metric: bins.percentiles(metric, window=round(window / TICK_SECONDS)) for metric in SHOWN},
+        latencies={metric: bins.percentiles(metric, window=round(window / TICK_SECONDS)) for metric in latencies},
         target=_target(newest("request_rate"), newest("paused")),
         target_concurrency=newest("max_concurrency"),
         smoothed={

@@ -6,12 +6,14 @@ import bisect
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from operator import attrgetter
 
 from servetop.analysis.series.paged_columns import PagedColumns
 from servetop.analysis.series.scratch import Scratch
+from servetop.analysis.series.sliding_percentiles import Percentiles, sliding_percentiles
 from servetop.analysis.series.tick_cache import BLOCK, ReadTicks, TickCache
-from servetop.analysis.series.window_cache import SLIDING, WINDOW, Percentiles, WindowCache
+from servetop.analysis.series.window_cache import SLIDING, WINDOW, WindowCache
 from servetop.core.arrays import FloatArray
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample
@@ -116,10 +118,9 @@ class TickHistory:
         before, stop = self.ticks.evicted, self.ticks.evictable_before(keep=keep)
         eager = stop - before <= _MAX_EAGER_BLOCKS * BLOCK
         for first in range(before, stop, BLOCK):
-            starts = range(first, first + BLOCK) if eager else ()
-            sliding = [
-                {name: self._compute_percentiles(name, each, each + WINDOW) for name in SLIDING} for each in starts
-            ]
+            windows = [(each, each + WINDOW) for each in range(first, first + BLOCK)] if eager else []
+            by_name = [self._compute_percentiles(name, windows) for name in SLIDING]
+            sliding = [dict(zip(SLIDING, each, strict=True)) for each in zip(*by_name, strict=True)]
             self._old.add(self.ticks[first : first + BLOCK], sliding)
         self.ticks.evict(stop)
         if stop:
@@ -158,15 +159,31 @@ class TickHistory:
 
     def percentiles(self, name: str, *, start: int, stop: int) -> Percentiles:
         """Return p50, p90 and p99 in seconds over ticks `start` to `stop`; NaN if nothing was measured."""
-        key = (name, start, stop)
-        cached = self._percentiles.pop(key, None) or self._old.percentiles(name, start, stop)
-        percentiles = cached or self._compute_percentiles(name, start, stop)
-        if len(self._percentiles) >= _CACHED_PERCENTILES:
-            del self._percentiles[next(iter(self._percentiles))]  # the least recently used
-        self._percentiles[key] = percentiles
-        return percentiles
+        return self.sliding_percentiles(name, [(start, stop)])[0]
 
-    def _compute_percentiles(self, name: str, start: int, stop: int) -> Percentiles:
+    def sliding_percentiles(self, name: str, windows: Sequence[tuple[int, int]]) -> list[Percentiles]:
+        """Return `percentiles` of several windows, start to stop, at once: most of their ticks may be in several."""
+        found = {window: known for window in windows if (known := self._percentiles.pop((name, *window), None))}
+        missing = [window for window in dict.fromkeys(windows) if window not in found]
+        found.update(zip(missing, self._compute_percentiles(name, missing), strict=True))
+        for window, percentiles in found.items():
+            if len(self._percentiles) >= _CACHED_PERCENTILES:
+                del self._percentiles[next(iter(self._percentiles))]  # the least recently used
+            self._percentiles[name, *window] = percentiles
+        return [found[window] for window in windows]
+
+    def _compute_percentiles(self, name: str, windows: Sequence[tuple[int, int]]) -> list[Percentiles]:
+        in_memory = [window for window in windows if window[0] >= self.ticks.evicted]
+        found = dict(zip(in_memory, sliding_percentiles(in_memory, partial(self._histograms, name)), strict=True))
+        return [found.get(window) or self._evicted_percentiles(name, *window) for window in windows]
+
+    def _histograms(self, name: str, start: int, stop: int) -> list[LogHistogram]:
+        return [getattr(tick.client, name) for tick in self.ticks[start:stop]]
+
+    def _evicted_percentiles(self, name: str, start: int, stop: int) -> Percentiles:
+        known = self._old.percentiles(name, start, stop)
+        if known is not None:
+            return known
         p50, p90, p99 = self.histogram(name, start=start, stop=stop).percentiles(50, 90, 99)
         return p50, p90, p99
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from servetop.analysis.series.block_sums import BlockSums
 from servetop.analysis.series.scratch import Pieces, Scratch
+from servetop.analysis.series.sliding_percentiles import Percentiles
 from servetop.analysis.series.tick_cache import BLOCK
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import Tick
@@ -18,8 +19,6 @@ SLIDING = ("ttft", "ttft_due", "tpot", "itl", "e2el")
 """Histograms whose percentiles are charted over time."""
 WINDOW = 40
 """Window of charted percentiles in ticks (ten seconds)."""
-
-Percentiles = tuple[float, float, float]
 
 
 class WindowCache:

@@ -43,10 +43,9 @@ class Panel(Widget):
         self._drawn_for = Size()
 
     def watch_frame(self, frame: Frame | None) -> None:
-        """Adjust the axis limit, and repaint only the rows that changed, because over ssh every row counts."""
+        """Draw the frame, and repaint only the rows that changed, because over ssh every row counts."""
         if frame is None:
             return
-        self.limit = steady_limit(self.limit, self.peak(frame))
         before, drawn_for = self._rows, self._drawn_for
         self._draw_rows(frame)
         if self._drawn_for != drawn_for:
@@ -60,6 +59,7 @@ class Panel(Widget):
             self.refresh(*regions)
 
     def _draw_rows(self, frame: Frame) -> None:
+        self.limit = steady_limit(self.limit, self.peak(frame))
         width, height = self._drawn_for = self.size
         self._rows = self.draw(frame, width, height) if width > 0 and height > 0 else ()
 
@@ -79,7 +79,8 @@ class Panel(Widget):
         return edges if width and top else []
 
     def on_resize(self) -> None:
-        self.watch_frame(self.frame)
+        if self._drawn_for != self.size:  # else the compositor was first
+            self.watch_frame(self.frame)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The widget's lines; after a change of size this may come before the resize event, and needs the titles."""

@@ -7,15 +7,18 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid
+from textual.geometry import Size
 
 from servetop.tui.drawing.distributions import constant_value
 from servetop.tui.keys import hidden_bindings, line_bindings
 from servetop.tui.panels.detail.cdf import CdfPanel, StageLegend
 from servetop.tui.panels.detail.config import ConfigPanel, shown_rows
 from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel
-from servetop.tui.screens.frame_screen import FrameScreen
+from servetop.tui.screens.frame_screen import Controls, FrameScreen
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import LENGTHS, METRICS
+
+_CONSTANT = "-constant"
 
 
 class DetailScreen(FrameScreen):
@@ -34,11 +37,12 @@ class DistributionsScreen(DetailScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-broad")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-low"), (34, "-tall")]  # noqa: RUF012
 
+    def __init__(self, first: Frame, controls: Controls, *, size: Size) -> None:
+        super().__init__(first, controls, size=size, classes=[_CONSTANT] if _lengths_are_constant(first) else [])
+
     def show(self, frame: Frame) -> None:
         """Draw a frame; lengths that do not vary get one row only."""
-        stages = frame.per_stage()
-        lengths = [each.histograms[metric] for each in stages for metric in LENGTHS]
-        self.set_class(all(constant_value(each) is not None for each in lengths if each.count), "-constant")
+        self.set_class(_lengths_are_constant(frame), _CONSTANT)
         super().show(frame)
 
     def panels(self) -> ComposeResult:
@@ -77,3 +81,8 @@ class ConfigScreen(DetailScreen):
             most = max(0, len(shown_rows(panel.frame, panel.size.width)) - panel.size.height)
             panel.top = min(max(panel.top + lines, 0), most)
             panel.watch_frame(panel.frame)
+
+
+def _lengths_are_constant(frame: Frame) -> bool:
+    lengths = [each.histograms[metric] for each in frame.per_stage() for metric in LENGTHS]
+    return all(constant_value(each) is not None for each in lengths if each.count)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 
@@ -54,9 +55,17 @@ class FrameScreen(Screen[object]):
     class Resumed(Message):
         """The screen is visible again, after another one covered it."""
 
-    def __init__(self, first: Frame, controls: Controls, *, classes: Sequence[str] = ()) -> None:
-        """`first` is shown until the next frame."""
-        super().__init__(classes=" ".join(classes))
+    def __init__(
+        self, first: Frame, controls: Controls, *, size: Size | None = None, classes: Sequence[str] = ()
+    ) -> None:
+        """`first` is shown until the next frame.
+
+        The terminal's `size` gives the classes of the breakpoints, as Textual sets them after the first layout: a later
+        change of classes would match all panels with the style sheet again.
+        """
+        breakpoints = (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS)
+        fits = [_breakpoint(*each) for each in zip(breakpoints, size, strict=True)] if size else []
+        super().__init__(classes=" ".join([*fits, *classes]))
         self.controls = controls
         self._first = first
         self._covered = False
@@ -188,3 +197,8 @@ class FrameScreen(Screen[object]):
 
     def on_time_chart_zoomed(self, message: TimeChart.Zoomed) -> None:
         self.controls.playback.zoom(message.direction)
+
+
+def _breakpoint(classes: Sequence[tuple[int, str]] | None, cells: int) -> str:
+    """The class that Textual sets on a screen of that many cells; empty without breakpoints."""
+    return max((each for each in classes or () if each[0] <= cells), default=(0, ""))[1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from textual.app import ComposeResult
 from textual.containers import Grid
 from textual.geometry import Size
@@ -55,11 +53,8 @@ class LiveScreen(PanelFocus):
         (0, "-too-low"), (NEEDED[1], "-low"), (23, "-short"), (34, "-tall"), (54, "-very-tall"),
     ]  # fmt: skip
 
-    def __init__(self, first: Frame, controls: Controls, size: Size) -> None:
-        """Sets the classes in the constructor: a later change would match all panels with the style sheet again."""
-        width, height = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
-        fits = (_breakpoint(width, size.width), _breakpoint(height, size.height))
-        super().__init__(first, controls, classes=(*fits, *(name for name, given in _classes(first).items() if given)))
+    def __init__(self, first: Frame, controls: Controls, *, size: Size) -> None:
+        super().__init__(first, controls, size=size, classes=[name for name, given in _classes(first).items() if given])
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(id="header")
@@ -118,8 +113,3 @@ def _classes(frame: Frame) -> dict[str, bool]:
         "-heat": frame.view.heat,
         "-no-gpu": not frame.stats.gpus,
     }
-
-
-def _breakpoint(classes: Sequence[tuple[int, str]], size: int) -> str:
-    """The class that Textual sets on a screen of `size` cells."""
-    return max(each for each in classes if each[0] <= size)[1]

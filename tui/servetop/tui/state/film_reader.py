@@ -78,7 +78,7 @@ class FilmReader:
         """The film of a window; requests that are not in it any more are dropped from the cache."""
         left, right = window
         until = min(right, frame.view.playhead.at)
-        engine = frame.between(max(2 * left - right, 0.0), until)
+        engine = frame.engine_between(max(2 * left - right, 0.0), until)
         last = max(read_until(engine.series, left, until), left)
         records = {record.id: record for record in frame.requests(left, last, most=MOST_FILM_REQUESTS)}
         prefill = engine.ttft.prefill

@@ -115,8 +115,8 @@ class Frame:
     requests: ReadRequests = no_requests
     preemptions: Preemptions = unknown_preemptions
     """Returns the engine's preemptions between two times."""
-    between: Callable[[float, float], LiveStats]
-    """Returns the values at the second of two times, with series that start at the first."""
+    engine_between: Callable[[float, float], LiveStats]
+    """Returns `engine_stats` at the second of two times, with series that start at the first."""
     per_stage: Callable[[], Sequence[StageMetrics]] = list
     """Compares the stages; computed on the first call, because only some screens need it."""
     replicas: Callable[[int], Sequence[TextRow]] = no_replicas

@@ -16,7 +16,7 @@ from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.story import Story
-from servetop.analysis.live_stats import LiveStats, live_stats
+from servetop.analysis.live_stats import LiveStats, engine_stats, live_stats
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.stats_series import CHARTED
 from servetop.analysis.series.tick_cache import ReadTicks
@@ -209,7 +209,9 @@ class RunState:
                 self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
             ),
             preemptions=partial(preemptions_between, self.history),
-            between=lambda start, until: stats_at(until, span=until - start),
+            engine_between=lambda start, until: engine_stats(
+                self.history, until, span=until - start, columns=SERIES_BINS
+            ),
             per_stage=cache(
                 partial(stage_metrics, self.history, self.binned, tuple(self.stages), at, over=end is not None)
             ),

@@ -17,17 +17,13 @@ from servetop.tui.drawing.cursor import column_of, time_at_column
 from servetop.tui.drawing.film_grid import FilmGrid, FilmScale, film_grid
 from servetop.tui.drawing.palette import AGES
 from servetop.tui.drawing.scale import peak_of, steady_limit
-from servetop.tui.drawing.text_runs import TextRow, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, placard
 from servetop.tui.panels.detail.film_rows import FilmLayout, FilmView, draw_film, film_layout, request_line
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.film_reader import BatchFilm, FilmReader
 from servetop.tui.state.film_window import film_length, film_window
 from servetop.tui.state.frame import Frame
 
-_KEYS = (("↑ ↓", "slot"), ("c", "cursor"), ("← →", "move it"), ("Enter", "open the request"), ("esc", "back"))
-
-_CURSOR_CELLS = 16
-"""Cells of the cursor's time at the bottom edge."""
 _SHRINK_BELOW = 0.45
 """The rows keep their height until so small a share of the slots is in use."""
 _NOT_STREAMED = "responses are not streamed, so it is not known when their requests ran: remove --no-stream"
@@ -42,7 +38,7 @@ class BatchFilmPanel(TimeChart):
     """The selected slot, from 0."""
     _film: BatchFilm | None = None
     _grid: FilmGrid | None = None
-    _length = 0.0
+    _length, _columns = 0.0, 0
     _slots = 0
     _waiting = 0.0
     _top = 0
@@ -74,10 +70,6 @@ class BatchFilmPanel(TimeChart):
             parts.append([("recorded when they end", "muted")])
         return parts
 
-    def subtitle(self, frame: Frame) -> TextRow:
-        room = self.size.width - (0 if frame.cursor is None else _CURSOR_CELLS)
-        return joined(([(key, "key"), (f" {name}", "muted")] for key, name in _KEYS), width=room, gap="  ")
-
     def peak(self, frame: Frame) -> float:
         """Seconds of age for each shade, which all together cover E2EL at p90; in few steps, because each recolours."""
         wanted = (peak_of(frame.stats.series.latencies["e2el"][1]) or 1.0) / len(AGES)
@@ -90,7 +82,8 @@ class BatchFilmPanel(TimeChart):
             return placard("no request yet", width=width, height=height)
         if not frame.header.config.workload.stream:
             return placard(_NOT_STREAMED, width=width, height=height)
-        self._length = film_length(self._length, frame, columns)
+        self._length = film_length(self._length if columns == self._columns else 0.0, frame, columns)
+        self._columns = columns
         film = self._film = self._reader.read(frame, film_window(frame, self._length))
         scale = FilmScale(window=film.window, until=film.until, columns=columns, shade=self.limit)
         series = film.engine.series
@@ -110,10 +103,6 @@ class BatchFilmPanel(TimeChart):
 
     def _layout(self, height: int) -> FilmLayout:
         return film_layout(height, slots=self._slots, colours=self.colours)
-
-    def on_resize(self) -> None:
-        self._length = 0.0
-        super().on_resize()
 
     def show_again(self) -> None:
         """Redraw at once, after a change of the selection."""

@@ -69,9 +69,6 @@ class RequestsPanel(Panel):
             self._shown_at = at
         super().watch_frame(frame)
 
-    def on_resize(self) -> None:
-        self.show_again()
-
     def show_again(self) -> None:
         """Redraw at once, after a change of order or selection."""
         self._shown_at = math.nan

@@ -34,5 +34,5 @@ class TokensPanel(Panel):
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         record = self._record
-        stats = frame.between(max(record.due - 0.5, 0.0), ended_at(record) + 0.5)
+        stats = frame.engine_between(max(record.due - 0.5, 0.0), ended_at(record) + 0.5)
         return draw_request(record, stats, width, height, preemptions=frame.preemptions)
