@@ -25,6 +25,8 @@ _ENGINE = ("queue, prefill", "engine", "█", "orange")
 """Queue and prefill where they cannot be separated."""
 _NOT_YET = ("not known yet", "unknown", "╱", "muted")
 """The rest while requests wait for their first token: the engine tells their times when they end."""
+_WIDE = 36
+"""Cells from which the note at the bottom edge has room for its longest words."""
 _FIGURE = 8
 """Cells of a part's time."""
 
@@ -43,7 +45,7 @@ class TtftPanel(Panel):
 
     def subtitle(self, frame: Frame) -> TextRow:
         estimated = not math.isnan(frame.stats.ttft.queue_from)
-        return [(ttft_note(frame), "warn" if frame.engine and not estimated else "muted")]
+        return [(ttft_note(frame, self.size.width), "warn" if frame.engine and not estimated else "muted")]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         if not frame.stats.ttft.requests:
@@ -53,8 +55,8 @@ class TtftPanel(Panel):
         return draw_ttft(frame.stats.ttft, width, height)
 
 
-def ttft_note(frame: Frame) -> str:
-    """Why a part is unknown, where the queue's comes from, or the age of the sample; else empty."""
+def ttft_note(frame: Frame, width: int) -> str:
+    """Why a part is unknown, what the queue's is estimated from, or the age of the sample; else empty."""
     parts = frame.stats.ttft
     missing = why_missing(frame, "queue_seconds_total", "prefill_seconds_total")
     if missing and math.isnan(parts.engine_queue) and math.isnan(parts.prefill):
@@ -62,7 +64,8 @@ def ttft_note(frame: Frame) -> str:
     if not parts.is_split:
         return "▲ queue and prefill not separated"
     if not math.isnan(parts.queue_from):
-        return f"queue (from {formats.count(parts.queue_from)} waiting)"
+        waiting = f"from {formats.count(parts.queue_from)} waiting"
+        return f"queue {'estimated' if width >= _WIDE else 'est.'} {waiting}"
     return staleness(frame)
 
 
