@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -134,3 +135,30 @@ def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
     row = draw_header(frame_of(canned.finished(), 60.0), width)
     assert row_width(row) <= width
     assert text([row]).endswith("00:01:00 ▶ replay ×1")
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (130, "servetop ▸ vLLM 0.9.1 · org/llama-2-7b · H200  stage 2/4 8 req/s · batch 192  SLO 90.0 % · run 90.0 %  "),
+        (118, "servetop ▸ vLLM 0.9.1 · org/llama-2-7b  stage 2/4 8 req/s · batch 192  SLO 90.0 % · run 90.0 %  "),
+        (106, "servetop ▸ vLLM 0.9.1 · org/llama-2-7b  stage 2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (98, "servetop ▸ vLLM 0.9.1 · llama-2-7b  2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (90, "servetop ▸ vLLM · llama-2-7b  2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (78, "vLLM · llama-2-7b  2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (68, "vLLM  2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (58, "vLLM  2/4 8 req/s  SLO 90.0 %  "),
+        (44, "vLLM  2/4 8 req/s  00:"),
+        (32, "vLLM  00:"),
+    ],
+)
+def test_the_header_loses_its_least_important_parts_first(
+    canned: ModuleType, frame_of: FrameOf, width: int, shown: str
+) -> None:
+    run = judged(canned, good=9, good_due=9)
+    run.stages = [replace(stage, label="8 req/s") for stage in run.stages]
+    frame = frame_of(run, 60.0)
+    assert frame.engine is not None
+    vllm = replace(frame.engine, title="vLLM", version="0.9.1", model="org/llama-2-7b")
+    line = text([draw_header(replace(frame, header=replace(frame.header, engine=vllm)), width)])
+    assert re.sub(r"  +", "  ", line).startswith(shown), line
