@@ -140,7 +140,10 @@ def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (130, "servetop ▸ vLLM 0.9.1 · org/llama-2-7b · H200  stage 2/4 8 req/s · batch 192  SLO 90.0 % · run 90.0 %  "),
+        (
+            130,
+            "servetop ▸ vLLM 0.9.1 · org/llama-2-7b · H200  stage 2/4 8 req/s · batch 192  SLO 90.0 % · run 90.0 %  ",
+        ),
         (118, "servetop ▸ vLLM 0.9.1 · org/llama-2-7b  stage 2/4 8 req/s · batch 192  SLO 90.0 % · run 90.0 %  "),
         (106, "servetop ▸ vLLM 0.9.1 · org/llama-2-7b  stage 2/4 8 req/s · batch 192  SLO 90.0 %  "),
         (98, "servetop ▸ vLLM 0.9.1 · llama-2-7b  2/4 8 req/s · batch 192  SLO 90.0 %  "),

@@ -258,7 +258,9 @@ def test_a_command_without_a_reply_is_shown_as_pending(canned: ModuleType, frame
 def test_a_failed_start_has_an_alert_and_long_reasons_are_wrapped(canned: ModuleType, frame_of: FrameOf) -> None:
     reason = alert_text(frame_of(canned.failed_to_start(), 4.0))
     assert reason.startswith("vLLM exited with code 1 after 3.2 s")
-    assert text(draw_alert(reason, 40, 3)).split("\n")[0] == "vLLM exited with code 1 after 3.2 s:"
+    lines = text(draw_alert(reason, 42, 3)).split("\n")
+    assert lines[0] == "✖ vLLM exited with code 1 after 3.2 s:"
+    assert {line[:2] for line in lines[1:]} == {"  "}
     assert alert_text(frame_of(canned.finished(), 126.0)) == ""
 
 
