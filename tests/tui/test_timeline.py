@@ -50,6 +50,12 @@ def test_a_name_stays_on_a_bar_that_has_no_other_place_for_it(canned: ModuleType
     assert rows(frame, 2)[1][72:80] == "▬ KV█cac"
 
 
+def test_a_bar_that_is_hidden_in_part_has_its_name_where_it_is_visible(canned: ModuleType, frame_of: FrameOf) -> None:
+    overload = (lasting(EpisodeKind.PREEMPTIONS, 64.0, 110.0), lasting(EpisodeKind.KV, 66.0, 92.0))
+    frame = replace(frame_of(canned.finished(), 50.0), episodes=overload, all_notes=(), all_stages=())
+    assert rows(frame, 2)[1][64:110] == "▬▬▬ KV cache full ▬▬▬▬▬▬▬▬▬▬▬ preemptions ▬▬▬▬"
+
+
 def test_five_rows_have_three_lanes_and_the_labels(canned: ModuleType, frame_of: FrameOf) -> None:
     kinds = (EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.QUEUE)
     frame = replace(frame_of(canned.finished(), 126.0), episodes=tuple(lasting(kind, 60.0, 110.0) for kind in kinds))

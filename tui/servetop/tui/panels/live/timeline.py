@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import numpy as np
 from textual import events
@@ -143,26 +143,29 @@ def _line(events: Sequence[TimelineEvent], frame: Frame, width: int, *, barred: 
 def _add_episodes(cells: list[Run], events: Sequence[TimelineEvent], frame: Frame) -> None:
     """Draw bars over the line: the most serious on top, with its name where neither a symbol nor a position stands."""
     width = len(cells)
-    symbols = [_column(event.at, frame, width) for event in events if event.episode is None]
-    positions = [_column(at, frame, width) for at in (frame.view.playhead.at, frame.cursor) if at is not None]
-    for event in sorted((event for event in events if event.episode), key=_seriousness, reverse=True):
+    taken = {_column(event.at, frame, width) for event in events if event.episode is None}
+    positions = {_column(at, frame, width) for at in (frame.view.playhead.at, frame.cursor) if at is not None}
+    bars: list[tuple[int, Run]] = []
+    for event in sorted((event for event in events if event.episode), key=_seriousness):
         first, last = _extent(event, frame, width)
-        cells[first : last + 1] = [("▬", event.style)] * (last + 1 - first)
         name = f" {event.episode.kind.value} " if event.episode else ""
-        start = _name_start(range(first + 1, last - len(name) + 1), len(name), symbols, positions)
-        if start is not None:
-            cells[start : start + len(name)] = [(letter, event.style) for letter in name]
+        start = _name_start(range(first + 1, last - len(name) + 1), len(name), taken, positions)
+        bar = "▬" * (last + 1 - first)
+        text = bar if start is None else bar[: start - first] + name + bar[start - first + len(name) :]
+        bars += [
+            (column, (text[column - first], event.style)) for column in range(first, last + 1) if column not in taken
+        ]
+        taken |= set(range(first, last + 1))
+    for column, cell in bars:
+        cells[column] = cell
 
 
-def _name_start(starts: range, length: int, symbols: Sequence[int], positions: Sequence[int]) -> int | None:
-    """The first start at which a name covers no symbol; while a position passes it, the first one beyond its end.
+def _name_start(starts: range, length: int, taken: Set[int], positions: Set[int]) -> int | None:
+    """The first start at which a name covers nothing `taken`; while a position passes it, the first one beyond its end.
 
     So a name moves twice for a playhead, not with each of its steps; on a bar with room for one place it stays there.
     """
-
-    def covers(start: int, columns: Sequence[int]) -> bool:
-        return any(start <= column < start + length for column in columns)
-
-    free = [start for start in starts if not covers(start, symbols)]
+    free = [start for start in starts if taken.isdisjoint(range(start, start + length))]
     apart = [start for start in free if start == free[0] or start >= free[0] + length]
-    return next((start for start in apart if not covers(start, positions)), free[0] if free else None)
+    clear = (start for start in apart if positions.isdisjoint(range(start, start + length)))
+    return next(clear, free[0] if free else None)
