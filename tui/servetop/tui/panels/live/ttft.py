@@ -25,8 +25,8 @@ _ENGINE = ("queue, prefill", "engine", "█", "orange")
 """Queue and prefill where they cannot be separated."""
 _NOT_YET = ("not known yet", "unknown", "╱", "muted")
 """The rest while requests wait for their first token: the engine tells their times when they end."""
-_WIDE = 36
-"""Cells from which the note at the bottom edge has room for its longest words."""
+_WIDE, _WIDEST = 36, 48
+"""Cells from which the note at the bottom edge has room for long words, and for all of them."""
 _FIGURE = 8
 """Cells of a part's time."""
 
@@ -64,8 +64,8 @@ def ttft_note(frame: Frame, width: int) -> str:
     if not parts.is_split:
         return "▲ queue and prefill not separated"
     if not math.isnan(parts.queue_from):
-        waiting = f"from {formats.count(parts.queue_from)} waiting"
-        return f"queue {'estimated' if width >= _WIDE else 'est.'} {waiting}"
+        estimated = f"queue {'estimated' if width >= _WIDE else 'est.'} from {formats.count(parts.queue_from)} waiting"
+        return f"{estimated} on average" if width >= _WIDEST else estimated
     return staleness(frame)
 
 
