@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -83,6 +84,24 @@ def test_the_header_shows_a_rate_that_differs_from_its_stage(canned: ModuleType,
     frame = frame_of(canned.finished(), 60.0)
     steered = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, request_rate=8.82)))
     assert "8 req/s · batch 192 → 8.82 req/s" in text([draw_header(steered, 120)])
+
+
+@pytest.mark.parametrize(("limit", "shown"), [(17, "closed loop, 17 concurrent"), (None, "closed loop")])
+def test_the_header_names_a_closed_loop(canned: ModuleType, frame_of: FrameOf, limit: int | None, shown: str) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    gauges = replace(frame.stats.load, request_rate=math.inf, max_concurrency=limit)
+    assert f"8 req/s · batch 192 → {shown}  " in text(
+        [draw_header(replace(frame, stats=replace(frame.stats, load=gauges)), 120)]
+    )
+
+
+@pytest.mark.parametrize(("width", "shown"), [(120, "  stage 2 8 req/s"), (58, "  8 req/s")])
+def test_the_number_of_an_unplanned_stage_has_the_word_before_it(
+    canned: ModuleType, frame_of: FrameOf, width: int, shown: str
+) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, stages=run.config.stages[:1])
+    assert shown in text([draw_header(frame_of(run, 60.0), width)])
 
 
 def test_the_header_shows_the_batch_size_in_force(canned: ModuleType, frame_of: FrameOf) -> None:

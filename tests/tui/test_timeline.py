@@ -56,6 +56,23 @@ def test_a_bar_that_is_hidden_in_part_has_its_name_where_it_is_visible(canned: M
     assert rows(frame, 2)[1][64:110] == "▬▬▬ KV cache full ▬▬▬▬▬▬▬▬▬▬▬ preemptions ▬▬▬▬"
 
 
+@pytest.mark.parametrize(
+    ("starts", "shown"),
+    [
+        ((0.0, 14.0), "┊0.5 to 3     ┊8 req/s"),
+        ((0.0, 9.0), "┊0.5     ┊8 req/s"),
+        ((0.0, 3.0), "┊  ┊8 req/s"),
+    ],
+)
+def test_a_stages_label_keeps_whole_words(
+    canned: ModuleType, frame_of: FrameOf, starts: tuple[float, float], shown: str
+) -> None:
+    frame = frame_of(canned.finished(), 126.0)
+    labels = ("0.5 to 3 req/s · batch 8", "8 req/s")
+    stages = [replace(frame.all_stages[0], at=at, label=label) for at, label in zip(starts, labels, strict=True)]
+    assert rows(replace(frame, all_stages=tuple(stages)), 2)[0] == shown
+
+
 def test_five_rows_have_three_lanes_and_the_labels(canned: ModuleType, frame_of: FrameOf) -> None:
     kinds = (EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.QUEUE)
     frame = replace(frame_of(canned.finished(), 126.0), episodes=tuple(lasting(kind, 60.0, 110.0) for kind in kinds))

@@ -72,6 +72,8 @@ def test_an_engine_without_these_times_is_named(canned: ModuleType, frame_of: Fr
     assert ttft_note(frame_of(canned.finished(), 50.0), 40) == ""
     growing = frame_of(canned.finished(), 104.0)
     estimated = replace(growing, stats=replace(growing.stats, ttft=replace(PARTS, queue_from=200.0)))
+    none = replace(growing, stats=replace(growing.stats, ttft=replace(PARTS, queue_from=0.2)))
+    assert "waiting" not in ttft_note(none, 48)
     assert ttft_note(estimated, 48) == "queue estimated from 200 waiting on average"
     assert ttft_note(estimated, 36) == "queue estimated from 200 waiting"
     assert ttft_note(estimated, 28) == "queue est. from 200 waiting"

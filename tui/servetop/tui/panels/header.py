@@ -7,6 +7,7 @@ from collections.abc import Set
 
 from servetop.core.events import StageChange
 from servetop.core.text.sanitize import sanitize_line
+from servetop.core.tick import LoadGauges
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, shortened, spread
 from servetop.tui.panels.live.gpu import gpu_name
@@ -88,7 +89,10 @@ def _right(frame: Frame, omitted: Set[str]) -> list[Run]:
 
 
 def stage_runs(frame: Frame, *, short: bool = False, batch: bool = True) -> list[Run]:
-    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused; `short` omits the word stage."""
+    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused.
+
+    `short` omits the word stage, and the number of one that was not planned.
+    """
     load, stage = frame.stats.load, frame.stage
     if stage is None:
         return [("no load yet", "muted")]
@@ -96,16 +100,23 @@ def stage_runs(frame: Frame, *, short: bool = False, batch: bool = True) -> list
     if stage.request_rate is None:
         return [(label, "warn")]
     planned = len(frame.header.config.stages)
-    place = f"{stage.index + 1}/{planned} " if stage.index < planned else f"{stage.index + 1} "
+    place = f"{stage.index + 1}/{planned} " if stage.index < planned else "" if short else f"{stage.index + 1} "
     runs: list[Run] = [("" if short else "stage ", "muted"), (place, "muted"), (label, "strong")]
     if frame.cursor is None and load.request_rate is not None and load.request_rate != stage.request_rate:
-        runs.append((f" → {formats.number(load.request_rate)} req/s", "key"))
+        runs.append((f" → {_steered(load)}", "key"))
     runs += _batch_runs(frame, stage, label) if batch else []
     if load.paused:
         runs.append((" ‖ load paused", "warn"))
     elif load.holding:
         runs.append((" ‖ held", "warn"))
     return runs
+
+
+def _steered(load: LoadGauges) -> str:
+    """The rate in force; without one the load is a closed loop with its concurrency."""
+    if load.request_rate is not None and math.isfinite(load.request_rate):
+        return f"{formats.number(load.request_rate)} req/s"
+    return "closed loop" if load.max_concurrency is None else f"closed loop, {load.max_concurrency} concurrent"
 
 
 def _batch_runs(frame: Frame, stage: StageChange, label: str) -> list[Run]:

@@ -32,7 +32,7 @@ _CLOSE = 9
 """Cells of each value if the columns' names are in the title."""
 _HEADER_FROM, _CHART_FROM = 4, 6
 """Rows from which the columns have a row for their names, and from which there is a chart with axes."""
-_FEWEST, _CHART_ROWS = 3, 5
+_FEWEST, _CHART_ROWS = 3, 4
 """Rows of the table at least, and rows that the chart has before the table gets more."""
 _STYLES = (("p50", "sky", "solid"), ("p90", "orange", "dashed"), ("p99", "rose", "dotted"))
 

@@ -14,7 +14,7 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes, Bars, block_bars
 from servetop.tui.drawing.cursor import MARK
 from servetop.tui.drawing.scale import peak_of, round_limit
-from servetop.tui.drawing.text_runs import Run, TextRow, merged, row_width, shortened
+from servetop.tui.drawing.text_runs import Run, TextRow, merged, row_width
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.timeline_events import TimelineEvent, timeline_events
@@ -76,7 +76,7 @@ def _column(at: float, frame: Frame, width: int) -> int:
 
 
 def _labels(frame: Frame, width: int) -> TextRow:
-    """Each stage's label at its start, truncated at the start of the next one."""
+    """Each stage's label at its start, without the words that do not fit before the start of the next one."""
     starts = [(_column(stage.at, frame, width), sanitize_line(stage.label)) for stage in frame.all_stages]
     row: list[Run] = []
     position = 0
@@ -84,10 +84,18 @@ def _labels(frame: Frame, width: int) -> TextRow:
     for index, (start, label) in enumerate(starts):
         end = starts[index + 1][0] if index + 1 < len(starts) else width
         row.append((" " * (start - position), ""))
-        text = shortened("┊" + label, max(end - start - 1, 0))
+        text = _whole_words("┊" + label, max(end - start - 1, 0))
         row.append((text, "strong" if index == current else "muted"))
         position = start + row_width([(text, "")])
     return row
+
+
+def _whole_words(label: str, width: int) -> str:
+    """As many words of a label as fit, without a separator at the end; only its mark if not even one fits."""
+    words = label.split(" ")
+    while words and (row_width([(" ".join(words), "")]) > width or words[-1] in ("·", "to")):
+        words.pop()
+    return " ".join(words) if words else label[:1] if width > 0 else ""
 
 
 def _lanes(events: Sequence[TimelineEvent], frame: Frame, width: int, *, most: int) -> list[list[Run]]:

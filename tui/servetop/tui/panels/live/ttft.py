@@ -25,6 +25,8 @@ _ENGINE = ("queue, prefill", "engine", "█", "orange")
 """Queue and prefill where they cannot be separated."""
 _NOT_YET = ("not known yet", "unknown", "╱", "muted")
 """The rest while requests wait for their first token: the engine tells their times when they end."""
+_ONE = 0.5
+"""Mean waiting requests from which they are mentioned, as at least 1."""
 _WIDE, _WIDEST = 36, 48
 """Cells from which the note at the bottom edge has room for long words, and for all of them."""
 _FIGURE = 8
@@ -63,7 +65,7 @@ def ttft_note(frame: Frame, width: int) -> str:
         return f"queue, prefill: {missing}"
     if not parts.is_split:
         return "▲ queue and prefill not separated"
-    if not math.isnan(parts.queue_from):
+    if parts.queue_from >= _ONE:
         estimated = f"queue {'estimated' if width >= _WIDE else 'est.'} from {formats.count(parts.queue_from)} waiting"
         return f"{estimated} on average" if width >= _WIDEST else estimated
     return staleness(frame)
