@@ -86,6 +86,15 @@ def test_the_header_shows_a_rate_that_differs_from_its_stage(canned: ModuleType,
     assert "8 req/s · batch 192 → 8.82 req/s" in text([draw_header(steered, 120)])
 
 
+def test_a_narrow_header_keeps_the_batch_size_of_a_ramp(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    run.stages = [replace(stage, label="4 to 8 req/s") for stage in run.stages]
+    frame = frame_of(run, 60.0)
+    steered = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, request_rate=7.94)))
+    assert "  4 to 8 req/s → 7.94 · batch 192  00:" in text([draw_header(steered, 62)])
+    assert "  2/4 4 to 8 req/s → 7.94 req/s · batch 192  00:" in text([draw_header(steered, 90)])
+
+
 @pytest.mark.parametrize(("limit", "shown"), [(17, "closed loop, 17 concurrent"), (None, "closed loop")])
 def test_the_header_names_a_closed_loop(canned: ModuleType, frame_of: FrameOf, limit: int | None, shown: str) -> None:
     frame = frame_of(canned.finished(), 60.0)
@@ -169,8 +178,9 @@ def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
         (90, "servetop ▸ vLLM · llama-2-7b  2/4 8 req/s · batch 192  SLO 90.0 %  "),
         (78, "vLLM · llama-2-7b  2/4 8 req/s · batch 192  SLO 90.0 %  "),
         (68, "vLLM  2/4 8 req/s · batch 192  SLO 90.0 %  "),
-        (58, "vLLM  2/4 8 req/s  SLO 90.0 %  "),
-        (44, "vLLM  2/4 8 req/s  00:"),
+        (62, "vLLM  8 req/s · batch 192  SLO 90.0 %  "),
+        (54, "vLLM  8 req/s  SLO 90.0 %  "),
+        (38, "vLLM  8 req/s  00:"),
         (32, "vLLM  00:"),
     ],
 )

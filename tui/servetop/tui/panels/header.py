@@ -18,8 +18,8 @@ from servetop.tui.state.frame import Frame
 _SETTLED = (0, 130)
 """Exit codes of runs that ended as planned or were interrupted."""
 _LEAST_FIRST = (
-    "gpu", "run share", "owner", "word", "version", "model tail", "brand", "limit", "as felt", "model", "engine tail",
-    "batch", "objectives", "stage",
+    "gpu", "run share", "owner", "word", "version", "model tail", "brand", "limit", "as felt", "model", "unit",
+    "place", "engine tail", "batch", "objectives", "stage",
 )  # fmt: skip
 """What gives way as the line gets narrower, in this order; time and state never do."""
 _GAP = 2
@@ -76,7 +76,7 @@ def _model_name(frame: Frame, omitted: Set[str]) -> str:
 
 def _right(frame: Frame, omitted: Set[str]) -> list[Run]:
     """How it runs: stage, batch size, objectives, time and state."""
-    stage = [] if "stage" in omitted else stage_runs(frame, short="word" in omitted, batch="batch" not in omitted)
+    stage = [] if "stage" in omitted else stage_runs(frame, omitted=omitted)
     objectives = [] if "objectives" in omitted else objective_runs(frame, omitted=omitted)
     return [
         *stage,
@@ -88,28 +88,33 @@ def _right(frame: Frame, omitted: Set[str]) -> list[Run]:
     ]
 
 
-def stage_runs(frame: Frame, *, short: bool = False, batch: bool = True) -> list[Run]:
-    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused.
-
-    `short` omits the word stage, and the number of one that was not planned.
-    """
+def stage_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
+    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused."""
     load, stage = frame.stats.load, frame.stage
     if stage is None:
         return [("no load yet", "muted")]
     label = shortened(sanitize_line(stage.label), 40)
     if stage.request_rate is None:
         return [(label, "warn")]
-    planned = len(frame.header.config.stages)
-    place = f"{stage.index + 1}/{planned} " if stage.index < planned else "" if short else f"{stage.index + 1} "
-    runs: list[Run] = [("" if short else "stage ", "muted"), (place, "muted"), (label, "strong")]
+    runs: list[Run] = [(_place(frame, stage, omitted), "muted"), (label, "strong")]
     if frame.cursor is None and load.request_rate is not None and load.request_rate != stage.request_rate:
-        runs.append((f" → {_steered(load)}", "key"))
-    runs += _batch_runs(frame, stage, label) if batch else []
+        steered = _steered(load)
+        runs.append((f" → {steered.removesuffix(' req/s') if 'unit' in omitted else steered}", "key"))
+    runs += [] if "batch" in omitted else _batch_runs(frame, stage, label)
     if load.paused:
         runs.append((" ‖ load paused", "warn"))
     elif load.holding:
         runs.append((" ‖ held", "warn"))
     return runs
+
+
+def _place(frame: Frame, stage: StageChange, omitted: Set[str]) -> str:
+    """`stage 3/8 `, or without its word `3/8 `; of a stage that was not planned, the number only with its word."""
+    planned = len(frame.header.config.stages)
+    number = f"{stage.index + 1}/{planned} " if stage.index < planned else f"{stage.index + 1} "
+    if "place" in omitted or ("word" in omitted and stage.index >= planned):
+        return ""
+    return number if "word" in omitted else f"stage {number}"
 
 
 def _steered(load: LoadGauges) -> str:
