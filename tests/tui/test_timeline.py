@@ -60,6 +60,7 @@ def test_a_bar_that_is_hidden_in_part_has_its_name_where_it_is_visible(canned: M
     ("starts", "shown"),
     [
         ((0.0, 14.0), "┊0.5 to 3     ┊8 req/s"),
+        ((0.0, 25.0), "┊0.5 to 3 req/s          ┊8 req/s"),
         ((0.0, 9.0), "┊0.5     ┊8 req/s"),
         ((0.0, 3.0), "┊  ┊8 req/s"),
     ],

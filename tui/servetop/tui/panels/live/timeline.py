@@ -91,11 +91,13 @@ def _labels(frame: Frame, width: int) -> TextRow:
 
 
 def _whole_words(label: str, width: int) -> str:
-    """As many words of a label as fit, without a separator at the end; only its mark if not even one fits."""
-    words = label.split(" ")
-    while words and (row_width([(" ".join(words), "")]) > width or words[-1] in ("·", "to")):
-        words.pop()
-    return " ".join(words) if words else label[:1] if width > 0 else ""
+    """As many parts of a label as fit, else as many words of the first; only its mark if not even one fits."""
+    for separator in (" · ", " "):
+        parts = label.split(separator)
+        while len(parts) > 1 and (row_width([(label, "")]) > width or parts[-1] == "to"):
+            parts.pop()
+            label = separator.join(parts)
+    return label if row_width([(label, "")]) <= width else label[: min(width, 1)]
 
 
 def _lanes(events: Sequence[TimelineEvent], frame: Frame, width: int, *, most: int) -> list[list[Run]]:
