@@ -18,18 +18,23 @@ def history(counts: list[int]) -> TickHistory:
 
 
 def test_a_rate_is_the_mean_of_the_last_five_seconds_and_has_the_peak_of_its_seconds() -> None:
-    bursts = [8, 0, 0, 0] * 10
-    smoothed = smoothed_rate(history(bursts), "ok", bins=[(36, 40)], width=4)
+    bursts = [8, 0, 0, 0] * 15
+    smoothed = smoothed_rate(history(bursts), "ok", bins=[(56, 60)], width=4)
     assert smoothed.mean.tolist() == [8.0]
     assert smoothed.peak.tolist() == [8.0]
-    assert smoothed.spread.tolist() == [0.0]
+    assert (smoothed.low.tolist(), smoothed.high.tolist()) == ([8.0], [8.0])
 
 
-def test_a_burst_raises_the_peak_and_the_spread_more_than_the_mean() -> None:
-    smoothed = smoothed_rate(history([1] * 36 + [26, 26, 26, 26]), "ok", bins=[(36, 40)], width=4)
-    assert smoothed.mean.tolist() == [24.0]
-    assert smoothed.peak.tolist() == [104.0]
-    assert smoothed.spread[0] == pytest.approx(29.78, abs=0.01)
+def test_a_burst_raises_the_peak_more_than_the_mean_and_leaves_the_range_after_fifteen_seconds() -> None:
+    burst = [1] * 56 + [26, 26, 26, 26]
+    smoothed = smoothed_rate(history(burst), "ok", bins=[(56, 60)], width=4)
+    assert (smoothed.mean.tolist(), smoothed.peak.tolist()) == ([24.0], [104.0])
+    assert (smoothed.low[0], smoothed.high[0]) == (0.0, pytest.approx(25.98, abs=0.01))
+    later = smoothed_rate(history([*burst, *[1] * 36]), "ok", bins=[(92, 96)], width=4)
+    assert (later.mean.tolist(), later.peak.tolist()) == ([4.0], [4.0])
+    assert later.high[0] > 20
+    gone = smoothed_rate(history([*burst, *[1] * 60]), "ok", bins=[(116, 120)], width=4)
+    assert (gone.low.tolist(), gone.high.tolist()) == ([4.0], [4.0])
 
 
 def test_time_before_the_run_counts_as_zero_and_bins_longer_than_the_window_are_means_of_their_own() -> None:
@@ -51,7 +56,8 @@ def test_neither_mean_nor_peak_exceeds_the_largest_tick(counts: list[int], width
     smoothed = smoothed_rate(history(counts), "ok", bins=bins, width=width)
     assert smoothed.mean.size == len(bins)
     assert (np.maximum(smoothed.mean, smoothed.peak) <= 4 * max(counts) + 1e-9).all()
-    assert (smoothed.spread >= 0).all()
+    assert (smoothed.low >= 0).all()
+    assert (smoothed.low <= smoothed.high).all()
 
 
 @pytest.mark.parametrize(

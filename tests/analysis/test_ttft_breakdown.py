@@ -126,7 +126,7 @@ def test_the_queue_comes_from_waiting_requests_while_reported_times_are_of_earli
     """On average 12 requests wait, and eight get their first token in 1.25 s: Little's law accounts for the 1.8 s."""
     parts = growing([8.0, 10.0, 12.0, 14.0, 16.0], queue=queue)
     assert parts.parts == pytest.approx((0.5, 0.1, 1.8, 0.2))
-    assert parts.queue_from == 16.0
+    assert parts.queue_from == 12.0
     assert parts.unexplained == pytest.approx(0.0)
 
 

@@ -59,6 +59,17 @@ def test_gaps_between_events_of_unknown_size_are_not_inter_token_latencies(
     assert summary["mean_ttft_ms"] == pytest.approx(100.0)
 
 
+@pytest.mark.parametrize(
+    ("chunks", "reason"),
+    [([1], "each response had one token"), ([4], "each response arrived in one event: it was not streamed")],
+)
+def test_responses_without_a_gap_between_tokens_have_no_inter_token_latency_and_say_why(
+    summary_of: Summarise, make_request: MakeRequest, chunks: list[int], reason: str
+) -> None:
+    summary = summary_of(*(make_request(i, i * 0.1, tokens_at=[0.1], chunk_tokens=chunks) for i in range(9)))
+    assert (summary["mean_itl_ms"], summary["itl_reason"]) == (None, reason)
+
+
 def test_a_disputed_count_keeps_the_inter_token_latencies(summary_of: Summarise, make_request: MakeRequest) -> None:
     wrong = {"output_tokens": 9, "token_source": TokenSource.DISPUTED}
     summary = summary_of(*(make_request(i, i * 0.1, tokens_at=[0.1, 0.2, 0.3], **wrong) for i in range(9)))

@@ -69,12 +69,6 @@ def test_a_chart_has_labels_marks_and_times_of_the_run_or_distances_from_now() -
     assert live[4].index("╵−0:30") == 6 + 30
 
 
-def test_a_band_is_drawn_in_loose_dots_and_left_out_where_a_line_is() -> None:
-    band = trace([10.0] * 10, low=np.full(10, 5.0))
-    assert drawn(band) == "⡂⠅⡂⠅⡂⠅⡂⠅⡂⠅\n          "
-    assert drawn(band, trace([10.0] * 10)) == "⠉" * 10 + "\n          "
-
-
 def test_the_two_parts_of_a_line_meet_where_it_becomes_high() -> None:
     values = np.array([2.0] * 5 + [9.0] * 5)
     line = ChartLine(times=TIMES, values=values, style="sky", area=True)

@@ -50,7 +50,7 @@ async def test_the_configuration_scrolls_to_its_end(canned: ModuleType, dashboar
     app = dashboard(canned.growing(110.0))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("6", *["pagedown"] * 9)
-        last = "".join(text for text, _ in config_rows(app.viewer.run.header)[-1])
+        last = "".join(text for text, _ in config_rows(app.viewer.run.header, 90)[-1])
         assert rows(app, "#config")[-1].rstrip() == last.rstrip()
         await pilot.press(*["pageup"] * 9)
         assert rows(app, "#config")[0] == "run"
@@ -71,9 +71,20 @@ def test_only_finished_stages_have_steady_windows(canned: ModuleType, frame_of: 
 
 
 def test_settings_are_shown_as_a_reader_writes_them(canned: ModuleType, frame_of: FrameOf) -> None:
-    shown = Lines(config_rows(frame_of(canned.finished(), 60.0).header)).plain
+    run = canned.finished()
+    command = ("/opt/my venv/bin/python", "-m", "vllm.entrypoints.openai.api_server")
+    engine = replace(run.config.engine, command=command, extra_args=("--swap-space", "8"))
+    run.config = replace(run.config, engine=engine, goodput={"ttft": 0.5, "e2el": 5.0})
+    shown = Lines(config_rows(frame_of(run, 60.0).header, 90)).plain
     rows = {row.split()[0]: row.split()[1:] for row in shown.split("\n") if len(row.split()) > 1}
-    assert (rows["drain_at_stages"], rows["drain_timeout"], rows["label"]) == (["no"], ["120"], ["–"])
+    assert (rows["drain_at_stages"], rows["drain_timeout"], rows["label"]) == (["no"], ["120", "s"], ["–"])
+    assert (rows["goodput.ttft"], rows["goodput.e2el"], rows["input_len"]) == (
+        ["500", "ms"],
+        ["5", "s"],
+        ["128", "tokens"],
+    )
+    assert rows["extra_args"] == ["--swap-space", "8"]
+    assert "'/opt/my venv/bin/python' -m\n" + " " * 34 + "vllm.entrypoints.openai.api_server\n" in shown
     assert not {"False", "True", "None"} & set(shown.split())
 
 
@@ -87,7 +98,7 @@ def test_a_distribution_stays_in_its_box(width: int, height: int) -> None:
 def test_every_setting_is_shown_except_the_values_of_http_headers(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.finished()
     run.config = replace(run.config, workload=WorkloadConfig(headers={"Authorization": "Bearer secret"}))
-    shown = Lines(config_rows(frame_of(run, 60.0).header)).plain
+    shown = Lines(config_rows(frame_of(run, 60.0).header, 90)).plain
     assert "headers.Authorization" in shown
     assert "secret" not in shown
     assert "4 req/s · batch 192" in shown

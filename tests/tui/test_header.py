@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -84,6 +86,33 @@ def test_the_header_shows_a_rate_that_differs_from_its_stage(canned: ModuleType,
     assert "8 req/s · batch 192 → 8.82 req/s" in text([draw_header(steered, 120)])
 
 
+def test_a_narrow_header_keeps_the_batch_size_of_a_ramp(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    run.stages = [replace(stage, label="4 to 8 req/s") for stage in run.stages]
+    frame = frame_of(run, 60.0)
+    steered = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, request_rate=7.94)))
+    assert "  4 to 8 req/s → 7.94 · batch 192  00:" in text([draw_header(steered, 62)])
+    assert "  2/4 4 to 8 req/s → 7.94 req/s · batch 192  00:" in text([draw_header(steered, 90)])
+
+
+@pytest.mark.parametrize(("limit", "shown"), [(17, "closed loop, 17 concurrent"), (None, "closed loop")])
+def test_the_header_names_a_closed_loop(canned: ModuleType, frame_of: FrameOf, limit: int | None, shown: str) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    gauges = replace(frame.stats.load, request_rate=math.inf, max_concurrency=limit)
+    assert f"8 req/s · batch 192 → {shown}  " in text(
+        [draw_header(replace(frame, stats=replace(frame.stats, load=gauges)), 120)]
+    )
+
+
+@pytest.mark.parametrize(("width", "shown"), [(120, "  stage 2 8 req/s"), (58, "  8 req/s")])
+def test_the_number_of_an_unplanned_stage_has_the_word_before_it(
+    canned: ModuleType, frame_of: FrameOf, width: int, shown: str
+) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, stages=run.config.stages[:1])
+    assert shown in text([draw_header(frame_of(run, 60.0), width)])
+
+
 def test_the_header_shows_the_batch_size_in_force(canned: ModuleType, frame_of: FrameOf) -> None:
     frame = frame_of(canned.finished(), 60.0)
     assert frame.stats.engine is not None
@@ -134,3 +163,34 @@ def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
     row = draw_header(frame_of(canned.finished(), 60.0), width)
     assert row_width(row) <= width
     assert text([row]).endswith("00:01:00 ▶ replay ×1")
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (
+            130,
+            "servetop ▸ vLLM 0.9.1 · org/llama-2-7b · H200  stage 2/4 8 req/s · batch 192  SLO 90.0 % · run 90.0 %  ",
+        ),
+        (118, "servetop ▸ vLLM 0.9.1 · org/llama-2-7b  stage 2/4 8 req/s · batch 192  SLO 90.0 % · run 90.0 %  "),
+        (106, "servetop ▸ vLLM 0.9.1 · org/llama-2-7b  stage 2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (98, "servetop ▸ vLLM 0.9.1 · llama-2-7b  2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (90, "servetop ▸ vLLM · llama-2-7b  2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (78, "vLLM · llama-2-7b  2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (68, "vLLM  2/4 8 req/s · batch 192  SLO 90.0 %  "),
+        (62, "vLLM  8 req/s · batch 192  SLO 90.0 %  "),
+        (54, "vLLM  8 req/s  SLO 90.0 %  "),
+        (38, "vLLM  8 req/s  00:"),
+        (32, "vLLM  00:"),
+    ],
+)
+def test_the_header_loses_its_least_important_parts_first(
+    canned: ModuleType, frame_of: FrameOf, width: int, shown: str
+) -> None:
+    run = judged(canned, good=9, good_due=9)
+    run.stages = [replace(stage, label="8 req/s") for stage in run.stages]
+    frame = frame_of(run, 60.0)
+    assert frame.engine is not None
+    vllm = replace(frame.engine, title="vLLM", version="0.9.1", model="org/llama-2-7b")
+    line = text([draw_header(replace(frame, header=replace(frame.header, engine=vllm)), width)])
+    assert re.sub(r"  +", "  ", line).startswith(shown), line

@@ -52,3 +52,19 @@ def test_cells_of_the_heat_map_above_the_objective_stand_out() -> None:
     assert "bad" not in {style for row in rows[1:] for _, style in row}
     plain = draw_heat(drawn, AXES, 40, 6)
     assert "bad" not in {style for row in plain for _, style in row}
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        (4, {0: "30s┤", 3: "10ms┤"}),
+        (8, {0: "30s┤", 3: "1s┤", 5: "100ms┤", 7: "10ms┤"}),
+        (14, {0: "30s┤", 5: "1s┤", 9: "100ms┤", 13: "10ms┤"}),
+    ],
+)
+def test_between_its_edges_the_heat_map_labels_powers_of_ten(rows: int, labels: dict[int, str]) -> None:
+    bins = [LogHistogram.of([0.012, 20.0])] * 4
+    drawn = heat_map(bins, np.arange(1.0, 5.0), window=(0.0, 4.0), shape=(rows, 34))
+    assert drawn is not None
+    shown = [row[0][0].strip() for row in draw_heat(drawn, AXES, 40, rows + 2)[1 : rows + 1]]
+    assert {y: label for y, label in enumerate(shown) if label != "│"} == labels

@@ -19,6 +19,7 @@ from servetop.tui.panels.live.kv import draw_kv
 from servetop.tui.panels.live.load import LoadPanel, draw_load
 from servetop.tui.panels.live.preemptions import draw_preemptions
 from servetop.tui.panels.live.queue import draw_queue
+from servetop.tui.panels.live.throughput import ThroughputPanel, draw_throughput
 from servetop.tui.state.availability import why_outdated
 from servetop.tui.state.frame import Frame
 
@@ -67,6 +68,20 @@ def test_a_burst_of_completions_is_marked_and_does_not_set_the_scale(canned: Mod
     panel = LoadPanel()
     assert panel.peak(frame) < 40
     assert "▲ 12" in text(draw_load(frame.stats, Axes(window=frame.window, limit=40.0), 90, 12))
+
+
+def test_throughput_is_the_mean_of_five_seconds(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    run.ticks = [
+        replace(tick, client=replace(tick.client, output_tokens=200 * (number % 2)), engine=None)
+        for number, tick in enumerate(run.ticks)
+    ]
+    frame = frame_of(run, 24.0)
+    assert frame.stats.series.output_tokens.max() == 800.0
+    assert ThroughputPanel().peak(frame) == 400.0
+    rows = draw_throughput(frame.stats, Axes(window=(0.0, 30.0), limit=800.0), 90, 12)
+    drawn = [y for y, row in enumerate(text(rows[2:-1]).split("\n")) if row[30:60].strip("│┊ ")]
+    assert len(drawn) == 1
 
 
 def test_a_closed_loop_shows_requests_in_flight_and_their_limit(canned: ModuleType, frame_of: FrameOf) -> None:

@@ -223,7 +223,7 @@ def test_the_most_serious_episode_of_the_time_shown_is_named(canned: ModuleType,
     frame = replace(frame_of(canned.finished(), 90.0), episodes=overload, all_notes=())
     line = text(draw_timeline(frame, 126, 2)).split("\n")[1]
     assert "▬ KV cache full ▬" in line
-    assert "▬ queue ▬" not in line  # its bar begins below the more serious one
+    assert line.index("▬ queue ▬") == 100  # its bar begins below the more serious one
     assert line[110] == "▬"
     assert "KV cache full" in text(list(TimelinePanel(id="timeline").title(frame)))
     later = replace(frame, view=replace(frame.view, playhead=replace(frame.view.playhead, at=110.0)))
@@ -258,7 +258,9 @@ def test_a_command_without_a_reply_is_shown_as_pending(canned: ModuleType, frame
 def test_a_failed_start_has_an_alert_and_long_reasons_are_wrapped(canned: ModuleType, frame_of: FrameOf) -> None:
     reason = alert_text(frame_of(canned.failed_to_start(), 4.0))
     assert reason.startswith("vLLM exited with code 1 after 3.2 s")
-    assert text(draw_alert(reason, 40, 3)).split("\n")[0] == "vLLM exited with code 1 after 3.2 s:"
+    lines = text(draw_alert(reason, 42, 3)).split("\n")
+    assert lines[0] == "✖ vLLM exited with code 1 after 3.2 s:"
+    assert {line[:2] for line in lines[1:]} == {"  "}
     assert alert_text(frame_of(canned.finished(), 126.0)) == ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from servetop.core.events import Note, Severity
 from servetop.tui.app import DashboardApp
 
 Dashboard = Callable[..., DashboardApp]
@@ -30,6 +31,16 @@ async def test_a_terminal_that_is_too_small_shows_a_message_and_recovers(
         await pilot.resize_terminal(80, 15)
         await pilot.pause()
         assert not app.screen.query_one("#panels").display
+
+
+async def test_a_long_error_leaves_the_log_a_line_on_a_small_terminal(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.growing(110.0)
+    run.notes = [Note(at=109.0, severity=Severity.ERROR, source="engine", text="the engine reports an error " * 9)]
+    app = dashboard(run)
+    async with app.run_test(size=(80, 24)):
+        assert app.screen.query_one("#alert").outer_size.height == 3
+        assert app.screen.query_one("#log").size.height == 1
+        assert app.screen.query_one("#latency").size.height == 3
 
 
 def regions_of(app: DashboardApp) -> list[object]:

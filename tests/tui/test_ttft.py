@@ -57,7 +57,7 @@ def test_queue_and_prefill_that_are_not_separated_are_one_part(canned: ModuleTyp
     assert "██ queue, prefill  600 ms" in legend
     growing = frame_of(canned.finished(), 104.0)
     changing = replace(growing, stats=replace(growing.stats, ttft=whole))
-    assert ttft_note(changing) == "▲ queue and prefill not separated"
+    assert ttft_note(changing, 40) == "▲ queue and prefill not separated"
 
 
 @pytest.mark.parametrize(("width", "height"), [(36, 4), (48, 4), (70, 2), (20, 6), (8, 1), (108, 3)])
@@ -68,8 +68,12 @@ def test_the_panel_stays_in_its_box(width: int, height: int) -> None:
 
 
 def test_an_engine_without_these_times_is_named(canned: ModuleType, frame_of: FrameOf) -> None:
-    assert ttft_note(frame_of(canned.without_metrics(), 60.0)) == "queue, prefill: not exported by TGI"
-    assert ttft_note(frame_of(canned.finished(), 50.0)) == ""
+    assert ttft_note(frame_of(canned.without_metrics(), 60.0), 40) == "queue, prefill: not exported by TGI"
+    assert ttft_note(frame_of(canned.finished(), 50.0), 40) == ""
     growing = frame_of(canned.finished(), 104.0)
     estimated = replace(growing, stats=replace(growing.stats, ttft=replace(PARTS, queue_from=200.0)))
-    assert ttft_note(estimated) == "queue (from 200 waiting)"
+    none = replace(growing, stats=replace(growing.stats, ttft=replace(PARTS, queue_from=0.2)))
+    assert "waiting" not in ttft_note(none, 48)
+    assert ttft_note(estimated, 48) == "queue estimated from 200 waiting on average"
+    assert ttft_note(estimated, 36) == "queue estimated from 200 waiting"
+    assert ttft_note(estimated, 28) == "queue est. from 200 waiting"

@@ -43,7 +43,7 @@ class TtftBreakdown:
     unexplained: float = math.nan
     """The remainder, never negative; all of the engine's time if it exports neither queue nor prefill."""
     queue_from: float = math.nan
-    """Requests waiting at the engine, if `engine_queue` was computed from them; NaN if the engine reported it."""
+    """Mean requests waiting at the engine, if `engine_queue` was computed from them; NaN if the engine reported it."""
     pending: int = 0
     """Requests that wait for their first token: at least, because failed ones are taken for some of them."""
     pending_age: float = math.nan
@@ -106,25 +106,24 @@ def _with_queue_of_waiting(
     at_engine = max(client_ttft - (0.0 if math.isnan(parts.network) else parts.network), 0.0)
     reported = [part for part in (parts.engine_queue, parts.prefill) if not math.isnan(part)]
     complete = len(reported) == 2 and abs(sum(reported) - at_engine) <= max(_LAGGING_SHARE * at_engine, _LEAST_SECONDS)
-    waited = _littles_law_wait(history, history.first_from(history.ticks[start].start - at_engine), stop)
+    waiting, waited = _littles_law_wait(history, history.first_from(history.ticks[start].start - at_engine), stop)
     if complete or not waited > 0:
         return parts
     prefill = min(parts.prefill, at_engine)
     left = at_engine if math.isnan(prefill) else at_engine - prefill
     queue = left if waited >= _ENOUGH * left and not math.isnan(prefill) else min(waited, left)
-    newest = history.last_known("waiting", stop=stop)
-    waiting = math.nan if newest is None else history.value("waiting", newest)
     return replace(parts, engine_queue=queue, prefill=prefill, queue_from=waiting)
 
 
-def _littles_law_wait(history: TickHistory, start: int, stop: int) -> float:
-    """Return mean requests waiting at the engine / first tokens per second, in seconds; NaN if one is unknown."""
+def _littles_law_wait(history: TickHistory, start: int, stop: int) -> tuple[float, float]:
+    """Return mean requests waiting at the engine, and these / first tokens per second, in seconds; NaN if unknown."""
     waiting = history.column("waiting", start=start, stop=stop)
     counts = (history.column(name, start=start, stop=stop) for name in ("engine_first_tokens", "first_tokens"))
     admitted = next((total for each in counts if (total := float(np.nansum(each))) > 0), 0.0)
     if np.isnan(waiting).all() or not admitted:
-        return math.nan
-    return float(np.nanmean(waiting)) * (stop - start) * TICK_SECONDS / admitted
+        return math.nan, math.nan
+    mean = float(np.nanmean(waiting))
+    return mean, mean * (stop - start) * TICK_SECONDS / admitted
 
 
 def _without_excess(parts: TtftBreakdown) -> TtftBreakdown:

@@ -25,6 +25,8 @@ RANDOM = ("random", "prefix_repetition")
 """Names of `dataset` that do not read a file."""
 CONVERSATIONS = ("mtbench", "conversations")
 """Datasets of conversations with several turns."""
+_SECONDS, _TOKENS, _PER_SECOND, _ARGUMENTS = ({"unit": unit} for unit in ("s", "tokens", "req/s", "arguments"))
+"""Metadata of fields: the unit of their values, or that these are arguments of a command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +65,13 @@ class EngineConfig:
     """Port of an engine that servetop starts; None for a free one."""
     max_num_seqs: int | None = None
     """The engine's batch size limit; None for its default."""
-    extra_args: tuple[str, ...] = ()
+    extra_args: tuple[str, ...] = field(default=(), metadata=_ARGUMENTS)
     """Arguments added to the engine's own command line."""
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] = field(default=(), metadata=_ARGUMENTS)
     """Replaces the engine's executable, as in `/opt/venv/bin/python -m vllm.entrypoints.openai.api_server`."""
-    start_timeout: float = 1800.0
+    start_timeout: float = field(default=1800.0, metadata=_SECONDS)
     """Time limit in seconds for the engine to load."""
-    attach_timeout: float = 30.0
+    attach_timeout: float = field(default=30.0, metadata=_SECONDS)
     """Time limit in seconds for the first responses of a server at `url`."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the API key; the key itself is never stored."""
@@ -91,9 +93,9 @@ class EngineConfig:
 class WorkloadConfig:
     """What each request contains, and how requests are spaced."""
 
-    input_len: int = 128
+    input_len: int = field(default=128, metadata=_TOKENS)
     """Prompt tokens."""
-    output_len: int = 128
+    output_len: int = field(default=128, metadata=_TOKENS)
     """Maximum number of output tokens, and with `ignore_eos` the exact number."""
     lengths: str = ""
     """Distribution of prompt and output lengths, as in `lognormal:input_mean=512`; empty: the dataset's, else fixed."""
@@ -106,7 +108,7 @@ class WorkloadConfig:
     """Distribution of turns per conversation, as in `3` or `uniform:min=2,max=6`; for a dataset, a maximum."""
     dataset_column: str = ""
     """Column of a table with the prompts; empty for `prompt`."""
-    prefix_len: int = 0
+    prefix_len: int = field(default=0, metadata=_TOKENS)
     """Length in tokens of the shared prefix of the prompts."""
     num_prefixes: int = 1
     """Number of prefixes that requests draw from."""
@@ -124,9 +126,9 @@ class WorkloadConfig:
     """Gamma shape of the inter-arrival times: 1 is Poisson, below 1 burstier, inf constant."""
     time_scale: float = 1.0
     """Factor that stretches the timestamps of a trace."""
-    trace_rate: float | None = None
+    trace_rate: float | None = field(default=None, metadata=_PER_SECOND)
     """Mean rate of a trace as recorded, in requests per second; measured when the run is set up."""
-    jitter: float | None = None
+    jitter: float | None = field(default=None, metadata=_SECONDS)
     """Maximum random delay of a trace's arrivals, in seconds; None for the resolution of its timestamps."""
     think_time: str = ""
     """Pause between a response and the same user's next request, as in `2` or `exponential:mean=2`."""
@@ -148,7 +150,7 @@ class WorkloadConfig:
     """Fraction of the requests, 0 to 1, that the client cancels mid-stream."""
     model_mix: Mapping[str, float] = field(default_factory=dict)
     """Weights by served model: each request is sent to one of these models; empty: all to the one model."""
-    timeout: float = 600.0
+    timeout: float = field(default=600.0, metadata=_SECONDS)
     """Time limit of a request in seconds."""
     store_texts: bool = False
 
@@ -215,7 +217,7 @@ class RunConfig:
     workload: WorkloadConfig = WorkloadConfig()
     stages: tuple[StageConfig, ...] = ()
     seed: int = 0
-    goodput: Mapping[str, float] = field(default_factory=dict)
+    goodput: Mapping[str, float] = field(default_factory=dict, metadata=_SECONDS)
     """Service-level objectives by metric (`ttft`, `ttfot`, `tpot`, `e2el`), in seconds."""
     thresholds: tuple[str, ...] = ()
     """Conditions on the summary, such as `p99_ttft_ms<=500`; the exit code is 99 if one is not met."""
@@ -223,9 +225,9 @@ class RunConfig:
     """Number or share of requests that may fail, such as `10`, `2%` or `0.02`; beyond it the exit code is 1."""
     drain_at_stages: bool = False
     """Whether all requests of a stage finish before the next one starts (sweeps)."""
-    drain_timeout: float = 120.0
+    drain_timeout: float = field(default=120.0, metadata=_SECONDS)
     """Time limit in seconds for requests in flight at the end."""
-    cooldown: float = 0.0
+    cooldown: float = field(default=0.0, metadata=_SECONDS)
     """Seconds at the end of each stage whose requests are excluded from all totals."""
     workers: int = 1
     """Number of sender processes; 0 is `auto`: starts with one and adds more under load."""
@@ -235,6 +237,12 @@ class RunConfig:
     metadata: Mapping[str, str] = field(default_factory=dict)
     predicted: tuple[PredictedCell, ...] = ()
     """Predictions of a sweep whose file describes the simulated machine."""
+
+
+def unit_of(config: object, name: str) -> str:
+    """The unit of a field's values, such as `s` or `tokens`; `arguments` for a command line; empty without one."""
+    own = {each.name: each for each in dataclasses.fields(config)} if dataclasses.is_dataclass(config) else {}
+    return str(own[name].metadata.get("unit", "")) if name in own else ""
 
 
 def to_data(config: object) -> Any:

@@ -27,6 +27,8 @@ COUNTED = {
     "output_tokens": "output_tokens", "prompt_tokens": "prompt_tokens",
 }  # fmt: skip
 """The tick column of each count that has both a rate and a total."""
+SMOOTHED = ("offered", "sent", "completed", "output_tokens", "engine_output_tokens")
+"""Counts with trailing rates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,7 +58,7 @@ class StatsSeries:
     target_concurrency: FloatArray = field(default_factory=lambda: np.empty(0))
     """The concurrency limit in force at the end of each bin."""
     smoothed: Mapping[str, SmoothedRate] = field(default_factory=dict)
-    """Trailing rates of `offered`, `sent` and `completed` requests."""
+    """Trailing rates of `SMOOTHED`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,10 +123,7 @@ def stats_series(
         latencies={metric: bins.percentiles(metric, window=round(window / TICK_SECONDS)) for metric in latencies},
         target=_target(newest("request_rate"), newest("paused")),
         target_concurrency=newest("max_concurrency"),
-        smoothed={
-            name: smoothed_rate(history, COUNTED[name], bins=spans, width=width)
-            for name in ("offered", "sent", "completed")
-        },
+        smoothed={name: smoothed_rate(history, COUNTED.get(name, name), bins=spans, width=width) for name in SMOOTHED},
         stages=_stages(history, spans),
     )
 

@@ -46,7 +46,7 @@ def request_summary(
     return RequestSummary(
         **_totals(requests, goodput_share=_good(per_request, goodput, ok=ok) if goodput else None),
         total_reasoning_tokens=reasoning or None,
-        itl_reason=reason,
+        itl_reason=reason or _no_gaps_reason(requests, ok),
         latencies={metric: _latency(pools[metric], (*STANDARD_PERCENTILES, *percentiles)) for metric in metrics},
     )
 
@@ -69,10 +69,17 @@ def no_itl_reason(sized: BoolArray) -> str | None:
     if unknown <= UNSIZED_LIMIT * sized.size:
         return None
     return (
-        f"the events of {unknown} of {sized.size} requests contained several tokens each, and the server reports how "
-        "many only at the end: request counts in every event (an engine with continuous usage, such as --engine "
-        "vllm)"
+        f"the events of {unknown} of {sized.size} requests contained several tokens each, and the server reported how "
+        "many only at the end, not in every event (vLLM's continuous_usage_stats)"
     )
+
+
+def _no_gaps_reason(requests: RequestColumns, ok: BoolArray) -> str | None:
+    """Return why successful requests of known chunks have no inter-token latency; None if they have one."""
+    if requests.itl.count or not ok.any():
+        return None
+    one_token = float(np.nanmax(requests.output_tokens[ok], initial=0.0)) <= 1
+    return "each response had one token" if one_token else "each response arrived in one event: it was not streamed"
 
 
 def finite(value: float) -> float | None:

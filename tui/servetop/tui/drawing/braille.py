@@ -39,8 +39,6 @@ class ChartLine:
     """One of `DASHES`; an area is hatched unless it is solid."""
     area: bool = False
     """Fill down to zero."""
-    low: FloatArray | None = None
-    """The lower edge of a band of loose dots up to the values; lines leave it out of their cells."""
 
     @property
     def swatch(self) -> Run:
@@ -61,16 +59,9 @@ def raster(
     owners = np.full((height, width), -1, dtype=np.int64)
     for number, trace in enumerate(traces):
         levels = _levels(trace, columns=width * 2, window=window) / limit * (height * 4 - 1)
-        if trace.low is not None:
-            lower = _levels(replace(trace, values=trace.low), columns=width * 2, window=window) / limit
-            drawn = _band(lower * (height * 4 - 1), levels, height * 4)
-        else:
-            drawn = (_area if trace.area else _line)(levels, height * 4, trace.dash)
-        cells = drawn.reshape(dots.shape)
-        inside = cells.any(axis=(1, 3))
-        over_band = inside & np.isin(owners, [each for each, other in enumerate(traces) if other.low is not None])
-        dots = (dots & ~over_band[:, None, :, None]) | cells
-        owners[inside] = number
+        cells = (_area if trace.area else _line)(levels, height * 4, trace.dash).reshape(dots.shape)
+        dots |= cells
+        owners[cells.any(axis=(1, 3))] = number
     styles = [*(trace.style for trace in traces), ""]
     return [_runs(text, owners[y], styles) for y, text in enumerate(cells_of(dots.reshape(height * 4, width * 2)))]
 
@@ -128,15 +119,6 @@ def _area(levels: FloatArray, dots: int, dash: str) -> BoolArray:
         return filled
     hatched: BoolArray = filled & ((rows + np.arange(levels.size)) % 2 == 0)
     return hatched
-
-
-def _band(low: FloatArray, high: FloatArray, dots: int) -> BoolArray:
-    """Every fourth dot from `low` to `high`."""
-    known = ~(np.isnan(low) | np.isnan(high))
-    rows, columns = np.arange(dots)[::-1, None], np.arange(low.size)
-    inside = (rows >= np.rint(np.where(known, low, 0))) & (rows <= np.rint(np.where(known, high, -1)))
-    loose: BoolArray = inside & (columns % 2 == 0) & ((rows + columns // 2 % 2) % 2 == 0)
-    return loose
 
 
 def _runs(text: str, owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:

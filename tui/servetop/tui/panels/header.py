@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 
 from servetop.core.events import StageChange
 from servetop.core.text.sanitize import sanitize_line
+from servetop.core.tick import LoadGauges
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.text_runs import Run, TextRow, joined, row_width, shortened, spread
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, shortened, spread
 from servetop.tui.panels.live.gpu import gpu_name
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import engine_name
@@ -15,10 +17,15 @@ from servetop.tui.state.frame import Frame
 
 _SETTLED = (0, 130)
 """Exit codes of runs that ended as planned or were interrupted."""
-_NAME_ROOM = 14
-"""Cells for the engine's name, for which the rest of the line is shortened."""
-_LEAST_ROOM = 8
-"""Cells for it beside the shortest form of the rest."""
+_LEAST_FIRST = (
+    "gpu", "run share", "owner", "word", "version", "model tail", "brand", "limit", "as felt", "model", "unit",
+    "place", "engine tail", "batch", "objectives", "stage",
+)  # fmt: skip
+"""What gives way as the line gets narrower, in this order; time and state never do."""
+_GAP = 2
+"""Blank cells between both sides, at least."""
+_MODEL_TAIL, _ENGINE_TAIL = 14, 8
+"""Cells of the model's and of the engine's name without their tails."""
 
 
 class HeaderLine(Panel):
@@ -33,63 +40,88 @@ class HeaderLine(Panel):
 
 def draw_header(frame: Frame, width: int) -> TextRow:
     """Engine and model at the left, the stage after them, time and state at the right; the least important give way."""
-    now: list[Run] = [("  ", ""), (formats.clock_time(frame.view.playhead.at), "strong"), (" ", ""), *state(frame)]
-    name: list[Run] = [("servetop ", "title"), ("▸ ", "muted")]
-    middle = _middle(frame, width - row_width([*name, *now]) - 2, short=width < 100)
-    room = width - row_width([*name, *middle, *now]) - 2
+    for number in range(len(_LEAST_FIRST) + 1):
+        omitted = frozenset(_LEAST_FIRST[:number])
+        left, right = _left(frame, omitted), _right(frame, omitted)
+        if row_width([*left, *right]) + _GAP <= width:
+            break
+    return spread(left, right, width=width)
+
+
+def _left(frame: Frame, omitted: Set[str]) -> list[Run]:
+    """What runs: engine, model and GPU."""
     engine = engine_name(frame.engine, otherwise=frame.header.config.engine.known_as)
-    model = sanitize_line((frame.engine and frame.engine.model) or frame.header.config.engine.model)
-    parts: list[TextRow] = [engine]
-    if model:
-        parts.append([(_short_model(model, room - row_width(engine) - 3), "")])
-    if gpu := gpu_name(frame.stats.gpus):
-        parts.append([(gpu, "muted")])
-    return spread([*name, *joined(parts, width=room, gap=" · ")], [*middle, *now], width=width)
-
-
-def _middle(frame: Frame, width: int, *, short: bool) -> list[Run]:
-    """The stage and the objectives, as much of them as leaves room in `width` cells for the engine's name."""
-    stage, objectives = stage_runs(frame, short=True, batch=False), objective_runs(frame, omitted=4)
-    choices = [
-        *(
-            (
-                _NAME_ROOM,
-                [*stage_runs(frame, short=number > 1, batch=number < 3), *objective_runs(frame, omitted=number)],
-            )
-            for number in range(2 if short else 0, 4)
-        ),
-        (_LEAST_ROOM, [*stage, *objectives]),
-        (_LEAST_ROOM, stage),
+    if "version" in omitted:
+        engine = engine[:1]
+    if "engine tail" in omitted:
+        engine = fitted(engine, _ENGINE_TAIL)
+    model = _model_name(frame, omitted)
+    gpu = "" if "gpu" in omitted else gpu_name(frame.stats.gpus)
+    more: list[Run] = [
+        run for name, style in ((model, ""), (gpu, "muted")) if name for run in ((" · ", ""), (name, style))
     ]
-    return next((runs for room, runs in choices if width - row_width(runs) >= room), [])
+    brand: list[Run] = [] if "brand" in omitted else [("servetop ", "title"), ("▸ ", "muted")]
+    return [*brand, *engine, *more]
 
 
-def _short_model(model: str, width: int) -> str:
-    """A hub name without its owner if it is too long; of a local folder only its name, so that it does not change."""
-    if model.startswith(("/", "./", "~")):
-        model = model.rstrip("/").rsplit("/", 1)[-1] or model
-    return model if row_width([(model, "")]) <= width else shortened(model.rsplit("/", 1)[-1], max(width, 4))
+def _model_name(frame: Frame, omitted: Set[str]) -> str:
+    """The model's name; of a local folder only its last part, so that it does not change."""
+    name = sanitize_line((frame.engine and frame.engine.model) or frame.header.config.engine.model)
+    if name.startswith(("/", "./", "~")) or "owner" in omitted:
+        name = name.rstrip("/").rsplit("/", 1)[-1] or name
+    if "model tail" in omitted:
+        name = shortened(name, _MODEL_TAIL)
+    return "" if "model" in omitted else name
 
 
-def stage_runs(frame: Frame, *, short: bool = False, batch: bool = True) -> list[Run]:
-    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused; `short` omits the word stage."""
+def _right(frame: Frame, omitted: Set[str]) -> list[Run]:
+    """How it runs: stage, batch size, objectives, time and state."""
+    stage = [] if "stage" in omitted else stage_runs(frame, omitted=omitted)
+    objectives = [] if "objectives" in omitted else objective_runs(frame, omitted=omitted)
+    return [
+        *stage,
+        *objectives,
+        ("  ", ""),
+        (formats.clock_time(frame.view.playhead.at), "strong"),
+        (" ", ""),
+        *state(frame),
+    ]
+
+
+def stage_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
+    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused."""
     load, stage = frame.stats.load, frame.stage
     if stage is None:
         return [("no load yet", "muted")]
     label = shortened(sanitize_line(stage.label), 40)
     if stage.request_rate is None:
         return [(label, "warn")]
-    planned = len(frame.header.config.stages)
-    place = f"{stage.index + 1}/{planned} " if stage.index < planned else f"{stage.index + 1} "
-    runs: list[Run] = [("" if short else "stage ", "muted"), (place, "muted"), (label, "strong")]
+    runs: list[Run] = [(_place(frame, stage, omitted), "muted"), (label, "strong")]
     if frame.cursor is None and load.request_rate is not None and load.request_rate != stage.request_rate:
-        runs.append((f" → {formats.number(load.request_rate)} req/s", "key"))
-    runs += _batch_runs(frame, stage, label) if batch else []
+        steered = _steered(load)
+        runs.append((f" → {steered.removesuffix(' req/s') if 'unit' in omitted else steered}", "key"))
+    runs += [] if "batch" in omitted else _batch_runs(frame, stage, label)
     if load.paused:
         runs.append((" ‖ load paused", "warn"))
     elif load.holding:
         runs.append((" ‖ held", "warn"))
     return runs
+
+
+def _place(frame: Frame, stage: StageChange, omitted: Set[str]) -> str:
+    """`stage 3/8 `, or without its word `3/8 `; of a stage that was not planned, the number only with its word."""
+    planned = len(frame.header.config.stages)
+    number = f"{stage.index + 1}/{planned} " if stage.index < planned else f"{stage.index + 1} "
+    if "place" in omitted or ("word" in omitted and stage.index >= planned):
+        return ""
+    return number if "word" in omitted else f"stage {number}"
+
+
+def _steered(load: LoadGauges) -> str:
+    """The rate in force; without one the load is a closed loop with its concurrency."""
+    if load.request_rate is not None and math.isfinite(load.request_rate):
+        return f"{formats.number(load.request_rate)} req/s"
+    return "closed loop" if load.max_concurrency is None else f"closed loop, {load.max_concurrency} concurrent"
 
 
 def _batch_runs(frame: Frame, stage: StageChange, label: str) -> list[Run]:
@@ -102,11 +134,11 @@ def _batch_runs(frame: Frame, stage: StageChange, label: str) -> list[Run]:
     return [(f" → batch {size}", "key")] if "batch" in label else [(" · ", "muted"), (f"batch {size}", "strong")]
 
 
-def objective_runs(frame: Frame, *, omitted: int = 0) -> list[Run]:
+def objective_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
     """`SLO 87.0 % · run 94.0 %`: the requests of the window and of the run that met all objectives; empty without any.
 
     `as felt` if time in the client's queue made requests miss them. A recording without these counts has the share of
-    the window's values within each objective instead. With 1 or more `omitted` the run's share goes, then `as felt`.
+    the window's values within each objective instead.
     """
     found, limits = frame.stats.attainment, frame.header.config.goodput
     if not limits or frame.booting:
@@ -114,15 +146,18 @@ def objective_runs(frame: Frame, *, omitted: int = 0) -> list[Run]:
     if math.isnan(found.run) and frame.stats.totals.completed:
         shares = [
             [
-                (f"{metric.upper()} ≤ {formats.seconds(limit)} ", "muted"),
+                (
+                    f"{metric.upper()} " if "limit" in omitted else f"{metric.upper()} ≤ {formats.seconds(limit)} ",
+                    "muted",
+                ),
                 (formats.percent(frame.stats.within.get(metric)), "strong"),
             ]
             for metric, limit in limits.items()
         ]
-        return [("  ", ""), *joined(shares, width=24 if omitted else 60, gap=" · ")]
-    runs: list[Run] = [("  SLO ", "muted"), ("as felt " if found.differs and omitted < 4 else "", "muted")]
+        return [("  ", ""), *joined(shares, width=24 if "run share" in omitted else 60, gap=" · ")]
+    runs: list[Run] = [("  SLO ", "muted"), ("as felt " if found.differs and "as felt" not in omitted else "", "muted")]
     runs.append((formats.percent(found.window), "strong"))
-    return runs if omitted else [*runs, (" · run ", "muted"), (formats.percent(found.run), "strong")]
+    return runs if "run share" in omitted else [*runs, (" · run ", "muted"), (formats.percent(found.run), "strong")]
 
 
 def state(frame: Frame) -> list[Run]:

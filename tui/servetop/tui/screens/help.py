@@ -26,7 +26,10 @@ DEFINITIONS = (
         "offered",
         "requests due by the schedule, per second; sent: requests sent; done: requests completed without error",
     ),
-    ("target", "the rate in force; done is charted as the mean of 5 s, with the spread of single seconds as dots"),
+    (
+        "target",
+        "the rate in force; done is charted as the mean of 5 s; the dotted lines hold most single seconds of 15 s",
+    ),
     ("in flight", "sent and not finished; queued: due, but waiting in the client for the concurrency limit"),
     (
         "TTFT",

@@ -111,4 +111,4 @@ class TextQuestion(Modal[str]):
 
 
 def _label(key: str, text: str, hint: str) -> Content:
-    return Content.assemble((f"{key:>3}  ", "bold $accent"), (f"{text:<18}", "bold"), (hint, "$text-muted"))
+    return Content.assemble((f"{key:>3}  ", "bold"), (f"{text:<18}", "bold"), (hint, "$text-muted"))

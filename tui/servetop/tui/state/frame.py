@@ -18,6 +18,7 @@ from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import TextRow
 from servetop.tui.state.engine_page import EnginePage
+from servetop.tui.state.engine_peaks import EnginePeaks
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.request_phases import Preemptions, unknown_preemptions
 from servetop.tui.state.stage_metrics import StageMetrics
@@ -105,6 +106,8 @@ class Frame:
     """The verdict at the cursor if it is shown, else at the playhead."""
     story: Story | None = None
     """The story of the run, once it has ended at the playhead and all of it is judged."""
+    peaks: EnginePeaks | None = None
+    """The run's largest values, once it has ended at the playhead; None before, and with a cursor."""
     commands: tuple[Command, ...] = ()
     log: Sequence[LogLine] = ()
     end: RunEnd | None = None

@@ -6,7 +6,7 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.drawing.heat_map import BinnedHistograms
 from servetop.tui.state.command_requests import CommandTarget
 from servetop.tui.state.engine_page import EngineMetricsHistory, EnginePage
+from servetop.tui.state.engine_peaks import EnginePeaks, engine_peaks
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.judged_run import JudgedRun
 from servetop.tui.state.replicas import ReplicaHistory
@@ -81,6 +82,7 @@ class RunState:
         self.commands: dict[int, Command] = {}
         self.requested: dict[Action, float] = {}
         """Values that were requested and not yet confirmed."""
+        self._peaks_of = lru_cache(maxsize=1)(self._peaks)
 
     def fold(self, update: RunUpdate) -> bool:
         """Add an update; whether it contained anything."""
@@ -204,6 +206,7 @@ class RunState:
             episodes=self.judged.episodes,
             verdict=self._verdict(stats if pointed is None else pointed),
             story=self.story_at(at),
+            peaks=self._peaks_of(len(self.history)) if end is not None and pointed is None else None,
             end=end,
             steady=self.steady.windows(
                 self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
@@ -235,6 +238,9 @@ class RunState:
             ),
             "log": self.log[: _count(self.log, at)],
         }
+
+    def _peaks(self, ticks: int) -> EnginePeaks:  # noqa: ARG002 - computed again after more ticks
+        return engine_peaks(self.history, self.judged.episodes)
 
     def _verdict(self, stats: LiveStats) -> Diagnosis:
         """The verdict at the time of the statistics."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from textual.reactive import reactive
 
-from servetop.core.config import PredictedCell, to_data
+from servetop.core.config import PredictedCell, to_data, unit_of
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.text.sanitize import sanitize_line
+from servetop.core.units import MS_PER_S
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import TextRow, fitted
 from servetop.tui.panels.panel import Panel
@@ -17,10 +21,12 @@ from servetop.tui.state.frame import Frame
 
 _NAME = 34
 """Cells of a setting's name."""
+_LEAST_VALUE = 10
+"""Cells of its value, at least."""
 
 
 class ConfigPanel(Panel):
-    """One setting per row, starting at row `top`."""
+    """One setting after the other, starting at row `top`."""
 
     top: reactive[int] = reactive(0)
 
@@ -34,7 +40,7 @@ class ConfigPanel(Panel):
 def shown_rows(frame: Frame, width: int) -> list[TextRow]:
     """The table of replicas at this time, if there are several; then the settings."""
     replicas = frame.replicas(width)
-    return [*([*replicas, []] if replicas else []), *config_rows(frame.header)]
+    return [*([*replicas, []] if replicas else []), *config_rows(frame.header, width)]
 
 
 def _of_one_server(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +52,7 @@ _OF_SEVERAL = ("more_urls", "front_door", "replica_urls")
 _OWN_SECTIONS = ("engine", "workload", "stages", "predicted")
 
 
-def config_rows(header: RunHeader) -> list[TextRow]:
+def config_rows(header: RunHeader, width: int) -> list[TextRow]:
     """Sections with their settings; values of HTTP headers are hidden because they may be secrets."""
     config = to_data(header.config)
     hidden = dict.fromkeys(header.config.workload.headers, "(not shown)")
@@ -61,15 +67,19 @@ def config_rows(header: RunHeader) -> list[TextRow]:
         "versions": header.versions,
         "host": header.host,
     }
+    described = {
+        "run": header.config,
+        "engine, as configured": header.config.engine,
+        "workload": header.config.workload,
+    }
     rows: list[TextRow] = []
     for name, settings in sections.items():
         if not settings and name.startswith("predicted"):
             continue
         rows.append([(name, "title")])
-        rows += [
-            [(f"  {sanitize_line(key):<{_NAME - 3}} ", "muted"), (sanitize_line(value), "")]
-            for key, value in _flat(settings)
-        ]
+        unit = partial(unit_of, described.get(name))
+        for key, value in _flat(settings, unit):
+            rows += _setting(sanitize_line(key), sanitize_line(value), width)
         rows.append([])
     return rows[:-1]
 
@@ -79,23 +89,37 @@ def _predicted(cell: PredictedCell) -> tuple[str, str]:
     return f"batch {batch}, {rate} req/s", formats.count(cell.output_throughput)
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _setting(key: str, value: str, width: int) -> list[TextRow]:
+    """The name, and the value beside it, in as many rows as it needs."""
+    lines = textwrap.wrap(value, max(width - _NAME, _LEAST_VALUE), break_on_hyphens=False) or [value]
+    names = (key, *[""] * (len(lines) - 1))
+    return [[(f"  {name:<{_NAME - 3}} ", "muted"), (line, "")] for name, line in zip(names, lines, strict=True)]
+
+
+def _flat(settings: Mapping[str, Any], unit: Callable[[str], str], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values as text; the settings of a mapping have its name before theirs, and its unit."""
     for key, value in settings.items():
+        own = unit(key)
         if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flat(value, lambda _, own=own: own, f"{prefix}{key}.")  # type: ignore[misc]
         elif isinstance(value, list | tuple):
-            yield f"{prefix}{key}", ", ".join(map(_value, value)) or formats.UNKNOWN
+            text = shlex.join(value) if own == "arguments" else ", ".join(_value(each, own) for each in value)
+            yield f"{prefix}{key}", text or formats.UNKNOWN
         else:
-            yield f"{prefix}{key}", _value(value)
+            yield f"{prefix}{key}", _value(value, own)
 
 
-def _value(value: object) -> str:
-    """A setting in a reader's words: `yes`, `1800`, `–` for none."""
+def _value(value: object, unit: str) -> str:
+    """A setting in a reader's words: `yes`, `500 ms`, `128 tokens`, `–` for none."""
     match value:
         case None | "":
             return formats.UNKNOWN
         case bool():
             return "yes" if value else "no"
+        case int() | float() if unit == "s" and 0 < value < 1:
+            return f"{value * MS_PER_S:.12g} ms"
         case float():
-            return f"{value:.12g}"
+            return f"{value:.12g} {unit}".rstrip()
+        case int():
+            return f"{value} {unit}".rstrip()
     return str(value) if value != {} else formats.UNKNOWN

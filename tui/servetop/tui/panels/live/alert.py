@@ -1,4 +1,4 @@
-"""The error of a run, in a frame of its own."""
+"""The error of a run, in a box of its own."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
 _SETTLED = (0, 130)
+_CROSS = "✖ "
 _SHOWN_FOR = 15.0
 """Seconds that an error stays visible in a live run."""
 
 
 class AlertPanel(Panel):
-    """A frame with the error's text; the screen hides it if there is none."""
+    """The error's text, framed where there is room; the screen hides it if there is none."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        return [[("✖ the run failed" if frame.end else "✖ error", "bad")]]
+        return [[("the run failed" if frame.end else "error", "bad")]]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         return 1 if self.frame is None else min(max(len(draw_alert(alert_text(self.frame), width, 3)), 1), 3)
@@ -32,12 +33,13 @@ class AlertPanel(Panel):
 
 
 def draw_alert(text: str, width: int, height: int) -> list[TextRow]:
-    """The text, wrapped between words."""
-    lines = [""]
+    """The text after a cross, wrapped between words."""
+    lines, room = [""], width - cell_len(_CROSS)
     for word in text.split():
         candidate = f"{lines[-1]} {word}".strip()
-        lines[-1:] = [candidate] if cell_len(candidate) <= width or not lines[-1] else [lines[-1], word]
-    return [fitted([(line, "strong")], width) for line in lines[:height]]
+        lines[-1:] = [candidate] if cell_len(candidate) <= room or not lines[-1] else [lines[-1], word]
+    heads = (_CROSS, *[" " * cell_len(_CROSS)] * len(lines))
+    return [fitted([(head, "bad"), (line, "strong")], width) for head, line in zip(heads, lines[:height], strict=False)]
 
 
 def alert_text(frame: Frame) -> str:

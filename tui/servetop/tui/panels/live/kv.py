@@ -40,6 +40,8 @@ class KvPanel(TimeChart):
         parts: list[TextRow] = [[("KV blocks ", "title"), (formats.percent(share), "strong")]]
         if used is not None and total is not None:
             parts.append([(formats.exact(used), "strong"), (f"/{formats.exact(total)}", "")])
+        if frame.peaks:
+            return [*parts, [("last sample", "muted")]]
         return [*parts, [full]] if full[0] else parts
 
     def watch_frame(self, frame: Frame | None) -> None:

@@ -12,6 +12,7 @@ from servetop.analysis.series.stats_series import CHARTED, LATENCIES
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import SWATCHES, ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
+from servetop.tui.drawing.end_labels import with_end_labels
 from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted
@@ -31,7 +32,7 @@ _CLOSE = 9
 """Cells of each value if the columns' names are in the title."""
 _HEADER_FROM, _CHART_FROM = 4, 6
 """Rows from which the columns have a row for their names, and from which there is a chart with axes."""
-_FEWEST, _CHART_ROWS = 3, 5
+_FEWEST, _CHART_ROWS = 3, 4
 """Rows of the table at least, and rows that the chart has before the table gets more."""
 _STYLES = (("p50", "sky", "solid"), ("p90", "orange", "dashed"), ("p99", "rose", "dotted"))
 
@@ -115,6 +116,7 @@ def draw_latency(
         return [*rows, *(block_bars(bars, axes, width=width, height=left) if left else [])]
     limit = limits.get(metric)
     plot = chart(_traces(stats, shown, axes, limit), axes, width=width, height=left)
+    plot = with_end_labels(plot, axes, *_ends(stats, shown, limit), width=width)
     return [*rows, *with_limit_label(plot, axes, limit, width=width)]
 
 
@@ -142,6 +144,17 @@ def _traces(stats: LiveStats, name: str, axes: Axes, limit: float | None) -> lis
             if own == style or beyond.any():
                 traces.append(ChartLine(times=times, values=part, style=own, dash=dash))
     return [*limit_trace(axes, limit), *traces]
+
+
+def _ends(stats: LiveStats, name: str, limit: float | None) -> list[tuple[ChartLine, str]]:
+    """The lowest and the highest line with their names, in the style that they have at their ends."""
+    ends = []
+    for values, (percentile, style, _) in zip(stats.series.latencies[name], _STYLES, strict=True):
+        known = values[~np.isnan(values)]
+        beyond = limit is not None and known.size and known[-1] > limit
+        line = ChartLine(times=stats.series.times, values=values, style="bad" if beyond else style)
+        ends.append((line, percentile))
+    return [ends[0], ends[-1]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class HeatPanel(TimeChart):
 
 
 def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int, *, limit: float | None = None) -> list[TextRow]:
-    """The legend, the cells with the latency at their top, middle and bottom, and the time axis.
+    """The legend, the cells with the latency at their top and bottom and powers of ten between, and the time axis.
 
     The row of `limit` (seconds) has a line and its label, the rows above it another colour.
     """
@@ -59,9 +59,7 @@ def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int, *, limit: flo
     if 0 <= at < len(bare):
         bare[at] = [(text.replace(" ", "┄"), style if text.strip() else STYLE) for text, style in _split(bare[at])]
     cells = with_cursor(bare, axes, width - GUTTER)
-    labels = {0: drawn.high, len(cells) - 1: drawn.low}
-    if len(cells) >= 5:
-        labels[len(cells) // 2] = (drawn.low * drawn.high) ** 0.5
+    labels = {**_powers_of_ten(drawn), 0: drawn.high, len(cells) - 1: drawn.low}
     rows: list[TextRow] = [[*_gutter(labels.get(y)), *row] for y, row in enumerate(cells)]
     if limit is not None and 0 <= at < len(rows):
         rows[at] = with_axis_label(rows[at], axis_seconds(limit))
@@ -71,6 +69,16 @@ def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int, *, limit: flo
     peak = f"max {drawn.counts.max():,.0f} per cell"
     below = time_axis(axes.window, width - GUTTER, GUTTER, from_now=axes.from_now)
     return [joined([shades, [(peak, "muted")]], width=width), *rows, below]
+
+
+def _powers_of_ten(drawn: HeatMap) -> dict[int, float]:
+    """Powers of ten by row from the top, with a row between two labels and the edges' own."""
+    labels, above, last = {}, 0, len(drawn.counts) - 1
+    for value in (10.0**power for power in range(8, -8, -1) if drawn.low < 10.0**power < drawn.high):
+        row = limit_row_of(drawn, value)
+        if above + 1 < row < last - 1:
+            labels[row], above = value, row
+    return labels
 
 
 def limit_row_of(drawn: HeatMap, limit: float | None) -> int:

@@ -64,8 +64,8 @@ def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Tex
         counts = [joined(_counts(stats), width=width, gap="  ")] if height > 1 else []
         return [*counts, *block_bars(bars, axes, width=width, height=height - len(counts))]
     named: list[TextRow] = [[line.swatch, (f" {name}", "muted")] for line, name in reversed(lines)]
-    band = [] if is_closed_loop(stats) else [_band(stats)]
-    plot = chart([*band, *(line for line, _ in lines)], _with_spike(stats, axes), width=width, height=height - 1)
+    edges = [] if is_closed_loop(stats) else _edges(stats)
+    plot = chart([*edges, *(line for line, _ in lines)], _with_spike(stats, axes), width=width, height=height - 1)
     return [joined([*named, *_counts(stats)], width=width, gap="  "), *plot]
 
 
@@ -89,10 +89,10 @@ def _line(stats: LiveStats, values: FloatArray, style: str, dash: str = "solid")
     return ChartLine(times=stats.series.times, values=values, style=style, dash=dash)
 
 
-def _band(stats: LiveStats) -> ChartLine:
-    """One standard deviation of the one-second rates on both sides of the smoothed one."""
+def _edges(stats: LiveStats) -> list[ChartLine]:
+    """The edges of the range of most one-second rates."""
     done = stats.series.smoothed["completed"]
-    return replace(_line(stats, done.mean + done.spread, "faint"), low=np.maximum(done.mean - done.spread, 0.0))
+    return [_line(stats, edge, "faint", "dotted") for edge in (done.low, done.high)]
 
 
 def _with_spike(stats: LiveStats, axes: Axes) -> Axes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from servetop.analysis.live_stats import LiveStats
@@ -11,10 +12,11 @@ from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import TextRow, joined, placard, shortened
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import why_missing, why_outdated
+from servetop.tui.state.engine_peaks import EnginePeaks
 from servetop.tui.state.frame import Frame
 
 _WIDE = 30
-"""Cells from which the title has room for the rate and the total; in fewer they are above the bars."""
+"""Cells from which the title has room for both values; in fewer they are above the bars if there are two rows."""
 _NAME: TextRow = (("Preemptions", "title"),)
 
 
@@ -26,13 +28,16 @@ class PreemptionsPanel(TimeChart):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         if why_missing(frame, "preemptions_total"):
             return [_NAME]
-        if self.size.width < _WIDE:
+        narrow = self.size.width < _WIDE
+        if narrow and self.size.height != 1:
             return [_NAME]
-        if lost := why_outdated(frame):
+        if (lost := why_outdated(frame)) and not frame.peaks:
             return [[("Preemptions ", "title"), (lost, "warn")]]
         if not frame.stats.totals.preemptions > 0:
             return [[("Preemptions ", "title"), ("0", "strong")]]
-        return [[("Preemptions ", "title"), *_rate(frame.stats)], _total(frame.stats)]
+        values = _values(frame.stats, frame.peaks)
+        first, *others = [_total(frame.stats)] if narrow else values
+        return [[("Preemptions ", "title"), *first], *others]
 
     def peak(self, frame: Frame) -> float:
         return peak_of(frame.stats.series.preemptions)
@@ -41,28 +46,35 @@ class PreemptionsPanel(TimeChart):
         missing = why_missing(frame, "preemptions_total")
         if missing:
             return placard(missing, width=width, height=height)
-        return draw_preemptions(frame.stats, self.axes(frame), width, height, lost=why_outdated(frame))
+        lost = "" if frame.peaks else why_outdated(frame)
+        return draw_preemptions(frame.stats, self.axes(frame), width, height, lost=lost, peaks=frame.peaks)
 
 
-def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int, *, lost: str = "") -> list[TextRow]:
+def draw_preemptions(
+    stats: LiveStats, axes: Axes, width: int, height: int, *, lost: str = "", peaks: EnginePeaks | None = None
+) -> list[TextRow]:
     """Bars over time; a sentence while there was none.
 
-    Narrow panels have the values above, or the reason why they are `lost`.
+    Narrow panels have the values above (the `peaks` of a finished run), or the reason why they are `lost`.
     """
     if not (stats.totals.preemptions > 0 or peak_of(stats.series.preemptions) > 0):
-        return placard("✓ none so far", width=width, height=height)
+        return placard("✓ none" if peaks else "✓ none so far", width=width, height=height)
     bars = Bars(times=stats.series.times, values=stats.series.preemptions, style="vermilion")
-    values = (
-        [(shortened(lost, width), "warn")] if lost else joined([_rate(stats), _total(stats)], width=width, gap="  ")
-    )
+    values = [(shortened(lost, width), "warn")] if lost else joined(_values(stats, peaks), width=width, gap="  ")
     above: list[TextRow] = [values] if width < _WIDE and height > 1 else []
     if height < PreemptionsPanel.axes_from:
         return [*above, *block_bars(bars, axes, width=width, height=height - len(above))]
     return [*above, *bar_chart(bars, axes, width=width, height=height - len(above))]
 
 
-def _rate(stats: LiveStats) -> TextRow:
-    rate = stats.rates.preemptions
+def _values(stats: LiveStats, peaks: EnginePeaks | None) -> list[TextRow]:
+    """The rate of the window and the total; of a finished run the total and the highest rate."""
+    if peaks is None:
+        return [_rate(stats.rates.preemptions), _total(stats)]
+    return [_total(stats), *([] if math.isnan(peaks.preemptions) else [[("peak ", ""), *_rate(peaks.preemptions)]])]
+
+
+def _rate(rate: float) -> TextRow:
     return [(formats.number(rate), "warn" if rate > 0 else "strong"), ("/s", "")]
 
 

@@ -12,15 +12,16 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import TextRow, joined, placard, shortened
+from servetop.tui.drawing.text_runs import Run, TextRow, joined, placard, shortened
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import why_missing, why_outdated
+from servetop.tui.state.engine_peaks import EnginePeaks
 from servetop.tui.state.frame import Frame
 
 ROOM_FOR_REPLICAS = 14
 """Rows from which the table of replicas is shown below the chart."""
 _WIDE = 30
-"""Cells from which the title has room for both numbers; in fewer they are above the bars."""
+"""Cells from which the title has room for both numbers; in fewer they are above the bars if there are two rows."""
 _NARROW = 22
 """Cells from which they have their swatches there."""
 
@@ -33,12 +34,15 @@ class QueuePanel(TimeChart):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         if why_missing(frame, "running", "waiting"):
             return [[("Queue", "title")]]
-        if self.size.width < _WIDE:
-            return [[("Queue", "title")]]
-        if lost := why_outdated(frame):
+        peak: list[Run] = [(" peak", "")] if frame.peaks else []
+        narrow = self.size.width < _WIDE
+        if narrow and self.size.height != 1:
+            return [[("Queue", "title"), *peak]]
+        if lost := _why_unknown(frame):
             return [[("Queue ", "title"), (lost, "warn")]]
-        first, *others = _values(frame.stats)
-        return [[("Queue ", "title"), *first], *others]
+        values = _values(frame.stats, frame.peaks)
+        first, *others = [value[1:] for value in reversed(values)] if narrow else values
+        return [[("Queue", "title"), *peak, ("" if narrow else " ", ""), *first], *others]
 
     def peak(self, frame: Frame) -> float:
         series = frame.stats.series
@@ -50,19 +54,26 @@ class QueuePanel(TimeChart):
             return placard(missing, width=width, height=height)
         replicas = frame.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
         room = max(height - len(replicas), self.axes_from) if replicas else height
-        chart_rows = draw_queue(frame.stats, self.axes(frame), width, room, lost=why_outdated(frame))
+        chart_rows = draw_queue(frame.stats, self.axes(frame), width, room, lost=_why_unknown(frame), peaks=frame.peaks)
         return [*chart_rows, *replicas][:height]
 
     def axes(self, frame: Frame) -> Axes:
         return replace(super().axes(frame), smallest_step=1.0)
 
 
-def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int, *, lost: str = "") -> list[TextRow]:
+def _why_unknown(frame: Frame) -> str:
+    """Why there is no count of now; a finished run has its peaks instead."""
+    return "" if frame.peaks else why_outdated(frame)
+
+
+def draw_queue(
+    stats: LiveStats, axes: Axes, width: int, height: int, *, lost: str = "", peaks: EnginePeaks | None = None
+) -> list[TextRow]:
     """Running requests below, waiting ones on top of them (hatched); in few rows both as bars.
 
-    Narrow panels have the values above, or the reason why they are `lost`.
+    Narrow panels have the values above (the `peaks` of a finished run), or the reason why they are `lost`.
     """
-    above = [_above(stats, width, lost)] if width < _WIDE and height > 1 else []
+    above = [_above(_values(stats, peaks), width, lost)] if width < _WIDE and height > 1 else []
     waits, runs = _areas(stats)
     if height >= QueuePanel.axes_from:
         return [*above, *chart((waits, runs), axes, width=width, height=height - len(above))]
@@ -73,11 +84,11 @@ def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int, *, lost: s
     return [*above, *block_bars(bars, axes, width=width, height=max(height - len(above), 1))]
 
 
-def _above(stats: LiveStats, width: int, lost: str) -> TextRow:
+def _above(values: Sequence[TextRow], width: int, lost: str) -> TextRow:
     if lost:
         return [(shortened(lost, width), "warn")]
     narrow = width < _NARROW
-    parts = [part[1:] for part in _values(stats)] if narrow else _values(stats)
+    parts = [part[1:] for part in values] if narrow else values
     return joined(parts, width=width, gap="" if narrow else "  ")
 
 
@@ -89,10 +100,11 @@ def _areas(stats: LiveStats) -> tuple[ChartLine, ChartLine]:
     return waits, ChartLine(times=series.times, values=series.running, style="sky", area=True)
 
 
-def _values(stats: LiveStats) -> list[TextRow]:
-    """Running and waiting requests, each after the first cell of its swatch."""
+def _values(stats: LiveStats, peaks: EnginePeaks | None) -> list[TextRow]:
+    """Running and waiting requests of the newest sample, or at most, each after the first cell of its swatch."""
     waits, runs = (line.swatch for line in _areas(stats))
-    running, waiting = (stats.engine.running, stats.engine.waiting) if stats.engine else (None, None)
+    source = peaks or stats.engine
+    running, waiting = (source.running, source.waiting) if source else (None, None)
     return [
         [(swatch[:1], style), (f" {formats.count(value)}", "strong"), (f" {name}", "")]
         for (swatch, style), value, name in ((runs, running, "run"), (waits, waiting, "wait"))

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
-from servetop.core.arrays import FloatArray
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart
@@ -31,25 +30,21 @@ class ThroughputPanel(TimeChart):
         return [output, [(formats.count(rates.prompt_tokens), "strong"), (" in", "")]][: 1 + wide]
 
     def peak(self, frame: Frame) -> float:
-        series = frame.stats.series
-        return peak_of(series.output_tokens, _evened(series.engine_output_tokens))
+        smoothed = frame.stats.series.smoothed
+        return peak_of(smoothed["output_tokens"].mean, smoothed["engine_output_tokens"].mean)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         return draw_throughput(frame.stats, self.axes(frame), width, height)
 
 
-def _evened(values: FloatArray) -> FloatArray:
-    """Means over three bins: a late sample counts the tokens of two bins in one."""
-    return np.convolve(np.nan_to_num(values), np.full(3, 1 / 3), mode="same") if values.size >= 3 else values
-
-
 def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
     """Output as a chart; input has a scale of its own, because it is often ten times the output."""
     series = stats.series
-    client = ChartLine(times=series.times, values=series.output_tokens, style="sky")
-    engine = ChartLine(times=series.times, values=series.engine_output_tokens, style="orange", dash="dashed")
+    output, engine_output = (series.smoothed[name].mean for name in ("output_tokens", "engine_output_tokens"))
+    client = ChartLine(times=series.times, values=output, style="sky")
+    engine = ChartLine(times=series.times, values=engine_output, style="orange", dash="dashed")
     if height < 6:
-        bars = Bars(times=series.times, values=series.output_tokens, style="sky")
+        bars = Bars(times=series.times, values=output, style="sky")
         first = [] if _is_wide(width) or height < 2 else [fitted(_input(stats), width)]
         return [*first, *block_bars(bars, axes, width=width, height=max(height - len(first), 1))]
     counted = not np.isnan(series.engine_output_tokens).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import numpy as np
 from textual import events
@@ -14,7 +14,7 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes, Bars, block_bars
 from servetop.tui.drawing.cursor import MARK
 from servetop.tui.drawing.scale import peak_of, round_limit
-from servetop.tui.drawing.text_runs import Run, TextRow, merged, row_width, shortened
+from servetop.tui.drawing.text_runs import Run, TextRow, merged, row_width
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.timeline_events import TimelineEvent, timeline_events
@@ -76,7 +76,7 @@ def _column(at: float, frame: Frame, width: int) -> int:
 
 
 def _labels(frame: Frame, width: int) -> TextRow:
-    """Each stage's label at its start, truncated at the start of the next one."""
+    """Each stage's label at its start, without the words that do not fit before the start of the next one."""
     starts = [(_column(stage.at, frame, width), sanitize_line(stage.label)) for stage in frame.all_stages]
     row: list[Run] = []
     position = 0
@@ -84,10 +84,20 @@ def _labels(frame: Frame, width: int) -> TextRow:
     for index, (start, label) in enumerate(starts):
         end = starts[index + 1][0] if index + 1 < len(starts) else width
         row.append((" " * (start - position), ""))
-        text = shortened("┊" + label, max(end - start - 1, 0))
+        text = _whole_words("┊" + label, max(end - start - 1, 0))
         row.append((text, "strong" if index == current else "muted"))
         position = start + row_width([(text, "")])
     return row
+
+
+def _whole_words(label: str, width: int) -> str:
+    """As many parts of a label as fit, else as many words of the first; only its mark if not even one fits."""
+    for separator in (" · ", " "):
+        parts = label.split(separator)
+        while len(parts) > 1 and (row_width([(label, "")]) > width or parts[-1] == "to"):
+            parts.pop()
+            label = separator.join(parts)
+    return label if row_width([(label, "")]) <= width else label[: min(width, 1)]
 
 
 def _lanes(events: Sequence[TimelineEvent], frame: Frame, width: int, *, most: int) -> list[list[Run]]:
@@ -141,15 +151,31 @@ def _line(events: Sequence[TimelineEvent], frame: Frame, width: int, *, barred: 
 
 
 def _add_episodes(cells: list[Run], events: Sequence[TimelineEvent], frame: Frame) -> None:
-    """Draw bars over the line: the most serious on top, with its name where no symbol of another event stands."""
+    """Draw bars over the line: the most serious on top, with its name where neither a symbol nor a position stands."""
     width = len(cells)
-    symbols = [_column(event.at, frame, width) for event in events if event.episode is None]
-    for event in sorted((event for event in events if event.episode), key=_seriousness, reverse=True):
+    taken = {_column(event.at, frame, width) for event in events if event.episode is None}
+    positions = {_column(at, frame, width) for at in (frame.view.playhead.at, frame.cursor) if at is not None}
+    bars: list[tuple[int, Run]] = []
+    for event in sorted((event for event in events if event.episode), key=_seriousness):
         first, last = _extent(event, frame, width)
-        cells[first : last + 1] = [("▬", event.style)] * (last + 1 - first)
         name = f" {event.episode.kind.value} " if event.episode else ""
-        starts = range(first + 1, last - len(name) + 1)
-        free = (start for start in starts if not any(start <= symbol < start + len(name) for symbol in symbols))
-        start = next(free, None)
-        if start is not None:
-            cells[start : start + len(name)] = [(letter, event.style) for letter in name]
+        start = _name_start(range(first + 1, last - len(name) + 1), len(name), taken, positions)
+        bar = "▬" * (last + 1 - first)
+        text = bar if start is None else bar[: start - first] + name + bar[start - first + len(name) :]
+        bars += [
+            (column, (text[column - first], event.style)) for column in range(first, last + 1) if column not in taken
+        ]
+        taken |= set(range(first, last + 1))
+    for column, cell in bars:
+        cells[column] = cell
+
+
+def _name_start(starts: range, length: int, taken: Set[int], positions: Set[int]) -> int | None:
+    """The first start at which a name covers nothing `taken`; while a position passes it, the first one beyond its end.
+
+    So a name moves twice for a playhead, not with each of its steps; on a bar with room for one place it stays there.
+    """
+    free = [start for start in starts if taken.isdisjoint(range(start, start + length))]
+    apart = [start for start in free if start == free[0] or start >= free[0] + length]
+    clear = (start for start in apart if positions.isdisjoint(range(start, start + length)))
+    return next(clear, free[0] if free else None)

@@ -25,6 +25,10 @@ _ENGINE = ("queue, prefill", "engine", "█", "orange")
 """Queue and prefill where they cannot be separated."""
 _NOT_YET = ("not known yet", "unknown", "╱", "muted")
 """The rest while requests wait for their first token: the engine tells their times when they end."""
+_ONE = 0.5
+"""Mean waiting requests from which they are mentioned, as at least 1."""
+_WIDE, _WIDEST = 36, 48
+"""Cells from which the note at the bottom edge has room for long words, and for all of them."""
 _FIGURE = 8
 """Cells of a part's time."""
 
@@ -43,7 +47,7 @@ class TtftPanel(Panel):
 
     def subtitle(self, frame: Frame) -> TextRow:
         estimated = not math.isnan(frame.stats.ttft.queue_from)
-        return [(ttft_note(frame), "warn" if frame.engine and not estimated else "muted")]
+        return [(ttft_note(frame, self.size.width), "warn" if frame.engine and not estimated else "muted")]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         if not frame.stats.ttft.requests:
@@ -53,16 +57,17 @@ class TtftPanel(Panel):
         return draw_ttft(frame.stats.ttft, width, height)
 
 
-def ttft_note(frame: Frame) -> str:
-    """Why a part is unknown, where the queue's comes from, or the age of the sample; else empty."""
+def ttft_note(frame: Frame, width: int) -> str:
+    """Why a part is unknown, what the queue's is estimated from, or the age of the sample; else empty."""
     parts = frame.stats.ttft
     missing = why_missing(frame, "queue_seconds_total", "prefill_seconds_total")
     if missing and math.isnan(parts.engine_queue) and math.isnan(parts.prefill):
         return f"queue, prefill: {missing}"
     if not parts.is_split:
         return "▲ queue and prefill not separated"
-    if not math.isnan(parts.queue_from):
-        return f"queue (from {formats.count(parts.queue_from)} waiting)"
+    if parts.queue_from >= _ONE:
+        estimated = f"queue {'estimated' if width >= _WIDE else 'est.'} from {formats.count(parts.queue_from)} waiting"
+        return f"{estimated} on average" if width >= _WIDEST else estimated
     return staleness(frame)
 
 
