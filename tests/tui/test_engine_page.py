@@ -184,7 +184,7 @@ def test_the_table_of_a_plug_in_is_that_of_the_recording(canned: ModuleType, fra
     frame = frame_of(run, 60.0)
     assert row_of(frame.engine_page(24), "depth") == ["7", "nimble_depth"]
     assert "\x1b" not in text_of(frame.engine_page(24))
-    assert "nimble_depth" not in Lines(config_rows(frame.header)).plain  # screen 6
+    assert "nimble_depth" not in Lines(config_rows(frame.header, 90)).plain  # screen 6
 
 
 def test_the_oldest_scrape_alone_shows_gauges_and_no_rates(canned: ModuleType, frame_of: FrameOf) -> None:
