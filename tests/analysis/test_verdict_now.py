@@ -130,6 +130,14 @@ def test_failing_requests_come_first_with_their_reason() -> None:
     ) == "failing: 100% of requests, HTTP 400: too long → press s to stop the run"  # fmt: skip
 
 
+@pytest.mark.parametrize(("begin", "verdict"), [(56.0, "long prompts"), (49.0, "stalled: no token for 11 s")])
+def test_the_prefill_of_long_prompts_takes_seconds_without_a_token(begin: float, verdict: str) -> None:
+    stall = episode(EpisodeKind.STALL, begin)
+    long = episode(EpisodeKind.LONG_PROMPTS, 30.0)
+    assert line_of(limit=Limit.LONG_PROMPTS, episodes=(stall, long)).startswith(verdict)
+    assert line_of(limit=Limit.KV, episodes=(stall, KV)).startswith("stalled")
+
+
 def test_an_error_that_ends_the_run_comes_before_everything_else() -> None:
     assert line_of(episodes=(episode(EpisodeKind.FAILING), KV), ended_by="vLLM was killed by SIGKILL") == (
         "run failed: vLLM was killed by SIGKILL → look at the engine's log (5)"

@@ -24,6 +24,8 @@ KEEPS_UP = 0.95
 WARM_REQUESTS = 30
 """Requests that must end before the first verdict on the engine, unless WARM_SECONDS have passed and one ended."""
 WARM_SECONDS = 10.0
+_PREFILL_SECONDS = 10.0
+"""Seconds without a token that the prefill of long prompts explains."""
 _SEE_LOG = "look at the engine's log (5)"
 
 
@@ -126,7 +128,10 @@ def _stalled(moment: Moment) -> Diagnosis | None:
     episode = moment.episode(EpisodeKind.STALL)
     if episode is None:
         return None
-    silent = f"no token for {moment.stats.at - episode.begin:.0f} s"
+    seconds = moment.stats.at - episode.begin
+    if moment.limit is Limit.LONG_PROMPTS and seconds < _PREFILL_SECONDS:
+        return None
+    silent = f"no token for {seconds:.0f} s"
     return Diagnosis(bottleneck=Bottleneck.STALL, evidence=(silent, _in_flight(moment.stats.load.in_flight)),
                      advice=_SEE_LOG)  # fmt: skip
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.overload import Limit, limit_of, overloads
+from servetop.analysis.judgement.overload import limit_at
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason, last_restart, run_failure
 from servetop.analysis.judgement.run_verdict import run_verdict
 from servetop.analysis.judgement.story import Story, story_of
@@ -72,19 +72,11 @@ class JudgedRun:
                 restarting=max(loads, default=-math.inf) <= restart,
                 restarted_at=min((at for at in loads if at > restart), default=math.nan),
                 episodes=active,
-                limit=self._limit(history, facts, stats.at),
+                limit=limit_at(self._fold.episodes, history, facts, stats.at),
                 failure=failure_reason(notes, stats.at),
                 ended_by="" if error is None else error.text,
             )
         )
-
-    def _limit(self, history: TickHistory, facts: EngineFacts | None, at: float) -> Limit | None:
-        """The limit of the overload that lasts at a time, as known then; None without one."""
-        known = [episode.as_known_at(at) for episode in self._fold.episodes if episode.detected_at <= at]
-        groups = overloads(known)
-        if not groups or not any(episode.is_active(at) for episode in groups[-1].episodes):
-            return None
-        return limit_of(groups[-1], history, facts, until=at)
 
     def story(self, run: RunRecord) -> Story | None:
         """The story of a finished run; None until all of it is judged, and in the first frame of a long run."""
