@@ -50,8 +50,10 @@ def recorded(name: str) -> Story:
 def test_the_batch_of_the_whitepapers_first_cell_is_too_small() -> None:
     story = recorded("whitepaper.servetop")
     assert story.verdict.cause is RunCause.BATCH
-    assert story.headline.startswith("batch-bound from 0:20 at 64.0 req/s: 123 preemptions, TTFT p99 11 s")
+    assert story.headline.startswith("batch-bound from 0:03 at 32.0 req/s: 123 preemptions, TTFT p99 11 s")
+    assert (story.lines[0].at, story.lines[0].known_at) == (3.0, 5.0)
     assert story.lines[0].text == "the batch of 64 is full at 32.0 req/s"
+    assert "the batch size changes: max_num_seqs 64 → 256" in [line.text for line in story.lines]
     assert story.lines[-1].advice
 
 
@@ -130,6 +132,14 @@ def test_an_overload_is_described_from_its_cause_to_what_to_try() -> None:
     assert 8 < story.verdict.sustainable < 12
     rate = f"{story.verdict.sustainable:.3g} req/s with TTFT ≤ 500 ms"
     assert texts[-1] == f"sustainable ≈ {rate}; try max_num_seqs 32 or more KV memory"
+
+
+def test_a_restart_of_the_engine_takes_the_place_of_the_least_important_line() -> None:
+    restart = Note(at=60.0, severity=Severity.INFO, source="engine", text="max_num_seqs 64 → 32: restarting the engine")
+    texts = [line.text for line in story_from(ramp(waiting=QUEUE, kv=0.99, running=SLOTS), notes=[restart]).lines]
+    assert len(texts) == 6
+    assert texts[-2] == "the engine restarts with another batch size: max_num_seqs 64 → 32"
+    assert not any(text.startswith("first preemption") for text in texts)
 
 
 def test_a_queue_with_free_blocks_and_slots_is_a_rate_above_the_capacity() -> None:

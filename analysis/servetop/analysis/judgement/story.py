@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
+from enum import StrEnum
 
 from servetop.analysis.judgement.capacity import KEPT_SHARE
-from servetop.analysis.judgement.detectors import SHORT_QUEUE
+from servetop.analysis.judgement.engine_changes import batch_changes, change_text
 from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.overload import Overload
+from servetop.analysis.judgement.overload import Overload, named_at
+from servetop.analysis.judgement.recovery import load_fell, queue_end
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.wording import clock, counted, seconds, shortened
@@ -19,8 +19,17 @@ from servetop.analysis.judgement.wording import clock, counted, seconds, shorten
 _MAX_LINES = 6
 _TOGETHER = 2.0
 """Seconds between a limit and the queue behind it that the story does not tell apart."""
-_BEFORE_LONGEST = 5.0
-"""Seconds before the longest queue in which the load may have fallen, because a queue shrinks with a delay."""
+
+
+class LineKind(StrEnum):
+    """What a line is for."""
+
+    CAUSE = "cause"
+    """It says what limited the run."""
+    FACT = "fact"
+    DETAIL = "detail"
+    """It is omitted if there are too many lines."""
+    ADVICE = "advice"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +38,15 @@ class StoryLine:
 
     at: float | None
     """Seconds since the run's origin; None for the whole run."""
+    known_at: float | None = None
+    """When it was known, if that was later: from then on the verdict of the time shown says so."""
     text: str
-    advice: bool = False
-    """Whether it says what to try."""
+    kind: LineKind = LineKind.FACT
+
+    @property
+    def advice(self) -> bool:
+        """Whether it says what to try."""
+        return self.kind is LineKind.ADVICE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +60,19 @@ class Story:
 
 def story_of(run: RunRecord, verdict: RunVerdict) -> Story:
     """Return the story of a judged run."""
-    if verdict.main is not None:
-        found = _overload_lines(run, verdict, verdict.main)
-    else:
-        found = _OTHER[verdict.cause](run, verdict)
-    lines = sorted(found, key=lambda line: math.inf if line.at is None else line.at)
-    facts, advice = [line for line in lines if not line.advice], [line for line in lines if line.advice]
-    return Story(
-        verdict=verdict,
-        headline=headline(run, verdict),
-        lines=(*facts[: _MAX_LINES - len(advice)], *advice),
-    )
+    main = verdict.main
+    found = list(_OTHER[verdict.cause](run, verdict) if main is None else _overload_lines(run, verdict, main))
+    facts, advice = [line for line in found if not line.advice], [line for line in found if line.advice]
+    facts[1:1] = _changes(run)
+    kept = sorted(facts, key=lambda line: line.kind is LineKind.DETAIL)[: _MAX_LINES - len(advice)]
+    lines = sorted((line for line in facts if line in kept), key=lambda line: math.inf if line.at is None else line.at)
+    return Story(verdict=verdict, headline=headline(run, verdict), lines=(*lines, *advice))
+
+
+def _changes(run: RunRecord) -> Iterable[StoryLine]:
+    changes = batch_changes(run)
+    if changes:
+        yield StoryLine(at=changes[0].at, text=change_text(run, changes))
 
 
 def headline(run: RunRecord, verdict: RunVerdict) -> str:
@@ -91,24 +108,30 @@ def _overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iter
     """One overload: the limit, preemptions, queue, latency, recovery, and what to try."""
     onset = main.begin if verdict.onset is None else verdict.onset
     begin = onset if 0 <= onset - main.begin < _TOGETHER else main.begin
-    yield StoryLine(at=begin, text=_limit_text(run, verdict, main, begin))
-    preempting = main.first(EpisodeKind.PREEMPTIONS)
-    if preempting is not None:
-        worst = main.worst(EpisodeKind.PREEMPTIONS) or preempting
+    known_at = named_at(run.episodes, main, run.history, run.header.engine)
+    yield StoryLine(at=begin, known_at=known_at, text=_limit_text(run, verdict, main, begin), kind=LineKind.CAUSE)
+    preempting, worst = main.first(EpisodeKind.PREEMPTIONS), main.worst(EpisodeKind.PREEMPTIONS)
+    if preempting is not None and worst is not None:
         total = main.total(EpisodeKind.PREEMPTIONS)
         text = f"first preemption; {total:,.0f} in all, up to {worst.worst:.1f}/s"
-        yield StoryLine(at=max(preempting.begin, begin), text=text)
+        yield StoryLine(
+            at=max(preempting.begin, begin), known_at=preempting.detected_at, text=text, kind=LineKind.DETAIL
+        )
     queue = main.worst(EpisodeKind.QUEUE)
     if queue is not None:
         text = f"the queue grows, to {queue.worst:,.0f} requests at {clock(queue.worst_at)}"
-        yield StoryLine(at=max(queue.begin, begin), text=text)
+        yield StoryLine(at=max(queue.begin, begin), known_at=queue.detected_at, text=text)
+    yield _recovery(run, main)
     if verdict.worst_ttft is not None:
         before = run.history.histogram("ttft_due", start=0, stop=run.history.first_from(main.begin)).percentile(99)
         earlier = "" if math.isnan(before) else f", {seconds(before)} before the overload"
         text = f"TTFT p99 reaches {seconds(verdict.worst_ttft.seconds)}{earlier}"
         yield StoryLine(at=verdict.worst_ttft.at, text=text)
-    yield from _recovery(run, verdict, main)
-    yield StoryLine(at=None, text=_advice(verdict), advice=True)
+    if verdict.others:
+        times = ", ".join(clock(each.begin) for each in verdict.others[:3])
+        others = counted(len(verdict.others), "shorter overload")
+        yield StoryLine(at=verdict.others[0].begin, text=f"{others}, from {times}", kind=LineKind.DETAIL)
+    yield StoryLine(at=None, text=_advice(verdict), kind=LineKind.ADVICE)
 
 
 def _limit_text(run: RunRecord, verdict: RunVerdict, main: Overload, begin: float) -> str:
@@ -132,43 +155,14 @@ def _limit_text(run: RunRecord, verdict: RunVerdict, main: Overload, begin: floa
     return f"requests arrive faster than the engine serves them{rate}, with free KV blocks and batch slots"
 
 
-def _recovery(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:
-    """When nothing waited any more, if that was before the end of the run, and the overloads apart from this one."""
-    end = _queue_end(run, main)
+def _recovery(run: RunRecord, main: Overload) -> StoryLine:
+    """When nothing waited any more, if that was before the end of the run."""
+    end = queue_end(run, main)
     if end is None:
-        yield StoryLine(at=run.until, text="requests still wait at the end of the run")
-    else:
-        fell = _load_fell(run, main, end)
-        after = "" if fell is None else f", {end - fell:.0f} s after the load fell"
-        yield StoryLine(at=end, text=f"nothing waits any more{after}")
-    if verdict.others:
-        times = ", ".join(clock(each.begin) for each in verdict.others[:3])
-        others = counted(len(verdict.others), "shorter overload")
-        yield StoryLine(at=verdict.others[0].begin, text=f"{others}, from {times}")
-
-
-def _queue_end(run: RunRecord, main: Overload) -> float | None:
-    """When the last queue of an overload ended; None if more than SHORT_QUEUE requests wait at the end of the run."""
-    ends = [each.end for each in main.episodes if each.kind is EpisodeKind.QUEUE] or [main.end]
-    if None not in ends:
-        return max(end for end in ends if end is not None)
-    first = run.history.first_from(main.begin)
-    waiting = run.history.column("waiting", start=first)
-    known = np.flatnonzero(~np.isnan(waiting))
-    if not known.size or waiting[known[-1]] > SHORT_QUEUE:
-        return None
-    waited = np.flatnonzero(waiting > SHORT_QUEUE)
-    return run.history.ticks[first + int(waited[-1])].end if waited.size else main.begin
-
-
-def _load_fell(run: RunRecord, main: Overload, until: float) -> float | None:
-    """When the target rate fell or ended first after the longest queue, or just before it; None if it did not."""
-    longest = main.worst(EpisodeKind.QUEUE)
-    start = main.begin if longest is None else longest.worst_at - _BEFORE_LONGEST
-    first, stop = run.history.first_from(start), run.history.up_to(until)
-    rates = np.nan_to_num(run.history.column("request_rate", start=first, stop=max(first, stop)))
-    falls = np.flatnonzero(rates[1:] < 0.95 * rates[:-1])
-    return run.history.ticks[first + int(falls[0]) + 1].start if falls.size else None
+        return StoryLine(at=run.until, text="requests still wait at the end of the run")
+    fell = load_fell(run, main, end)
+    after = "" if fell is None else f", {end - fell:.0f} s after the load fell"
+    return StoryLine(at=end, text=f"nothing waits any more{after}")
 
 
 def _advice(verdict: RunVerdict) -> str:
@@ -190,31 +184,37 @@ def _advice(verdict: RunVerdict) -> str:
 
 
 def _failing_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
-    begin = verdict.onset or 0.0
+    begin, known_at = verdict.onset or 0.0, _known_at(run, EpisodeKind.FAILING)
     reason = shortened(failure_reason(run.notes, math.inf))
-    yield StoryLine(at=begin, text=f"requests fail: {reason}" if reason else "requests fail")
-    yield StoryLine(at=begin, text=_failed_share(run))
+    yield StoryLine(
+        at=begin, known_at=known_at, text=f"requests fail: {reason}" if reason else "requests fail", kind=LineKind.CAUSE
+    )
+    yield StoryLine(at=begin, known_at=known_at, text=_failed_share(run))
     yield from _served(run, verdict)
     attempt = "try shorter requests, or more KV memory" if "KV cache" in reason else "look at the engine's log (5)"
-    yield StoryLine(at=None, text=attempt, advice=True)
+    yield StoryLine(at=None, text=attempt, kind=LineKind.ADVICE)
 
 
 def _client_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     late = max(run.of_kind(EpisodeKind.CLIENT), key=lambda each: each.worst)
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
-    yield StoryLine(at=verdict.onset, text=f"the client falls behind its schedule{rate}")
+    known_at = _known_at(run, EpisodeKind.CLIENT)
+    yield StoryLine(
+        at=verdict.onset, known_at=known_at, text=f"the client falls behind its schedule{rate}", kind=LineKind.CAUSE
+    )
     yield StoryLine(
         at=late.worst_at, text=f"up to {late.worst:.0%} of requests are late: the figures describe the client"
     )
     yield from _served(run, verdict)
-    yield StoryLine(at=None, text="try a lower rate, more workers, or a client with more CPU", advice=True)
+    yield StoryLine(at=None, text="try a lower rate, more workers, or a client with more CPU", kind=LineKind.ADVICE)
 
 
 def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     longest = max(run.of_kind(EpisodeKind.STALL), key=lambda each: each.worst)
-    yield StoryLine(at=longest.begin, text=f"no token arrives for {longest.worst:.0f} s while requests are in flight")
+    text = f"no token arrives for {longest.worst:.0f} s while requests are in flight"
+    yield StoryLine(at=longest.begin, known_at=longest.detected_at, text=text, kind=LineKind.CAUSE)
     yield from _served(run, verdict)
-    yield StoryLine(at=None, text="look at the engine's log at that time (5)", advice=True)
+    yield StoryLine(at=None, text="look at the engine's log at that time (5)", kind=LineKind.ADVICE)
 
 
 def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
@@ -224,15 +224,15 @@ def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     if known.size:
         position = int(known.argmax())
         at = run.history.ticks[int((peak == known[position]).argmax())].end
-        yield StoryLine(at=at, text=f"KV blocks at most {known.max():.0%} in use")
+        yield StoryLine(at=at, text=f"KV blocks at most {known.max():.0%} in use", kind=LineKind.DETAIL)
     clean = "no queue, no failure" if not run.count("failed") else "no queue"
-    yield StoryLine(at=None, text=f"{clean}: the engine kept up with the whole load")
+    yield StoryLine(at=None, text=f"{clean}: the engine kept up with the whole load", kind=LineKind.CAUSE)
     kept = run.share_in_time
     if kept < KEPT_SHARE:
         yield StoryLine(at=None, text=f"only {kept:.0%} of the requests had TTFT ≤ {seconds(run.ttft_objective)}")
     found = sustainable_text(verdict)
     attempt = "try a higher rate" if found else _next_load(run)
-    yield StoryLine(at=None, text=f"{found}; {attempt}" if found else attempt, advice=True)
+    yield StoryLine(at=None, text=f"{found}; {attempt}" if found else attempt, kind=LineKind.ADVICE)
 
 
 def _next_load(run: RunRecord) -> str:
@@ -268,15 +268,15 @@ def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
 def _ended(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     at = verdict.onset if verdict.onset is not None else run.until
     reason = "" if run.end is None else f": {shortened(run.end.reason)}"
-    yield StoryLine(at=at, text=f"the engine failed{reason}")
+    yield StoryLine(at=at, text=f"the engine failed{reason}", kind=LineKind.CAUSE)
     if not math.isnan(run.load_since):
         yield from _served(run, verdict)
-    yield StoryLine(at=None, text="look at the engine's log (5)", advice=True)
+    yield StoryLine(at=None, text="look at the engine's log (5)", kind=LineKind.ADVICE)
 
 
 def _no_load(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:  # noqa: ARG001
-    yield StoryLine(at=None, text="nothing was sent: the run has no load")
-    yield StoryLine(at=None, text="look at the engine's log (5)", advice=True)
+    yield StoryLine(at=None, text="nothing was sent: the run has no load", kind=LineKind.CAUSE)
+    yield StoryLine(at=None, text="look at the engine's log (5)", kind=LineKind.ADVICE)
 
 
 _OTHER = {
@@ -287,6 +287,11 @@ _OTHER = {
     RunCause.STALL: _stall_lines,
     RunCause.HEADROOM: _headroom_lines,
 }
+
+
+def _known_at(run: RunRecord, kind: EpisodeKind) -> float:
+    """When the first episode of a kind was detected."""
+    return min(each.detected_at for each in run.of_kind(kind))
 
 
 def _failed_share(run: RunRecord) -> str:
