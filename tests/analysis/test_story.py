@@ -204,6 +204,15 @@ def test_an_engine_failed_when_that_was_noted_not_when_the_run_ended() -> None:
     assert story.headline == "engine failed at 0:35: vLLM was killed by SIGKILL"
 
 
+def test_an_engine_failed_when_its_requests_began_to_fail() -> None:
+    ticks = [*ramp(waiting=[0.0] * 38), *ramp(waiting=[0.0] * 40, failed=3)[-8:]]
+    killed = Note(at=39.6, severity=Severity.ERROR, source="run", text="vLLM was killed by SIGKILL")
+    end = RunEnd(at=45.0, exit_code=int(ExitCode.ENGINE_FAILED), reason=killed.text)
+    story = story_from(ticks, end=end, notes=[killed])
+    assert story.headline == "engine failed at 0:38: vLLM was killed by SIGKILL"
+    assert [(line.at, line.known_at) for line in story.lines if "failed:" in line.text] == [(38.0, 39.6)]
+
+
 def test_a_run_without_a_load_says_so() -> None:
     story = story_from(ramp(waiting=[0.0] * 4), stages=())
     assert story.headline == "no load"

@@ -13,7 +13,7 @@ from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import Trust
-from servetop.core.events import Action, Command, GpuSample, LogLine
+from servetop.core.events import Action, Command, GpuSample, LogLine, Note, Severity
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick
 from servetop.tui.app import DashboardApp
@@ -105,6 +105,7 @@ def test_the_load_panel_marks_failures_with_a_symbol(canned: ModuleType, frame_o
         draw_load(replace(stats, totals=replace(stats.totals, failed=12)), Axes(window=(0, 1), limit=1), 80, 3)
     )
     assert "✖ failed 12" in shown
+    assert "completed" in shown
     assert "failed 0" in text(draw_load(stats, Axes(window=(0, 1), limit=1), 80, 3))
 
 
@@ -228,6 +229,15 @@ def test_the_most_serious_episode_of_the_time_shown_is_named(canned: ModuleType,
     assert "KV cache full" in text(list(TimelinePanel(id="timeline").title(frame)))
     later = replace(frame, view=replace(frame.view, playhead=replace(frame.view.playhead, at=110.0)))
     assert "queue for 0:56, up to 9 waiting" in text(list(TimelinePanel(id="timeline").title(later)))
+
+
+def test_nothing_after_the_error_that_ends_the_run_is_named_instead(canned: ModuleType, frame_of: FrameOf) -> None:
+    killed = Note(at=60.0, severity=Severity.ERROR, source="run", text="vLLM was killed")
+    back = Note(at=64.0, severity=Severity.INFO, source="metrics", text="metrics are back")
+    frame = replace(frame_of(canned.finished(), 65.0), episodes=(), all_notes=(killed, back))
+    assert text(list(TimelinePanel(id="timeline").title(frame))).endswith("run: vLLM was killed")
+    alive = replace(frame, all_notes=(replace(killed, source="load"), back))
+    assert text(list(TimelinePanel(id="timeline").title(alive))).endswith("metrics: metrics are back")
 
 
 def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from servetop.analysis.judgement.diagnosis import Bottleneck
-from servetop.analysis.judgement.story import StoryLine
+from servetop.analysis.judgement.story_line import StoryLine
 from servetop.core.events import Note, RunEnd, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.cursor import Cursor

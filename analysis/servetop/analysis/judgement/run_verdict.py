@@ -76,6 +76,8 @@ DEFAULT_OBJECTIVE = 0.5
 _SHORTEST = 5.0
 """Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
 _SHORTEST_SHARE = 0.1
+_DYING = 10.0
+"""Seconds within which the failure of an engine is noted."""
 _MOST_WINDOWS = 200
 """Windows over an overload in which the worst TTFT is searched."""
 
@@ -98,8 +100,7 @@ class RunCause(StrEnum):
 def run_verdict(run: RunRecord) -> RunVerdict:
     """Judge a run: failures first, then a late client, then the longest overload."""
     if run.end is not None and run.end.exit_code == ExitCode.ENGINE_FAILED:
-        failure = run_failure(run.notes)
-        return RunVerdict(cause=RunCause.ENGINE_FAILED, onset=run.end.at if failure is None else failure.at)
+        return RunVerdict(cause=RunCause.ENGINE_FAILED, onset=_died_at(run, failed_at(run)))
     if math.isnan(run.load_since):
         return RunVerdict(cause=RunCause.NO_LOAD)
     for kind, cause in ((EpisodeKind.FAILING, RunCause.FAILING), (EpisodeKind.CLIENT, RunCause.CLIENT)):
@@ -113,6 +114,21 @@ def run_verdict(run: RunRecord) -> RunVerdict:
         return _overloaded(max(long, key=lambda group: _length(group, run)), groups, run)
     stalls = run.of_kind(EpisodeKind.STALL)
     return _simple(RunCause.STALL, stalls, run) if stalls else _headroom(run)
+
+
+def failed_at(run: RunRecord) -> float:
+    """Return when the failure of the engine was noted; without a note, the end of the run."""
+    failure = run_failure(run.notes)
+    if failure is not None:
+        return failure.at
+    return run.until if run.end is None else run.end.at
+
+
+def _died_at(run: RunRecord, noted_at: float) -> float:
+    """When requests began to fail, or to get no more tokens, because of the engine's failure noted at a time."""
+    kinds = (EpisodeKind.FAILING, EpisodeKind.STALL)
+    last = [each for each in run.episodes if each.kind in kinds and each.overlaps(noted_at - TICK_SECONDS, noted_at)]
+    return min([noted_at, *(each.begin for each in last if each.begin >= noted_at - _DYING)])
 
 
 def _decides(cause: RunCause, episodes: list[Episode], run: RunRecord) -> bool:

@@ -11,7 +11,8 @@ from textual.geometry import Size
 from textual.message import Message
 
 from servetop.analysis.judgement.run_verdict import RunCause
-from servetop.analysis.judgement.story import LineKind, Story, StoryLine
+from servetop.analysis.judgement.story import Story
+from servetop.analysis.judgement.story_line import LineKind, StoryLine
 from servetop.analysis.judgement.wording import clock
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
