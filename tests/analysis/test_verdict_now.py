@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from servetop.analysis.engine_gauges import STALE_AFTER
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.moment import Moment
 from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, Moment, verdict_now
+from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, verdict_now
 from servetop.analysis.live_stats import LiveStats, Rates, Totals
 from servetop.analysis.series.stats_series import StatsSeries
 from servetop.analysis.verdicts.trust import Trust
@@ -81,7 +82,7 @@ def test_the_verdict_stays_while_the_usage_swings() -> None:
 def test_a_cache_that_is_no_longer_full_is_not_given_as_the_evidence() -> None:
     emptied = stats_of(replace(KEEPING_UP, preemptions=0.3), engine=replace(SAMPLE, kv_usage=0.142))
     assert line_of(emptied, limit=Limit.KV, episodes=(KV, PREEMPTING)).startswith(
-        "KV-bound: full before, now 14.2 % of blocks, 0.3 preemptions/s → "
+        "KV-bound: full before, now 14.2 % of blocks, 3 preemptions in the last 10 s, 0 waiting → "
     )
 
 
@@ -197,6 +198,28 @@ def test_requests_queued_at_the_client_are_concurrency_limited() -> None:
     load = LoadGauges(stage=0, request_rate=16.0, max_concurrency=64, in_flight=64, queued=210)
     assert line_of(stats_of(FALLING_BEHIND, load=load, trust=Trust(slip_p99=0.001, limited=True))) == (
         "concurrency-limited: 210 requests queued at the client, limit 64 in flight → raise the concurrency limit"
+    )
+
+
+def test_requests_kept_at_the_client_are_no_reason_to_lower_the_rate() -> None:
+    queue = episode(EpisodeKind.QUEUE)
+    limited = LoadGauges(stage=0, request_rate=16.0, max_concurrency=17, in_flight=17, queued=28)
+    assert line_of(stats_of(FALLING_BEHIND, load=limited), limit=Limit.RATE, episodes=(queue,)).startswith(
+        "concurrency-limited: 28 requests queued at the client"
+    )
+    closed = LoadGauges(stage=0, request_rate=math.inf, max_concurrency=17, in_flight=17)
+    assert line_of(stats_of(load=closed), limit=Limit.RATE, episodes=(queue,)).startswith("headroom")
+    unknown = stats_of(load=closed, engine=replace(SAMPLE, waiting=None))
+    assert line_of(unknown, limit=Limit.RATE, episodes=(queue,)).endswith("→ lower the concurrency limit")
+
+
+def test_a_load_that_still_fills_the_batch_is_not_to_be_raised() -> None:
+    assert line_of(stats_of(FALLING_BEHIND), growth=60) == (
+        "settling: 80 in flight, up by 60 within 5 s, KV 50.0 % → "
+        "hold the load until as many requests complete as arrive"
+    )
+    assert line_of(stats_of(FALLING_BEHIND), growth=30) == (
+        "headroom: the engine keeps up, nothing waits, KV 50.0 % → raise the rate"
     )
 
 

@@ -39,5 +39,6 @@ class Bottleneck(StrEnum):
     LONG_PROMPTS = "long prompts"
     CONCURRENCY = "concurrency-limited"
     QUEUE = "queue growing"
+    SETTLING = "settling"
     HEADROOM = "headroom"
     UNCLEAR = "unclear"

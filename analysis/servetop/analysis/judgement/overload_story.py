@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.overload import Overload, named_at
+from servetop.analysis.judgement.overload import Overload, limit_of, named_at
 from servetop.analysis.judgement.recovery import load_fell, queue_end
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
 from servetop.analysis.judgement.wording import clock, counted, seconds
 
-_TOGETHER = 2.0
-"""Seconds between a limit and the queue behind it that the story does not tell apart."""
-
 
 def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:
     """Yield the lines of one overload: the limit, preemptions, queue, latency, recovery, and what to try."""
     onset = main.begin if verdict.onset is None else verdict.onset
-    begin = onset if 0 <= onset - main.begin < _TOGETHER else main.begin
+    begin = onset if verdict.cause is RunCause.LONG_PROMPTS else main.begin
     known_at = named_at(run.episodes, main, run.history, run.header.engine)
     yield StoryLine(at=begin, known_at=known_at, text=_limit_text(run, verdict, main, begin), kind=LineKind.CAUSE)
     preempting, worst = main.first(EpisodeKind.PREEMPTIONS), main.worst(EpisodeKind.PREEMPTIONS)
@@ -32,7 +29,8 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
         )
     queue = main.worst(EpisodeKind.QUEUE)
     if queue is not None:
-        text = f"the queue grows, to {queue.worst:,.0f} requests at {clock(queue.worst_at)}"
+        rate = "" if run.rate_at(queue.begin) == run.rate_at(begin) else _rate(run, queue.begin)
+        text = f"the queue grows{rate}, to {queue.worst:,.0f} requests at {clock(queue.worst_at)}"
         yield StoryLine(at=max(queue.begin, begin), known_at=queue.detected_at, text=text)
     yield _recovery(run, main)
     if verdict.worst_ttft is not None:
@@ -41,15 +39,26 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
         text = f"TTFT p99 reaches {seconds(verdict.worst_ttft.seconds)}{earlier}"
         yield StoryLine(at=verdict.worst_ttft.at, text=text)
     if verdict.others:
-        times = ", ".join(clock(each.begin) for each in verdict.others[:3])
-        others = counted(len(verdict.others), "shorter overload")
-        yield StoryLine(at=verdict.others[0].begin, text=f"{others}, from {times}", kind=LineKind.DETAIL)
+        yield StoryLine(at=verdict.others[0].begin, text=_others_text(run, verdict.others), kind=LineKind.DETAIL)
     yield StoryLine(at=None, text=_advice(verdict), kind=LineKind.ADVICE)
 
 
+def _others_text(run: RunRecord, others: Sequence[Overload]) -> str:
+    if len(others) > 1:
+        return f"{counted(len(others), 'shorter overload')}, from {', '.join(clock(each.begin) for each in others[:3])}"
+    (only,) = others
+    limit = limit_of(only, run.history, run.header.engine, until=run.until)
+    length = (run.until if only.end is None else only.end) - only.begin
+    return f"a shorter overload, for {seconds(length)}: {limit.value}"
+
+
+def _rate(run: RunRecord, at: float) -> str:
+    target = run.rate_at(at)
+    return f" at {target:.1f} req/s" if math.isfinite(target) else ""
+
+
 def _limit_text(run: RunRecord, verdict: RunVerdict, main: Overload, begin: float) -> str:
-    target = run.rate_at(begin)
-    rate = f" at {target:.1f} req/s" if math.isfinite(target) else ""
+    rate = _rate(run, begin)
     facts = run.header.engine
     if verdict.cause is RunCause.KV:
         blocks = "" if facts is None or not facts.kv_blocks_total else f"{facts.kv_blocks_total:,} "

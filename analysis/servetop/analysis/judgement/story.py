@@ -6,12 +6,16 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from servetop.analysis.judgement.capacity import KEPT_SHARE
+from servetop.analysis.judgement.detectors import SHORT_QUEUE, WINDOW
 from servetop.analysis.judgement.engine_changes import batch_changes, change_text
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload_story import overload_lines, sustainable_text
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict, failed_at
+from servetop.analysis.judgement.signals import ticks_of
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
 from servetop.analysis.judgement.wording import clock, counted, seconds, shortened
 
@@ -45,14 +49,14 @@ def _changes(run: RunRecord) -> Iterable[StoryLine]:
 
 
 def headline(run: RunRecord, verdict: RunVerdict) -> str:
-    """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: 519 preemptions, TTFT p99 17 s`."""
+    """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: 519 preemptions, TTFT p99 up to 17 s`."""
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
         return f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     evidence = [
         f"{verdict.preemptions:,.0f} preemptions" if verdict.preemptions else "",
-        f"TTFT p99 {seconds(verdict.worst_ttft.seconds)}" if verdict.worst_ttft else "",
+        f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)}" if verdict.worst_ttft else "",
     ]
     if verdict.cause is RunCause.FAILING:
         evidence.insert(0, _failed_share(run))
@@ -72,7 +76,7 @@ def _failing_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     )
     yield StoryLine(at=begin, known_at=known_at, text=_failed_share(run))
     yield from _served(run, verdict)
-    attempt = "try shorter requests, or more KV memory" if "KV cache" in reason else "look at the engine's log (5)"
+    attempt = "try shorter requests, or more KV memory" if "KV cache" in reason else _see_log(run)
     yield StoryLine(at=None, text=attempt, kind=LineKind.ADVICE)
 
 
@@ -95,7 +99,7 @@ def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     text = f"no token arrives for {longest.worst:.0f} s while requests are in flight"
     yield StoryLine(at=longest.begin, known_at=longest.detected_at, text=text, kind=LineKind.CAUSE)
     yield from _served(run, verdict)
-    yield StoryLine(at=None, text="look at the engine's log at that time (5)", kind=LineKind.ADVICE)
+    yield StoryLine(at=None, text=_see_log(run), kind=LineKind.ADVICE)
 
 
 def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
@@ -106,14 +110,26 @@ def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
         position = int(known.argmax())
         at = run.history.ticks[int((peak == known[position]).argmax())].end
         yield StoryLine(at=at, text=f"KV blocks at most {known.max():.0%} in use", kind=LineKind.DETAIL)
-    clean = "no queue, no failure" if not run.count("failed") else "no queue"
-    yield StoryLine(at=None, text=f"{clean}: the engine kept up with the whole load", kind=LineKind.CAUSE)
+    yield StoryLine(at=None, text=_kept_up(run), kind=LineKind.CAUSE)
     kept = run.share_in_time
     if kept < KEPT_SHARE:
         yield StoryLine(at=None, text=f"only {kept:.0%} of the requests had TTFT ≤ {seconds(run.ttft_objective)}")
     found = sustainable_text(verdict)
     attempt = "try a higher rate" if found else _next_load(run)
     yield StoryLine(at=None, text=f"{found}; {attempt}" if found else attempt, kind=LineKind.ADVICE)
+
+
+def _kept_up(run: RunRecord) -> str:
+    """What a run without an overload shows: little if no load lasted long enough for a queue to build up."""
+    waiting = run.history.column("waiting", start=run.history.first_from(run.load_since))
+    most = float(np.nanmax(waiting, initial=0.0))
+    queue = "no queue" if most <= SHORT_QUEUE else f"no queue that lasted, at most {most:,.0f} waiting"
+    clean = queue if run.count("failed") else f"{queue}, no failure"
+    loaded = ~np.isnan(run.history.column("request_rate"))
+    stages = run.history.column("stage")[loaded]
+    if stages.size and max(np.unique(stages, return_counts=True)[1]) < ticks_of(WINDOW):
+        return f"{clean}, but no stage lasted {WINDOW:.0f} s: too short to tell whether the engine keeps up"
+    return f"{clean}: the engine kept up with the whole load"
 
 
 def _next_load(run: RunRecord) -> str:
@@ -151,12 +167,12 @@ def _ended(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     yield StoryLine(at=verdict.onset, known_at=failed_at(run), text=f"the engine failed{reason}", kind=LineKind.CAUSE)
     if not math.isnan(run.load_since):
         yield from _served(run, verdict)
-    yield StoryLine(at=None, text="look at the engine's log (5)", kind=LineKind.ADVICE)
+    yield StoryLine(at=None, text=_see_log(run), kind=LineKind.ADVICE)
 
 
 def _no_load(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:  # noqa: ARG001
     yield StoryLine(at=None, text="nothing was sent: the run has no load", kind=LineKind.CAUSE)
-    yield StoryLine(at=None, text="look at the engine's log (5)", kind=LineKind.ADVICE)
+    yield StoryLine(at=None, text=_see_log(run), kind=LineKind.ADVICE)
 
 
 _OTHER = {
@@ -172,6 +188,13 @@ _OTHER = {
 def _known_at(run: RunRecord, kind: EpisodeKind) -> float:
     """When the first episode of a kind was detected."""
     return min(each.detected_at for each in run.of_kind(kind))
+
+
+def _see_log(run: RunRecord) -> str:
+    """Where to look for the reason; servetop has no log of a server that it did not start."""
+    if run.header.config.engine.url is None:
+        return "look at the engine's log (5)"
+    return "look at the server's log" if run.count("sent") else "start the server, or correct --url"
 
 
 def _failed_share(run: RunRecord) -> str:

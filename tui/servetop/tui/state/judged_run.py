@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.moment import GROWTH_SECONDS, Moment
 from servetop.analysis.judgement.overload import limit_at
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason, last_restart, run_failure
 from servetop.analysis.judgement.run_verdict import run_verdict
 from servetop.analysis.judgement.story import Story, story_of
-from servetop.analysis.judgement.verdict_now import Moment, verdict_now
+from servetop.analysis.judgement.verdict_now import verdict_now
 from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import LogLine, Note, StageChange
@@ -73,6 +74,7 @@ class JudgedRun:
                 restarted_at=min((at for at in loads if at > restart), default=math.nan),
                 episodes=active,
                 limit=limit_at(self._fold.episodes, history, facts, stats.at),
+                growth=_growth(history, max(stats.at - GROWTH_SECONDS, *loads, 0.0), stats.at),
                 failure=failure_reason(notes, stats.at),
                 ended_by="" if error is None else error.text,
             )
@@ -88,3 +90,9 @@ class JudgedRun:
         if self._story is None:
             self._story = story_of(run, run_verdict(run))
         return self._story
+
+
+def _growth(history: TickHistory, start: float, until: float) -> float:
+    """Requests by which those in flight increased between two times; 0 right after the start of the run."""
+    now, before = history.up_to(until) - 1, history.up_to(start) - 1
+    return 0.0 if before < 0 else history.value("in_flight", now) - history.value("in_flight", before)
