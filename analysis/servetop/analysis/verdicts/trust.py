@@ -127,8 +127,8 @@ class Trust:
     @property
     def _littles_law(self) -> TrustCheck:
         limit, error = self.littles_law_limit, self.littles_law_error
-        few = "too few requests in flight" if limit >= 1 else ""
-        exemption = "no request succeeded" if self.all_failed else few
+        few = "few in flight" if limit >= 1 else ""
+        exemption = "none succeeded" if self.all_failed else few
         return _check(error, limit, abs(error) > limit or bool(exemption), exemption=exemption)
 
     @property
@@ -156,7 +156,7 @@ class Trust:
                 f"held back by limit {self.concurrency_limit}" if self.concurrency_limit else "held back by the limit"
             )
         if self.sent_rate + self.refused_rate >= SENT_SHARE_LIMIT * self.offered_rate:
-            return "the others failed to connect"
+            return "others refused"
         if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:
             return "too short to judge"
         return ""
