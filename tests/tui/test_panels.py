@@ -209,7 +209,7 @@ def test_the_timeline_has_stages_events_and_the_position(canned: ModuleType, fra
     labels, line = text(draw_timeline(frame_of(canned.finished(), 63.0), 126, 2)).split("\n")
     assert labels[6:].startswith("┊4 req/s · batch 192")
     assert {line[0], line[6], line[36], line[96]} == {"┿"}
-    bar = line[99 : 99 + 18]
+    bar = line[100 : 100 + 18]
     assert bar == "▬ KV cache full ▬▬", line
     assert (line[40], line[63], line[72]) == ("◆", "█", "▲")
     assert {line[number] for number in (12, 35, 47, 62, 64)} == {"═"}  # steady from 11 s to 36 s, from 46 s to 66 s
