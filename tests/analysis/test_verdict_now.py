@@ -132,8 +132,13 @@ def test_failing_requests_come_first_with_their_reason() -> None:
 
 
 @pytest.mark.parametrize(("begin", "verdict"), [(56.0, "long prompts"), (49.0, "stalled: no token for 11 s")])
-def test_the_prefill_of_long_prompts_takes_seconds_without_a_token(begin: float, verdict: str) -> None:
+def test_the_prefill_of_long_or_many_prompts_takes_seconds_without_a_token(begin: float, verdict: str) -> None:
     stall = episode(EpisodeKind.STALL, begin)
+    before, after = (episode(EpisodeKind.QUEUE, begin + seconds) for seconds in (-1, 1))
+    assert line_of(limit=Limit.RATE, episodes=(stall, before)).startswith(
+        verdict.replace("long prompts", "queue growing")
+    )
+    assert line_of(limit=Limit.RATE, episodes=(stall, after)).startswith("stalled")
     long = episode(EpisodeKind.LONG_PROMPTS, 30.0)
     assert line_of(limit=Limit.LONG_PROMPTS, episodes=(stall, long)).startswith(verdict)
     assert line_of(limit=Limit.KV, episodes=(stall, KV)).startswith("stalled")

@@ -24,7 +24,7 @@ WARM_SECONDS = 10.0
 _GROWS = 3.0
 """Standard deviations by which requests in flight grow more than random arrivals explain."""
 _PREFILL_SECONDS = 10.0
-"""Seconds without a token that the prefill of long prompts explains."""
+"""Seconds without a token that the prefill of long prompts, or of many, explains."""
 _SEE_LOG = "look at the engine's log (5)"
 
 
@@ -84,11 +84,18 @@ def _stalled(moment: Moment) -> Diagnosis | None:
     if episode is None:
         return None
     seconds = moment.stats.at - episode.begin
-    if moment.limit is Limit.LONG_PROMPTS and seconds < _PREFILL_SECONDS:
+    if _prefills(moment, episode) and seconds < _PREFILL_SECONDS:
         return None
     silent = f"no token for {seconds:.0f} s"
     return Diagnosis(bottleneck=Bottleneck.STALL, evidence=(silent, _in_flight(moment.stats.load.in_flight)),
                      advice=_SEE_LOG)  # fmt: skip
+
+
+def _prefills(moment: Moment, stall: Episode) -> bool:
+    """Whether requests waited for the prefill of others before no token arrived any more."""
+    queue = moment.episode(EpisodeKind.QUEUE)
+    waited = moment.limit is Limit.RATE and queue is not None and queue.begin < stall.begin
+    return waited or moment.limit is Limit.LONG_PROMPTS
 
 
 def _client(moment: Moment) -> Diagnosis | None:
