@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.engine_gauges import STALE_AFTER
+from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.moment import Moment
@@ -54,8 +54,9 @@ def episode(kind: EpisodeKind, begin: float = 50.0, **changes: Any) -> Episode:
 
 
 def line_of(stats: LiveStats | None = None, **changes: Any) -> str:
-    given: dict[str, Any] = {"facts": FACTS, "stage": STAGE, "load_since": 10.0}
-    return verdict_now(Moment(stats=stats or stats_of(), **given | changes)).line
+    stats = stats or stats_of()
+    given: dict[str, Any] = {"facts": FACTS, "stage": STAGE, "load_since": 10.0, "kv_peak": kv_usage(stats.engine)}
+    return verdict_now(Moment(stats=stats, **given | changes)).line
 
 
 KV = episode(EpisodeKind.KV, fits=192)
@@ -66,17 +67,16 @@ def test_a_full_cache_with_preemptions_is_kv_bound_with_advice_on_the_batch_size
     sample = replace(SAMPLE, running=214, waiting=31, kv_usage=0.997)
     stats = stats_of(replace(FALLING_BEHIND, preemptions=4.0), engine=sample)
     assert line_of(stats, limit=Limit.KV, episodes=(KV, PREEMPTING)) == (
-        "KV-bound: 99.7 % of blocks, 4.0 preemptions/s, 31 waiting → max_num_seqs ≈ 192 or more KV memory"
+        "KV-bound: up to 99.7 % of blocks, 4.0 preemptions/s, 31 waiting → max_num_seqs ≈ 192 or more KV memory"
     )
 
 
 def test_the_verdict_stays_while_the_usage_swings() -> None:
     lines = set()
-    for usage in (0.75, 0.93, 1.0):
+    for usage in (0.05, 0.75, 0.93, 1.0):
         stats = stats_of(FALLING_BEHIND, engine=replace(SAMPLE, kv_usage=usage, waiting=40))
-        found = line_of(stats, limit=Limit.KV, episodes=(KV, PREEMPTING))
-        lines.add((found.split(":")[0], found.split("→")[1]))
-    assert lines == {("KV-bound", " max_num_seqs ≈ 192 or more KV memory")}
+        lines.add(line_of(stats, kv_peak=1.0, limit=Limit.KV, episodes=(KV, PREEMPTING)))
+    assert lines == {"KV-bound: up to 100.0 % of blocks, 40 waiting → max_num_seqs ≈ 192 or more KV memory"}
 
 
 def test_a_cache_that_is_no_longer_full_is_not_given_as_the_evidence() -> None:

@@ -13,6 +13,8 @@ from servetop.core.events import StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 
 GROWTH_SECONDS = 5.0
+PEAK_SECONDS = 5.0
+"""Seconds over which the usage of a small KV cache swings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,8 @@ class Moment:
     """The limit of the overload that lasts; None without one."""
     growth: float = 0.0
     """Requests by which those in flight increased within GROWTH_SECONDS, since the start of the stage at most."""
+    kv_peak: float = math.nan
+    """The highest KV usage within PEAK_SECONDS, 0..1; NaN if unknown."""
     failure: str = ""
     """Why requests fail; empty if unknown."""
     ended_by: str = ""

@@ -126,16 +126,18 @@ def _closed(moment: Moment) -> bool:
 
 
 def _kv(moment: Moment) -> Diagnosis:
-    rates, emptied = moment.stats.rates, moment.kv < KV_ROOMY
+    rates, emptied = moment.stats.rates, moment.kv_peak < KV_ROOMY
     preempting = moment.episode(EpisodeKind.PREEMPTIONS) is not None and rates.preemptions > 0
     preempted = (
         f"{rates.preemptions * moment.stats.window:.0f} preemptions in the last {moment.stats.window:.0f} s"
         if emptied
         else f"{rates.preemptions:.1f} preemptions/s"
     )
-    now = "full before, now " if emptied else ""
+    usage = ""
+    if not math.isnan(moment.kv) and not math.isnan(moment.kv_peak):
+        usage = f"full before, now {_percent(moment.kv)}" if emptied else f"up to {_percent(moment.kv_peak)}"
     evidence = (
-        "" if math.isnan(moment.kv) else f"{now}{_percent(moment.kv)} of blocks",
+        f"{usage} of blocks" if usage else "",
         preempted if preempting else "",
         _waiting(moment),
     )

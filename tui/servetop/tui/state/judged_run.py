@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from servetop.analysis.engine_gauges import kv_usages
 from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.moment import GROWTH_SECONDS, Moment
+from servetop.analysis.judgement.moment import GROWTH_SECONDS, PEAK_SECONDS, Moment
 from servetop.analysis.judgement.overload import limit_at
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason, last_restart, run_failure
 from servetop.analysis.judgement.run_verdict import run_verdict
@@ -75,6 +78,7 @@ class JudgedRun:
                 episodes=active,
                 limit=limit_at(self._fold.episodes, history, facts, stats.at),
                 growth=_growth(history, max(stats.at - GROWTH_SECONDS, *loads, 0.0), stats.at),
+                kv_peak=_kv_peak(history, stats),
                 failure=failure_reason(notes, stats.at),
                 ended_by="" if error is None else error.text,
             )
@@ -96,3 +100,12 @@ def _growth(history: TickHistory, start: float, until: float) -> float:
     """Requests by which those in flight increased between two times; 0 right after the start of the run."""
     now, before = history.up_to(until) - 1, history.up_to(start) - 1
     return 0.0 if before < 0 else history.value("in_flight", now) - history.value("in_flight", before)
+
+
+def _kv_peak(history: TickHistory, stats: LiveStats) -> float:
+    """The highest KV usage of the last seconds; NaN if unknown."""
+    start, stop = history.up_to(stats.at - PEAK_SECONDS), history.up_to(stats.at)
+    usage, used = (history.column(name, start=start, stop=stop) for name in ("kv_usage", "kv_blocks_used"))
+    total = math.nan if stats.engine is None else stats.engine.kv_blocks_total or math.nan
+    known = kv_usages(usage, used, np.full(used.shape, total))
+    return float(np.nanmax(known)) if not np.isnan(known).all() else math.nan
