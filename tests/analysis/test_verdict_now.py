@@ -148,6 +148,8 @@ def test_an_error_that_ends_the_run_comes_before_everything_else() -> None:
     assert line_of(episodes=(episode(EpisodeKind.FAILING), KV), ended_by="vLLM was killed by SIGKILL") == (
         "run failed: vLLM was killed by SIGKILL → look at the engine's log (5)"
     )
+    attached = replace(FACTS, managed=False)
+    assert line_of(episodes=(episode(EpisodeKind.STALL),), facts=attached).endswith("→ look at the server's log")
 
 
 def test_a_late_client_comes_before_the_engine() -> None:

@@ -25,13 +25,12 @@ _GROWS = 3.0
 """Standard deviations by which requests in flight grow more than random arrivals explain."""
 _PREFILL_SECONDS = 10.0
 """Seconds without a token that the prefill of long prompts, or of many, explains."""
-_SEE_LOG = "look at the engine's log (5)"
 
 
 def verdict_now(moment: Moment) -> Diagnosis:
     """Return the verdict of one time: the first rule that applies decides."""
     if moment.ended_by:
-        return Diagnosis(bottleneck=Bottleneck.FAILED, evidence=(moment.ended_by,), advice=_SEE_LOG)
+        return Diagnosis(bottleneck=Bottleneck.FAILED, evidence=(moment.ended_by,), advice=_see_log(moment))
     for rule in (
         _no_load,
         _failing,
@@ -88,7 +87,7 @@ def _stalled(moment: Moment) -> Diagnosis | None:
         return None
     silent = f"no token for {seconds:.0f} s"
     return Diagnosis(bottleneck=Bottleneck.STALL, evidence=(silent, _in_flight(moment.stats.load.in_flight)),
-                     advice=_SEE_LOG)  # fmt: skip
+                     advice=_see_log(moment))  # fmt: skip
 
 
 def _prefills(moment: Moment, stall: Episode) -> bool:
@@ -242,6 +241,12 @@ def _unclear(moment: Moment) -> Diagnosis:
     else:
         evidence = f"the engine does not export its queue, {_done(moment)}"
     return Diagnosis(bottleneck=Bottleneck.UNCLEAR, evidence=(evidence,), advice="hold this stage until it is steady")
+
+
+def _see_log(moment: Moment) -> str:
+    """Where to look for the reason: servetop has no log of a server that it attached to."""
+    attached = moment.facts is not None and not moment.facts.managed
+    return "look at the server's log" if attached else "look at the engine's log (5)"
 
 
 def _done(moment: Moment) -> str:
