@@ -51,9 +51,11 @@ def text(rows: list[TextRow]) -> str:
 def test_the_diagnosis_keeps_its_advice_on_narrow_screens(canned: ModuleType, frame_of: FrameOf) -> None:
     found = frame_of(canned.growing(110.0), 110.0).verdict
     assert text([draw_diagnosis(found, 120)]) == (
-        "▲ KV-bound: 99.8 % of blocks, 9.3 preemptions/s, 26 waiting → max_num_seqs ≈ 104 or more KV memory"
+        "▲ KV-bound: up to 99.8 % of blocks, 9.3 preemptions/s, 26 waiting → max_num_seqs ≈ 104 or more KV memory"
     )
-    assert text([draw_diagnosis(found, 80)]) == ("▲ KV-bound: 99.8 % of blocks → max_num_seqs ≈ 104 or more KV memory")
+    assert text([draw_diagnosis(found, 80)]) == (
+        "▲ KV-bound: up to 99.8 % of blocks → max_num_seqs ≈ 104 or more KV memory"
+    )
     assert text([draw_diagnosis(found, 30)]) == "▲ KV-bound → max_num_seqs ≈ 1…"
 
 
