@@ -84,6 +84,15 @@ def test_a_full_batch_with_waiting_requests_begins_with_the_first_full_tick() ->
     assert spans(found(ticks)) == [(EpisodeKind.BATCH, 5.0, 15.0)]
 
 
+def test_a_full_batch_ends_when_the_batch_size_is_raised() -> None:
+    ticks = [
+        tick(index, running=64, waiting=6 if 20 <= index < 60 else 0, batch=64 if index < 62 else 256)
+        for index in range(70)
+    ]
+    (full,) = found(ticks)
+    assert (full.begin, full.end, full.closed_at) == (5.0, 15.0, 15.75)
+
+
 def test_a_queue_begins_with_its_first_request_and_ends_when_it_is_short() -> None:
     waiting = [0] * 40 + [3 * step for step in range(60)] + [180 - 6 * step for step in range(31)] + [0] * 60
     ticks = [tick(index, waiting=count, ok=4) for index, count in enumerate(waiting)]

@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
-from servetop.analysis.judgement.story import Story, story_of
+from servetop.analysis.judgement.run_verdict import RunCause
+from servetop.analysis.judgement.story_line import LineKind
 from servetop.analysis.judgement.wording import clock
 from servetop.analysis.judgement.wording import seconds as duration
-from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import ExitCode
-from servetop.core.events import EngineSample, Note, RunEnd, Severity, StageChange
-from servetop.core.histogram import LogHistogram
-from servetop.core.interfaces.run_source import EngineFacts, RunHeader
-from servetop.core.tick import ClientTick, LoadGauges, Tick
-from servetop.recordings.read.reader import RecordingReader
-
-GOLDEN = Path(__file__).parents[1] / "golden"
-BLOCKS, SLOTS, LENGTH = 500, 36, 50
-"""A server of 500 KV blocks that hold 36 sequences; each request has 50 output tokens."""
-
-
-def recorded(name: str) -> Story:
-    reader = RecordingReader.open(GOLDEN / name)
-    try:
-        reader.refresh()
-        history, fold = TickHistory(reader.ticks()), EpisodeFold()
-        fold.update(history, reader.header.engine)
-        run = RunRecord(
-            header=reader.header, history=history, episodes=fold.episodes, stages=reader.stages(),
-            notes=reader.notes(), end=reader.end,
-        )  # fmt: skip
-        return story_of(run, run_verdict(run))
-    finally:
-        reader.close()
+from servetop.core.events import Note, RunEnd, Severity
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.tick import ClientTick, Tick
+from tests.analysis.story_runs import QUEUE, SLOTS, ramp, recorded, story_from
 
 
 def test_the_batch_of_the_whitepapers_first_cell_is_too_small() -> None:
     story = recorded("whitepaper.servetop")
     assert story.verdict.cause is RunCause.BATCH
-    assert story.headline.startswith("batch-bound from 0:20 at 64.0 req/s: 123 preemptions, TTFT p99 11 s")
+    assert story.headline.startswith("batch-bound from 0:03 at 32.0 req/s: TTFT p99 up to 11 s")
+    assert (story.lines[0].at, story.lines[0].known_at) == (3.0, 5.0)
     assert story.lines[0].text == "the batch of 64 is full at 32.0 req/s"
+    assert "the batch size changes: max_num_seqs 64 → 256" in [line.text for line in story.lines]
     assert story.lines[-1].advice
 
 
@@ -73,47 +50,6 @@ def test_without_metrics_a_light_load_is_kept_up_with() -> None:
     assert story.headline.endswith("sustainable ≥ 2 req/s")
 
 
-def ramp(
-    *, waiting: Sequence[float], kv: float = 0.5, running: float = 20, failed: int = 0, late: int = 0
-) -> list[Tick]:
-    """One second per entry of `waiting`, at 12 requests/s, of a server with the given figures while requests wait."""
-    ticks, preempted = [], 0.0
-    for index in range(4 * len(waiting)):
-        queue = waiting[index // 4]
-        preempted += 1 if queue and kv > 0.9 else 0
-        sample = EngineSample(
-            scrape_start=index / 4, scrape_end=index / 4 + 0.2, running=running if queue else 10, waiting=queue,
-            kv_usage=kv if queue else 0.3, preemptions_total=preempted, max_num_seqs=64,
-        )  # fmt: skip
-        wait = 0.05 + queue / 12
-        client = ClientTick(
-            index=index, due=3, sent=3, ok=3 - failed, errors=failed, output_tokens=3 * LENGTH, prompt_tokens=300,
-            gauges=LoadGauges(stage=0, request_rate=12.0, in_flight=int(running + queue)),
-            ttft=LogHistogram.of([wait] * 3), ttft_due=LogHistogram.of([wait] * 3),
-            itl=LogHistogram.of([0.02] * 150), output_len=LogHistogram.of([LENGTH] * 3),
-            slip=LogHistogram.of([0.4] * late + [0.001] * (3 - late)),
-        )  # fmt: skip
-        ticks.append(Tick(client=client, engine=sample))
-    return ticks
-
-
-def story_from(ticks: list[Tick], *, goodput: dict[str, float] | None = None, **changes: Any) -> Story:
-    facts = EngineFacts(name="vllm", title="vLLM", max_num_seqs=64, kv_blocks_total=BLOCKS)
-    config = RunConfig(engine=EngineConfig(name="vllm", model="m"), goodput=goodput or {})
-    history, fold = TickHistory(ticks), EpisodeFold()
-    fold.update(history, facts)
-    stage = StageChange(at=0.0, index=0, label="", request_rate=12.0, max_concurrency=None, max_num_seqs=64)
-    run = RunRecord(
-        header=RunHeader(config=config, anchor=ClockAnchor(0, 0.0), engine=facts), history=history,
-        episodes=fold.episodes, stages=(stage,), end=RunEnd(at=ticks[-1].end, exit_code=0, reason=""),
-    )  # fmt: skip
-    run = replace(run, **changes)
-    return story_of(run, run_verdict(run))
-
-
-QUEUE = [0.0] * 20 + [float(4 * second) for second in range(30)] + [0.0] * 20
-
-
 def test_an_overload_is_described_from_its_cause_to_what_to_try() -> None:
     story = story_from(ramp(waiting=QUEUE, kv=0.99, running=SLOTS), goodput={"ttft": 0.5})
     assert story.verdict.cause is RunCause.KV
@@ -132,6 +68,31 @@ def test_an_overload_is_described_from_its_cause_to_what_to_try() -> None:
     assert texts[-1] == f"sustainable ≈ {rate}; try max_num_seqs 32 or more KV memory"
 
 
+def test_an_overload_of_the_cache_begins_with_its_preemptions() -> None:
+    preempting = [
+        replace(tick, engine=replace(tick.engine, waiting=0.0))
+        for tick in ramp(waiting=[1.0] * 20, kv=0.99)
+        if tick.engine is not None
+    ]
+    later = ramp(waiting=[*[1.0] * 20, *(float(4 * second) for second in range(10, 30))], kv=0.99)[80:]
+    calm = ramp(waiting=[0.0] * 20)
+    ticks = [
+        replace(tick, client=replace(tick.client, index=index))
+        for index, tick in enumerate([*calm, *preempting, *later])
+    ]
+    story = story_from(ticks)
+    assert story.verdict.onset == story.lines[0].at == 20.0
+    assert [line.at for line in story.lines if line.text.startswith("the queue grows")] == [40.0]
+
+
+def test_a_restart_of_the_engine_takes_the_place_of_the_least_important_line() -> None:
+    restart = Note(at=60.0, severity=Severity.INFO, source="engine", text="max_num_seqs 64 → 32: restarting the engine")
+    texts = [line.text for line in story_from(ramp(waiting=QUEUE, kv=0.99, running=SLOTS), notes=[restart]).lines]
+    assert len(texts) == 6
+    assert texts[-2] == "the engine restarts with another batch size: max_num_seqs 64 → 32"
+    assert not any(text.startswith("first preemption") for text in texts)
+
+
 def test_a_queue_with_free_blocks_and_slots_is_a_rate_above_the_capacity() -> None:
     story = story_from(ramp(waiting=QUEUE))
     assert story.verdict.cause is RunCause.RATE
@@ -147,8 +108,38 @@ def test_a_full_batch_is_doubled_as_far_as_the_blocks_allow() -> None:
 
 def test_a_run_that_keeps_up_sustains_at_least_its_rate() -> None:
     story = story_from(ramp(waiting=[0.0] * 40), goodput={"ttft": 0.5})
-    assert story.headline == "headroom: TTFT p99 50.4 ms; sustainable ≥ 12 req/s with TTFT ≤ 500 ms"
+    assert story.headline == "headroom: TTFT p99 up to 50.4 ms; sustainable ≥ 12 req/s with TTFT ≤ 500 ms"
     assert 4 <= len(story.lines) <= 6
+
+
+def test_a_short_queue_or_a_short_stage_is_no_proof_that_the_engine_keeps_up() -> None:
+    def claim(waiting: list[float]) -> str:
+        return next(line.text for line in story_from(ramp(waiting=waiting)).lines if line.kind is LineKind.CAUSE)
+
+    assert claim([0.0] * 40) == "no queue, no failure: the engine kept up with the whole load"
+    assert claim([0.0] * 20 + [30.0] + [0.0] * 20).startswith(
+        "no queue that lasted, at most 30 waiting, no failure: the"
+    )
+    assert claim([0.0] * 9).endswith("but no stage lasted 10 s: too short to tell whether the engine keeps up")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "advice"), [([0.0] * 40, "look at the server's log"), ([], "start the server, or correct --url")]
+)
+def test_the_log_of_a_server_that_runs_elsewhere_is_not_referred_to(waiting: list[float], advice: str) -> None:
+    config = RunConfig(engine=EngineConfig(name="vllm", model="m", url="http://gpu7:8000"))
+    end = RunEnd(at=40.0, exit_code=int(ExitCode.ENGINE_FAILED), reason="nothing answers")
+    ticks = [*[Tick(client=ClientTick(index=0))], *ramp(waiting=waiting)[1:]]
+    header = RunHeader(config=config, anchor=ClockAnchor(0, 0.0))
+    assert story_from(ticks, end=end, header=header).lines[-1].text == advice
+
+
+def test_one_shorter_overload_is_described_and_several_are_listed() -> None:
+    short, calm = [30.0] * 8, [0.0] * 20
+    one = story_from(ramp(waiting=[*calm, *short, *QUEUE]))
+    assert (20.0, "a shorter overload, for 8.0 s: rate above capacity") in [(line.at, line.text) for line in one.lines]
+    two = story_from(ramp(waiting=[*calm, *short, *calm, *short, *QUEUE]))
+    assert "2 shorter overloads, from 0:20, 0:48" in [line.text for line in two.lines]
 
 
 def test_a_missed_objective_is_not_claimed_as_kept() -> None:
@@ -169,7 +160,7 @@ def test_failing_requests_are_described_with_their_reason() -> None:
     note = Note(at=1.0, severity=Severity.WARNING, source="load", text="HTTP 400: the KV cache holds 80 tokens")
     story = story_from(ramp(waiting=[0.0] * 40, failed=3), notes=(note,))
     assert story.verdict.cause is RunCause.FAILING
-    assert story.headline.endswith("480 of 480 requests failed, TTFT p99 50.4 ms")
+    assert story.headline.endswith("480 of 480 requests failed, TTFT p99 up to 50.4 ms")
     assert "HTTP 400: the KV cache holds 80 tokens" in story.lines[0].text
     assert story.lines[-1].text == "try shorter requests, or more KV memory"
 
@@ -192,6 +183,15 @@ def test_an_engine_failed_when_that_was_noted_not_when_the_run_ended() -> None:
     end = RunEnd(at=40.0, exit_code=int(ExitCode.ENGINE_FAILED), reason=killed.text)
     story = story_from(ramp(waiting=[0.0] * 140), end=end, notes=[killed])
     assert story.headline == "engine failed at 0:35: vLLM was killed by SIGKILL"
+
+
+def test_an_engine_failed_when_its_requests_began_to_fail() -> None:
+    ticks = [*ramp(waiting=[0.0] * 38), *ramp(waiting=[0.0] * 40, failed=3)[-8:]]
+    killed = Note(at=39.6, severity=Severity.ERROR, source="run", text="vLLM was killed by SIGKILL")
+    end = RunEnd(at=45.0, exit_code=int(ExitCode.ENGINE_FAILED), reason=killed.text)
+    story = story_from(ticks, end=end, notes=[killed])
+    assert story.headline == "engine failed at 0:38: vLLM was killed by SIGKILL"
+    assert [(line.at, line.known_at) for line in story.lines if "failed:" in line.text] == [(38.0, 39.6)]
 
 
 def test_a_run_without_a_load_says_so() -> None:

@@ -244,6 +244,18 @@ def test_while_every_request_fails_the_verdict_is_no_figures() -> None:
     assert live_stats(TickHistory(some), 2.0).trust.verdict is not TrustVerdict.NO_FIGURES
 
 
+def test_requests_that_fail_before_they_are_sent_do_not_make_the_client_late() -> None:
+    on_time = LogHistogram.of([0.001])
+
+    def trust_of(errors: int) -> Trust:
+        client = ClientTick(index=0, due=4, sent=2, ok=2, errors=errors, slip=on_time, loop_lag=on_time)
+        ticks = [Tick(client=dataclasses.replace(client, index=index)) for index in range(40)]
+        return live_stats(TickHistory(ticks), 10.0).trust
+
+    assert trust_of(2).verdict is TrustVerdict.OK
+    assert trust_of(1).verdict is TrustVerdict.CLIENT_BOUND
+
+
 def test_dropped_ticks_remain_in_the_totals_and_do_not_affect_the_window() -> None:
     ticks = [
         Tick(

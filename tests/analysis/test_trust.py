@@ -39,6 +39,21 @@ def test_an_exempt_check_has_a_reason() -> None:
     assert trust(sent_rate=9.9, limited=True).checks["sent_share"].state is CheckState.PASSED
 
 
+def test_requests_that_the_server_refused_are_not_the_clients_fault() -> None:
+    refused = trust(sent_rate=7.0, refused_rate=2.9)
+    assert refused.checks["sent_share"].exemption == "others refused"
+    assert refused.verdict is TrustVerdict.OK
+    assert trust(sent_rate=7.0, refused_rate=1.0).verdict is TrustVerdict.CLIENT_BOUND
+
+
+def test_littles_law_without_enough_requests_is_not_judged() -> None:
+    few = trust(littles_law_error=-1.0, in_flight=1.2)
+    assert (few.checks["littles_law"].state, few.verdict) == (CheckState.EXEMPT, TrustVerdict.OK)
+    failed = trust(littles_law_error=-0.99, in_flight=40.0, all_failed=True)
+    assert failed.checks["littles_law"].exemption == "none succeeded"
+    assert failed.reasons == ("no request succeeded, so nothing was measured",)
+
+
 def test_checks_without_values_are_unknown() -> None:
     states = {name: check.state for name, check in Trust().checks.items()}
     assert set(states.values()) == {CheckState.UNKNOWN}

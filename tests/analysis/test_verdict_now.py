@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.engine_gauges import STALE_AFTER
+from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.moment import Moment
 from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, Moment, verdict_now
+from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, verdict_now
 from servetop.analysis.live_stats import LiveStats, Rates, Totals
 from servetop.analysis.series.stats_series import StatsSeries
 from servetop.analysis.verdicts.trust import Trust
@@ -53,8 +54,9 @@ def episode(kind: EpisodeKind, begin: float = 50.0, **changes: Any) -> Episode:
 
 
 def line_of(stats: LiveStats | None = None, **changes: Any) -> str:
-    given: dict[str, Any] = {"facts": FACTS, "stage": STAGE, "load_since": 10.0}
-    return verdict_now(Moment(stats=stats or stats_of(), **given | changes)).line
+    stats = stats or stats_of()
+    given: dict[str, Any] = {"facts": FACTS, "stage": STAGE, "load_since": 10.0, "kv_peak": kv_usage(stats.engine)}
+    return verdict_now(Moment(stats=stats, **given | changes)).line
 
 
 KV = episode(EpisodeKind.KV, fits=192)
@@ -65,23 +67,22 @@ def test_a_full_cache_with_preemptions_is_kv_bound_with_advice_on_the_batch_size
     sample = replace(SAMPLE, running=214, waiting=31, kv_usage=0.997)
     stats = stats_of(replace(FALLING_BEHIND, preemptions=4.0), engine=sample)
     assert line_of(stats, limit=Limit.KV, episodes=(KV, PREEMPTING)) == (
-        "KV-bound: 99.7 % of blocks, 4.0 preemptions/s, 31 waiting → max_num_seqs ≈ 192 or more KV memory"
+        "KV-bound: up to 99.7 % of blocks, 4.0 preemptions/s, 31 waiting → max_num_seqs ≈ 192 or more KV memory"
     )
 
 
 def test_the_verdict_stays_while_the_usage_swings() -> None:
     lines = set()
-    for usage in (0.75, 0.93, 1.0):
+    for usage in (0.05, 0.75, 0.93, 1.0):
         stats = stats_of(FALLING_BEHIND, engine=replace(SAMPLE, kv_usage=usage, waiting=40))
-        found = line_of(stats, limit=Limit.KV, episodes=(KV, PREEMPTING))
-        lines.add((found.split(":")[0], found.split("→")[1]))
-    assert lines == {("KV-bound", " max_num_seqs ≈ 192 or more KV memory")}
+        lines.add(line_of(stats, kv_peak=1.0, limit=Limit.KV, episodes=(KV, PREEMPTING)))
+    assert lines == {"KV-bound: up to 100.0 % of blocks, 40 waiting → max_num_seqs ≈ 192 or more KV memory"}
 
 
 def test_a_cache_that_is_no_longer_full_is_not_given_as_the_evidence() -> None:
     emptied = stats_of(replace(KEEPING_UP, preemptions=0.3), engine=replace(SAMPLE, kv_usage=0.142))
     assert line_of(emptied, limit=Limit.KV, episodes=(KV, PREEMPTING)).startswith(
-        "KV-bound: full before, now 14.2 % of blocks, 0.3 preemptions/s → "
+        "KV-bound: full before, now 14.2 % of blocks, 3 preemptions in the last 10 s, 0 waiting → "
     )
 
 
@@ -130,10 +131,25 @@ def test_failing_requests_come_first_with_their_reason() -> None:
     ) == "failing: 100% of requests, HTTP 400: too long → press s to stop the run"  # fmt: skip
 
 
+@pytest.mark.parametrize(("begin", "verdict"), [(56.0, "long prompts"), (49.0, "stalled: no token for 11 s")])
+def test_the_prefill_of_long_or_many_prompts_takes_seconds_without_a_token(begin: float, verdict: str) -> None:
+    stall = episode(EpisodeKind.STALL, begin)
+    before, after = (episode(EpisodeKind.QUEUE, begin + seconds) for seconds in (-1, 1))
+    assert line_of(limit=Limit.RATE, episodes=(stall, before)).startswith(
+        verdict.replace("long prompts", "queue growing")
+    )
+    assert line_of(limit=Limit.RATE, episodes=(stall, after)).startswith("stalled")
+    long = episode(EpisodeKind.LONG_PROMPTS, 30.0)
+    assert line_of(limit=Limit.LONG_PROMPTS, episodes=(stall, long)).startswith(verdict)
+    assert line_of(limit=Limit.KV, episodes=(stall, KV)).startswith("stalled")
+
+
 def test_an_error_that_ends_the_run_comes_before_everything_else() -> None:
     assert line_of(episodes=(episode(EpisodeKind.FAILING), KV), ended_by="vLLM was killed by SIGKILL") == (
         "run failed: vLLM was killed by SIGKILL → look at the engine's log (5)"
     )
+    attached = replace(FACTS, managed=False)
+    assert line_of(episodes=(episode(EpisodeKind.STALL),), facts=attached).endswith("→ look at the server's log")
 
 
 def test_a_late_client_comes_before_the_engine() -> None:
@@ -189,6 +205,28 @@ def test_requests_queued_at_the_client_are_concurrency_limited() -> None:
     load = LoadGauges(stage=0, request_rate=16.0, max_concurrency=64, in_flight=64, queued=210)
     assert line_of(stats_of(FALLING_BEHIND, load=load, trust=Trust(slip_p99=0.001, limited=True))) == (
         "concurrency-limited: 210 requests queued at the client, limit 64 in flight → raise the concurrency limit"
+    )
+
+
+def test_requests_kept_at_the_client_are_no_reason_to_lower_the_rate() -> None:
+    queue = episode(EpisodeKind.QUEUE)
+    limited = LoadGauges(stage=0, request_rate=16.0, max_concurrency=17, in_flight=17, queued=28)
+    assert line_of(stats_of(FALLING_BEHIND, load=limited), limit=Limit.RATE, episodes=(queue,)).startswith(
+        "concurrency-limited: 28 requests queued at the client"
+    )
+    closed = LoadGauges(stage=0, request_rate=math.inf, max_concurrency=17, in_flight=17)
+    assert line_of(stats_of(load=closed), limit=Limit.RATE, episodes=(queue,)).startswith("headroom")
+    unknown = stats_of(load=closed, engine=replace(SAMPLE, waiting=None))
+    assert line_of(unknown, limit=Limit.RATE, episodes=(queue,)).endswith("→ lower the concurrency limit")
+
+
+def test_a_load_that_still_fills_the_batch_is_not_to_be_raised() -> None:
+    assert line_of(stats_of(FALLING_BEHIND), growth=60) == (
+        "settling: 80 in flight, up by 60 within 5 s, KV 50.0 % → "
+        "hold the load until as many requests complete as arrive"
+    )
+    assert line_of(stats_of(FALLING_BEHIND), growth=30) == (
+        "headroom: the engine keeps up, nothing waits, KV 50.0 % → raise the rate"
     )
 
 

@@ -73,12 +73,16 @@ class JudgedScenario:
 
     @property
     def sustainable_error(self) -> float:
-        """Relative error of the sustainable rate of such an overload; a lower bound is wrong only above the truth."""
-        if self._overloaded:
-            return _relative(self.verdict.sustainable, self.scenario.sustainable_rate)
-        if self.scenario.truth.cause is not Cause.HEALTHY or not self.verdict.is_lower_bound:
+        """Relative error of the sustainable rate of such an overload."""
+        return _relative(self.verdict.sustainable, self.scenario.sustainable_rate) if self._overloaded else math.nan
+
+    @property
+    def kept_excess(self) -> float:
+        """By how much the rate that a healthy run claims as kept is above the sustainable one; at least 0, relative."""
+        claimed, truth = self.verdict.sustainable, self.scenario.truth
+        if truth.cause is not Cause.HEALTHY or not self.verdict.is_lower_bound or claimed is None:
             return math.nan
-        return max(_relative(self.verdict.sustainable, self.scenario.sustainable_rate), 0.0)
+        return max(_relative(claimed, self.scenario.sustainable_rate), 0.0)
 
     @property
     def _overloaded(self) -> bool:

@@ -27,7 +27,7 @@ SETTLED = 10.0
 """Seconds after the onset from which the verdict of now must be right: the window of the panels."""
 QUIET = (
     Bottleneck.HEADROOM, Bottleneck.WARMING_UP, Bottleneck.IDLE, Bottleneck.STARTING, Bottleneck.DRAINING,
-    Bottleneck.UNCLEAR, Bottleneck.CONCURRENCY,
+    Bottleneck.UNCLEAR, Bottleneck.CONCURRENCY, Bottleneck.SETTLING,
 )  # fmt: skip
 """Verdicts that are no alarm."""
 
@@ -43,6 +43,8 @@ class Score:
     onset_error: float
     knee_error: float
     sustainable_error: float
+    kept_excess: float
+    """By how much a healthy run claims to have kept more than the sustainable rate, relative."""
     right_now: float
     """Fraction of the seconds in which a cause acts whose verdict of now is right."""
     changes: int
@@ -70,6 +72,7 @@ def score(scenario: Scenario) -> Score:
         onset_error=judged.onset_error,
         knee_error=judged.knee_error,
         sustainable_error=judged.sustainable_error,
+        kept_excess=judged.kept_excess,
         right_now=sum(each is wanted for each in acting) / len(acting) if acting else math.nan,
         changes=sum(before is not after for before, after in itertools.pairwise(acting)),
         alarms=sum(each not in QUIET for _, each in now) / len(now) if healthy and now else math.nan,
@@ -100,10 +103,12 @@ def report(scores: Sequence[Score]) -> list[str]:
         *rows,
         _row("**all**", scores),
         "",
-        "| rate | runs | within 10 % | mean error | worst |",
+        "| rate of an overload | runs | within 10 % | mean error | worst |",
         "|---|---|---|---|---|",
         _rate_row("knee", [each.knee_error for each in scores]),
         _rate_row("sustainable", [each.sustainable_error for each in scores]),
+        "",
+        f"Rates that healthy runs claim as kept: {_kept(scores)}.",
         "",
         f"False alarms: {_false_alarms(scores)}.",
         "",
@@ -127,9 +132,17 @@ def _row(name: str, scores: Sequence[Score]) -> str:
 def _rate_row(name: str, errors: Iterable[float]) -> str:
     known = [error for error in errors if not math.isnan(error)]
     finite = [abs(error) for error in known if math.isfinite(error)]
-    worst = max(known, key=abs, default=math.nan)
+    if not known:
+        return f"| {name} | 0 | – | – | – |"
+    worst = max(known, key=abs)
     within = _share(abs(error) <= RATE_WITHIN for error in known)
     return f"| {name} | {len(known)} | {within} | {sum(finite) / max(len(finite), 1):.1%} | {worst:+.1%} |"
+
+
+def _kept(scores: Sequence[Score]) -> str:
+    known = [each.kept_excess for each in scores if not math.isnan(each.kept_excess)]
+    worst = f"; the highest by {max(known):.1%}" if any(known) else ""
+    return f"{len(known)}, of which {sum(excess > 0 for excess in known)} are above the sustainable rate{worst}"
 
 
 def _false_alarms(scores: Sequence[Score]) -> str:
@@ -146,6 +159,7 @@ def _misses(scores: Sequence[Score]) -> list[str]:
         wrong += [f"onset {each.onset_error:+.1f} s"] if abs(each.onset_error) > ONSET_WITHIN else []
         for name, error in (("knee", each.knee_error), ("sustainable", each.sustainable_error)):
             wrong += [f"{name} {error:+.0%}"] if abs(error) > RATE_WITHIN else []
+        wrong += [f"claimed as kept {each.kept_excess:+.1%}"] if each.kept_excess > 0 else []
         lines += [f"- {each.name}: {', '.join(wrong)}"] if wrong else []
     return ["Misses:", "", *lines] if lines else []
 

@@ -105,7 +105,9 @@ def describe(scenario: Scenario) -> str:
     config = plan.config
     machine = f"{config.engine.model} on {plan.gpu}, {plan.engine_profile}"
     settings = ", ".join(f"{key}={value}" for key, value in plan.settings.items())
-    stages = "; ".join(f"{stage.label} for {stage.duration:g} s" for stage in config.stages)
+    stages = "; ".join(
+        stage.label if stage.duration is None else f"{stage.label} for {stage.duration:g} s" for stage in config.stages
+    )
     workload = config.workload
     around = f" ± {workload.range_ratio:.0%}" if workload.range_ratio else ""
     around = f", {workload.lengths.partition(',')[0]}" if workload.lengths else around

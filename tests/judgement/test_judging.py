@@ -15,7 +15,7 @@ from tests.judgement.kinds import KINDS, scenario
 
 RIGHT = Score(
     kind="kv overload", name="kv 0", right=True, verdict=RunCause.KV, onset_error=-0.5, knee_error=0.02,
-    sustainable_error=-0.04, right_now=1.0, changes=0, alarms=math.nan,
+    sustainable_error=-0.04, kept_excess=math.nan, right_now=1.0, changes=0, alarms=math.nan,
 )  # fmt: skip
 
 
@@ -31,6 +31,7 @@ def test_a_run_of_each_kind_is_judged_rightly(kind: str) -> None:
     assert not judged.alarms > 0.02
     assert not abs(judged.knee_error) > 0.2
     assert not abs(judged.sustainable_error) > 0.2
+    assert not judged.kept_excess > 0
 
 
 def test_the_tables_count_misses_and_name_them() -> None:
@@ -39,6 +40,15 @@ def test_the_tables_count_misses_and_name_them() -> None:
     assert "| kv overload | 2 | 50.0% | 50.0% | 100.0% | 0.00 |" in lines
     assert "| sustainable | 2 | 50.0% | 8.0% | +12.0% |" in lines
     assert lines[-1] == "- kv 1: verdict batch-bound, onset +3.0 s, sustainable +12%"
+
+
+def test_a_rate_that_was_kept_is_wrong_only_above_the_sustainable_one() -> None:
+    healthy = replace(RIGHT, name="healthy 0", knee_error=math.nan, sustainable_error=math.nan, kept_excess=0.0)
+    lines = report([healthy, replace(healthy, name="healthy 1", kept_excess=0.03)])
+    assert "| sustainable | 0 | – | – | – |" in lines
+    kept = "Rates that healthy runs claim as kept: 2, of which 1 are above the sustainable rate; the highest by 3.0%."
+    assert kept in lines
+    assert lines[-1] == "- healthy 1: claimed as kept +3.0%"
 
 
 def test_the_figures_are_written_between_the_marks(tmp_path: Path) -> None:

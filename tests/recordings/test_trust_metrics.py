@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from servetop.analysis.summary.summary_json import summary_json
-from servetop.core.events import EngineSample, RequestRecord, RunEnd
+from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, Tick
@@ -43,6 +43,17 @@ def test_a_consistent_run_is_trusted(summary_of: Summarise, make_request: MakeRe
     assert trust["sent_rate"] == pytest.approx(10.0)
     assert abs(trust["littles_law_error"]) < 0.05
     assert (trust["verdict"], trust["reasons"], trust["token_error"]) == ("ok", [], None)
+
+
+def test_requests_that_the_server_refused_are_not_missing_from_those_sent(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    served = [make_request(i, i * 0.1) for i in range(80)]
+    refused = {"sent": None, "headers_at": None, "status": RequestStatus.ERROR, "error": "connection refused"}
+    failed = [make_request(i, i * 0.1, tokens_at=(), **refused) for i in range(80, 100)]
+    trust = summary_of(*served, *failed, ticks=trusted_ticks(40))["trust"]
+    assert trust["sent_rate"] < 0.97 * trust["offered_rate"]
+    assert (trust["verdict"], trust["sent_exemption"]) == ("ok", "others refused")
 
 
 def test_littles_law_compares_means_weighted_by_time(summary_of: Summarise, make_request: MakeRequest) -> None:

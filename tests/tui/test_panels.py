@@ -13,7 +13,7 @@ from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import Trust
-from servetop.core.events import Action, Command, GpuSample, LogLine
+from servetop.core.events import Action, Command, GpuSample, LogLine, Note, Severity
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick
 from servetop.tui.app import DashboardApp
@@ -51,9 +51,11 @@ def text(rows: list[TextRow]) -> str:
 def test_the_diagnosis_keeps_its_advice_on_narrow_screens(canned: ModuleType, frame_of: FrameOf) -> None:
     found = frame_of(canned.growing(110.0), 110.0).verdict
     assert text([draw_diagnosis(found, 120)]) == (
-        "▲ KV-bound: 99.8 % of blocks, 9.3 preemptions/s, 26 waiting → max_num_seqs ≈ 104 or more KV memory"
+        "▲ KV-bound: up to 99.8 % of blocks, 9.3 preemptions/s, 26 waiting → max_num_seqs ≈ 104 or more KV memory"
     )
-    assert text([draw_diagnosis(found, 80)]) == ("▲ KV-bound: 99.8 % of blocks → max_num_seqs ≈ 104 or more KV memory")
+    assert text([draw_diagnosis(found, 80)]) == (
+        "▲ KV-bound: up to 99.8 % of blocks → max_num_seqs ≈ 104 or more KV memory"
+    )
     assert text([draw_diagnosis(found, 30)]) == "▲ KV-bound → max_num_seqs ≈ 1…"
 
 
@@ -105,6 +107,7 @@ def test_the_load_panel_marks_failures_with_a_symbol(canned: ModuleType, frame_o
         draw_load(replace(stats, totals=replace(stats.totals, failed=12)), Axes(window=(0, 1), limit=1), 80, 3)
     )
     assert "✖ failed 12" in shown
+    assert "completed" in shown
     assert "failed 0" in text(draw_load(stats, Axes(window=(0, 1), limit=1), 80, 3))
 
 
@@ -208,7 +211,7 @@ def test_the_timeline_has_stages_events_and_the_position(canned: ModuleType, fra
     labels, line = text(draw_timeline(frame_of(canned.finished(), 63.0), 126, 2)).split("\n")
     assert labels[6:].startswith("┊4 req/s · batch 192")
     assert {line[0], line[6], line[36], line[96]} == {"┿"}
-    bar = line[99 : 99 + 18]
+    bar = line[100 : 100 + 18]
     assert bar == "▬ KV cache full ▬▬", line
     assert (line[40], line[63], line[72]) == ("◆", "█", "▲")
     assert {line[number] for number in (12, 35, 47, 62, 64)} == {"═"}  # steady from 11 s to 36 s, from 46 s to 66 s
@@ -228,6 +231,15 @@ def test_the_most_serious_episode_of_the_time_shown_is_named(canned: ModuleType,
     assert "KV cache full" in text(list(TimelinePanel(id="timeline").title(frame)))
     later = replace(frame, view=replace(frame.view, playhead=replace(frame.view.playhead, at=110.0)))
     assert "queue for 0:56, up to 9 waiting" in text(list(TimelinePanel(id="timeline").title(later)))
+
+
+def test_nothing_after_the_error_that_ends_the_run_is_named_instead(canned: ModuleType, frame_of: FrameOf) -> None:
+    killed = Note(at=60.0, severity=Severity.ERROR, source="run", text="vLLM was killed")
+    back = Note(at=64.0, severity=Severity.INFO, source="metrics", text="metrics are back")
+    frame = replace(frame_of(canned.finished(), 65.0), episodes=(), all_notes=(killed, back))
+    assert text(list(TimelinePanel(id="timeline").title(frame))).endswith("run: vLLM was killed")
+    alive = replace(frame, all_notes=(replace(killed, source="load"), back))
+    assert text(list(TimelinePanel(id="timeline").title(alive))).endswith("metrics: metrics are back")
 
 
 def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:

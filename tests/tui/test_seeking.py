@@ -100,7 +100,7 @@ async def test_brackets_steer_at_the_live_edge_and_seek_in_the_past(growing: Gro
         assert len(run.sent) == 1
         await pilot.press("left", "[")
         assert len(run.sent) == 1
-        assert app.viewer.view.playhead.at == 100.5  # the queue
+        assert app.viewer.view.playhead.at == 104.25  # the queue is detected
 
 
 async def test_a_click_on_the_timeline_seeks(canned: ModuleType, dashboard: Dashboard) -> None:

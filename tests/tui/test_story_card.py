@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from servetop.analysis.judgement.diagnosis import Bottleneck
+from servetop.analysis.judgement.story_line import StoryLine
 from servetop.core.events import Note, RunEnd, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.cursor import Cursor
@@ -31,10 +33,14 @@ def shown(app: DashboardApp, selector: str = "#story") -> bool:
     return app.screen_stack[0].query_one(selector).display
 
 
-def line_times(app: DashboardApp) -> list[float | None]:
+def lines_of(app: DashboardApp) -> Sequence[StoryLine]:
     story = app.viewer.run.story_at(END)
     assert story is not None
-    return [line.at for line in story.lines]
+    return story.lines
+
+
+def line_times(app: DashboardApp) -> list[float | None]:
+    return [line.at for line in lines_of(app)]
 
 
 def test_each_line_has_its_time_and_a_mark(canned: ModuleType, frame_of: FrameOf) -> None:
@@ -116,15 +122,17 @@ async def test_enter_goes_to_the_selected_line_and_end_returns(
     app = dashboard(canned.finished())
     async with app.run_test(size=(120, 40)) as pilot:
         times = line_times(app)
-        await pilot.press("up", "down", "enter")
+        line = lines_of(app)[0]
+        await pilot.press("up", "enter")
         view = app.viewer.view
-        assert (view.playhead.at, view.playhead.playing, view.span) == (times[1], False, 120.0)
+        assert (view.playhead.at, view.playhead.playing, view.span) == (line.known_at, False, 120.0)
+        assert app.viewer.frame().verdict.bottleneck is Bottleneck.KV
         assert not shown(app)
-        assert "End returns · first preemption" in text_of(app, "#status")
+        assert "End returns · the KV cache fills" in text_of(app, "#status")
         await pilot.press("end")
         assert shown(app)
         assert app.viewer.view.span == 0.0
-        assert app.viewer.view.story_line == 1
+        assert app.viewer.view.story_line == 0
         await pilot.press(*["down"] * 9, "up", "enter")
         assert times[app.viewer.view.story_line] == END
         assert shown(app)
@@ -145,11 +153,13 @@ async def test_a_selected_time_axis_stays(canned: ModuleType, dashboard: Dashboa
         assert app.viewer.view.span == 30.0
 
 
-async def test_a_click_on_a_line_goes_to_its_time(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_a_click_on_a_line_goes_to_the_time_at_which_it_was_known(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
     app = dashboard(canned.finished())
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.click("#story", offset=(20, 3))
-        assert app.viewer.view.playhead.at == line_times(app)[2]
+        assert app.viewer.view.playhead.at == lines_of(app)[2].known_at
 
 
 async def test_escape_closes_the_card_until_the_end_is_reached_again(canned: ModuleType, dashboard: Dashboard) -> None:

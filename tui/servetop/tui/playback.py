@@ -99,7 +99,7 @@ class Playback:
         self.select_story_line(self._viewer.view.story_line + lines)
 
     def go_to_story_line(self) -> None:
-        """Pause at the time of the selected line of the story; a line about the whole run has none."""
+        """Pause at the time at which the selected line of the story was known; one about the whole run has none."""
         story = self._viewer.run.story_at(self._playhead.at)
         if story is None:
             return
@@ -107,7 +107,7 @@ class Playback:
         if line.at is None:
             self._viewer.show_message("this line is about the whole run: it has no time to go to")
         else:
-            self._jump(self._playhead.paused_at(line.at, edge=self.edge))
+            self._jump(self._playhead.paused_at(line.at if line.known_at is None else line.known_at, edge=self.edge))
             ended = self._viewer.run.story_at(self._playhead.at) is not None
             self._viewer.show_message("this is the end of the run" if ended else f"End returns · {line.text}")
 

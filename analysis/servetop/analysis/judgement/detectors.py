@@ -155,7 +155,6 @@ def kv_full(signals: Signals) -> Marks:
         closes=((trailing_max(signals.kv, window) < KV_HIGH) & (trailing_sum(full, window) == 0)) | relaxed,
         worst=np.nan_to_num(signals.kv, nan=0.0),
         active=full & (waits | (trailing_sum(signals.preemptions, window) > 0)),
-        begin=lambda position: first_in(full, position, window),
     )
 
 
@@ -173,12 +172,13 @@ def preempting(signals: Signals) -> Marks:
 
 
 def batch_full(signals: Signals) -> Marks:
-    """The batch is full while requests wait for a slot."""
+    """The batch is full while requests wait for a slot; with another batch size that is a new question."""
     full = (signals.running >= BATCH_FULL * signals.batch) & (signals.waiting > SHORT_QUEUE)
     least = ticks_of(2)
+    resized = np.diff(signals.batch, prepend=signals.batch[:1]) > 0
     return _marks(
         opens=trailing_all(full, least),
-        closes=trailing_sum(full, ticks_of(5)) == 0,
+        closes=(trailing_sum(full, ticks_of(5)) == 0) | resized,
         worst=np.nan_to_num(signals.waiting),
         active=full,
         begin=lambda position: max(0, position + 1 - least),

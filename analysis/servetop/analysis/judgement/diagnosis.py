@@ -16,7 +16,7 @@ class Diagnosis:
 
     @property
     def line(self) -> str:
-        """The diagnosis in one line, such as `KV-bound: 99.7 % of blocks, 4.0 preemptions/s → more KV memory`."""
+        """The diagnosis in one line, such as `KV-bound: up to 99.7 % of blocks, 31 waiting → more KV memory`."""
         verdict = f"{self.bottleneck.value}: {', '.join(self.evidence)}" if self.evidence else self.bottleneck.value
         return f"{verdict} → {self.advice}" if self.advice else verdict
 
@@ -39,5 +39,6 @@ class Bottleneck(StrEnum):
     LONG_PROMPTS = "long prompts"
     CONCURRENCY = "concurrency-limited"
     QUEUE = "queue growing"
+    SETTLING = "settling"
     HEADROOM = "headroom"
     UNCLEAR = "unclear"

@@ -14,6 +14,7 @@ from servetop.analysis.judgement.detectors import BATCH_FULL
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.signals import ticks_of, trailing_sum
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.arrays import FloatArray
 from servetop.core.interfaces.run_source import EngineFacts
 
 
@@ -30,8 +31,11 @@ class Overload:
 
     @property
     def onset(self) -> float:
-        """The beginning of the longest queue; of everything, without a queue."""
+        """The beginning of the first queue that lasts, else of the longest one; of everything, without a queue."""
         queues = [each for each in self.episodes if each.kind is EpisodeKind.QUEUE]
+        lasting = [each for each in queues if each.seconds(math.inf) >= _LASTING]
+        if lasting:
+            return lasting[0].begin
         return max(queues, key=lambda each: each.seconds(math.inf)).begin if queues else self.begin
 
     @property
@@ -61,16 +65,24 @@ class Overload:
 _OVERLOAD = (
     EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE, EpisodeKind.LONG_PROMPTS,
 )  # fmt: skip
+_LASTING = 5.0
+"""Seconds from which a queue is more than a random burst."""
 _JOINED_WITHIN = 10.0
 """Seconds between two episodes of one overload."""
 _LONG_WITHIN = 20.0
 """Seconds after the beginning of a queue within which long prompts explain it."""
 _FASTER = 1.3
 """Up to this multiple of the earlier rate of requests, long prompts explain an overload."""
+_SIGNIFICANT = 3.0
+"""Standard errors by which requests come faster than before; fewer may be random arrivals."""
 COMPARED = 60.0
 """Seconds before and after the first long prompt whose rates of requests are compared."""
-_SHARE = 0.5
-"""Minimum fraction of the time with waiting requests for which something must be full, to be their limit."""
+_NAMED_WITHIN = 60
+"""Seconds after the first detection in which an overload gets its limit."""
+_BATCH_SHARE = 0.5
+"""Minimum fraction of the time with waiting requests for which the batch must be full, to be their limit."""
+_KV_SHARE = 2 / 3
+"""The same for the KV cache, which is also full for a part of the time if requests wait for a slow prefill."""
 
 
 class Limit(StrEnum):
@@ -103,13 +115,33 @@ def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *,
         return Limit.LONG_PROMPTS
     kv, batch = overload.first(EpisodeKind.KV), overload.first(EpisodeKind.BATCH)
     if overload.first(EpisodeKind.QUEUE) is None:  # a closed loop, or the beginning of a queue
-        return Limit.BATCH if kv is None and batch is not None else Limit.KV
+        if kv is None and overload.first(EpisodeKind.PREEMPTIONS) is None:
+            return Limit.LONG_PROMPTS if batch is None else Limit.BATCH
+        return Limit.KV
     waited, at_full_kv, at_full_batch = _waiting_ticks(overload, run, facts, until)
     if (kv is not None or overload.first(EpisodeKind.PREEMPTIONS)) and at_full_kv >= max(
-        at_full_batch, _SHARE * waited
+        at_full_batch, _KV_SHARE * waited
     ):
         return Limit.KV
-    return Limit.BATCH if batch is not None and at_full_batch >= _SHARE * waited else Limit.RATE
+    return Limit.BATCH if batch is not None and at_full_batch >= _BATCH_SHARE * waited else Limit.RATE
+
+
+def limit_at(episodes: Sequence[Episode], run: TickHistory, facts: EngineFacts | None, at: float) -> Limit | None:
+    """Return the limit of the overload that lasts at a time, as known then; None without one."""
+    groups = overloads([episode.as_known_at(at) for episode in episodes if episode.detected_at <= at])
+    if not groups or not any(episode.is_active(at) for episode in groups[-1].episodes):
+        return None
+    return limit_of(groups[-1], run, facts, until=at)
+
+
+def named_at(
+    episodes: Sequence[Episode], overload: Overload, run: TickHistory, facts: EngineFacts | None
+) -> float | None:
+    """Return from when on the limit of an overload of a run was known; None if that was only after _NAMED_WITHIN."""
+    limit = limit_of(overload, run, facts, until=run.ticks[-1].end)
+    detected = sorted(episode.detected_at for episode in overload.episodes)
+    times = sorted({*detected, *(detected[0] + second for second in range(1, _NAMED_WITHIN + 1))})
+    return next((at for at in times if limit_at(episodes, run, facts, at) is limit), None)
 
 
 def _waiting_ticks(
@@ -136,15 +168,16 @@ def long_prompts_came(overload: Overload, run: TickHistory, until: float) -> boo
     long = overload.first(EpisodeKind.LONG_PROMPTS)
     if long is None or long.begin > overload.onset + _LONG_WITHIN:
         return False
-    before, during = (
-        _rate_due(run, start, end)
-        for start, end in ((long.begin - COMPARED, long.begin), (long.begin, min(long.begin + COMPARED, until)))
-    )
-    return not during > _FASTER * before
+    counts = [_due(run, start, end) for start, end in (
+        (long.begin - COMPARED, long.begin), (long.begin, min(long.begin + COMPARED, until)))]  # fmt: skip
+    if not all(count.size for count in counts):
+        return True
+    before, during = (float(count.mean()) for count in counts)
+    errors = math.sqrt(before / counts[0].size + during / counts[1].size)
+    return not (during > _FASTER * before and during - before > _SIGNIFICANT * errors)
 
 
-def _rate_due(run: TickHistory, start: float, until: float) -> float:
-    """Return the requests due per tick from the first one of a period on; NaN without one."""
+def _due(run: TickHistory, start: float, until: float) -> FloatArray:
+    """Return the requests due in each tick of a period, from the first one on."""
     due = run.column("due", start=run.first_from(start), stop=max(run.first_from(start), run.up_to(until)))
-    first = int((due > 0).argmax()) if due.any() else due.size
-    return float(due[first:].mean()) if first < due.size else math.nan
+    return due[int((due > 0).argmax()) :] if due.any() else due[:0]

@@ -85,11 +85,14 @@ def failure_reason(notes: Sequence[Note], at: float) -> str:
     return reasons[-1].removesuffix("; a closed loop retries every second") if reasons else ""
 
 
+def restarts(notes: Sequence[Note]) -> list[Note]:
+    """Return the notes with which the run began to restart its engine, with `max_num_seqs BEFORE → AFTER` in them."""
+    return [note for note in notes if note.source == "engine" and note.text.endswith(RESTARTING)]
+
+
 def last_restart(notes: Sequence[Note]) -> float:
     """Return when the run last began to restart its engine, seconds; NaN if it did not."""
-    return max(
-        (note.at for note in notes if note.source == "engine" and note.text.endswith(RESTARTING)), default=math.nan
-    )
+    return max((note.at for note in restarts(notes)), default=math.nan)
 
 
 def run_failure(notes: Sequence[Note]) -> Note | None:

@@ -46,7 +46,7 @@ class RunVerdict:
     onset_rate: float | None = None
     """The target rate at the onset; None in a closed loop."""
     preemptions: float | None = None
-    """Over the whole run; None if not exported."""
+    """During the overload, else over the whole run; None if not exported."""
     worst_ttft: WorstTtft | None = None
     """During the overload, else over the whole run."""
     capacity: Capacity | None = None
@@ -76,6 +76,10 @@ DEFAULT_OBJECTIVE = 0.5
 _SHORTEST = 5.0
 """Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
 _SHORTEST_SHARE = 0.1
+_TOGETHER = 2.0
+"""Seconds between a limit and the queue behind it that the verdict does not tell apart."""
+_DYING = 10.0
+"""Seconds within which the failure of an engine is noted."""
 _MOST_WINDOWS = 200
 """Windows over an overload in which the worst TTFT is searched."""
 
@@ -98,8 +102,7 @@ class RunCause(StrEnum):
 def run_verdict(run: RunRecord) -> RunVerdict:
     """Judge a run: failures first, then a late client, then the longest overload."""
     if run.end is not None and run.end.exit_code == ExitCode.ENGINE_FAILED:
-        failure = run_failure(run.notes)
-        return RunVerdict(cause=RunCause.ENGINE_FAILED, onset=run.end.at if failure is None else failure.at)
+        return RunVerdict(cause=RunCause.ENGINE_FAILED, onset=_died_at(run, failed_at(run)))
     if math.isnan(run.load_since):
         return RunVerdict(cause=RunCause.NO_LOAD)
     for kind, cause in ((EpisodeKind.FAILING, RunCause.FAILING), (EpisodeKind.CLIENT, RunCause.CLIENT)):
@@ -113,6 +116,21 @@ def run_verdict(run: RunRecord) -> RunVerdict:
         return _overloaded(max(long, key=lambda group: _length(group, run)), groups, run)
     stalls = run.of_kind(EpisodeKind.STALL)
     return _simple(RunCause.STALL, stalls, run) if stalls else _headroom(run)
+
+
+def failed_at(run: RunRecord) -> float:
+    """Return when the failure of the engine was noted; without a note, the end of the run."""
+    failure = run_failure(run.notes)
+    if failure is not None:
+        return failure.at
+    return run.until if run.end is None else run.end.at
+
+
+def _died_at(run: RunRecord, noted_at: float) -> float:
+    """When requests began to fail, or to get no more tokens, because of the engine's failure noted at a time."""
+    kinds = (EpisodeKind.FAILING, EpisodeKind.STALL)
+    last = [each for each in run.episodes if each.kind in kinds and each.overlaps(noted_at - TICK_SECONDS, noted_at)]
+    return min([noted_at, *(each.begin for each in last if each.begin >= noted_at - _DYING)])
 
 
 def _decides(cause: RunCause, episodes: list[Episode], run: RunRecord) -> bool:
@@ -142,14 +160,13 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     capacity = None if limit is Limit.LONG_PROMPTS else capacity_of(main, run.history, run.until)
     objective = _known(run.ttft_objective)
     sustainable, knee = (None, None) if capacity is None else _rates(limit, capacity, objective, run)
-    long = main.first(EpisodeKind.LONG_PROMPTS)
-    onset = long.begin if limit is Limit.LONG_PROMPTS and long is not None else main.onset
+    onset = _onset(limit, main)
     return RunVerdict(
         cause=RunCause(limit.value),
         onset=onset,
         until=main.end,
         onset_rate=_open_rate(run, onset),
-        preemptions=_known(run.total("preemptions")),
+        preemptions=None if math.isnan(run.total("preemptions")) else main.total(EpisodeKind.PREEMPTIONS),
         worst_ttft=worst_ttft(run, main.begin, until),
         capacity=capacity,
         sustainable=sustainable,
@@ -159,6 +176,17 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
         main=main,
         others=tuple(group for group in groups if group is not main),
     )
+
+
+def _onset(limit: Limit, main: Overload) -> float:
+    """When the queue or earlier preemptions began, or just before them the cause; of long prompts the first one."""
+    long, preempting = main.first(EpisodeKind.LONG_PROMPTS), main.first(EpisodeKind.PREEMPTIONS)
+    if limit is Limit.LONG_PROMPTS and long is not None:
+        return long.begin
+    onset = main.onset
+    if limit is Limit.KV and preempting is not None:
+        onset = min(onset, preempting.begin)
+    return main.begin if onset - main.begin <= _TOGETHER else onset
 
 
 def _headroom(run: RunRecord) -> RunVerdict:

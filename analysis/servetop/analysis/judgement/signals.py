@@ -80,7 +80,7 @@ class Signals:
         used = history.column("kv_blocks_used", start=start, stop=stop)
         usage = history.column("kv_usage", start=start, stop=stop)
         blocks = np.array([math.nan if each is None else _number(each.kv_blocks_total) for each in samples])
-        sizes = np.array([math.nan if each is None else _number(each.max_num_seqs) for each in samples])
+        sizes = history.column("max_num_seqs", start=start, stop=stop)
         closed = np.isinf(columns["request_rate"])
         ends = np.array([tick.end for tick in ticks], dtype=np.float64)
         return cls(

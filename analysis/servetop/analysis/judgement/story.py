@@ -9,29 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.judgement.capacity import KEPT_SHARE
-from servetop.analysis.judgement.detectors import SHORT_QUEUE
+from servetop.analysis.judgement.detectors import SHORT_QUEUE, WINDOW
+from servetop.analysis.judgement.engine_changes import batch_changes, change_text
 from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.overload import Overload
+from servetop.analysis.judgement.overload_story import overload_lines, sustainable_text
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
-from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
+from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict, failed_at
+from servetop.analysis.judgement.signals import ticks_of
+from servetop.analysis.judgement.story_line import LineKind, StoryLine
 from servetop.analysis.judgement.wording import clock, counted, seconds, shortened
 
 _MAX_LINES = 6
-_TOGETHER = 2.0
-"""Seconds between a limit and the queue behind it that the story does not tell apart."""
-_BEFORE_LONGEST = 5.0
-"""Seconds before the longest queue in which the load may have fallen, because a queue shrinks with a delay."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoryLine:
-    """One sentence, and the time that it is about."""
-
-    at: float | None
-    """Seconds since the run's origin; None for the whole run."""
-    text: str
-    advice: bool = False
-    """Whether it says what to try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,28 +33,30 @@ class Story:
 
 def story_of(run: RunRecord, verdict: RunVerdict) -> Story:
     """Return the story of a judged run."""
-    if verdict.main is not None:
-        found = _overload_lines(run, verdict, verdict.main)
-    else:
-        found = _OTHER[verdict.cause](run, verdict)
-    lines = sorted(found, key=lambda line: math.inf if line.at is None else line.at)
-    facts, advice = [line for line in lines if not line.advice], [line for line in lines if line.advice]
-    return Story(
-        verdict=verdict,
-        headline=headline(run, verdict),
-        lines=(*facts[: _MAX_LINES - len(advice)], *advice),
-    )
+    main = verdict.main
+    found = list(_OTHER[verdict.cause](run, verdict) if main is None else overload_lines(run, verdict, main))
+    facts, advice = [line for line in found if not line.advice], [line for line in found if line.advice]
+    facts[1:1] = _changes(run)
+    kept = sorted(facts, key=lambda line: line.kind is LineKind.DETAIL)[: _MAX_LINES - len(advice)]
+    lines = sorted((line for line in facts if line in kept), key=lambda line: math.inf if line.at is None else line.at)
+    return Story(verdict=verdict, headline=headline(run, verdict), lines=(*lines, *advice))
+
+
+def _changes(run: RunRecord) -> Iterable[StoryLine]:
+    changes = batch_changes(run)
+    if changes:
+        yield StoryLine(at=changes[0].at, text=change_text(run, changes))
 
 
 def headline(run: RunRecord, verdict: RunVerdict) -> str:
-    """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: 519 preemptions, TTFT p99 17 s`."""
+    """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: 519 preemptions, TTFT p99 up to 17 s`."""
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
         return f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     evidence = [
         f"{verdict.preemptions:,.0f} preemptions" if verdict.preemptions else "",
-        f"TTFT p99 {seconds(verdict.worst_ttft.seconds)}" if verdict.worst_ttft else "",
+        f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)}" if verdict.worst_ttft else "",
     ]
     if verdict.cause is RunCause.FAILING:
         evidence.insert(0, _failed_share(run))
@@ -78,143 +68,38 @@ def headline(run: RunRecord, verdict: RunVerdict) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def sustainable_text(verdict: RunVerdict) -> str:
-    """The load that the engine sustains, such as `sustainable ≈ 11 req/s with TTFT ≤ 500 ms`; empty if unknown."""
-    if verdict.sustainable is None:
-        return ""
-    kept = "" if verdict.objective is None else f" with TTFT ≤ {seconds(verdict.objective)}"
-    relation = "≥" if verdict.is_lower_bound else "≈"
-    return f"sustainable {relation} {verdict.sustainable:.3g} req/s{kept}"
-
-
-def _overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:
-    """One overload: the limit, preemptions, queue, latency, recovery, and what to try."""
-    onset = main.begin if verdict.onset is None else verdict.onset
-    begin = onset if 0 <= onset - main.begin < _TOGETHER else main.begin
-    yield StoryLine(at=begin, text=_limit_text(run, verdict, main, begin))
-    preempting = main.first(EpisodeKind.PREEMPTIONS)
-    if preempting is not None:
-        worst = main.worst(EpisodeKind.PREEMPTIONS) or preempting
-        total = main.total(EpisodeKind.PREEMPTIONS)
-        text = f"first preemption; {total:,.0f} in all, up to {worst.worst:.1f}/s"
-        yield StoryLine(at=max(preempting.begin, begin), text=text)
-    queue = main.worst(EpisodeKind.QUEUE)
-    if queue is not None:
-        text = f"the queue grows, to {queue.worst:,.0f} requests at {clock(queue.worst_at)}"
-        yield StoryLine(at=max(queue.begin, begin), text=text)
-    if verdict.worst_ttft is not None:
-        before = run.history.histogram("ttft_due", start=0, stop=run.history.first_from(main.begin)).percentile(99)
-        earlier = "" if math.isnan(before) else f", {seconds(before)} before the overload"
-        text = f"TTFT p99 reaches {seconds(verdict.worst_ttft.seconds)}{earlier}"
-        yield StoryLine(at=verdict.worst_ttft.at, text=text)
-    yield from _recovery(run, verdict, main)
-    yield StoryLine(at=None, text=_advice(verdict), advice=True)
-
-
-def _limit_text(run: RunRecord, verdict: RunVerdict, main: Overload, begin: float) -> str:
-    target = run.rate_at(begin)
-    rate = f" at {target:.1f} req/s" if math.isfinite(target) else ""
-    facts = run.header.engine
-    if verdict.cause is RunCause.KV:
-        blocks = "" if facts is None or not facts.kv_blocks_total else f"{facts.kv_blocks_total:,} "
-        holding = (
-            ""
-            if verdict.capacity is None or math.isnan(verdict.capacity.running)
-            else (f": its {blocks}blocks hold about {verdict.capacity.running:.0f} sequences")
-        )
-        return f"the KV cache fills{rate}{holding}"
-    if verdict.cause is RunCause.BATCH:
-        episode = main.first(EpisodeKind.BATCH)
-        size = "" if episode is None or math.isnan(episode.batch) else f" of {episode.batch:.0f}"
-        return f"the batch{size} is full{rate}"
-    if verdict.cause is RunCause.LONG_PROMPTS:
-        return f"longer prompts arrive{rate}, and requests wait behind their prefill"
-    return f"requests arrive faster than the engine serves them{rate}, with free KV blocks and batch slots"
-
-
-def _recovery(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:
-    """When nothing waited any more, if that was before the end of the run, and the overloads apart from this one."""
-    end = _queue_end(run, main)
-    if end is None:
-        yield StoryLine(at=run.until, text="requests still wait at the end of the run")
-    else:
-        fell = _load_fell(run, main, end)
-        after = "" if fell is None else f", {end - fell:.0f} s after the load fell"
-        yield StoryLine(at=end, text=f"nothing waits any more{after}")
-    if verdict.others:
-        times = ", ".join(clock(each.begin) for each in verdict.others[:3])
-        others = counted(len(verdict.others), "shorter overload")
-        yield StoryLine(at=verdict.others[0].begin, text=f"{others}, from {times}")
-
-
-def _queue_end(run: RunRecord, main: Overload) -> float | None:
-    """When the last queue of an overload ended; None if more than SHORT_QUEUE requests wait at the end of the run."""
-    ends = [each.end for each in main.episodes if each.kind is EpisodeKind.QUEUE] or [main.end]
-    if None not in ends:
-        return max(end for end in ends if end is not None)
-    first = run.history.first_from(main.begin)
-    waiting = run.history.column("waiting", start=first)
-    known = np.flatnonzero(~np.isnan(waiting))
-    if not known.size or waiting[known[-1]] > SHORT_QUEUE:
-        return None
-    waited = np.flatnonzero(waiting > SHORT_QUEUE)
-    return run.history.ticks[first + int(waited[-1])].end if waited.size else main.begin
-
-
-def _load_fell(run: RunRecord, main: Overload, until: float) -> float | None:
-    """When the target rate fell or ended first after the longest queue, or just before it; None if it did not."""
-    longest = main.worst(EpisodeKind.QUEUE)
-    start = main.begin if longest is None else longest.worst_at - _BEFORE_LONGEST
-    first, stop = run.history.first_from(start), run.history.up_to(until)
-    rates = np.nan_to_num(run.history.column("request_rate", start=first, stop=max(first, stop)))
-    falls = np.flatnonzero(rates[1:] < 0.95 * rates[:-1])
-    return run.history.ticks[first + int(falls[0]) + 1].start if falls.size else None
-
-
-def _advice(verdict: RunVerdict) -> str:
-    found = sustainable_text(verdict)
-    if verdict.cause is RunCause.LONG_PROMPTS:
-        attempt = "try a limit on the prompt length, or serve long prompts apart"
-    elif verdict.cause is RunCause.KV:
-        size = "" if verdict.advised_batch is None else f"max_num_seqs {verdict.advised_batch} or "
-        attempt = f"try {size}more KV memory"
-    elif verdict.cause is RunCause.BATCH:
-        attempt = (
-            "try a larger max_num_seqs"
-            if verdict.advised_batch is None
-            else f"try max_num_seqs {verdict.advised_batch}"
-        )
-    else:
-        attempt = "try a lower rate or more replicas"
-    return f"{found}; {attempt}" if found else attempt
-
-
 def _failing_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
-    begin = verdict.onset or 0.0
+    begin, known_at = verdict.onset or 0.0, _known_at(run, EpisodeKind.FAILING)
     reason = shortened(failure_reason(run.notes, math.inf))
-    yield StoryLine(at=begin, text=f"requests fail: {reason}" if reason else "requests fail")
-    yield StoryLine(at=begin, text=_failed_share(run))
+    yield StoryLine(
+        at=begin, known_at=known_at, text=f"requests fail: {reason}" if reason else "requests fail", kind=LineKind.CAUSE
+    )
+    yield StoryLine(at=begin, known_at=known_at, text=_failed_share(run))
     yield from _served(run, verdict)
-    attempt = "try shorter requests, or more KV memory" if "KV cache" in reason else "look at the engine's log (5)"
-    yield StoryLine(at=None, text=attempt, advice=True)
+    attempt = "try shorter requests, or more KV memory" if "KV cache" in reason else _see_log(run)
+    yield StoryLine(at=None, text=attempt, kind=LineKind.ADVICE)
 
 
 def _client_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     late = max(run.of_kind(EpisodeKind.CLIENT), key=lambda each: each.worst)
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
-    yield StoryLine(at=verdict.onset, text=f"the client falls behind its schedule{rate}")
+    known_at = _known_at(run, EpisodeKind.CLIENT)
+    yield StoryLine(
+        at=verdict.onset, known_at=known_at, text=f"the client falls behind its schedule{rate}", kind=LineKind.CAUSE
+    )
     yield StoryLine(
         at=late.worst_at, text=f"up to {late.worst:.0%} of requests are late: the figures describe the client"
     )
     yield from _served(run, verdict)
-    yield StoryLine(at=None, text="try a lower rate, more workers, or a client with more CPU", advice=True)
+    yield StoryLine(at=None, text="try a lower rate, more workers, or a client with more CPU", kind=LineKind.ADVICE)
 
 
 def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     longest = max(run.of_kind(EpisodeKind.STALL), key=lambda each: each.worst)
-    yield StoryLine(at=longest.begin, text=f"no token arrives for {longest.worst:.0f} s while requests are in flight")
+    text = f"no token arrives for {longest.worst:.0f} s while requests are in flight"
+    yield StoryLine(at=longest.begin, known_at=longest.detected_at, text=text, kind=LineKind.CAUSE)
     yield from _served(run, verdict)
-    yield StoryLine(at=None, text="look at the engine's log at that time (5)", advice=True)
+    yield StoryLine(at=None, text=_see_log(run), kind=LineKind.ADVICE)
 
 
 def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
@@ -224,15 +109,27 @@ def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     if known.size:
         position = int(known.argmax())
         at = run.history.ticks[int((peak == known[position]).argmax())].end
-        yield StoryLine(at=at, text=f"KV blocks at most {known.max():.0%} in use")
-    clean = "no queue, no failure" if not run.count("failed") else "no queue"
-    yield StoryLine(at=None, text=f"{clean}: the engine kept up with the whole load")
+        yield StoryLine(at=at, text=f"KV blocks at most {known.max():.0%} in use", kind=LineKind.DETAIL)
+    yield StoryLine(at=None, text=_kept_up(run), kind=LineKind.CAUSE)
     kept = run.share_in_time
     if kept < KEPT_SHARE:
         yield StoryLine(at=None, text=f"only {kept:.0%} of the requests had TTFT ≤ {seconds(run.ttft_objective)}")
     found = sustainable_text(verdict)
     attempt = "try a higher rate" if found else _next_load(run)
-    yield StoryLine(at=None, text=f"{found}; {attempt}" if found else attempt, advice=True)
+    yield StoryLine(at=None, text=f"{found}; {attempt}" if found else attempt, kind=LineKind.ADVICE)
+
+
+def _kept_up(run: RunRecord) -> str:
+    """What a run without an overload shows: little if no load lasted long enough for a queue to build up."""
+    waiting = run.history.column("waiting", start=run.history.first_from(run.load_since))
+    most = float(np.nanmax(waiting, initial=0.0))
+    queue = "no queue" if most <= SHORT_QUEUE else f"no queue that lasted, at most {most:,.0f} waiting"
+    clean = queue if run.count("failed") else f"{queue}, no failure"
+    loaded = ~np.isnan(run.history.column("request_rate"))
+    stages = run.history.column("stage")[loaded]
+    if stages.size and max(np.unique(stages, return_counts=True)[1]) < ticks_of(WINDOW):
+        return f"{clean}, but no stage lasted {WINDOW:.0f} s: too short to tell whether the engine keeps up"
+    return f"{clean}: the engine kept up with the whole load"
 
 
 def _next_load(run: RunRecord) -> str:
@@ -266,17 +163,16 @@ def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
 
 
 def _ended(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
-    at = verdict.onset if verdict.onset is not None else run.until
     reason = "" if run.end is None else f": {shortened(run.end.reason)}"
-    yield StoryLine(at=at, text=f"the engine failed{reason}")
+    yield StoryLine(at=verdict.onset, known_at=failed_at(run), text=f"the engine failed{reason}", kind=LineKind.CAUSE)
     if not math.isnan(run.load_since):
         yield from _served(run, verdict)
-    yield StoryLine(at=None, text="look at the engine's log (5)", advice=True)
+    yield StoryLine(at=None, text=_see_log(run), kind=LineKind.ADVICE)
 
 
 def _no_load(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:  # noqa: ARG001
-    yield StoryLine(at=None, text="nothing was sent: the run has no load")
-    yield StoryLine(at=None, text="look at the engine's log (5)", advice=True)
+    yield StoryLine(at=None, text="nothing was sent: the run has no load", kind=LineKind.CAUSE)
+    yield StoryLine(at=None, text=_see_log(run), kind=LineKind.ADVICE)
 
 
 _OTHER = {
@@ -287,6 +183,18 @@ _OTHER = {
     RunCause.STALL: _stall_lines,
     RunCause.HEADROOM: _headroom_lines,
 }
+
+
+def _known_at(run: RunRecord, kind: EpisodeKind) -> float:
+    """When the first episode of a kind was detected."""
+    return min(each.detected_at for each in run.of_kind(kind))
+
+
+def _see_log(run: RunRecord) -> str:
+    """Where to look for the reason; servetop has no log of a server that it did not start."""
+    if run.header.config.engine.url is None:
+        return "look at the engine's log (5)"
+    return "look at the server's log" if run.count("sent") else "start the server, or correct --url"
 
 
 def _failed_share(run: RunRecord) -> str:

@@ -7,86 +7,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from servetop.analysis.engine_gauges import KV_HIGH, KV_ROOMY, STALE_AFTER, kv_usage
+from servetop.analysis.engine_gauges import KV_HIGH, KV_ROOMY, STALE_AFTER
 from servetop.analysis.judgement.detectors import SHORT_QUEUE
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.moment import GROWTH_SECONDS, Moment
 from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.verdicts.trust import TrustVerdict
-from servetop.core.events import StageChange
-from servetop.core.interfaces.run_source import EngineFacts
 
 KEEPS_UP = 0.95
 """Minimum completed / offered rate at which the engine keeps up; requests in flight account for the rest."""
 WARM_REQUESTS = 30
 """Requests that must end before the first verdict on the engine, unless WARM_SECONDS have passed and one ended."""
 WARM_SECONDS = 10.0
-_SEE_LOG = "look at the engine's log (5)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """Everything the verdict of one time depends on; nothing in it is later."""
-
-    stats: LiveStats
-    facts: EngineFacts | None = None
-    stage: StageChange | None = None
-    """The stage in force; None before the first one."""
-    load_since: float = math.nan
-    """Start of the load, seconds; NaN before it."""
-    restarting: bool = False
-    """Whether the run restarts its engine: the requests are drained, and the next stage has not started."""
-    restarted_at: float = math.nan
-    """Start of the load after the last restart of the engine, seconds; NaN if the run did not restart it."""
-    episodes: tuple[Episode, ...] = ()
-    """Those that last."""
-    limit: Limit | None = None
-    """The limit of the overload that lasts; None without one."""
-    failure: str = ""
-    """Why requests fail; empty if unknown."""
-    ended_by: str = ""
-    """The error that ends the run, such as an engine that was killed; empty without one."""
-
-    def episode(self, *kinds: EpisodeKind) -> Episode | None:
-        """The first episode of the first of these kinds that lasts; None if there is none."""
-        return next((each for kind in kinds for each in self.episodes if each.kind is kind), None)
-
-    @property
-    def sample_age(self) -> float:
-        """Seconds since the newest engine sample; NaN without one."""
-        sample = self.stats.engine
-        return math.nan if sample is None else self.stats.at - sample.scrape_end
-
-    @property
-    def fresh(self) -> bool:
-        """Whether the newest engine sample describes the present."""
-        return self.sample_age <= STALE_AFTER
-
-    @property
-    def waiting(self) -> float:
-        """Requests waiting at the engine; NaN if unknown."""
-        sample = self.stats.engine
-        return float(sample.waiting) if sample is not None and self.fresh and sample.waiting is not None else math.nan
-
-    @property
-    def kv(self) -> float:
-        """KV usage, 0..1; NaN if unknown."""
-        return kv_usage(self.stats.engine) if self.fresh else math.nan
-
-    @property
-    def ended_requests(self) -> int:
-        """Requests that succeeded or failed since the start of the run."""
-        return self.stats.totals.completed + self.stats.totals.failed
+_GROWS = 3.0
+"""Standard deviations by which requests in flight grow more than random arrivals explain."""
+_PREFILL_SECONDS = 10.0
+"""Seconds without a token that the prefill of long prompts, or of many, explains."""
 
 
 def verdict_now(moment: Moment) -> Diagnosis:
     """Return the verdict of one time: the first rule that applies decides."""
     if moment.ended_by:
-        return Diagnosis(bottleneck=Bottleneck.FAILED, evidence=(moment.ended_by,), advice=_SEE_LOG)
-    for rule in (_no_load, _failing, _stalled, _client, _overloaded, _concurrency, _warming_up, _idle, _headroom):
+        return Diagnosis(bottleneck=Bottleneck.FAILED, evidence=(moment.ended_by,), advice=_see_log(moment))
+    for rule in (
+        _no_load,
+        _failing,
+        _stalled,
+        _client,
+        _overloaded,
+        _concurrency,
+        _warming_up,
+        _idle,
+        _settling,
+        _headroom,
+    ):
         diagnosis = rule(moment)
         if diagnosis is not None:
             return diagnosis
@@ -126,9 +82,19 @@ def _stalled(moment: Moment) -> Diagnosis | None:
     episode = moment.episode(EpisodeKind.STALL)
     if episode is None:
         return None
-    silent = f"no token for {moment.stats.at - episode.begin:.0f} s"
+    seconds = moment.stats.at - episode.begin
+    if _prefills(moment, episode) and seconds < _PREFILL_SECONDS:
+        return None
+    silent = f"no token for {seconds:.0f} s"
     return Diagnosis(bottleneck=Bottleneck.STALL, evidence=(silent, _in_flight(moment.stats.load.in_flight)),
-                     advice=_SEE_LOG)  # fmt: skip
+                     advice=_see_log(moment))  # fmt: skip
+
+
+def _prefills(moment: Moment, stall: Episode) -> bool:
+    """Whether requests waited for the prefill of others before no token arrived any more."""
+    queue = moment.episode(EpisodeKind.QUEUE)
+    waited = moment.limit is Limit.RATE and queue is not None and queue.begin < stall.begin
+    return waited or moment.limit is Limit.LONG_PROMPTS
 
 
 def _client(moment: Moment) -> Diagnosis | None:
@@ -142,20 +108,36 @@ def _client(moment: Moment) -> Diagnosis | None:
 
 
 def _overloaded(moment: Moment) -> Diagnosis | None:
-    if moment.limit is None:
+    if moment.limit is None or (moment.limit is Limit.RATE and _waits_at_client(moment)):
         return None
     return {Limit.KV: _kv, Limit.BATCH: _batch, Limit.RATE: _queue, Limit.LONG_PROMPTS: _long_prompts}[moment.limit](
         moment
     )
 
 
+def _waits_at_client(moment: Moment) -> bool:
+    """Whether nothing waits at the engine, because the limit of a closed or open loop keeps requests at the client."""
+    return bool(moment.stats.load.queued or _closed(moment)) and moment.waiting <= SHORT_QUEUE
+
+
+def _closed(moment: Moment) -> bool:
+    return math.isinf(moment.stats.load.request_rate or 0.0)
+
+
 def _kv(moment: Moment) -> Diagnosis:
-    rates = moment.stats.rates
-    preempting = moment.episode(EpisodeKind.PREEMPTIONS)
-    now = "full before, now " if moment.kv < KV_ROOMY else ""
+    rates, emptied = moment.stats.rates, moment.kv_peak < KV_ROOMY
+    preempting = moment.episode(EpisodeKind.PREEMPTIONS) is not None and rates.preemptions > 0
+    preempted = (
+        f"{rates.preemptions * moment.stats.window:.0f} preemptions in the last {moment.stats.window:.0f} s"
+        if emptied
+        else f"{rates.preemptions:.1f} preemptions/s"
+    )
+    usage = ""
+    if not math.isnan(moment.kv) and not math.isnan(moment.kv_peak):
+        usage = f"full before, now {_percent(moment.kv)}" if emptied else f"up to {_percent(moment.kv_peak)}"
     evidence = (
-        "" if math.isnan(moment.kv) else f"{now}{_percent(moment.kv)} of blocks",
-        f"{rates.preemptions:.1f} preemptions/s" if preempting and rates.preemptions > 0 else "",
+        f"{usage} of blocks" if usage else "",
+        preempted if preempting else "",
         _waiting(moment),
     )
     return Diagnosis(
@@ -191,6 +173,7 @@ def _queue(moment: Moment) -> Diagnosis:
     unknown = "" if not math.isnan(moment.waiting) else "cause unknown without the engine's queue"
     piled = f"{load.in_flight} in flight" if unknown else ""
     advice = f"lower the rate below {rates.completed:.1f}" if rates.completed > 0 else "lower the rate"
+    advice = "lower the concurrency limit" if _closed(moment) else advice
     evidence = tuple(filter(None, (_waiting(moment) or piled, _done(moment), unknown)))
     return Diagnosis(bottleneck=Bottleneck.QUEUE, evidence=evidence, advice=advice)
 
@@ -228,16 +211,27 @@ def _warming_up(moment: Moment) -> Diagnosis | None:
     return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=(f"{ended} of {WARM_REQUESTS} requests",))
 
 
+def _settling(moment: Moment) -> Diagnosis | None:
+    """Right after a higher load nothing waits yet, but more requests arrive than complete."""
+    in_flight = moment.stats.load.in_flight
+    if not moment.growth > _GROWS * math.sqrt(2 * in_flight):
+        return None
+    memory = "" if math.isnan(moment.kv) else f"KV {_percent(moment.kv)}"
+    grows = f"{_in_flight(in_flight)}, up by {moment.growth:.0f} within {GROWTH_SECONDS:.0f} s"
+    return Diagnosis(bottleneck=Bottleneck.SETTLING, evidence=tuple(filter(None, (grows, memory))),
+                     advice="hold the load until as many requests complete as arrive")  # fmt: skip
+
+
 def _headroom(moment: Moment) -> Diagnosis | None:
     stats = moment.stats
     if math.isnan(moment.waiting) and not stats.rates.completed >= KEEPS_UP * stats.rates.offered:
         return None
     memory = "" if math.isnan(moment.kv) else f"KV {_percent(moment.kv)}"
-    closed = math.isinf(stats.load.request_rate or 0.0)
-    advice = "raise the concurrency limit" if closed else "raise the rate"
+    advice = "raise the concurrency limit" if _closed(moment) else "raise the rate"
     if moment.kv >= KV_HIGH:
         advice = "hold the load: the KV cache is nearly full"
-    evidence = tuple(filter(None, ("the engine keeps up", _done(moment), memory)))
+    done = _done(moment) if stats.rates.completed >= KEEPS_UP * stats.rates.offered else "nothing waits"
+    evidence = tuple(filter(None, ("the engine keeps up", done, memory)))
     return Diagnosis(bottleneck=Bottleneck.HEADROOM, evidence=evidence, advice=advice)
 
 
@@ -249,6 +243,12 @@ def _unclear(moment: Moment) -> Diagnosis:
     return Diagnosis(bottleneck=Bottleneck.UNCLEAR, evidence=(evidence,), advice="hold this stage until it is steady")
 
 
+def _see_log(moment: Moment) -> str:
+    """Where to look for the reason: servetop has no log of a server that it attached to."""
+    attached = moment.facts is not None and not moment.facts.managed
+    return "look at the server's log" if attached else "look at the engine's log (5)"
+
+
 def _done(moment: Moment) -> str:
     """The completed rate; beside the offered one unless it is higher, as when a queue shrinks."""
     done, offered = moment.stats.rates.completed, moment.stats.rates.offered
@@ -256,7 +256,7 @@ def _done(moment: Moment) -> str:
 
 
 def _waiting(moment: Moment) -> str:
-    return f"{moment.waiting:.0f} waiting" if moment.waiting > SHORT_QUEUE else ""
+    return "" if math.isnan(moment.waiting) else f"{moment.waiting:.0f} waiting"
 
 
 def _in_flight(count: int) -> str:
@@ -266,3 +266,9 @@ def _in_flight(count: int) -> str:
 def _percent(share: float) -> str:
     """Format with one decimal, rounded down, so that `100.0 %` means all."""
     return f"{math.floor(share * 1000) / 10:.1f} %"
+
+
+_RULES = (
+    _no_load, _failing, _stalled, _client, _overloaded, _concurrency, _warming_up, _idle, _settling, _headroom,
+)  # fmt: skip
+"""In the order in which they decide."""

@@ -28,7 +28,7 @@ OBJECTIVE_COLUMNS = ("good", "good_due", "judged")
 """Counts per tick; NaN in runs without objectives."""
 GAUGE_COLUMNS = (
     "in_flight", "queued", "stage", "request_rate", "max_concurrency", "paused",
-    "running", "waiting", "kv_usage", "kv_blocks_used", "scrape_end",
+    "running", "waiting", "kv_usage", "kv_blocks_used", "max_num_seqs", "scrape_end",
 )  # fmt: skip
 """Values at the end of a tick; NaN if unknown."""
 ENGINE_DELTA_COLUMNS = {

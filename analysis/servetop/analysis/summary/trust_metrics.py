@@ -38,6 +38,7 @@ def trust_summary(
         offered_rate=offered_rate(requests),
         sent_rate=sent_rate(requests),
         completed_rate=completed_rate(requests),
+        refused_rate=refused_rate(requests),
         seconds=math.nan if np.isnan(requests.sent).any() else span_of_sending(requests),
         all_failed=bool(requests.status.size) and not requests.with_status(RequestStatus.OK).any(),
         limited=bool(limited.any() or (run.queued[within] > 0).any()),
@@ -87,6 +88,13 @@ def sent_rate(requests: RequestColumns) -> float:
     if not sent:
         return 0.0 if requests.due.size else math.nan
     return _rate(sent - 1, span_of_sending(requests))
+
+
+def refused_rate(requests: RequestColumns) -> float:
+    """Return requests per second that failed before they were sent, over the same span as `sent_rate`."""
+    ended = ~requests.with_status(RequestStatus.OK) & ~requests.with_status(RequestStatus.CANCELLED)
+    refused = int((ended & np.isnan(requests.sent)).sum())
+    return _rate(refused, span_of_sending(requests)) if refused else 0.0
 
 
 def span_of_sending(requests: RequestColumns) -> float:

@@ -43,6 +43,7 @@ def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
         offered_rate=rate("due"),
         sent_rate=rate("sent"),
         completed_rate=rate("ok"),
+        refused_rate=min(rate("failed"), max(rate("due") - rate("sent"), 0.0)),
         seconds=seconds,
         all_failed=_all_failed(history, start, stop),
         limited=bool((queued > 0).any()),

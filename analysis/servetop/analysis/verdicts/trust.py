@@ -40,6 +40,8 @@ class Trust:
     offered_rate: float = math.nan
     sent_rate: float = math.nan
     completed_rate: float = math.nan
+    refused_rate: float = 0.0
+    """Requests per second that failed before they were sent, because the server accepted no connection."""
     seconds: float = math.nan
     """Time over which `sent_rate` was measured."""
     all_failed: bool = False
@@ -75,7 +77,7 @@ class Trust:
             (self._breaks("loop_lag_p99"), f"client event loop lagged {self.loop_lag_p99 * 1e3:.0f} ms at p99"),
             (self._breaks("sent_share"), f"sent {self.sent_rate:.1f} of {self.offered_rate:.1f} req/s"),
             (
-                abs(self.littles_law_error) > self.littles_law_limit,
+                self._breaks("littles_law"),
                 f"engine holds {self.littles_law_error:+.0%} requests vs client",
             ),
             (
@@ -118,9 +120,16 @@ class Trust:
             ),
             "loop_lag_p99": _check(lag, LOOP_LAG_LIMIT, lag > LOOP_LAG_LIMIT, exemption=stamped),
             "sent_share": _check(share, SENT_SHARE_LIMIT, share < SENT_SHARE_LIMIT, exemption=self._exemption),
-            "littles_law": _at_most(self.littles_law_error, self.littles_law_limit),
+            "littles_law": self._littles_law,
             "tokens": _at_most(self.token_error, AGREEMENT_LIMIT),
         }
+
+    @property
+    def _littles_law(self) -> TrustCheck:
+        limit, error = self.littles_law_limit, self.littles_law_error
+        few = "few in flight" if limit >= 1 else ""
+        exemption = "none succeeded" if self.all_failed else few
+        return _check(error, limit, abs(error) > limit or bool(exemption), exemption=exemption)
 
     @property
     def closed(self) -> bool:
@@ -146,6 +155,8 @@ class Trust:
             return (
                 f"held back by limit {self.concurrency_limit}" if self.concurrency_limit else "held back by the limit"
             )
+        if self.sent_rate + self.refused_rate >= SENT_SHARE_LIMIT * self.offered_rate:
+            return "others refused"
         if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:
             return "too short to judge"
         return ""
@@ -209,7 +220,7 @@ class CheckState(StrEnum):
     PASSED = "passed"
     BROKEN = "broken"
     EXEMPT = "exempt"
-    """Beyond its limit, but for the reason given in `exemption`."""
+    """Beyond its limit, or without a meaning, for the reason given in `exemption`."""
     UNKNOWN = "unknown"
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from servetop.analysis.engine_gauges import kv_usages
 from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.overload import Limit, limit_of, overloads
+from servetop.analysis.judgement.moment import GROWTH_SECONDS, PEAK_SECONDS, Moment
+from servetop.analysis.judgement.overload import limit_at
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason, last_restart, run_failure
 from servetop.analysis.judgement.run_verdict import run_verdict
 from servetop.analysis.judgement.story import Story, story_of
-from servetop.analysis.judgement.verdict_now import Moment, verdict_now
+from servetop.analysis.judgement.verdict_now import verdict_now
 from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import LogLine, Note, StageChange
@@ -72,19 +76,13 @@ class JudgedRun:
                 restarting=max(loads, default=-math.inf) <= restart,
                 restarted_at=min((at for at in loads if at > restart), default=math.nan),
                 episodes=active,
-                limit=self._limit(history, facts, stats.at),
+                limit=limit_at(self._fold.episodes, history, facts, stats.at),
+                growth=_growth(history, max(stats.at - GROWTH_SECONDS, *loads, 0.0), stats.at),
+                kv_peak=_kv_peak(history, stats),
                 failure=failure_reason(notes, stats.at),
                 ended_by="" if error is None else error.text,
             )
         )
-
-    def _limit(self, history: TickHistory, facts: EngineFacts | None, at: float) -> Limit | None:
-        """The limit of the overload that lasts at a time, as known then; None without one."""
-        known = [episode.as_known_at(at) for episode in self._fold.episodes if episode.detected_at <= at]
-        groups = overloads(known)
-        if not groups or not any(episode.is_active(at) for episode in groups[-1].episodes):
-            return None
-        return limit_of(groups[-1], history, facts, until=at)
 
     def story(self, run: RunRecord) -> Story | None:
         """The story of a finished run; None until all of it is judged, and in the first frame of a long run."""
@@ -96,3 +94,18 @@ class JudgedRun:
         if self._story is None:
             self._story = story_of(run, run_verdict(run))
         return self._story
+
+
+def _growth(history: TickHistory, start: float, until: float) -> float:
+    """Requests by which those in flight increased between two times; 0 right after the start of the run."""
+    now, before = history.up_to(until) - 1, history.up_to(start) - 1
+    return 0.0 if before < 0 else history.value("in_flight", now) - history.value("in_flight", before)
+
+
+def _kv_peak(history: TickHistory, stats: LiveStats) -> float:
+    """The highest KV usage of the last seconds; NaN if unknown."""
+    start, stop = history.up_to(stats.at - PEAK_SECONDS), history.up_to(stats.at)
+    usage, used = (history.column(name, start=start, stop=stop) for name in ("kv_usage", "kv_blocks_used"))
+    total = math.nan if stats.engine is None else stats.engine.kv_blocks_total or math.nan
+    known = kv_usages(usage, used, np.full(used.shape, total))
+    return float(np.nanmax(known)) if not np.isnan(known).all() else math.nan

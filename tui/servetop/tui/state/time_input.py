@@ -54,9 +54,9 @@ def _plain(text: str) -> float:
 def event_times(
     stages: Iterable[StageChange], notes: Iterable[Note], commands: Iterable[Command], episodes: Iterable[Episode] = ()
 ) -> tuple[float, ...]:
-    """Times of stage starts, notes, marks, commands and the beginnings of episodes; ascending, without duplicates."""
+    """Times of stage starts, notes, marks and commands, and those from which episodes were known; ascending."""
     starts = {stage.at for stage in stages if stage.request_rate is not None}
-    starts.update(episode.begin for episode in episodes)
+    starts.update(episode.detected_at for episode in episodes)
     return tuple(sorted(starts.union(each.at for group in (notes, commands) for each in group)))
 
 

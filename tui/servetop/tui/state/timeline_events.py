@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.run_record import run_failure
 from servetop.core.events import Action, Note, Severity
 from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
 from servetop.tui.drawing import formats
@@ -25,6 +26,8 @@ class TimelineEvent:
     """The heaviest is drawn if several share a cell."""
     episode: Episode | None = None
     """The episode that begins; None for other events."""
+    ends_run: bool = False
+    """Whether it is the error that ends the run, such as an engine that was killed."""
 
 
 _NOTES = {Severity.INFO: ("•", "muted", 1), Severity.WARNING: ("▲", "warn", 3), Severity.ERROR: ("✖", "bad", 4)}
@@ -85,5 +88,6 @@ def _note(note: Note) -> TimelineEvent:
         return TimelineEvent(at=note.at, symbol="◆", style="yellow", text=text, weight=5)
     symbol, style, weight = _NOTES[note.severity]
     return TimelineEvent(
-        at=note.at, symbol=symbol, style=style, text=f"{sanitize_line(note.source)}: {text}", weight=weight
-    )
+        at=note.at, symbol=symbol, style=style, text=f"{sanitize_line(note.source)}: {text}", weight=weight,
+        ends_run=run_failure([note]) is not None,
+    )  # fmt: skip

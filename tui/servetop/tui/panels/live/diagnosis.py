@@ -21,7 +21,7 @@ _STYLES = {
     **dict.fromkeys(
         (
             Bottleneck.STARTING, Bottleneck.IDLE, Bottleneck.PAUSED, Bottleneck.DRAINING, Bottleneck.RESTARTING,
-            Bottleneck.WARMING_UP,
+            Bottleneck.WARMING_UP, Bottleneck.SETTLING,
         ),
         _QUIET,
     ),

@@ -120,5 +120,5 @@ def _counts(stats: LiveStats) -> list[TextRow]:
         parts.append([("limit ", "muted"), (formats.count(load.max_concurrency), "strong")])
     if stats.totals.cancelled:
         parts.append([("cancelled ", "muted"), (formats.count(stats.totals.cancelled), "strong")])
-    parts.append([("total ", "muted"), (formats.count(stats.totals.completed), "strong")])
+    parts.append([("completed ", "muted"), (formats.count(stats.totals.completed), "strong")])
     return parts

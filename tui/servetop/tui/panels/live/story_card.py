@@ -11,7 +11,8 @@ from textual.geometry import Size
 from textual.message import Message
 
 from servetop.analysis.judgement.run_verdict import RunCause
-from servetop.analysis.judgement.story import Story, StoryLine
+from servetop.analysis.judgement.story import Story
+from servetop.analysis.judgement.story_line import LineKind, StoryLine
 from servetop.analysis.judgement.wording import clock
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
@@ -128,27 +129,22 @@ class _Item:
 def _items(story: Story) -> list[_Item]:
     time_width = max(_TIME, *(len(_time(line)) for line in story.lines), 0)
     return [
-        _Item(number=number, line=line, mark=_mark(story, number), text=sanitize_line(line.text), time_width=time_width)
+        _Item(
+            number=number,
+            line=line,
+            mark=_mark(line, story.verdict.cause),
+            text=sanitize_line(line.text),
+            time_width=time_width,
+        )
         for number, line in enumerate(story.lines)
     ]
 
 
-def _mark(story: Story, number: int) -> Run:
-    """An arrow for advice, the sign of the verdict for its cause, a dot for what followed."""
-    if story.lines[number].advice:
+def _mark(line: StoryLine, cause: RunCause) -> Run:
+    """An arrow for advice, the sign of the verdict for its cause, a dot for everything else."""
+    if line.advice:
         return ("→", "key")
-    return run_mark(story.verdict.cause) if number == _cause_line(story) else ("·", "muted")
-
-
-def _cause_line(story: Story) -> int:
-    """The number of the line with the cause: of an overload or of headroom the first one, else that at the onset."""
-    verdict = story.verdict
-    if verdict.main is not None:
-        return 0
-    times = [line.at for line in story.lines if line.at is not None and not line.advice]
-    if verdict.onset is None:
-        return max(len(times) - 1, 0) if verdict.cause is RunCause.ENGINE_FAILED else 0
-    return next((number for number, at in enumerate(times) if at >= verdict.onset), 0)
+    return run_mark(cause) if line.kind is LineKind.CAUSE else ("·", "muted")
 
 
 def _time(line: StoryLine) -> str:

@@ -47,8 +47,12 @@ class TimelinePanel(Panel):
 
 
 def _named(events: Sequence[TimelineEvent], at: float) -> Sequence[TimelineEvent]:
-    """The last event up to a time; if it is an episode, the most serious episode that lasts then."""
-    last = [event for event in events if event.at <= at][-1:]
+    """The last event up to a time; if it is an episode, the most serious one that lasts then.
+
+    After the error that ends the run it is that error.
+    """
+    past = [event for event in events if event.at <= at]
+    last = ([event for event in past if event.ends_run] or past)[-1:]
     lasting = [event for event in events if event.episode and event.at <= at <= (event.episode.end or at)]
     return [min(lasting, key=_seriousness)] if lasting and last[0].episode else last
 

@@ -1,0 +1,76 @@
+"""Everything that the verdict of one time of a run depends on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage
+from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.overload import Limit
+from servetop.analysis.live_stats import LiveStats
+from servetop.core.events import StageChange
+from servetop.core.interfaces.run_source import EngineFacts
+
+GROWTH_SECONDS = 5.0
+PEAK_SECONDS = 5.0
+"""Seconds over which the usage of a small KV cache swings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Everything the verdict of one time depends on; nothing in it is later."""
+
+    stats: LiveStats
+    facts: EngineFacts | None = None
+    stage: StageChange | None = None
+    """The stage in force; None before the first one."""
+    load_since: float = math.nan
+    """Start of the load, seconds; NaN before it."""
+    restarting: bool = False
+    """Whether the run restarts its engine: the requests are drained, and the next stage has not started."""
+    restarted_at: float = math.nan
+    """Start of the load after the last restart of the engine, seconds; NaN if the run did not restart it."""
+    episodes: tuple[Episode, ...] = ()
+    """Those that last."""
+    limit: Limit | None = None
+    """The limit of the overload that lasts; None without one."""
+    growth: float = 0.0
+    """Requests by which those in flight increased within GROWTH_SECONDS, since the start of the stage at most."""
+    kv_peak: float = math.nan
+    """The highest KV usage within PEAK_SECONDS, 0..1; NaN if unknown."""
+    failure: str = ""
+    """Why requests fail; empty if unknown."""
+    ended_by: str = ""
+    """The error that ends the run, such as an engine that was killed; empty without one."""
+
+    def episode(self, *kinds: EpisodeKind) -> Episode | None:
+        """The first episode of the first of these kinds that lasts; None if there is none."""
+        return next((each for kind in kinds for each in self.episodes if each.kind is kind), None)
+
+    @property
+    def sample_age(self) -> float:
+        """Seconds since the newest engine sample; NaN without one."""
+        sample = self.stats.engine
+        return math.nan if sample is None else self.stats.at - sample.scrape_end
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the newest engine sample describes the present."""
+        return self.sample_age <= STALE_AFTER
+
+    @property
+    def waiting(self) -> float:
+        """Requests waiting at the engine; NaN if unknown."""
+        sample = self.stats.engine
+        return float(sample.waiting) if sample is not None and self.fresh and sample.waiting is not None else math.nan
+
+    @property
+    def kv(self) -> float:
+        """KV usage, 0..1; NaN if unknown."""
+        return kv_usage(self.stats.engine) if self.fresh else math.nan
+
+    @property
+    def ended_requests(self) -> int:
+        """Requests that succeeded or failed since the start of the run."""
+        return self.stats.totals.completed + self.stats.totals.failed

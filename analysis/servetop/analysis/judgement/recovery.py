@@ -1,0 +1,37 @@
+"""When a run recovered from its overload, and when the load had fallen before."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from servetop.analysis.judgement.detectors import SHORT_QUEUE
+from servetop.analysis.judgement.episode import EpisodeKind
+from servetop.analysis.judgement.overload import Overload
+from servetop.analysis.judgement.run_record import RunRecord
+
+_BEFORE_LONGEST = 5.0
+"""Seconds before the longest queue in which the load may have fallen, because a queue shrinks with a delay."""
+
+
+def queue_end(run: RunRecord, main: Overload) -> float | None:
+    """Return when the last queue ended; None if more than SHORT_QUEUE requests wait at the end of the run."""
+    ends = [each.end for each in main.episodes if each.kind is EpisodeKind.QUEUE] or [main.end]
+    if None not in ends:
+        return max(end for end in ends if end is not None)
+    first = run.history.first_from(main.begin)
+    waiting = run.history.column("waiting", start=first)
+    known = np.flatnonzero(~np.isnan(waiting))
+    if not known.size or waiting[known[-1]] > SHORT_QUEUE:
+        return None
+    waited = np.flatnonzero(waiting > SHORT_QUEUE)
+    return run.history.ticks[first + int(waited[-1])].end if waited.size else main.begin
+
+
+def load_fell(run: RunRecord, main: Overload, until: float) -> float | None:
+    """Return when the target rate fell or ended after the longest queue, or just before it; None if it did not."""
+    longest = main.worst(EpisodeKind.QUEUE)
+    start = main.begin if longest is None else longest.worst_at - _BEFORE_LONGEST
+    first, stop = run.history.first_from(start), run.history.up_to(until)
+    rates = np.nan_to_num(run.history.column("request_rate", start=first, stop=max(first, stop)))
+    falls = np.flatnonzero(rates[1:] < 0.95 * rates[:-1])
+    return run.history.ticks[first + int(falls[0]) + 1].start if falls.size else None

@@ -1,0 +1,81 @@
+"""Small runs, golden recordings, and their stories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.run_verdict import run_verdict
+from servetop.analysis.judgement.story import Story, story_of
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.clock import ClockAnchor
+from servetop.core.config import EngineConfig, RunConfig
+from servetop.core.events import EngineSample, RunEnd, StageChange
+from servetop.core.histogram import LogHistogram
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.tick import ClientTick, LoadGauges, Tick
+from servetop.recordings.read.reader import RecordingReader
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+BLOCKS, SLOTS, LENGTH = 500, 36, 50
+"""A server of 500 KV blocks that hold 36 sequences; each request has 50 output tokens."""
+
+
+def recorded(name: str) -> Story:
+    reader = RecordingReader.open(GOLDEN / name)
+    try:
+        reader.refresh()
+        history, fold = TickHistory(reader.ticks()), EpisodeFold()
+        fold.update(history, reader.header.engine)
+        run = RunRecord(
+            header=reader.header, history=history, episodes=fold.episodes, stages=reader.stages(),
+            notes=reader.notes(), end=reader.end,
+        )  # fmt: skip
+        return story_of(run, run_verdict(run))
+    finally:
+        reader.close()
+
+
+def ramp(
+    *, waiting: Sequence[float], kv: float = 0.5, running: float = 20, failed: int = 0, late: int = 0
+) -> list[Tick]:
+    """One second per entry of `waiting`, at 12 requests/s, of a server with the given figures while requests wait."""
+    ticks, preempted = [], 0.0
+    for index in range(4 * len(waiting)):
+        queue = waiting[index // 4]
+        preempted += 1 if queue and kv > 0.9 else 0
+        sample = EngineSample(
+            scrape_start=index / 4, scrape_end=index / 4 + 0.2, running=running if queue else 10, waiting=queue,
+            kv_usage=kv if queue else 0.3, preemptions_total=preempted, max_num_seqs=64,
+        )  # fmt: skip
+        wait = 0.05 + queue / 12
+        client = ClientTick(
+            index=index, due=3, sent=3, ok=3 - failed, errors=failed, output_tokens=3 * LENGTH, prompt_tokens=300,
+            gauges=LoadGauges(stage=0, request_rate=12.0, in_flight=int(running + queue)),
+            ttft=LogHistogram.of([wait] * 3), ttft_due=LogHistogram.of([wait] * 3),
+            itl=LogHistogram.of([0.02] * 150), output_len=LogHistogram.of([LENGTH] * 3),
+            slip=LogHistogram.of([0.4] * late + [0.001] * (3 - late)),
+        )  # fmt: skip
+        ticks.append(Tick(client=client, engine=sample))
+    return ticks
+
+
+def story_from(ticks: list[Tick], *, goodput: dict[str, float] | None = None, **changes: Any) -> Story:
+    facts = EngineFacts(name="vllm", title="vLLM", max_num_seqs=64, kv_blocks_total=BLOCKS)
+    config = RunConfig(engine=EngineConfig(name="vllm", model="m"), goodput=goodput or {})
+    history, fold = TickHistory(ticks), EpisodeFold()
+    fold.update(history, facts)
+    stage = StageChange(at=0.0, index=0, label="", request_rate=12.0, max_concurrency=None, max_num_seqs=64)
+    run = RunRecord(
+        header=RunHeader(config=config, anchor=ClockAnchor(0, 0.0), engine=facts), history=history,
+        episodes=fold.episodes, stages=(stage,), end=RunEnd(at=ticks[-1].end, exit_code=0, reason=""),
+    )  # fmt: skip
+    run = replace(run, **changes)
+    return story_of(run, run_verdict(run))
+
+
+QUEUE = [0.0] * 20 + [float(4 * second) for second in range(30)] + [0.0] * 20
