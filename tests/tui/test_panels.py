@@ -9,11 +9,10 @@ from types import ModuleType
 import pytest
 
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
-from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import Trust
-from servetop.core.events import Action, Command, GpuSample, LogLine, Note, Severity
+from servetop.core.events import Action, Command, GpuSample, LogLine
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick
 from servetop.tui.app import DashboardApp
@@ -33,7 +32,7 @@ from servetop.tui.panels.live.log import draw_log
 from servetop.tui.panels.live.preemptions import draw_preemptions
 from servetop.tui.panels.live.queue import draw_queue
 from servetop.tui.panels.live.throughput import draw_throughput
-from servetop.tui.panels.live.timeline import TimelinePanel, draw_timeline
+from servetop.tui.panels.live.timeline import draw_timeline
 from servetop.tui.panels.live.trust import draw_trust
 from servetop.tui.panels.panel import Panel
 from servetop.tui.screens.help import help_rows
@@ -205,41 +204,6 @@ def test_log_lines_have_a_time_and_are_truncated_and_coloured() -> None:
     rows = draw_log(lines, 20, 5)
     assert text(rows) == "01:01   ready\n01:02 ✖ ERROR out o…"
     assert rows[1][2][1] == "bad"
-
-
-def test_the_timeline_has_stages_events_and_the_position(canned: ModuleType, frame_of: FrameOf) -> None:
-    labels, line = text(draw_timeline(frame_of(canned.finished(), 63.0), 126, 2)).split("\n")
-    assert labels[6:].startswith("┊4 req/s · batch 192")
-    assert {line[0], line[6], line[36], line[96]} == {"┿"}
-    bar = line[100 : 100 + 18]
-    assert bar == "▬ KV cache full ▬▬", line
-    assert (line[40], line[63], line[72]) == ("◆", "█", "▲")
-    assert {line[number] for number in (12, 35, 47, 62, 64)} == {"═"}  # steady from 11 s to 36 s, from 46 s to 66 s
-    assert (line[8], line[38], line[70]) == ("━", "━", "─")
-
-
-def test_the_most_serious_episode_of_the_time_shown_is_named(canned: ModuleType, frame_of: FrameOf) -> None:
-    def lasting(kind: EpisodeKind, begin: float, end: float) -> Episode:
-        return Episode(kind=kind, begin=begin, detected_at=begin, end=end, closed_at=end, worst=9.0, worst_at=begin)
-
-    overload = lasting(EpisodeKind.KV, 62.0, 100.0), lasting(EpisodeKind.QUEUE, 64.0, 120.0)
-    frame = replace(frame_of(canned.finished(), 90.0), episodes=overload, all_notes=())
-    line = text(draw_timeline(frame, 126, 2)).split("\n")[1]
-    assert "▬ KV cache full ▬" in line
-    assert line.index("▬ queue ▬") == 100  # its bar begins below the more serious one
-    assert line[110] == "▬"
-    assert "KV cache full" in text(list(TimelinePanel(id="timeline").title(frame)))
-    later = replace(frame, view=replace(frame.view, playhead=replace(frame.view.playhead, at=110.0)))
-    assert "queue for 0:56, up to 9 waiting" in text(list(TimelinePanel(id="timeline").title(later)))
-
-
-def test_nothing_after_the_error_that_ends_the_run_is_named_instead(canned: ModuleType, frame_of: FrameOf) -> None:
-    killed = Note(at=60.0, severity=Severity.ERROR, source="run", text="vLLM was killed")
-    back = Note(at=64.0, severity=Severity.INFO, source="metrics", text="metrics are back")
-    frame = replace(frame_of(canned.finished(), 65.0), episodes=(), all_notes=(killed, back))
-    assert text(list(TimelinePanel(id="timeline").title(frame))).endswith("run: vLLM was killed")
-    alive = replace(frame, all_notes=(replace(killed, source="load"), back))
-    assert text(list(TimelinePanel(id="timeline").title(alive))).endswith("metrics: metrics are back")
 
 
 def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:

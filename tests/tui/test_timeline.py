@@ -1,4 +1,4 @@
-"""The timeline: names of episodes beside the playhead and the cursor, and lanes where there is room for them."""
+"""The timeline: stages, marks, and names of episodes beside the playhead and the cursor, and lanes where there is room for them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from types import ModuleType
 import pytest
 
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.core.events import Note, Severity
 from servetop.tui.drawing.cursor import MARK, Cursor
 from servetop.tui.drawing.text_runs import Lines
-from servetop.tui.panels.live.timeline import draw_timeline
+from servetop.tui.panels.live.timeline import TimelinePanel, draw_timeline
 from servetop.tui.state.frame import Frame
 
 FrameOf = Callable[..., Frame]
@@ -24,6 +25,42 @@ def lasting(kind: EpisodeKind, begin: float, end: float) -> Episode:
 def rows(frame: Frame, height: int) -> list[str]:
     """The timeline of a run of 126 s, one cell per second."""
     return Lines(draw_timeline(frame, 126, height)).plain.split("\n")
+
+
+def title(frame: Frame) -> str:
+    return Lines(list(TimelinePanel(id="timeline").title(frame))).plain
+
+
+def test_the_timeline_has_stages_events_and_the_position(canned: ModuleType, frame_of: FrameOf) -> None:
+    labels, line = rows(frame_of(canned.finished(), 63.0), 2)
+    assert labels[6:].startswith("┊4 req/s · batch 192")
+    assert {line[0], line[6], line[36], line[96]} == {"┿"}
+    bar = line[100 : 100 + 18]
+    assert bar == "▬ KV cache full ▬▬", line
+    assert (line[40], line[63], line[72]) == ("◆", "█", "▲")
+    assert {line[number] for number in (12, 35, 47, 62, 64)} == {"═"}  # steady from 11 s to 36 s, from 46 s to 66 s
+    assert (line[8], line[38], line[70]) == ("━", "━", "─")
+
+
+def test_the_most_serious_episode_of_the_time_shown_is_named(canned: ModuleType, frame_of: FrameOf) -> None:
+    overload = lasting(EpisodeKind.KV, 62.0, 100.0), lasting(EpisodeKind.QUEUE, 64.0, 120.0)
+    frame = replace(frame_of(canned.finished(), 90.0), episodes=overload, all_notes=())
+    line = rows(frame, 2)[1]
+    assert "▬ KV cache full ▬" in line
+    assert line.index("▬ queue ▬") == 100  # its bar begins below the more serious one
+    assert line[110] == "▬"
+    assert "KV cache full" in title(frame)
+    later = replace(frame, view=replace(frame.view, playhead=replace(frame.view.playhead, at=110.0)))
+    assert "queue for 0:56, up to 9 waiting" in title(later)
+
+
+def test_nothing_after_the_error_that_ends_the_run_is_named_instead(canned: ModuleType, frame_of: FrameOf) -> None:
+    killed = Note(at=60.0, severity=Severity.ERROR, source="run", text="vLLM was killed")
+    back = Note(at=64.0, severity=Severity.INFO, source="metrics", text="metrics are back")
+    frame = replace(frame_of(canned.finished(), 65.0), episodes=(), all_notes=(killed, back))
+    assert title(frame).endswith("run: vLLM was killed")
+    alive = replace(frame, all_notes=(replace(killed, source="load"), back))
+    assert title(alive).endswith("metrics: metrics are back")
 
 
 @pytest.mark.parametrize(("at", "start"), [(70.0, 73), (73.0, 88), (87.0, 88), (88.0, 73), (110.0, 73)])

@@ -25,6 +25,7 @@ RANDOM = ("random", "prefix_repetition")
 """Names of `dataset` that do not read a file."""
 CONVERSATIONS = ("mtbench", "conversations")
 """Datasets of conversations with several turns."""
+_Config = TypeVar("_Config")
 _SECONDS, _TOKENS, _PER_SECOND, _ARGUMENTS = ({"unit": unit} for unit in ("s", "tokens", "req/s", "arguments"))
 """Metadata of fields: the unit of their values, or that these are arguments of a command line."""
 
@@ -257,9 +258,6 @@ def to_data(config: object) -> Any:
     return "inf" if isinstance(config, float) and math.isinf(config) else config
 
 
-_Config = TypeVar("_Config")
-
-
 def from_data(kind: type[_Config], data: Mapping[str, Any], *, strict: bool = True, where: str = "config") -> _Config:
     """Build a configuration; UsageError for a wrong type, or an unknown key with the nearest valid one.
 
@@ -292,12 +290,11 @@ def _value(hint: Any, value: Any, strict: bool, where: str) -> Any:
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
-    if hint is Any:
-        return value
     if hint is float and (value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool))):
         return float(value)
     if isinstance(hint, type) and issubclass(hint, Enum) and value in {each.value for each in hint}:
         return hint(value)
-    if isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+    is_bool_for_int = hint is int and isinstance(value, bool)
+    if hint is Any or (isinstance(hint, type) and isinstance(value, hint) and not is_bool_for_int):
         return value
     raise UsageError(f"{where}: {value!r} is not {getattr(hint, '__name__', hint)}")

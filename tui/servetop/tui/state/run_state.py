@@ -212,9 +212,7 @@ class RunState:
                 self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
             ),
             preemptions=partial(preemptions_between, self.history),
-            engine_between=lambda start, until: engine_stats(
-                self.history, until, span=until - start, columns=SERIES_BINS
-            ),
+            engine_between=self._engine_between,
             per_stage=cache(
                 partial(stage_metrics, self.history, self.binned, tuple(self.stages), at, over=end is not None)
             ),
@@ -238,6 +236,9 @@ class RunState:
             ),
             "log": self.log[: _count(self.log, at)],
         }
+
+    def _engine_between(self, start: float, until: float) -> LiveStats:
+        return engine_stats(self.history, until, span=until - start, columns=SERIES_BINS)
 
     def _peaks(self, ticks: int) -> EnginePeaks:  # noqa: ARG002 - computed again after more ticks
         return engine_peaks(self.history, self.judged.episodes)
