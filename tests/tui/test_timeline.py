@@ -1,4 +1,4 @@
-"""The timeline: stages, marks, and names of episodes beside the playhead and the cursor, and lanes where there is room for them."""
+"""The timeline: stages, marks, and names of episodes beside the playhead and the cursor; lanes where rows are left."""
 
 from __future__ import annotations
 
