@@ -41,7 +41,7 @@ demo: .venv/.product  ## watch the simulator being overloaded until it preempts,
 
 test: .venv/.installed  ## run the unit tests
 	@echo "servetop: running the unit tests (about 3 minutes on two cores)"
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
 test-lowest:  ## run the unit tests with the lowest versions that pyproject.toml allows (TESTS: pytest arguments)
 	bash tests/bounds/run.sh lowest $(TESTS)
