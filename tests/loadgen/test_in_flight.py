@@ -1,11 +1,20 @@
 """Requests in flight: the concurrency limit, and the request timeout in order of submission."""
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from servetop.core.interfaces.request_in_flight import RequestInFlight
+from servetop.loadgen.request.chunk_log import ChunkLog
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.in_flight import InFlightRequests
+
+
+class Known(SimpleNamespace):
+    """What is read of a request; a key of the dictionary by identity."""
+
+    __hash__ = object.__hash__
 
 
 def requests(count: int) -> list[RequestState]:
@@ -31,3 +40,21 @@ def test_requests_time_out_in_order_of_submission(at: float, expected: int) -> N
         in_flight.add(request, 1.0 + number)
     assert list(in_flight.overdue(at, timeout=10.0)) == submitted[:expected]
     assert in_flight.snapshot() == tuple(submitted[expected:])
+
+
+def test_the_requests_submitted_last_are_reported_as_known() -> None:
+    in_flight: Any = InFlightRequests()
+    for number in range(3):
+        chunks = ChunkLog()
+        for token in range(number):
+            chunks.add(5.0 + token, 2)
+        first = 5.0 if number else None
+        in_flight.add(Known(id=number, stage=1, due_at=4.0, sent=4.5, first_token_at=first, prompt_tokens=9,
+                            chunks=chunks), 4.5)  # fmt: skip
+    assert in_flight.newest(2, 7.0) == (
+        RequestInFlight(at=7.0, id=1, stage=1, due=4.0, sent=4.5, first_token_at=5.0, last_token_at=5.0,
+                        prompt_tokens=9, output_tokens=2),
+        RequestInFlight(at=7.0, id=2, stage=1, due=4.0, sent=4.5, first_token_at=5.0, last_token_at=6.0,
+                        prompt_tokens=9, output_tokens=4),
+    )  # fmt: skip
+    assert [each.last_token_at for each in in_flight.newest(9, 7.0)] == [None, 5.0, 6.0]

@@ -5,9 +5,17 @@ from collections.abc import Sequence
 import pytest
 
 from servetop.core.events import Action, Command, Note, Severity, StageChange
+from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.loadgen.messages import SenderReport
-from servetop.loadgen.worker.report_merge import ReplyMerger, merge_notes, merge_ticks, new_stages, slowest_phase
+from servetop.loadgen.worker.report_merge import (
+    ReplyMerger,
+    merge_in_flight,
+    merge_notes,
+    merge_ticks,
+    new_stages,
+    slowest_phase,
+)
 from servetop.workload.plan import LoadPhase
 
 
@@ -19,10 +27,14 @@ def report(
     reply: str | None = None,
     action: Action = Action.SET_RATE,
     ok: int = 0,
+    in_flight: Sequence[float] | None = None,
 ) -> SenderReport:
     return SenderReport(
         state=LoadPhase.RUNNING,
         tick=ClientTick(index=4, gauges=gauges or LoadGauges(), ok=ok),
+        in_flight=None
+        if in_flight is None
+        else tuple(RequestInFlight(at=9.0, id=0, stage=0, due=due, prompt_tokens=1) for due in in_flight),
         notes=tuple(Note(at=1.0, severity=Severity.INFO, source="load", text=text) for text in notes),
         stages=tuple(
             StageChange(at=1.0, index=index, label="", request_rate=1.0, max_concurrency=None, max_num_seqs=None)
@@ -45,6 +57,16 @@ def test_gauges_and_counts_are_added_and_lost_requests_are_errors() -> None:
 def test_a_note_of_several_senders_is_given_once_and_one_of_a_single_sender_names_it() -> None:
     notes = merge_notes({0: report(notes=["a", "b"]), 3: report(notes=["b", "c"])})
     assert [note.text for note in notes] == ["sender 0: a", "b", "sender 3: c"]
+
+
+def test_the_requests_in_flight_of_all_senders_are_in_order_of_their_due_times() -> None:
+    merged = merge_in_flight({0: report(in_flight=[1.0, 3.0]), 1: report(in_flight=[2.0]), 2: report()})
+    assert merged is not None
+    assert [each.due for each in merged] == [1.0, 2.0, 3.0]
+    many = merge_in_flight({0: report(in_flight=[5.0] * MOST_IN_FLIGHT), 1: report(in_flight=[4.0, 6.0])})
+    assert many is not None
+    assert (len(many), many[0].due, many[-1].due) == (MOST_IN_FLIGHT, 5.0, 6.0)
+    assert merge_in_flight({0: report(), 1: report()}) is None
 
 
 def test_each_stage_is_reported_once() -> None:

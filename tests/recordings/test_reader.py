@@ -11,6 +11,7 @@ import pytest
 
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action, Note, RequestRecord, RunEnd, Severity
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import RunHeader, RunSource, RunUpdate
 from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
@@ -185,3 +186,17 @@ def test_missing_columns_of_an_older_minor_version_have_default_values(recorder:
     with closing(RecordingReader.open(recorder.path)) as reader:
         (tick,) = reader.poll().ticks
     assert (tick.client.ok, tick.client.cpu_seconds, tick.client.client_wait.count) == (1, 0.0, 0)
+
+
+def test_requests_in_flight_are_those_written_last_until_the_run_ends(recorder: Recorder) -> None:
+    first, second = (RequestInFlight(at=1.0, id=number, stage=0, due=0.5, prompt_tokens=9) for number in (3, 4))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        recorder.commit(TickTransaction(in_flight=[first, second]))
+        assert reader.in_flight() == [first, second]
+        recorder.commit(TickTransaction())
+        assert reader.in_flight() == [first, second]
+        recorder.commit(TickTransaction(in_flight=[second]))
+        assert reader.in_flight() == [second]
+        recorder.close(RunEnd(at=2.0, exit_code=0, reason=""))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert reader.in_flight() == []

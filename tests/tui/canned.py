@@ -26,6 +26,7 @@ from servetop.core.events import (
     Severity,
     StageChange,
 )
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
@@ -123,8 +124,22 @@ class CannedRun:
         ]
         return found if most is None else found[-most:]
 
+    def in_flight(self) -> Sequence[RequestInFlight]:
+        under_way = [each for each in self.records if (each.sent or math.inf) <= self.now < (each.done_at or 0.0)]
+        return [_as_known(each, self.now) for each in under_way if self.live]
+
     def past_ticks(self, first: int, last: int) -> Sequence[Tick]:
         return [tick for tick in self.ticks if first <= tick.index <= last]
+
+
+def _as_known(record: RequestRecord, at: float) -> RequestInFlight:
+    received = int(np.searchsorted(record.chunk_times, at, side="right"))
+    return RequestInFlight(
+        at=at, id=record.id, stage=record.stage, due=record.due, sent=record.sent,
+        first_token_at=float(record.chunk_times[0]) if received else None,
+        last_token_at=float(record.chunk_times[received - 1]) if received else None,
+        prompt_tokens=record.prompt_tokens, output_tokens=int(record.chunk_tokens[:received].sum()),
+    )  # fmt: skip
 
 
 @cache

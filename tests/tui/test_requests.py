@@ -197,14 +197,22 @@ async def test_a_cell_of_the_heat_map_selects_the_nearest_request(canned: Module
             await pilot.press("1")
 
 
-async def test_requests_in_flight_are_counted_but_not_listed(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_requests_in_flight_are_listed_while_the_run_is_live(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(108.0)
     app = dashboard(run)
-    async with requests_screen(app, size=(160, 48)):
+    async with requests_screen(app, size=(160, 48)) as pilot:
         panel = app.screen.query_one(RequestsPanel)
-        assert all((row.record.done_at or 0.0) <= 108.0 for row in panel.rows)
-        in_flight = run.ticks[431].client.gauges.in_flight
-        assert f"in flight {in_flight} · listed when they end" in str(panel._border_title)
+        under_way = [row for row in panel.rows if row.record.done_at == math.inf]
+        assert {row.id for row in under_way} == {each.id for each in run.in_flight()}
+        assert {row.status for row in under_way} == {"… decode", "… waiting"}
+        ended = len(panel.rows) - len(under_way)
+        assert f"Requests {ended} in " in str(panel._border_title)
+        panel.selected = under_way[0].id
+        await pilot.press("enter")
+        assert isinstance(app.screen, RequestsScreen)
+        assert "in flight" in app.viewer.view.message
+        await pilot.press("f")
+        assert all(row.record.done_at != math.inf for row in panel.rows)
 
 
 async def test_only_a_few_hundred_requests_are_read(canned: ModuleType, dashboard: Dashboard) -> None:

@@ -18,6 +18,7 @@ from servetop.core.arrays import np
 from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.errors import LoadError
 from servetop.core.events import Command, Note, RequestRecord, StageChange
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.tick import ClientTick
 from servetop.workload.plan import LoadPhase, LoadPlan
 
@@ -109,6 +110,8 @@ class SenderReport:
     tick: ClientTick
     records: tuple[RequestRecord, ...] = ()
     """Requests that ended during the tick."""
+    in_flight: tuple[RequestInFlight, ...] | None = None
+    """The last MOST_IN_FLIGHT requests in flight, by due time; None in the ticks that do not report them."""
     stages: tuple[StageChange, ...] = ()
     notes: tuple[Note, ...] = ()
     replies: tuple[Command, ...] = ()

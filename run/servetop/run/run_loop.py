@@ -116,10 +116,9 @@ class RunLoop:
 
     async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
         """Commit ticks without load, until the current one ends or the engine has started."""
-        tick_end = self._clock.sleep_until((self._tick_index + 1) * TICK_SECONDS)
-        sleeping: asyncio.Future[Any] = asyncio.ensure_future(tick_end)
-        await asyncio.wait({sleeping, booting}, return_when=asyncio.FIRST_COMPLETED)
-        sleeping.cancel()
+        sleep: asyncio.Future[Any] = asyncio.create_task(self._clock.sleep_until((self._tick_index + 1) * TICK_SECONDS))
+        await asyncio.wait({sleep, booting}, return_when=asyncio.FIRST_COMPLETED)
+        sleep.cancel()
         while (self._tick_index + 1) * TICK_SECONDS <= self._clock.now():
             self._ticks.commit(ClientTick(index=self._tick_index))
             self._tick_index += 1
@@ -156,6 +155,7 @@ class RunLoop:
         self._ticks.commit(
             report.tick,
             requests=report.records,
+            in_flight=report.in_flight,
             stages=[self._with_batch(stage) for stage in report.stages],
             notes=report.notes,
             replies=[reply for reply in report.replies if reply.id],

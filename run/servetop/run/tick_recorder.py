@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from servetop.core.clock import Clock
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
@@ -45,6 +46,7 @@ class TickRecorder:
         client: ClientTick | None,
         *,
         requests: Sequence[RequestRecord] = (),
+        in_flight: Sequence[RequestInFlight] | None = None,
         stages: Sequence[StageChange] = (),
         notes: Sequence[Note] = (),
         replies: Sequence[Command] = (),
@@ -55,6 +57,7 @@ class TickRecorder:
         transaction = TickTransaction(
             tick=None if client is None else self._tick(client),
             requests=requests,
+            in_flight=in_flight,
             stages=stages,
             notes=[*self._notes, *update.notes, *notes],
             engine_samples=update.samples,

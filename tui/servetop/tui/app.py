@@ -76,6 +76,7 @@ class DashboardApp(App[str]):
         self.controls = Controls(
             playback=Playback(self.viewer),
             steering=Steering(self.viewer, ask=lambda question, then: self.push_screen(QuestionScreen(question), then)),
+            say=self.viewer.show_message,
         )
         self._owned = source if owns_run else None
         self.viewer.open(source, start_at=start_at)

@@ -10,6 +10,7 @@ from typing import Any
 from servetop.core.clock import Clock
 from servetop.core.errors import ServetopError
 from servetop.core.events import RequestRecord
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import RunSource, RunUpdate
 from servetop.core.tick import Tick
 from servetop.tui.options import DashboardOptions
@@ -76,7 +77,8 @@ class RunViewer:
         self._drawn_at, self._changed = self.clock.now(), False
         self._drawn_view, self._drawn_live = self.view, self.source.is_live()
         frame = self.run.at(self.view, live=self._drawn_live)
-        return replace(frame, requests=self._requests, read_only=self.options.read_only)
+        read_only = self.options.read_only
+        return replace(frame, requests=self._requests, in_flight=self._in_flight, read_only=read_only)
 
     def advance(self) -> bool:
         """Read new updates and move the playhead by the elapsed time; whether a redraw is due."""
@@ -127,6 +129,13 @@ class RunViewer:
         ended_by = until + _TAIL_FACTOR * (1.0 if math.isnan(tail) else tail)
         try:
             return self.source.requests(start, until, ended_by=ended_by, most=most)
+        except ServetopError as error:
+            self._call_later(self.show_message, str(error))
+            return ()
+
+    def _in_flight(self) -> Sequence[RequestInFlight]:
+        try:
+            return self.source.in_flight()
         except ServetopError as error:
             self._call_later(self.show_message, str(error))
             return ()

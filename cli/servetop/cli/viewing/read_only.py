@@ -9,6 +9,7 @@ from pathlib import Path
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action, RequestRecord
 from servetop.core.interfaces.recording_store import RecordingPreview, RecordingStore
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import RunHeader, RunSource, RunUpdate
 from servetop.core.tick import Tick
 from servetop.tui.state.command_requests import READ_ONLY
@@ -41,6 +42,9 @@ class ReadOnlyRun:
         self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
     ) -> Sequence[RequestRecord]:
         return self._source.requests(start, until, ended_by=ended_by, most=most)
+
+    def in_flight(self) -> Sequence[RequestInFlight]:
+        return self._source.in_flight()
 
     def past_ticks(self, first: int, last: int) -> Sequence[Tick]:
         return self._source.past_ticks(first, last)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
 from servetop.core.events import Action, Command, LogLine, Note, ReplicaSample, RequestRecord, RunEnd, StageChange
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
 
@@ -122,6 +123,10 @@ class RunSource(Protocol):
 
         `ended_by` excludes requests that ended later, without reading them; `most` limits the result to those due last.
         """
+        ...
+
+    def in_flight(self) -> Sequence[RequestInFlight]:
+        """Returns the requests in flight as of a second ago, those sent last, by due time; none after the end."""
         ...
 
     def past_ticks(self, first: int, last: int) -> Sequence[Tick]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.request.prerender import NumberedRequest
 from servetop.loadgen.request.request_state import RequestState
@@ -44,6 +46,11 @@ class InFlightRequests:
         """Return a tick's gauges."""
         return LoadGauges(stage=stage, max_concurrency=max_concurrency, in_flight=self.count, queued=len(self.queued))
 
+    def newest(self, most: int, at: float) -> tuple[RequestInFlight, ...]:
+        """Return the `most` requests submitted last, in order, as known at run time `at`."""
+        newest = list(islice(reversed(self._submitted), most))
+        return tuple(_as_known(request, at) for request in reversed(newest))
+
     def overdue(self, at: float, *, timeout: float) -> Iterator[RequestState]:
         """Remove and yield the requests that were submitted at least `timeout` seconds before `at`."""
         while self._submitted:
@@ -56,3 +63,19 @@ class InFlightRequests:
     def snapshot(self) -> tuple[RequestState, ...]:
         """A copy of the requests in flight, safe to iterate over while they end."""
         return tuple(self._submitted)
+
+
+def _as_known(request: RequestState, at: float) -> RequestInFlight:
+    """Read from the log of chunks, which contains all that arrived if the transport has caught up."""
+    started = len(request.chunks) > 0
+    return RequestInFlight(
+        at=at,
+        id=request.id,
+        stage=request.stage,
+        due=request.due_at,
+        sent=request.sent,
+        first_token_at=request.first_token_at,
+        last_token_at=request.chunks.last_at if started else None,
+        prompt_tokens=request.prompt_tokens,
+        output_tokens=request.chunks.tokens,
+    )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from servetop.core.clock import cpu_seconds
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.request.record import build_record
@@ -48,13 +49,21 @@ class ReportBuilder:
         """Add the reply to a command that was applied at run time `at`."""
         self._replies.append(dataclasses.replace(command, applied_at=at, reply=text))
 
-    def build(self, index: int, *, state: LoadPhase, gauges: LoadGauges) -> SenderReport:
+    def build(
+        self,
+        index: int,
+        *,
+        state: LoadPhase,
+        gauges: LoadGauges,
+        in_flight: tuple[RequestInFlight, ...] | None = None,
+    ) -> SenderReport:
         """Return the report of tick `index` and start the next one."""
         cpu_before, self._cpu_before = self._cpu_before, cpu_seconds()
         report = SenderReport(
             state=state,
             tick=self.tick.build(index, gauges=gauges, cpu_seconds=self._cpu_before - cpu_before),
             records=tuple(self._records),
+            in_flight=in_flight,
             stages=tuple(self._stages),
             notes=tuple(self._notes),
             replies=tuple(self._replies),

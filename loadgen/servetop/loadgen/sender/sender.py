@@ -12,6 +12,7 @@ from collections.abc import Callable
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import Action, Command
 from servetop.core.interfaces.dialect import Dialect
+from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, TICKS_BETWEEN
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.messages import SenderReport, SenderSetup, TimedCommand
 from servetop.loadgen.request.prerender import NumberedRequest, PrerenderQueue, prompt_source
@@ -266,7 +267,9 @@ class Sender:
     def _send_report(self, tick: int) -> None:
         self._transport.catch_up()
         self._collect_stage_changes()
-        report = self._partition.finish_report(self._reports.build(tick, state=self.state, gauges=self._gauges()))
+        in_flight = None if tick % TICKS_BETWEEN else self._in_flight.newest(MOST_IN_FLIGHT, self._clock.now())
+        built = self._reports.build(tick, state=self.state, gauges=self._gauges(), in_flight=in_flight)
+        report = self._partition.finish_report(built)
         self.send_overdue()
         self._report(report)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from servetop.core.events import Action, Command, Note, StageChange
+from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
 from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks
 from servetop.loadgen.messages import SenderReport
 from servetop.workload.plan import LoadPhase
@@ -38,6 +39,13 @@ def merge_ticks(reports: Mapping[int, SenderReport], *, lost: int) -> ClientTick
     )
     tick = merge_client_ticks([report.tick for report in reports.values()], gauges=merged)
     return dataclasses.replace(tick, gauges=merged, errors=tick.errors + lost)
+
+
+def merge_in_flight(reports: Mapping[int, SenderReport]) -> tuple[RequestInFlight, ...] | None:
+    """Return the last MOST_IN_FLIGHT requests in flight of all senders, by due time; None if no sender reports any."""
+    reported = [report.in_flight for report in reports.values() if report.in_flight is not None]
+    every = sorted((request for part in reported for request in part), key=lambda request: request.due)
+    return tuple(every[-MOST_IN_FLIGHT:]) if reported else None
 
 
 def merge_notes(reports: Mapping[int, SenderReport]) -> list[Note]:

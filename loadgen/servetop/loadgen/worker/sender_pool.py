@@ -19,7 +19,14 @@ from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, Note, RequestRecord, Severity
 from servetop.loadgen.messages import SenderReport, SenderSetup, TimedCommand
 from servetop.loadgen.worker.plan_split import is_closed_loop, must_drain, split_plan, subplan_for
-from servetop.loadgen.worker.report_merge import ReplyMerger, merge_notes, merge_ticks, new_stages, slowest_phase
+from servetop.loadgen.worker.report_merge import (
+    ReplyMerger,
+    merge_in_flight,
+    merge_notes,
+    merge_ticks,
+    new_stages,
+    slowest_phase,
+)
 from servetop.loadgen.worker.saturation import Saturation
 from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.sender_state import SenderState, lost_text
@@ -200,6 +207,7 @@ class SenderPool:
             state=state,
             tick=merge_ticks(reports, lost=len(lost)),
             records=(*(record for report in reports.values() for record in report.records), *lost),
+            in_flight=merge_in_flight(reports),
             stages=tuple(new_stages(reports, self._reported_stages)),
             notes=(*merge_notes(reports), *notes),
             replies=tuple(self._complete_replies(reports)),

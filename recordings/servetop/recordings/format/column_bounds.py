@@ -16,7 +16,7 @@ _MAX_COUNT = (1 << 63) - 1
 """Limit of a request's integers, such as tokens: the largest integer of SQLite."""
 _TIMES = frozenset(
     {
-        "at", "due", "sent", "headers_at", "first_token_at", "done_at", "first_output_at", "obeyed_at",
+        "at", "due", "sent", "headers_at", "first_token_at", "last_token_at", "done_at", "first_output_at", "obeyed_at",
         "scrape_start", "scrape_end", "engine_scrape_start", "engine_scrape_end", ENDED,
     }
 )  # fmt: skip

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, ReplicaSample, StageChange
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.series_scrape import SeriesScrape
 
 _Event = TypeVar("_Event")
@@ -153,6 +154,7 @@ class FlatCodec(Generic[_Event]):
 ENGINE_SAMPLES = FlatCodec(EngineSample)
 REPLICA_SAMPLES = FlatCodec(ReplicaSample)
 SERIES_SCRAPES = FlatCodec(SeriesScrape)
+REQUESTS_IN_FLIGHT = FlatCodec(RequestInFlight)
 GPU_SAMPLES = FlatCodec(GpuSample, renamed={"index": "device"})
 STAGES = FlatCodec(StageChange, renamed={"index": "number"})
 COMMANDS = FlatCodec(Command, renamed={"id": "seq", "applied_at": "obeyed_at"})

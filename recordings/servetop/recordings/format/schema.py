@@ -15,6 +15,7 @@ from servetop.recordings.format.row_codec import (
     LOG_LINES,
     NOTES,
     REPLICA_SAMPLES,
+    REQUESTS_IN_FLIGHT,
     SERIES_SCRAPES,
     STAGES,
     EventCodec,
@@ -25,7 +26,7 @@ APPLICATION_ID = 0x73767470
 """The bytes `svtp`, at offset 68 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are rejected."""
-FORMAT_MINOR = 6
+FORMAT_MINOR = 7
 """Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version, at offset 60 of the file."""
@@ -60,14 +61,19 @@ TICK = EventTable("tick", TICKS)
 ENGINE_SAMPLE = EventTable("engine_sample", ENGINE_SAMPLES)
 REPLICA_SAMPLE = EventTable("replica_sample", REPLICA_SAMPLES)
 ENGINE_SERIES = EventTable("engine_series", SERIES_SCRAPES)
+IN_FLIGHT = EventTable("in_flight", REQUESTS_IN_FLIGHT)
 GPU_SAMPLE = EventTable("gpu_sample", GPU_SAMPLES)
 STAGE = EventTable("stage", STAGES)
 COMMAND = EventTable("command", COMMANDS)
 NOTE = EventTable("note", NOTES)
 LOG_LINE = EventTable("log_line", LOG_LINES)
 EVENT_TABLES: Sequence[EventTable] = (
-    REQUEST, TICK, ENGINE_SAMPLE, REPLICA_SAMPLE, ENGINE_SERIES, GPU_SAMPLE, STAGE, COMMAND, NOTE, LOG_LINE,
+    REQUEST, IN_FLIGHT, TICK, ENGINE_SAMPLE, REPLICA_SAMPLE, ENGINE_SERIES, GPU_SAMPLE, STAGE, COMMAND, NOTE,
+    LOG_LINE,
 )  # fmt: skip
+
+FORGET_IN_FLIGHT = f"DELETE FROM {IN_FLIGHT.name}"
+"""Before newer ones are inserted, and at the end of the run: the table has only the newest."""
 
 RUN_COLUMNS = {
     "origin_ns": "INTEGER",

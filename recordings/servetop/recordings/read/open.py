@@ -36,6 +36,12 @@ class OpenedFile:
     in_memory: bool = False
     """Whether this is a copy in memory, without a file."""
 
+    def release(self) -> None:
+        """Close the connection, and remove the temporary folder."""
+        self.connection.close()
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
 
 def open_for_reading(path: Path) -> OpenedFile:
     """Open a read-only connection; NotARecordingError if the file is missing, not a recording, too new or unreadable.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from servetop.core.events import (
     StageChange,
 )
 from servetop.core.interfaces.recording_store import RecordingResults
+from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
@@ -78,7 +78,7 @@ class RecordingReader:
             if examine and not reader.is_live():
                 find_losses(reader._tables, path, ended=reader.end is not None)
         except RecordingError:
-            _release(opened)
+            opened.release()
             raise
         return reader
 
@@ -168,6 +168,12 @@ class RecordingReader:
             return self._recent.last(most, where=where, parameters=parameters)
         return list(self._tables.events(schema.REQUEST, where=where, parameters=parameters, order="due, seq"))
 
+    def in_flight(self) -> list[RequestInFlight]:
+        """Return the requests in flight as last written, by due time; empty after the end, and before format 1.7."""
+        known = " AND ".join(f"{name} IS NOT NULL" for name in ("at", "id", "stage", "due"))
+        order = f"seq LIMIT {MOST_IN_FLIGHT}"
+        return [] if self.end is not None else self._tables.events(schema.IN_FLIGHT, where=known, order=order)
+
     def request_count(self) -> int:
         """Return the number of ended requests, of any status."""
         return next((int(row[0]) for row in self._tables.rows("request", ("count(*)",))), 0)
@@ -244,7 +250,7 @@ class RecordingReader:
     def close(self, *, merge_log: bool = True) -> None:
         """Close the file; with `merge_log`, merge the write-ahead log of a finished run into it."""
         ended = merge_log and not self._opened.in_memory and (self.end is not None or self._writer_is_gone())
-        _release(self._opened)
+        self._opened.release()
         if ended and self._opened.scratch is None and self.damage is None and self._has_log():
             with contextlib.suppress(sqlite3.Error), contextlib.closing(self._writing(0.0)) as connection:
                 checkpoint_wal(connection)
@@ -292,9 +298,3 @@ class RecordingReader:
 
 def _is_done(command: Command) -> bool:
     return command.reply is not None or command.applied_at is not None
-
-
-def _release(opened: OpenedFile) -> None:
-    opened.connection.close()
-    if opened.scratch is not None:
-        shutil.rmtree(opened.scratch, ignore_errors=True)

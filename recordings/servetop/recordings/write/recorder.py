@@ -196,7 +196,8 @@ class Recorder:
         reason = self._redactor.sentence(end.reason)
         windows = None if steady is None else encode_windows(steady)
         verdict = None if headline is None else self._redactor.sentence(headline)
-        last = EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason, windows, verdict)])])
+        row = (end.at, int(end.exit_code), reason, windows, verdict)
+        last = EncodedBatch(statements=[(schema.FORGET_IN_FLIGHT, [()]), (_END, [row])])
         if self._failure is None:
             self._add(last)
         else:

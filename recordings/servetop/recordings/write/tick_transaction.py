@@ -17,6 +17,7 @@ from servetop.core.events import (
     RequestRecord,
     StageChange,
 )
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.text.redaction import Redactor
 from servetop.core.tick import Tick
@@ -34,6 +35,8 @@ class TickTransaction:
     tick: Tick | None = None
     requests: Sequence[RequestRecord] = ()
     """Requests that ended during the tick."""
+    in_flight: Sequence[RequestInFlight] | None = None
+    """Requests in flight, in place of those written before; None: unchanged."""
     engine_samples: Sequence[EngineSample] = ()
     replica_samples: Sequence[ReplicaSample] = ()
     engine_series: Sequence[SeriesScrape] = ()
@@ -70,6 +73,7 @@ def encode_batch(
     events: tuple[tuple[schema.EventTable, Sequence[Any]], ...] = (
         (schema.STAGE, [dataclasses.replace(each, label=redactor.text(each.label)) for each in batch.stages]),
         (schema.REQUEST, [_redacted(each, redactor) for each in batch.requests]),
+        (schema.IN_FLIGHT, batch.in_flight or ()),
         (schema.ENGINE_SAMPLE, batch.engine_samples),
         (schema.REPLICA_SAMPLE, batch.replica_samples),
         (schema.ENGINE_SERIES, batch.engine_series),
@@ -78,6 +82,8 @@ def encode_batch(
         (schema.LOG_LINE, [dataclasses.replace(line, text=redactor.text(line.text)) for line in batch.log_lines]),
     )
     statements = [(table.insert, [table.codec.encode(each) for each in rows]) for table, rows in events if rows]
+    if batch.in_flight is not None:
+        statements.insert(0, (schema.FORGET_IN_FLIGHT, [()]))
     if batch.tick is not None:
         statements.append((schema.TICK.insert, [_tick_row(batch.tick, checksum)]))
     if batch.commands:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,6 +34,8 @@ class Controls:
 
     playback: Playback
     steering: Steering
+    say: Callable[[str], None]
+    """Shows one line at the bottom for a few seconds."""
 
 
 class FrameScreen(Screen[object]):

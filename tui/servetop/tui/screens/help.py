@@ -69,8 +69,8 @@ DEFINITIONS = (
     (
         "requests",
         "╌ queued: due → sent  ░ to first token  █ decode  ╍ stall  ▚ stall while the engine preempted  "
-        "┄ engine queue  ▒ prefill; requests are recorded when they end, so those in flight are only counted "
-        "in a live run",
+        "┄ engine queue  ▒ prefill; in a live run, requests in flight are as of a second ago, "
+        "and can be opened when they end",
     ),
     (
         "batch film",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -64,7 +65,11 @@ class RequestsScreen(DetailScreen):
     def action_open(self) -> None:
         """Show the tokens of the selected request."""
         record, frame = self._panel.chosen(), self._panel.frame
-        if record is not None and frame is not None:
+        if record is None or frame is None:
+            return
+        if record.done_at == math.inf:
+            self.controls.say("this request is in flight: it can be opened when it has ended")
+        else:
             self.app.push_screen(RequestScreen(frame, self.controls, record))
 
 

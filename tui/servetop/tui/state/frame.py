@@ -14,6 +14,7 @@ from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Command, LogLine, Note, RequestRecord, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import TextRow
@@ -62,6 +63,11 @@ class ReadRequests(Protocol):
 
 
 def no_requests(start: float, until: float, *, most: int = MOST_REQUESTS) -> Sequence[RequestRecord]:  # noqa: ARG001
+    """Returns no requests: the default for frames without a source."""
+    return ()
+
+
+def none_in_flight() -> Sequence[RequestInFlight]:
     """Returns no requests: the default for frames without a source."""
     return ()
 
@@ -116,6 +122,8 @@ class Frame:
     heat: Sequence[LogHistogram] = ()
     """Histograms of the charted latency (TTFT from due), one per bin of `stats.series`."""
     requests: ReadRequests = no_requests
+    in_flight: Callable[[], Sequence[RequestInFlight]] = none_in_flight
+    """Reads the requests of a live run that have not ended, as of a second ago."""
     preemptions: Preemptions = unknown_preemptions
     """Returns the engine's preemptions between two times."""
     engine_between: Callable[[float, float], LiveStats]

@@ -87,5 +87,5 @@ def why_empty(in_flight: int, *, failed_only: bool) -> str:
     if failed_only:
         return "no failed requests up to this time"
     if in_flight:
-        return f"{in_flight} requests in flight, none finished yet: requests are recorded when they end"
+        return f"{in_flight} requests in flight, none listed yet: they are reported once a second"
     return "no requests up to this time"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from servetop.core.events import RequestRecord
+from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.scale import steady_limit
@@ -13,6 +14,7 @@ from servetop.tui.drawing.text_runs import TextRow, placard
 from servetop.tui.panels.detail.request_table import header, phase_legend, request_row, why_empty
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import MOST_REQUESTS, Frame
+from servetop.tui.state.live_requests import live_rows
 from servetop.tui.state.request_phases import PREEMPTED, ended_at
 from servetop.tui.state.request_rows import COLUMNS, RequestRow, RowCache, has_failed, ordered, pointed_at
 
@@ -47,6 +49,8 @@ class RequestsPanel(Panel):
     """The id of the request that Enter opens."""
     rows: Sequence[RequestRow] = ()
     """All rows, in order."""
+    _recorded = 0
+    """Those with a record; the others have not ended."""
     _top = 0
     _seconds = 0.0
     """Of the run, in which all rows are."""
@@ -77,19 +81,21 @@ class RequestsPanel(Panel):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         at, load = frame.stats.at, frame.stats.load
         under_way = sum(ended_at(row.record) > at for row in self.rows)
-        last = "last " if len(self.rows) >= MOST_REQUESTS else ""
+        last = "last " if self._recorded >= MOST_REQUESTS else ""
         kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(self._seconds)}"
-        parts: list[TextRow] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
+        parts: list[TextRow] = [[("Requests ", "title"), (f"{last}{self._recorded}", "strong"), (f" {kind}", "")]]
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
         preempted = sum(row.preempted for row in self.rows)
         parts += [[(PREEMPTED.glyph, PREEMPTED.style), (f" {preempted}", "strong"), (" preempted", "")]] * (
             preempted > 0
         )
-        if load.in_flight > under_way and not self.failed_only:
-            missing = load.in_flight - under_way
-            which = f"{missing} of them " if under_way else ""
-            why = "listed when they end" if frame.live else "not shown: they end later, or exceed the limit"
-            parts.append([(f"{which}{why}", "muted")])
+        if self.failed_only or load.in_flight <= under_way:
+            return parts
+        if not frame.live:
+            which = f"{load.in_flight - under_way} of them " if under_way else ""
+            parts.append([(f"{which}not shown: they end later, or exceed the limit", "muted")])
+        elif under_way >= MOST_IN_FLIGHT:
+            parts.append([(f"the last {under_way} of them are listed", "muted")])
         return parts
 
     def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
@@ -105,6 +111,10 @@ class RequestsPanel(Panel):
         at = frame.stats.at
         records, self._seconds = self._read(frame)
         rows = self._known.rows(records, at, preemptions=frame.preemptions)
+        self._recorded = len(rows)
+        if not self.failed_only:
+            ended = {record.id for record in records}
+            rows += live_rows(frame.in_flight(), at, ended=ended, preemptions=frame.preemptions)
         self.rows = ordered(rows, self.order, descending=self.descending)
         if frame.view.cursor != self._pointed:
             self._pointed = frame.view.cursor
