@@ -134,9 +134,11 @@ def _rate_row(name: str, errors: Iterable[float]) -> str:
     finite = [abs(error) for error in known if math.isfinite(error)]
     if not known:
         return f"| {name} | 0 | – | – | – |"
-    worst = max(known, key=abs)
+    unclaimed = len(known) - len(finite)
+    runs = f"{len(known)} ({unclaimed} no claim)" if unclaimed else f"{len(known)}"
+    worst = f"{max(filter(math.isfinite, known), key=abs):+.1%}" if finite else "–"
     within = _share(abs(error) <= RATE_WITHIN for error in known)
-    return f"| {name} | {len(known)} | {within} | {sum(finite) / max(len(finite), 1):.1%} | {worst:+.1%} |"
+    return f"| {name} | {runs} | {within} | {_mean(finite)} | {worst} |"
 
 
 def _kept(scores: Sequence[Score]) -> str:
@@ -158,10 +160,14 @@ def _misses(scores: Sequence[Score]) -> list[str]:
         wrong = [f"verdict {each.verdict.value}"] if not each.right else []
         wrong += [f"onset {each.onset_error:+.1f} s"] if abs(each.onset_error) > ONSET_WITHIN else []
         for name, error in (("knee", each.knee_error), ("sustainable", each.sustainable_error)):
-            wrong += [f"{name} {error:+.0%}"] if abs(error) > RATE_WITHIN else []
+            wrong += [f"{name} {_error_text(error)}"] if abs(error) > RATE_WITHIN else []
         wrong += [f"claimed as kept {each.kept_excess:+.1%}"] if each.kept_excess > 0 else []
         lines += [f"- {each.name}: {', '.join(wrong)}"] if wrong else []
     return ["Misses:", "", *lines] if lines else []
+
+
+def _error_text(error: float) -> str:
+    return f"{error:+.0%}" if math.isfinite(error) else "no claim"
 
 
 def _share(values: Iterable[bool]) -> str:

@@ -5,6 +5,10 @@ follows from a birth-death model of the batch: with n sequences running, a reque
 output tokens at the ITL that was measured with n running; above the largest batch the engine completes requests at its
 capacity. The waiting time beyond the batch is exponential (Erlang C; Allen and Cunneen's correction for output lengths
 that vary less or more than exponentially, in Allen, "Probability, Statistics, and Queueing Theory", 1990).
+
+An engine that prefill limits may serve all prompts that wait before it decodes. Its output tokens come after the queue,
+so the capacity is the first tokens by the time in which the engine also works off the batch that it has accumulated.
+Long prompts need more of the time that the objective allows, so the prefill of each length has its own.
 """
 
 from __future__ import annotations
@@ -20,18 +24,23 @@ from servetop.analysis.judgement.signals import ticks_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.config import WorkloadConfig
-from servetop.core.histogram import LogHistogram
+from servetop.core.histogram import LogHistogram, bucket_values
 from servetop.core.tick import TICK_SECONDS
 
 MIN_SECONDS = 5.0
 """Minimum time with waiting requests from which a capacity is computed."""
 KEPT_SHARE = 0.95
 """Fraction of the requests that must keep the objective at a sustainable rate."""
+_MOST_OWED = 1.2
+"""First tokens by the requests that the output tokens are worth, up to which a batch that still runs is ignored."""
+_LONGEST = 2_400
+"""Ticks of an overload that count; a batch stops growing long before."""
 _MOST_TICKS = 4_000
 _MOST_WINDOWS = 400
 _MIN_TOKENS = 5
 """Minimum first tokens in a window for their median to count."""
 _PRECISION = 1e-3
+_GAUGES = ("running", "in_flight", "waiting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +54,8 @@ class Capacity:
     """The period of the evidence, seconds of the run."""
     running: float
     """Mean sequences in the batch; NaN if not exported."""
+    is_upper_bound: bool = False
+    """Whether the batch still owes many output tokens, for which the rate has no time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,17 +63,22 @@ class ServiceTimes:
     """Seconds that a request spends in the batch, by the number of sequences that run."""
 
     base: float
-    """Seconds from sent to first token without a queue."""
+    """Seconds from sent to first token without a queue, of the median request."""
     seconds: FloatArray
     """Entry n-1 is for n running sequences; shape (largest batch,)."""
     variability: float
     """Mean of the squared coefficients of variation of the times between arrivals and of the service."""
+    prefills: FloatArray
+    """The seconds that requests of several lengths need instead of `base`."""
+    shares: FloatArray
+    """The fraction of the requests of each."""
 
 
 def capacity_of(overload: Overload, history: TickHistory, until: float) -> Capacity | None:
     """Return the capacity during an overload; None if requests waited for less than MIN_SECONDS."""
     end = until if overload.end is None else min(overload.end, until)
-    first, stop = history.first_from(overload.begin), min(history.up_to(end), history.first_from(overload.begin) + 2400)
+    first = history.first_from(overload.begin)
+    stop = min(history.up_to(end), first + _LONGEST)
     waiting = history.column("waiting", start=first, stop=stop)
     busy = np.isnan(waiting) | (waiting > SHORT_QUEUE)
     seconds = float(busy.sum()) * TICK_SECONDS
@@ -73,12 +89,41 @@ def capacity_of(overload: Overload, history: TickHistory, until: float) -> Capac
     length = mean_output(history, until)
     rate = tokens / length / seconds if length > 0 else completed / seconds
     running = history.column("running", start=first, stop=stop)[busy]
+    return Capacity(rate=rate, start=overload.begin, until=history.ticks[stop - 1].end, running=_mean_known(running))
+
+
+def prefill_capacity(overload: Overload, history: TickHistory, until: float) -> Capacity | None:
+    """Return the capacity of an engine that prefill limits, until its batch is as small again as at the beginning."""
+    end = until if overload.end is None else min(overload.end, until)
+    first, last = history.first_from(overload.begin), history.up_to(until)
+    queue_stop = min(history.up_to(end), first + _LONGEST)
+    if queue_stop <= first:
+        return None
+    running, in_flight, waiting = (history.column(name, start=first, stop=last) for name in _GAUGES)
+    known = running[~np.isnan(running)]
+    small = np.fmin(running, in_flight) <= (known if known.size else in_flight)[0]  # the last scrape may be old
+    drained = np.flatnonzero(small[queue_stop - 1 - first : _LONGEST])
+    stop = queue_stop + int(drained[0]) if drained.size else queue_stop
+    length = stop - first
+    busy = np.isnan(waiting[:length]) | (waiting[:length] > SHORT_QUEUE) | ~small[:length]
+    seconds = float(busy.sum()) * TICK_SECONDS
+    if seconds < MIN_SECONDS:
+        return None
+    counts = np.array([tick.client.ttft.count for tick in history.ticks[first:stop]], dtype=np.float64)
+    tokens = float(history.column("output_tokens", start=first, stop=stop)[busy].sum())
+    begun = float(counts[busy].sum())
     return Capacity(
-        rate=rate,
+        rate=begun / seconds,
         start=overload.begin,
         until=history.ticks[stop - 1].end,
-        running=float(np.nanmean(running)) if not np.isnan(running).all() else math.nan,
+        running=_mean_known(running[:length][busy]),
+        is_upper_bound=not drained.size and not begun * mean_output(history, until) <= _MOST_OWED * tokens,
     )
+
+
+def _mean_known(values: FloatArray) -> float:
+    """Return the mean of the known values; NaN without any."""
+    return math.nan if np.isnan(values).all() else float(np.nanmean(values))
 
 
 def mean_output(history: TickHistory, until: float) -> float:
@@ -100,7 +145,13 @@ def batch_service(run: TickHistory, capacity: Capacity, workload: WorkloadConfig
     slope, intercept = _line(running[known], totals[known] / weights[known], weights[known])
     itl = np.maximum(intercept + slope * np.arange(1, max(1, round(capacity.running)) + 1), 1e-6)
     variability = (_arrival_variability(workload) + _variability(lengths)) / 2
-    return ServiceTimes(base=base, seconds=base + lengths.mean * itl, variability=variability)
+    return ServiceTimes(
+        base=base,
+        seconds=base + lengths.mean * itl,
+        variability=variability,
+        prefills=np.array([base]),
+        shares=np.ones(1),
+    )
 
 
 def prefill_service(
@@ -108,10 +159,17 @@ def prefill_service(
 ) -> ServiceTimes | None:
     """Return the service of one prompt after another; None without a TTFT before the overload."""
     base, prompts = base_ttft(run, capacity.start), run.histogram("input_len", start=0, stop=run.up_to(until))
-    if math.isnan(base):
+    if math.isnan(base) or not prompts.buckets.size:
         return None
-    variability = (_arrival_variability(workload) + _variability(prompts)) / 2
-    return ServiceTimes(base=base, seconds=np.array([1 / capacity.rate]), variability=variability)
+    tokens, shares = bucket_values(prompts.buckets), prompts.counts / prompts.count
+    variance = float(np.average((tokens / prompts.mean - 1) ** 2, weights=shares))
+    return ServiceTimes(
+        base=base,
+        seconds=np.array([1 / capacity.rate]),
+        variability=(_arrival_variability(workload) + variance) / 2,
+        prefills=base * tokens / prompts.percentile(50),
+        shares=shares,
+    )
 
 
 def base_ttft(run: TickHistory, until: float) -> float:
@@ -140,21 +198,20 @@ def sustainable_rate(
     times: ServiceTimes, capacity: Capacity, objective: float, *, kept_share: float = KEPT_SHARE
 ) -> float:
     """Return the largest rate at which a fraction of the requests get their first token within `objective` seconds."""
-    wait = objective - times.base
-    if wait <= 0:
+    if objective <= times.base:
         return 0.0
     low, high = 0.0, capacity.rate
     while high - low > _PRECISION * capacity.rate:
         middle = (low + high) / 2
-        if _late_share(times, capacity.rate, middle, wait) <= 1 - kept_share:
+        if _late_share(times, capacity.rate, middle, objective) <= 1 - kept_share:
             low = middle
         else:
             high = middle
     return low
 
 
-def _late_share(times: ServiceTimes, capacity: float, rate: float, wait: float) -> float:
-    """Return the fraction of requests that wait for longer than `wait` at a rate below the capacity."""
+def _late_share(times: ServiceTimes, capacity: float, rate: float, objective: float) -> float:
+    """Return the fraction of requests without a first token within `objective` seconds, at less than the capacity."""
     running = np.arange(1, times.seconds.size + 1)
     speeds = running / times.seconds
     speeds *= capacity / speeds[-1]  # in agreement with what was measured at the full batch
@@ -163,9 +220,11 @@ def _late_share(times: ServiceTimes, capacity: float, rate: float, wait: float) 
     load = rate / capacity
     tail = states[-1] / (1 - load)
     waits = tail / (states[:-1].sum() + tail)
+    left = objective - times.prefills
     if not times.variability:
-        return 0.0
-    return float(waits * math.exp(-(capacity - rate) * wait / times.variability))
+        return float(times.shares[left < 0].sum())
+    late = waits * np.exp(-(capacity - rate) * np.maximum(left, 0.0) / times.variability)
+    return float(np.where(left < 0, 1.0, late) @ times.shares)
 
 
 def _line(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, float]:

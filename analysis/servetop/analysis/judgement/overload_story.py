@@ -107,6 +107,8 @@ def _advice(verdict: RunVerdict) -> str:
 
 def sustainable_text(verdict: RunVerdict) -> str:
     """The load that the engine sustains, such as `sustainable ≈ 11 req/s with TTFT ≤ 500 ms`; empty if unknown."""
+    if verdict.capacity is not None and verdict.capacity.is_upper_bound:
+        return f"sustainable < {verdict.capacity.rate:.3g} req/s (the batch has not drained)"
     if verdict.sustainable is None:
         return ""
     kept = "" if verdict.objective is None else f" with TTFT ≤ {seconds(verdict.objective)}"

@@ -14,6 +14,7 @@ from servetop.analysis.judgement.capacity import (
     ServiceTimes,
     batch_service,
     capacity_of,
+    prefill_capacity,
     prefill_service,
     sustainable_rate,
 )
@@ -50,7 +51,7 @@ class RunVerdict:
     worst_ttft: WorstTtft | None = None
     """During the overload, else over the whole run."""
     capacity: Capacity | None = None
-    """None if requests never waited long enough."""
+    """None if requests never waited long enough; an upper bound if a batch had not drained at the end of the run."""
     sustainable: float | None = None
     """The largest rate that keeps `objective`, else the capacity; the highest rate offered if nothing limited it."""
     knee: float | None = None
@@ -157,7 +158,7 @@ def _simple(cause: RunCause, episodes: list[Episode], run: RunRecord) -> RunVerd
 def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVerdict:
     limit = limit_of(main, run.history, run.header.engine, until=run.until)
     until = run.until if main.end is None else main.end
-    capacity = None if limit is Limit.LONG_PROMPTS else capacity_of(main, run.history, run.until)
+    capacity = _capacity(limit, main, run)
     objective = _known(run.ttft_objective)
     sustainable, knee = (None, None) if capacity is None else _rates(limit, capacity, objective, run)
     onset = _onset(limit, main)
@@ -209,8 +210,18 @@ def _kept_rate(run: RunRecord) -> float | None:
     return float(finite.max())
 
 
-def _rates(limit: Limit, capacity: Capacity, objective: float | None, run: RunRecord) -> tuple[float, float]:
-    """The sustainable rate and the knee of an engine of this capacity."""
+def _capacity(limit: Limit, main: Overload, run: RunRecord) -> Capacity | None:
+    if limit is Limit.LONG_PROMPTS:
+        return None
+    return (prefill_capacity if limit is Limit.RATE else capacity_of)(main, run.history, run.until)
+
+
+def _rates(
+    limit: Limit, capacity: Capacity, objective: float | None, run: RunRecord
+) -> tuple[float | None, float | None]:
+    """The sustainable rate and the knee of an engine of this capacity; None if only a bound of it is known."""
+    if capacity.is_upper_bound:
+        return None, None
     times = _service(limit, capacity, run)
     if times is None:
         return capacity.rate, capacity.rate

@@ -51,6 +51,7 @@ class StorySummary:
 def story_summary(story: Story) -> StorySummary:
     """Convert a story."""
     verdict, worst = story.verdict, story.verdict.worst_ttft
+    capacity = None if verdict.capacity is None or verdict.capacity.is_upper_bound else verdict.capacity.rate
     return StorySummary(
         cause=verdict.cause.value,
         headline=story.headline,
@@ -58,7 +59,7 @@ def story_summary(story: Story) -> StorySummary:
         until=verdict.until,
         onset_rate=verdict.onset_rate,
         worst_p99_ttft_ms=None if worst is None else worst.seconds * MS_PER_S,
-        capacity=None if verdict.capacity is None else verdict.capacity.rate,
+        capacity=capacity,
         sustainable_rate=verdict.sustainable,
         sustainable_is_lower_bound=verdict.is_lower_bound,
         knee_rate=verdict.knee,
