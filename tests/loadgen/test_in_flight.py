@@ -1,6 +1,6 @@
 """Requests in flight: the concurrency limit, and the request timeout in order of submission."""
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
@@ -11,10 +11,17 @@ from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.in_flight import InFlightRequests
 
 
-class Known(SimpleNamespace):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Known:
     """What is read of a request; a key of the dictionary by identity."""
 
-    __hash__ = object.__hash__
+    id: int
+    stage: int = 1
+    due_at: float = 4.0
+    sent: float = 4.5
+    first_token_at: float | None
+    prompt_tokens: int = 9
+    chunks: ChunkLog
 
 
 def requests(count: int) -> list[RequestState]:
@@ -49,8 +56,7 @@ def test_the_requests_submitted_last_are_reported_as_known() -> None:
         for token in range(number):
             chunks.add(5.0 + token, 2)
         first = 5.0 if number else None
-        in_flight.add(Known(id=number, stage=1, due_at=4.0, sent=4.5, first_token_at=first, prompt_tokens=9,
-                            chunks=chunks), 4.5)  # fmt: skip
+        in_flight.add(Known(id=number, first_token_at=first, chunks=chunks), 4.5)
     assert in_flight.newest(2, 7.0) == (
         RequestInFlight(at=7.0, id=1, stage=1, due=4.0, sent=4.5, first_token_at=5.0, last_token_at=5.0,
                         prompt_tokens=9, output_tokens=2),

@@ -153,8 +153,7 @@ class RequestsPanel(Panel):
         self.show_again()
 
     def chosen(self) -> RequestRecord | None:
-        """The selected request, else the first; None if there are no rows."""
-        first = self.rows[:1]
-        return next(
-            (row.record for row in (*self.rows, *first) if row.id == self.selected or self.selected is None), None
-        )
+        """The selected request, else the first that has ended; None if there is no such row."""
+        if self.selected is None:
+            return next((row.record for row in self.rows if row.record.done_at != math.inf), None)
+        return next((row.record for row in self.rows if row.id == self.selected), None)
