@@ -36,6 +36,10 @@ from servetop.tui.themes import THEMES, Themes, no_color_requested
 
 POLL_SECONDS = 0.05
 EXIT_POLL_SECONDS = 0.5
+COLLECT_SECONDS = 5.0
+"""Between two full garbage collections, of 30 ms: on a timer they hardly ever delay the drawing after a key."""
+_NEVER = 1_000_000
+"""Threshold for full collections that allocations would start."""
 
 _QUIT_QUESTION = Question(
     text="The run is still active. What should happen to it?",
@@ -103,6 +107,7 @@ class DashboardApp(App[str]):
             self.options.on_first_frame()
         self.set_interval(POLL_SECONDS, self.poll)
         self.set_interval(CLEAR_CACHE_SECONDS, clear_text_cache)
+        self.set_interval(COLLECT_SECONDS, lambda: gc.collect())
 
     def _exit_if_requested(self) -> bool:
         result = "" if self.options.exit_requested is None else self.options.exit_requested()
@@ -260,6 +265,7 @@ def run_dashboard(
     """Show a run until the user quits; returns the app's result, empty if the dashboard failed."""
     app = DashboardApp(source, start_at=start_at, owns_run=owns_run, options=options)
     app.themes.adapt_to_terminal()
-    gc.freeze()  # modules and ticks stay: a full collection of them every few seconds takes 30 ms from a frame
+    gc.freeze()  # modules and ticks stay: a full collection of them takes 30 ms
+    gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
     gc.enable()
     return app.run() or ""
