@@ -48,7 +48,7 @@ def test_a_gap_of_many_times_the_median_is_a_stall_and_preempted_if_the_counter_
 
 
 def test_a_short_or_usual_gap_is_no_stall() -> None:
-    quick = replace(STALLED, chunk_times=np.array([12.0, 12.01, 12.02, 12.45, 12.46, 12.47]), done_at=12.5)
+    quick = replace(STALLED, chunk_times=np.array([12.0, 12.01, 12.02, 12.25, 12.26, 12.27]), done_at=12.3)
     slow = replace(STALLED, chunk_times=np.array([12.0, 13.0, 14.0, 15.0, 16.0, 17.0]), done_at=17.5)
     for record in (quick, slow):
         assert math.isnan(row_of(record, 20.0).stalled)

@@ -8,14 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.batch.batch_stay import PAUSE_FACTOR, SHORTEST_PAUSE
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import RequestRecord
 from servetop.core.tick import TICK_SECONDS
-
-STALL_FACTOR = 5.0
-"""A gap between two chunks is a stall from this multiple of the request's median gap on, ..."""
-LEAST_STALL = 0.5
-"""... and from this many seconds on."""
 
 Preemptions = Callable[[float, float], float]
 """Preemptions of the engine between two times of the run; NaN if it does not export them."""
@@ -105,12 +101,12 @@ def _decode(record: RequestRecord, first: float, end: float, at: float, preempti
     times = record.chunk_times[: int(np.searchsorted(record.chunk_times, end, side="right"))]
     edges = [*times.tolist(), end]
     gaps = np.diff(edges)
-    if not gaps.size or gaps.max() < LEAST_STALL:
+    if gaps.max(initial=0.0) <= SHORTEST_PAUSE:
         return [Span(first, end, DECODE)]
     median = float(np.median(gaps[:-1])) if gaps.size > 1 else math.inf
-    least = max(STALL_FACTOR * median, LEAST_STALL)
+    longest = max(PAUSE_FACTOR * median, SHORTEST_PAUSE)
     found, start = [], first
-    for number in np.flatnonzero(gaps >= least).tolist():
+    for number in np.flatnonzero(gaps > longest).tolist():
         low, high = edges[number], edges[number + 1]
         during = preemptions(low, min(high + TICK_SECONDS, at))
         found += [Span(start, low, DECODE), Span(low, high, PREEMPTED if during > 0 else STALL)]
