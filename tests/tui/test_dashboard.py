@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -277,14 +276,3 @@ async def test_quitting_an_attached_or_finished_run_asks_nothing(
     async with app.run_test() as pilot:
         await pilot.press("q")
     assert app.return_value == result
-
-
-async def test_full_garbage_collections_are_started_by_a_timer(
-    canned: ModuleType, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("servetop.tui.app.COLLECT_SECONDS", 0.01)
-    collect, collections = gc.collect, list[int]()
-    monkeypatch.setattr(gc, "collect", lambda: collections.append(collect()))
-    async with dashboard(canned.growing(20.0)).run_test(size=(80, 24)) as pilot:
-        while len(collections) < 2:
-            await pilot.pause(0.01)

@@ -38,6 +38,8 @@ POLL_SECONDS = 0.05
 EXIT_POLL_SECONDS = 0.5
 COLLECT_SECONDS = 5.0
 """Between two full garbage collections, of 30 ms: on a timer they hardly ever delay the drawing after a key."""
+PREPARE_SECONDS = 1.0
+"""From the first frame until what other screens need is prepared."""
 _NEVER = 1_000_000
 """Threshold for full collections that allocations would start."""
 
@@ -108,6 +110,12 @@ class DashboardApp(App[str]):
         self.set_interval(POLL_SECONDS, self.poll)
         self.set_interval(CLEAR_CACHE_SECONDS, clear_text_cache)
         self.set_interval(COLLECT_SECONDS, lambda: gc.collect())
+        self.set_timer(PREPARE_SECONDS, self._prepare_screens)
+
+    def _prepare_screens(self) -> None:
+        """Import the other screens, and merge the histograms of each stage, before the first key that needs them."""
+        _screen_type("distributions")
+        self.viewer.frame().per_stage()
 
     def _exit_if_requested(self) -> bool:
         result = "" if self.options.exit_requested is None else self.options.exit_requested()
@@ -244,7 +252,7 @@ def _action_search() -> type[Provider]:
 
 
 def _screen_type(name: str) -> type[FrameScreen]:
-    """The screen behind a number key, imported when it is first shown: start-up needs the live screen only."""
+    """The screen behind a number key, imported after the first frame: start-up needs the live screen only."""
     from servetop.tui.screens import details, engine_screen, film_screen, log_screen, requests_screen
 
     types: dict[str, type[FrameScreen]] = {
