@@ -11,6 +11,7 @@ import pytest
 
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestRecord, RunEnd, Severity
+from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
@@ -87,6 +88,26 @@ def test_data_beyond_the_memory_limit_is_dropped_counted_and_noted(
         (note,) = update.notes
         assert (note.source, note.severity) == ("recorder", Severity.ERROR)
         assert note.text == "3 ticks and 0 requests are missing: the file could not be written for too long"
+
+
+def test_requests_in_flight_use_no_memory_while_the_disk_is_full(
+    recorder: Recorder, make_tick: MakeTick, limit_file_size: LimitFileSize, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder_module, "MAX_WAITING_ROWS", 150)
+    under_way = [RequestInFlight(at=1.0, id=number, stage=0, due=0.5, prompt_tokens=9) for number in range(50)]
+    recorder.commit(TickTransaction(tick=make_tick(0)))
+    limit_file_size(recorder.path.with_name("run.servetop-wal").stat().st_size)
+    try:
+        for number in range(1, 9):
+            recorder.commit(TickTransaction(tick=make_tick(number), in_flight=under_way))
+        assert recorder.unrecorded is not None
+        assert recorder.unrecorded.ticks == 8
+        assert "dropped" not in (recorder.trouble or "")
+    finally:
+        limit_file_size(None)
+    recorder.commit(TickTransaction(tick=make_tick(9)))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert [tick.index for tick in reader.poll().ticks] == list(range(10))
 
 
 def test_a_disk_that_stays_full_is_also_reported_at_the_end(

@@ -105,6 +105,20 @@ def test_run_time_and_numbers_continue_where_they_stopped(interrupted: Path) -> 
     assert reader.poll().end == PLANNED
 
 
+def test_requests_in_flight_when_the_run_was_killed_are_not_those_of_the_resumed_run(interrupted: Path) -> None:
+    change(
+        interrupted,
+        "UPDATE run SET end_at = NULL, writer = NULL",
+        "INSERT INTO in_flight (at, id, stage, due, prompt_tokens, output_tokens) VALUES (1.0, 3, 0, 0.5, 9, 0)",
+    )
+    with contextlib.closing(RecordingReader.open(interrupted)) as killed:
+        assert [each.id for each in killed.in_flight()] == [3]
+    recorder, _ = resume_recording(interrupted)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        assert reader.in_flight() == []
+    recorder.close(PLANNED)
+
+
 def test_a_recording_of_an_older_minor_version_gets_the_engine_columns_that_it_lacks(interrupted: Path) -> None:
     older = [f"ALTER TABLE tick DROP COLUMN {name}" for name in ("checksum", "engine_queue_seconds_total")]
     change(interrupted, *older, "PRAGMA user_version = 1001")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sqlite3
 from collections import deque
 from collections.abc import Mapping
@@ -133,6 +134,8 @@ class Recorder:
         """Write a batch in one transaction, after the queued ones; never raises for disk errors."""
         if batch.tick is not None:
             self._last_time = batch.tick.end
+        if self._failure is not None:  # soon outdated, they would use up the memory for what must not be lost
+            batch = dataclasses.replace(batch, in_flight=None)
         encoded = encode_batch(batch, redactor=self._redactor, checksum=self._checksum)
         self._ticks += encoded.ticks
         self._requests += encoded.requests

@@ -54,7 +54,8 @@ def resume_recording(path: Path, config: RunConfig | None = None) -> tuple[Recor
     )
     recorder = Recorder(_connect(path, anchor), path, redactor=redactor_of(config or header.config))
     recorder.new_commands()  # skip those of the previous session
-    recorder.commit(TickTransaction(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
+    resumed = _note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)
+    recorder.commit(TickTransaction(notes=[resumed], in_flight=()))  # those of the previous session were lost with it
     stages = [stage.index for stage in update.stages]
     first_stage = max(stages, default=-1) + 1
     return recorder, RunStart(
