@@ -71,6 +71,8 @@ class RunColumns:
     """Requests that succeeded in the tick."""
     load_ticks: TickColumns
     """Input of the search for a steady state."""
+    token_gaps: Sequence[LogHistogram]
+    """Inter-token latencies in each tick."""
     loop_lags: Sequence[LogHistogram]
     itl_uncertainties: Sequence[LogHistogram]
     chunks: FloatArray

@@ -36,7 +36,7 @@ def request_summary(
     are computed only if a model reasoned.
     """
     ok = requests.with_status(RequestStatus.OK)
-    per_request = _per_request(requests)
+    per_request = latencies_by_request(requests)
     pools = {name: Distribution.of(values[ok]) for name, values in per_request.items()} | {"itl": requests.itl}
     reasoning = int(float(np.nansum(requests.reasoning_tokens[ok])))
     reason = no_itl_reason(requests.sized[ok])
@@ -44,7 +44,9 @@ def request_summary(
         pools |= dict.fromkeys(_PER_TOKEN, Distribution.of(np.empty(0)))
     metrics = (*METRICS, *REASONING_METRICS) if reasoning else METRICS
     return RequestSummary(
-        **_totals(requests, goodput_share=_good(per_request, goodput, ok=ok) if goodput else None),
+        **_totals(
+            requests, goodput_share=int(meets_objectives(per_request, goodput, ok=ok).sum()) if goodput else None
+        ),
         total_reasoning_tokens=reasoning or None,
         itl_reason=reason or _no_gaps_reason(requests, ok),
         latencies={metric: _latency(pools[metric], (*STANDARD_PERCENTILES, *percentiles)) for metric in metrics},
@@ -127,8 +129,8 @@ def _max_in_flight(requests: RequestColumns) -> int:
     return int(InFlightTimeline.of(requests.sent[known], requests.ended_at[known]).levels.max(initial=0))
 
 
-def _per_request(requests: RequestColumns) -> dict[str, FloatArray]:
-    """Return one value per request in seconds; NaN if the request has none."""
+def latencies_by_request(requests: RequestColumns) -> dict[str, FloatArray]:
+    """Return one value per request in seconds, by metric; NaN if the request has none."""
     ttft, e2el = requests.first_token_at - requests.sent, requests.done_at - requests.sent
     first_output = np.where(requests.reasoning_tokens > 0, requests.first_output_at, requests.first_token_at)
     later = requests.output_tokens - requests.first_tokens
@@ -145,8 +147,10 @@ def _per_request(requests: RequestColumns) -> dict[str, FloatArray]:
     }
 
 
-def _good(per_request: Mapping[str, FloatArray], goodput: Mapping[str, float], *, ok: BoolArray) -> int:
-    """Return the number of successful requests within all limits; one without a TPOT (a single token) meets that limit.
+def meets_objectives(
+    per_request: Mapping[str, FloatArray], goodput: Mapping[str, float], *, ok: BoolArray
+) -> BoolArray:
+    """Return a mask of the successful requests within all limits; one without a TPOT (a single token) meets that limit.
 
     A request that reasoned but produced no output misses the limit of TTFOT.
     """
@@ -156,4 +160,4 @@ def _good(per_request: Mapping[str, FloatArray], goodput: Mapping[str, float], *
             values = per_request[metric]
             exempt = np.isnan(per_request["ttft"] if metric == "ttfot" else values)
             good &= exempt | (values <= limit)
-    return int(good.sum())
+    return good

@@ -36,6 +36,7 @@ def load_run(reader: RecordingReader) -> RunColumns:
         finished_tokens=np.array([tick.client.output_len.total for tick in ticks], dtype=np.float64),
         ok=np.array([tick.client.ok for tick in ticks], dtype=np.float64),
         load_ticks=TickColumns.of(ticks),
+        token_gaps=[tick.client.itl for tick in ticks],
         loop_lags=[tick.client.loop_lag for tick in ticks],
         itl_uncertainties=[tick.client.itl_uncertainty for tick in ticks],
         chunks=np.array([tick.client.chunks for tick in ticks], dtype=np.float64),

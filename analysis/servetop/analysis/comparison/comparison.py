@@ -1,0 +1,190 @@
+"""Compares two arms stage by stage and metric by metric (docs/explanation/comparison.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from servetop.analysis.comparison.alignment import AlignedStage, ArmRun, align
+from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, Family
+from servetop.analysis.comparison.difference import Difference, Unit, difference
+from servetop.analysis.comparison.estimate import estimate
+from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
+from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.comparison.verdicts import (
+    Cost,
+    Verdict,
+    alarm_probability,
+    cost_of_telling,
+    holm,
+    judge,
+    margin_of,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricComparison:
+    """One metric of one stage."""
+
+    metric: ComparedMetric
+    difference: Difference | None
+    """None if one side has no estimate; then `note` says why."""
+    margin: float
+    """Smallest difference looked for, on the scale of the difference."""
+    verdict: Verdict
+    needs: Cost | None = None
+    """What would tell, if the verdict is that it cannot be told and this is known."""
+    probability: float = 1.0
+    """Of such a difference if the true one were at most half the margin, corrected for the family."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageComparison:
+    """All metrics of two stages of equal load."""
+
+    load: StageLoad
+    seconds: tuple[float, float]
+    """Total length of the windows of A and B."""
+    requests: tuple[int, int]
+    starts: tuple[int, int]
+    same_requests: bool
+    """Both sent the same requests, and these were compared pairwise."""
+    unsteady: str = ""
+    """Why a window is not a steady state; empty if all are."""
+    metrics: tuple[MetricComparison, ...]
+
+    def metric(self, key: str) -> MetricComparison | None:
+        """Return the comparison of the metric with this key; None if neither side measured it."""
+        return next((each for each in self.metrics if each.metric.key == key), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The comparison of two arms."""
+
+    stages: tuple[StageComparison, ...]
+    only_a: tuple[StageLoad, ...] = ()
+    """Loads without a counterpart in B."""
+    only_b: tuple[StageLoad, ...] = ()
+
+    def with_verdict(self, *verdicts: Verdict) -> list[tuple[StageComparison, MetricComparison]]:
+        """Return the metrics with one of these verdicts, in order of stages."""
+        return [(stage, each) for stage in self.stages for each in stage.metrics if each.verdict in verdicts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonOptions:
+    """What to compare, and how."""
+
+    metrics: Sequence[ComparedMetric] = METRICS
+    margins: Mapping[str, float] = field(default_factory=dict)
+    """Margins by key, instead of those of the metrics."""
+    start_spread: float | None = None
+    """Assumed standard deviation between starts, as a fraction; None for those of the runs."""
+
+
+def compare(a: Sequence[ArmRun], b: Sequence[ArmRun], options: ComparisonOptions | None = None) -> Comparison:
+    """Compare arm B with arm A, each of one or several recordings."""
+    chosen = options or ComparisonOptions()
+    spread = chosen.start_spread
+    if spread is None:
+        spread = max((run.start_spread for run in (*a, *b)), default=0.0)
+    alignment = align(a, b)
+    stages = [_compared(stage, chosen, start_spread=spread) for stage in alignment.stages]
+    return Comparison(stages=_judged(stages, chosen), only_a=alignment.only_a, only_b=alignment.only_b)
+
+
+def _compared(stage: AlignedStage, options: ComparisonOptions, *, start_spread: float) -> StageComparison:
+    pair = sliced_pair(stage.a[0][1], stage.b[0][1]) if len(stage.a) == len(stage.b) == 1 else None
+    arms = _sliced_arms(stage) if pair is None else ([(stage.a[0][0], pair[0])], [(stage.b[0][0], pair[1])])
+    metrics = [
+        _differing(metric, *arms, options=options, same_requests=pair is not None, start_spread=start_spread)
+        for metric in options.metrics
+    ]
+    samples = ([sample for _, sample in stage.a], [sample for _, sample in stage.b])
+    return StageComparison(
+        load=stage.load,
+        seconds=(sum(each.seconds for each in samples[0]), sum(each.seconds for each in samples[1])),
+        requests=(_requests(arms[0]), _requests(arms[1])),
+        starts=(len({name for name, _ in stage.a}), len({name for name, _ in stage.b})),
+        same_requests=pair is not None,
+        unsteady=next((each.reason for arm in samples for each in arm if not each.steady), ""),
+        metrics=tuple(each for each in metrics if each is not None),
+    )
+
+
+_Arm = list[tuple[str, SlicedStage]]
+
+
+def _sliced_arms(stage: AlignedStage) -> tuple[_Arm, _Arm]:
+    a, b = ([(name, sliced(sample)) for name, sample in arm] for arm in (stage.a, stage.b))
+    return [(n, s) for n, s in a if s is not None], [(n, s) for n, s in b if s is not None]
+
+
+def _requests(arm: _Arm) -> int:
+    return sum(each.chosen.size for _, each in arm)
+
+
+def _differing(
+    metric: ComparedMetric,
+    a: _Arm,
+    b: _Arm,
+    *,
+    options: ComparisonOptions,
+    same_requests: bool,
+    start_spread: float,
+) -> MetricComparison | None:
+    """The difference of a metric, not judged yet; None if neither side measured it."""
+    units = [_units(metric, arm) for arm in (a, b)]
+    margin = options.margins.get(metric.key, metric.margin)
+    if not units[0] and not units[1]:
+        return None
+    if not units[0] or not units[1]:
+        note = f"not measured in {'B' if units[0] else 'A'}"
+        return MetricComparison(metric=metric, difference=None, margin=margin, verdict=Verdict.CANNOT_TELL, note=note)
+    found = difference(metric, *units, same_requests=same_requests, start_spread=start_spread)
+    return MetricComparison(
+        metric=metric,
+        difference=found,
+        margin=margin_of(metric, found, margin=options.margins.get(metric.key)),
+        verdict=Verdict.CANNOT_TELL,
+    )
+
+
+def _units(metric: ComparedMetric, arm: _Arm) -> list[Unit]:
+    estimates = [(name, each.sample.seed, estimate(each, metric)) for name, each in arm]
+    return [Unit(estimate=each, seed=seed, start=name) for name, seed, each in estimates if each is not None]
+
+
+def _judged(stages: Sequence[StageComparison], options: ComparisonOptions) -> tuple[StageComparison, ...]:
+    """Judge all metrics, corrected for the number of metrics and stages of each family."""
+    del options
+    by_family: dict[Family, list[tuple[int, int]]] = {}
+    for place, stage in enumerate(stages):
+        for position, each in enumerate(stage.metrics):
+            if each.difference is not None:
+                by_family.setdefault(each.metric.family, []).append((place, position))
+    rows = [list(stage.metrics) for stage in stages]
+    for places in by_family.values():
+        found = [(rows[place][position], *stages[place].seconds) for place, position in places]
+        adjusted = holm([alarm_probability(_known(each), each.margin) for each, *_ in found])
+        for (place, position), (each, *seconds), probability in zip(places, found, adjusted, strict=True):
+            rows[place][position] = _verdict(each, probability, seconds=min(seconds), tests=len(places))
+    return tuple(replace(stage, metrics=tuple(row)) for stage, row in zip(stages, rows, strict=True))
+
+
+def _verdict(each: MetricComparison, probability: float, *, seconds: float, tests: int) -> MetricComparison:
+    found = _known(each)
+    verdict = judge(each.metric, found, margin=each.margin, adjusted=probability)
+    if verdict is not Verdict.CANNOT_TELL:
+        return replace(each, verdict=verdict, probability=probability)
+    needs = cost_of_telling(found, margin=each.margin, seconds=seconds, tests=tests)
+    note = "" if needs is not None else "too few values to say how uncertain it is"
+    return replace(each, verdict=verdict, probability=probability, needs=needs, note=note)
+
+
+def _known(each: MetricComparison) -> Difference:
+    if each.difference is None:
+        raise ValueError(f"{each.metric.key} has no difference")
+    return each.difference

@@ -1,0 +1,190 @@
+"""Estimates of a metric from the slices of a stage, each with the influence of every slice on it.
+
+The estimate minus the truth is about the mean of the influences (first-order expansion), so the error of any metric
+is that of a mean of a dependent series. For a ratio of sums (a rate, a mean over requests) the influence is
+(y - R x) / mean(x), for a percentile q_p it is (p - F(q_p)) / f(q_p), per slice. Sources: Hampel, "The influence curve
+and its role in robust estimation", JASA 69 (1974); Cochran, "Sampling Techniques" (1977), section 6.3, for ratios;
+Woodruff, "Confidence intervals for medians and other position measures", JASA 47 (1952), for the interval of a
+percentile from that of the distribution function.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from servetop.analysis.comparison.batch_means import StandardError, standard_error
+from servetop.analysis.comparison.compared_metrics import ComparedMetric
+from servetop.analysis.comparison.slices import SlicedStage
+from servetop.analysis.comparison.student_t import quantile
+from servetop.core.arrays import FloatArray
+from servetop.core.histogram import LogHistogram, bucket_value
+from servetop.core.units import MS_PER_S
+
+CONFIDENCE = 0.95
+"""Two-sided, of every interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimate:
+    """A metric of one stage of one start, in the unit of the metric."""
+
+    value: float
+    influence: FloatArray
+    """Of each slice; shape (slices,)."""
+    error: StandardError
+    """Of the mean of the influences."""
+    low_error: float
+    """Standard error towards lower values; differs from `high_error` for percentiles. Infinite if unknown."""
+    high_error: float
+    count: int
+    """Requests, tokens or scrapes behind the estimate."""
+
+
+class _Quantiles(Protocol):
+    """A sample from which any percentile can be read."""
+
+    def at(self, share: float) -> float:
+        """Return the value below which a share of the sample lies; infinite above 1."""
+        ...
+
+
+def estimate(stage: SlicedStage, metric: ComparedMetric) -> Estimate | None:
+    """Estimate a metric; None if it was not measured."""
+    if metric.latency == "itl":
+        return _gap_estimate(stage, metric)
+    if metric.latency:
+        return _latency_estimate(stage, metric)
+    parts = _ratio_parts(stage, metric.key)
+    return None if parts is None else _ratio(*parts, count=stage.chosen.size)
+
+
+def _ratio_parts(stage: SlicedStage, key: str) -> tuple[FloatArray, FloatArray] | None:
+    """The numerator and denominator of a metric by slice."""
+    sample, counters = stage.sample, stage.sample.counters
+    amounts = {name: counter.between(stage.edges) for name, counter in counters.items()}
+    seconds = stage.seconds
+    requests = np.bincount(stage.slice_of, minlength=stage.count).astype(np.float64)
+    if key == "request_goodput" and sample.good is not None:
+        return stage.counts(sample.good[stage.chosen]), seconds
+    if key == "request_throughput":
+        return sample.completions(stage.edges), seconds
+    above, below = {
+        "output_throughput": ("output_tokens", seconds),
+        "preemptions_per_request": ("preemptions", requests),
+        "mean_kv_usage": ("kv_usage", seconds),
+        "joules_per_output_token": ("joules", amounts.get("output_tokens")),
+    }.get(key, ("", None))
+    if below is None or above not in amounts or np.isnan(amounts[above]).any():
+        return None
+    return amounts[above], below
+
+
+def _ratio(above: FloatArray, below: FloatArray, *, count: int) -> Estimate | None:
+    total = float(below.sum())
+    if not total > 0:
+        return None
+    value = float(above.sum()) / total
+    influence = (above - value * below) / (total / below.size)
+    error = standard_error(influence)
+    return Estimate(
+        value=value, influence=influence, error=error, low_error=error.value, high_error=error.value, count=count
+    )
+
+
+def _latency_estimate(stage: SlicedStage, metric: ComparedMetric) -> Estimate | None:
+    values = stage.sample.latencies[metric.latency][stage.chosen] * MS_PER_S
+    known = ~np.isnan(values)
+    count = int(known.sum())
+    if not count:
+        return None
+    counts = stage.counts(known)
+    if metric.percentile is None:
+        return _ratio(stage.sums(values), counts, count=count)
+    sample = _Sorted(np.sort(values[known]))
+    share = metric.percentile / 100
+    below = stage.counts(known & (values <= sample.at(share)))
+    return _percentile(sample, share, below=below, counts=counts)
+
+
+def _gap_estimate(stage: SlicedStage, metric: ComparedMetric) -> Estimate | None:
+    gaps = stage.sample.gaps
+    if gaps is None:
+        return None
+    bounds = np.searchsorted(gaps.at, stage.edges)
+    merged = [
+        LogHistogram.merged(gaps.histograms[first:stop])
+        for first, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    ]
+    counts = np.array([each.count for each in merged], dtype=np.float64)
+    if not counts.any():
+        return None
+    if metric.percentile is None:
+        sums = np.array([each.total for each in merged]) * MS_PER_S
+        return _ratio(sums, counts, count=int(counts.sum()))
+    sample, share = _Bucketed.of(LogHistogram.merged(merged)), metric.percentile / 100
+    bucket = sample.bucket(share)
+    below = np.array([float(each.counts[each.buckets <= bucket].sum()) for each in merged])
+    return _percentile(sample, share, below=below, counts=counts)
+
+
+def _percentile(sample: _Quantiles, share: float, *, below: FloatArray, counts: FloatArray) -> Estimate | None:
+    """The estimate of a percentile from the number of values up to it, and of all values, in each slice."""
+    reached = float(below.sum() / counts.sum())
+    shares = (below - reached * counts) / counts.mean()
+    error = standard_error(shares)
+    value, factor = sample.at(share), quantile(0.5 + CONFIDENCE / 2, error.df)
+    width = factor * error.value
+    low, high = sample.at(max(share - width, 0.0)), sample.at(share + width)
+    low_error, high_error = (value - low) / factor, (high - value) / factor
+    slope = (low_error + high_error) / 2 / error.value if error.value > 0 else 0.0
+    return Estimate(
+        value=value,
+        influence=-shares * (slope if math.isfinite(slope) else 0.0),
+        error=StandardError(error.value * slope, error.df),
+        low_error=low_error,
+        high_error=high_error,
+        count=int(counts.sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sorted:
+    values: FloatArray
+
+    def at(self, share: float) -> float:
+        if share > 1 - 0.5 / self.values.size:
+            return math.inf
+        return float(np.quantile(self.values, share))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bucketed:
+    """Percentiles of a histogram, interpolated within a bucket, in milliseconds."""
+
+    histogram: LogHistogram
+    shares: FloatArray
+    """Share of the values up to each bucket."""
+
+    @classmethod
+    def of(cls, histogram: LogHistogram) -> _Bucketed:
+        return cls(histogram, np.cumsum(histogram.counts) / histogram.count)
+
+    def bucket(self, share: float) -> int:
+        return int(self.histogram.buckets[self._place(share)])
+
+    def at(self, share: float) -> float:
+        if share > 1 - 0.5 / self.histogram.count:
+            return math.inf
+        place = self._place(share)
+        before = float(self.shares[place - 1]) if place else 0.0
+        part = (share - before) / (float(self.shares[place]) - before)
+        number = int(self.histogram.buckets[place])
+        width = bucket_value(1) / bucket_value(0)
+        return float(bucket_value(number) * width ** (part - 0.5) * MS_PER_S)
+
+    def _place(self, share: float) -> int:
+        return min(int(np.searchsorted(self.shares, share)), self.shares.size - 1)

@@ -1,0 +1,117 @@
+"""The measurements of one stage of one start, from which a comparison computes estimates and their errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from servetop.core.arrays import BoolArray, FloatArray, IntArray
+from servetop.core.histogram import LogHistogram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageLoad:
+    """The load of a stage; stages with equal loads are comparable."""
+
+    request_rate: float
+    """Requests/s; inf for a closed loop."""
+    ramp_from: float | None = None
+    """Rate at the beginning of a ramp, or of a part of one; None for a constant rate."""
+    ramp_strategy: str = "linear"
+    """`linear` or `exponential`."""
+    max_concurrency: int | None = None
+    max_num_seqs: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Short name, such as `8 req/s · conc. 64`."""
+        rate = "as fast as possible" if math.isinf(self.request_rate) else f"{self.request_rate:g} req/s"
+        parts = [rate if self.ramp_from is None else f"{self.ramp_from:g} to {rate}"]
+        if self.max_concurrency is not None:
+            parts.append(f"conc. {self.max_concurrency}")
+        if self.max_num_seqs is not None:
+            parts.append(f"batch {self.max_num_seqs}")
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cumulative:
+    """A quantity that accumulates over time, known at ascending times; both arrays have shape (readings,)."""
+
+    at: FloatArray
+    total: FloatArray
+
+    @classmethod
+    def of_steps(cls, at: FloatArray, steps: FloatArray) -> Cumulative:
+        """Accumulate what was added by each time."""
+        return cls(at, np.cumsum(steps))
+
+    def between(self, edges: FloatArray) -> FloatArray:
+        """Return what was added between consecutive edges; shape (edges - 1,)."""
+        if self.at.size < 2:
+            return np.full(edges.size - 1, math.nan)
+        return np.diff(np.interp(edges, self.at, self.total))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenGaps:
+    """Inter-token latencies by tick."""
+
+    at: FloatArray
+    """Middle of each tick, ascending; shape (ticks,)."""
+    histograms: Sequence[LogHistogram]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageSample:
+    """One stage of one start. Request arrays have shape (requests,), in order of due time; NaN is unknown."""
+
+    load: StageLoad
+    seed: int
+    start: float
+    """Start of the window to compare, in seconds of the run; requests belong to it by due time."""
+    until: float
+    steady: bool
+    """The window is a steady state."""
+    reason: str = ""
+    """Why it is not."""
+    number: IntArray
+    """Number of each request: with equal seeds, equal numbers are equal requests."""
+    due: FloatArray
+    sent: FloatArray
+    done_at: FloatArray
+    ok: BoolArray
+    latencies: Mapping[str, FloatArray]
+    """Seconds by name: `ttft`, `tpot`, `e2el`, of successful requests."""
+    prompt_tokens: FloatArray
+    output_tokens: FloatArray
+    good: BoolArray | None = None
+    """Whether each request met all objectives; None without objectives."""
+    counters: Mapping[str, Cumulative] = field(default_factory=dict)
+    """`output_tokens`, `preemptions`, `kv_usage` (seconds of usage), `joules`; absent if unknown."""
+    gaps: TokenGaps | None = None
+
+    def completions(self, edges: FloatArray) -> FloatArray:
+        """Return the successful requests between consecutive times; shape (edges - 1,).
+
+        A request counts in proportion to the part of its stay in the system: counts of whole requests would vary with
+        the waves in which a closed loop ends them, and so hide small differences.
+        """
+        sent, done = self.sent[self.ok], self.done_at[self.ok]
+        stay = np.maximum(done - sent, 1e-9)
+        reached = [float(np.clip((edge - sent) / stay, 0.0, 1.0).sum()) for edge in edges.tolist()]
+        return np.diff(reached)
+
+    @property
+    def seconds(self) -> float:
+        """Length of the window."""
+        return self.until - self.start
+
+    @property
+    def window(self) -> slice:
+        """The requests that were due in the window."""
+        first, stop = np.searchsorted(self.due, [self.start, self.until])
+        return slice(int(first), int(stop))

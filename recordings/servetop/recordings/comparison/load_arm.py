@@ -1,0 +1,144 @@
+"""Loads a recording as a run to compare: its stages with their requests, token gaps and engine counters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.columns.request_columns import RequestColumns
+from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
+from servetop.analysis.comparison.alignment import ArmRun
+from servetop.analysis.comparison.stage_sample import Cumulative, StageLoad, StageSample, TokenGaps
+from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
+from servetop.analysis.summary.steady_metrics import steady_windows
+from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.core.arrays import FloatArray
+from servetop.core.config import StageConfig
+from servetop.core.events import RequestStatus
+from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.comparison.plain_requests import PlainRequests, load_plain_requests
+from servetop.recordings.read.load_run import load_run
+from servetop.recordings.read.reader import RecordingReader
+
+START_SPREAD = 0.01
+"""Assumed standard deviation between starts of a real engine, as a fraction of any metric."""
+_SAME_AT_EACH_START = ("sim",)
+"""Engines that behave the same after every start."""
+_LATENCIES = ("ttft", "tpot", "e2el")
+
+
+def load_arm_run(reader: RecordingReader, *, objectives: Mapping[str, float] | None = None) -> ArmRun:
+    """Load all stages with requests, except warm-ups.
+
+    `objectives` (seconds by metric) replaces those of the run for its goodput. Takes about 100 bytes per request.
+    """
+    run = load_run(reader)
+    requests = load_plain_requests(reader)
+    goodput = run.header.config.goodput if objectives is None else objectives
+    windows = steady_windows(run)
+    source = _Source(run=run, counters=_counters(run), gaps=_gaps(run), goodput=goodput)
+    stages = []
+    for stage in run.stages:
+        rows = requests.of_stage(stage.change.index)
+        if not stage.change.warmup and rows.number.size:
+            stages.append(source.sample(stage, rows, window=windows[stage.change.index]))
+    engine = run.header.config.engine.name if run.header.engine is None else run.header.engine.name
+    spread = 0.0 if engine in _SAME_AT_EACH_START else START_SPREAD
+    return ArmRun(name=str(reader.path), stages=stages, start_spread=spread)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Source:
+    """What all stages of a run share."""
+
+    run: RunColumns
+    counters: Mapping[str, Cumulative]
+    gaps: TokenGaps | None
+    goodput: Mapping[str, float]
+
+    def sample(self, stage: StagePeriod, rows: PlainRequests, *, window: SteadyWindow) -> StageSample:
+        """The measurements of one stage, from its steady window or its whole load."""
+        columns = rows.columns
+        ok = columns.with_status(RequestStatus.OK)
+        per_request = latencies_by_request(columns)
+        latencies = {name: np.where(ok, per_request[name], math.nan) for name in _LATENCIES}
+        if reason := no_itl_reason(columns.sized[ok]):
+            latencies["tpot"] = np.full(columns.due.size, math.nan)
+        load = self._load(stage)
+        start, until = self._period(stage, columns, window=window, ramps=load.ramp_from is not None)
+        return StageSample(
+            load=load,
+            seed=self.run.header.config.seed,
+            start=start,
+            until=until,
+            steady=window.start is not None,
+            reason=window.reason,
+            number=rows.number,
+            due=columns.due,
+            sent=columns.sent,
+            done_at=columns.done_at,
+            ok=ok,
+            latencies=latencies,
+            prompt_tokens=columns.prompt_tokens,
+            output_tokens=columns.output_tokens,
+            good=meets_objectives(per_request, self.goodput, ok=ok) if self.goodput else None,
+            counters=self.counters,
+            gaps=None if reason else self.gaps,
+        )
+
+    def _load(self, stage: StagePeriod) -> StageLoad:
+        change, planned = stage.change, self._planned(stage)
+        return StageLoad(
+            request_rate=math.inf if change.request_rate is None else change.request_rate,
+            ramp_from=None if planned is None else planned.ramp_from,
+            ramp_strategy="linear" if planned is None else planned.ramp_strategy,
+            max_concurrency=change.max_concurrency,
+            max_num_seqs=None if planned is None else planned.max_num_seqs,
+        )
+
+    def _planned(self, stage: StagePeriod) -> StageConfig | None:
+        """The configuration of a stage that ran as planned; None if commands changed it or it was repeated."""
+        stages, index = self.run.header.config.stages, stage.change.index
+        planned = stages[index] if index < len(stages) else None
+        return planned if planned is not None and planned.request_rate == stage.change.request_rate else None
+
+    def _period(
+        self, stage: StagePeriod, columns: RequestColumns, *, window: SteadyWindow, ramps: bool
+    ) -> tuple[float, float]:
+        """The steady window, or else the time from the first request due to the last one, without the cool-down."""
+        first, last = float(columns.due[0]), float(columns.due[-1])
+        if ramps:
+            planned = self._planned(stage)
+            seconds = None if planned is None else planned.duration
+            return stage.period.start, last if seconds is None else stage.period.start + seconds
+        if window.start is not None and window.end is not None:
+            return window.start, window.end
+        if last - first < TICK_SECONDS:  # all at once: until the last one ended
+            last = float(np.nanmax(columns.done_at, initial=first))
+        return first, max(last - self.run.header.config.cooldown, first) + TICK_SECONDS / 1000
+
+
+def _counters(run: RunColumns) -> dict[str, Cumulative]:
+    """The quantities that accumulate over time, as far as they were measured."""
+    counters = {"output_tokens": Cumulative.of_steps(run.tick_ends, run.output_tokens)}
+    preemptions, usage = run.engine["preemptions_total"], run.engine["kv_usage"]
+    if not np.isnan(preemptions).all():
+        counters["preemptions"] = Cumulative.of_steps(run.scraped_at, np.nan_to_num(preemptions))
+    known = ~np.isnan(usage)
+    if known.sum() > 1:
+        at = run.scraped_at[known]
+        counters["kv_usage"] = Cumulative.of_steps(at, usage[known] * np.diff(at, prepend=at[0]))
+    if run.meters and run.tick_ends.size:
+        joules = [np.interp(run.tick_ends, meter.at, meter.joules) for meter in run.meters]
+        counters["joules"] = Cumulative(run.tick_ends, np.sum(joules, axis=0))
+    return counters
+
+
+def _gaps(run: RunColumns) -> TokenGaps | None:
+    if not any(each.buckets.size for each in run.token_gaps):
+        return None
+    middles: FloatArray = run.tick_ends - TICK_SECONDS / 2
+    return TokenGaps(middles, run.token_gaps)
