@@ -99,7 +99,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class ArmUnit:
     """One measurement of an arm: a stage of one start, or one of its repeats."""
 
     estimate: Estimate
@@ -110,8 +110,8 @@ class Unit:
 
 def difference(
     metric: ComparedMetric,
-    a: Sequence[Unit],
-    b: Sequence[Unit],
+    a: Sequence[ArmUnit],
+    b: Sequence[ArmUnit],
     *,
     same_requests: bool = False,
     start_spread: float = 0.0,
@@ -162,7 +162,7 @@ class _Scaled:
     seed: int
 
     @classmethod
-    def of(cls, unit: Unit, scale: Scale) -> _Scaled:
+    def of(cls, unit: ArmUnit, scale: Scale) -> _Scaled:
         each = unit.estimate
         if scale is Scale.ABSOLUTE:
             centre, low, high, influence = each.value, each.low_error, each.high_error, each.influence
