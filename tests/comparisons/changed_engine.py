@@ -16,11 +16,13 @@ from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 from tests.comparisons.drawn_runs import START_SPREAD, DrawnLoad, arm, draw_load, start_effect
 from tests.comparisons.same_engine import draws
 
+_FIRST_STARTS = 5
+"""Starts of each arm of the first comparison, where starts differ."""
 _ROUNDS = 3
 """How often what the comparison asks for is measured, before it counts as unanswered."""
-_LONGEST = 4000.0
+_LONGEST = 20_000.0
 """Seconds beyond which a run is not lengthened: the case counts as unanswered."""
-_MOST_STARTS = 60
+_MOST_STARTS = 150
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +133,7 @@ def find_change(change: Change, *, seed: int, cases: int) -> Answers:
     for random in draws(seed, change.name, cases):
         load = draw_load(random, closed=change.closed)
         seconds = load.stage.duration or 60.0
-        measuring = _Measuring(change, load, random, seconds, 3 if change.start_effects else 1)
+        measuring = _Measuring(change, load, random, seconds, _FIRST_STARTS if change.start_effects else 1)
         found = measuring.compared()
         answers.at_once[found.verdict] += 1
         for _ in range(_ROUNDS):

@@ -1,5 +1,6 @@
 """Verdicts on differences: what they claim, what they leave open, and what an answer costs."""
 
+import dataclasses
 import math
 
 import pytest
@@ -106,3 +107,9 @@ def test_more_metrics_cost_more_and_unknown_errors_nothing_that_can_be_named() -
     assert ten is not None
     assert ten.seconds > one.seconds
     assert cost_of_answer(found(0.0, math.inf), margin=0.02, seconds=60.0, tests=1) is None
+
+
+def test_a_percentile_of_too_few_values_costs_what_bounds_its_error() -> None:
+    short = dataclasses.replace(found(0.0, math.inf), shortage=3.0)
+    cost = cost_of_answer(short, margin=0.10, seconds=60.0, tests=1)
+    assert cost == Cost(seconds=120.0)

@@ -180,7 +180,7 @@ def _verdict(each: MetricComparison, probability: float, *, seconds: float, test
     if verdict is not Verdict.CANNOT_TELL:
         return replace(each, verdict=verdict, probability=probability)
     needs = cost_of_answer(found, margin=each.margin, seconds=seconds, tests=tests)
-    note = "" if needs is not None else "too few values to say how uncertain it is"
+    note = "too few values to say how uncertain it is" if needs is None or found.shortage > 1 else ""
     return replace(each, verdict=verdict, probability=probability, needs=needs, note=note)
 
 

@@ -63,6 +63,8 @@ class Difference:
     """The part that only more starts reduce."""
     starts: int = 1
     """The number of starts of the arm with fewer."""
+    shortage: float = 1.0
+    """How many times as much data is needed before the error is known at all."""
 
     @property
     def error(self) -> float:
@@ -147,6 +149,7 @@ def difference(
         within_variance=0.0 if of_starts else measured,
         start_variance=start_variance + (measured if of_starts else 0.0),
         starts=min(len(a), len(b)),
+        shortage=max(each.estimate.shortage for each in (*a, *b)),
     )
 
 

@@ -1,9 +1,9 @@
 """Verdicts on differences, corrected for their number, and what an answer would cost.
 
 Two hypotheses are distinguished: the difference is at most half the margin, or at least the margin (an indifference
-zone, as in Bechhofer's ranking and selection, Annals of Mathematical Statistics 25, 1954). *Better* and *worse* reject the
-first: the difference is larger than half the margin. *No difference seen* rejects the second: the whole interval lies
-within the margin. The errors of better and worse are corrected for the number of metrics and stages of a family by
+zone, as in Bechhofer's ranking and selection, Annals of Mathematical Statistics 25, 1954). *Better* and *worse* reject
+the first: the difference is larger than half the margin. *No difference seen* rejects the second: the whole interval
+lies within the margin. The errors of better and worse are corrected for the number of metrics and stages of a family by
 Holm's method (Scandinavian Journal of Statistics 6, 1979).
 """
 
@@ -96,6 +96,8 @@ def cost_of_answer(difference: Difference, *, margin: float, seconds: float, tes
     half = (math.log1p(margin) if difference.scale is Scale.RELATIVE else margin) / 2
     target = _target_variance(half, df=difference.df, tests=tests)
     within, between = difference.within_variance, difference.start_variance
+    if difference.shortage > 1:
+        return Cost(seconds=seconds * (difference.shortage - 1))
     if not (within + between > 0 and math.isfinite(within + between)):
         return None
     if difference.basis in (Basis.BLOCKS, Basis.PAIRED_BLOCKS) and between < target / 2:
