@@ -96,7 +96,7 @@ def test_a_second_start_of_the_same_run_does_not_differ() -> None:
         (with_manifest("gpu.driver", "560.1"), ("gpu.driver", "setting", "550.54", "560.1")),
         (
             with_manifest("gpu.devices", [{**GPU, "clocks": {"sm_max": 1755000000.0}}]),
-            ("gpu.0.clocks.sm_max", "setting", "1980000000", "1755000000"),
+            ("gpu.0.clocks.sm_max", "setting", "1980 MHz", "1755 MHz"),
         ),
         (with_manifest("gpu.devices", [GPU, GPU]), ("gpu.count", "setting", "1", "2")),
         (with_manifest("host.cpu", "Xeon"), ("host.cpu", "client", "EPYC 9654", "Xeon")),
