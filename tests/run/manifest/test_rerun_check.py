@@ -64,6 +64,10 @@ def texts(here: RunHeader, *given: str) -> list[str]:
             with_part("gpu", {"driver": "560", "devices": [{"name": "H100"}]}),
             "gpu.driver is 560 here, was 550: use such a GPU with such settings",
         ),
+        (
+            replace(RUN, engine=replace(FACTS, name="sglang")),
+            "engine.name is sglang here, was vllm: start the recorded engine there",
+        ),
         (with_part("host", {"cpu": "Xeon"}), "host.cpu is Xeon here, was EPYC: use such a machine"),
         (
             with_part("model", {}),
@@ -90,6 +94,15 @@ def test_what_an_option_changes_on_purpose_does_not_matter() -> None:
 
 def test_what_an_older_recording_does_not_know_does_not_matter() -> None:
     assert list(obstacles(replace(RUN, manifest={}), RUN, given=())) == []
+
+
+def test_an_attached_server_must_serve_the_recorded_model() -> None:
+    attached = replace(
+        RUN, config=RunConfig(engine=EngineConfig(name="auto", model="", url="http://gpu7:1")), manifest={}
+    )
+    other = replace(attached, engine=replace(FACTS, model="other"))
+    (found,) = obstacles(attached, other, given=())
+    assert found.text == "model.name is other here, was m: serve the recorded model, or give another --model"
 
 
 def test_differences_are_listed_in_columns() -> None:

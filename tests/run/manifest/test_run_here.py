@@ -12,7 +12,7 @@ import pytest
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
-from servetop.run.manifest.run_here import run_here, with_version
+from servetop.run.manifest.run_here import environment_version, run_here, with_version
 
 FACTS = EngineFacts(name="sim", title="simulator", version="vllm-0.2.1", kv_blocks_total=500)
 RUN = RunHeader(config=RunConfig(), anchor=ClockAnchor(origin_ns=0, wall_epoch_s=1.7e9), engine=FACTS)
@@ -42,6 +42,15 @@ def test_a_server_that_does_not_answer_is_a_trouble() -> None:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         (trouble,) = run_here(RUN, RunConfig(engine=EngineConfig(name="auto", model="", url=url)), {}).trouble
     assert trouble.startswith(f"nothing answers at {url}")
+
+
+@pytest.mark.parametrize(("word", "version"), [("bin/vllm", "0.11.0"), ("", "0.11.0"), ("other/bin/vllm", None)])
+def test_the_version_in_another_environment_is_read_from_its_packages(
+    tmp_path: Path, word: str, version: str | None
+) -> None:
+    (tmp_path / "lib/python3.12/site-packages/vllm-0.11.0.dist-info").mkdir(parents=True)
+    assert environment_version(["nice", str(tmp_path / word)], "vllm") == version
+    assert environment_version([str(tmp_path / word)], "sglang") is None
 
 
 @pytest.mark.parametrize(

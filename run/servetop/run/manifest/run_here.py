@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from servetop.core.clock import MonotonicClock
@@ -42,9 +43,7 @@ def run_here(recorded: RunHeader, config: RunConfig, environ: Mapping[str, str])
     try:
         if config.engine.url is None:
             manifest["engine"] = _launch(config.engine, environ)
-            installed = load_engine(config.engine.name).installed()
-            ours = not (config.engine.command or config.engine.launcher)
-            facts = with_version(facts, installed if ours else None)
+            facts = with_version(facts, _installed(config.engine))
         else:
             facts = asyncio.run(_attached(config.engine))
     except ServetopError as error:
@@ -67,6 +66,27 @@ def _launch(config: EngineConfig, environ: Mapping[str, str]) -> dict[str, Any]:
     command = with_launcher(command, config, environ=environ)
     environment = {**engine_environment(environ), **command.env}
     return launched_details(LaunchedServer(argv=command.argv, environment=environment, port=port))
+
+
+def _installed(config: EngineConfig) -> str | None:
+    """The version that would start; None if it is unknown, as in a container."""
+    if config.launcher:
+        return None
+    if config.command:
+        return environment_version(config.command, config.name)
+    return load_engine(config.name).installed()
+
+
+def environment_version(command: Sequence[str], package: str) -> str | None:
+    """Return the version of a package in the Python environment that a command names; None if there is none."""
+    for word in command:
+        path = Path(word).expanduser()
+        root = path.parent.parent if path.parent.name == "bin" else path
+        name = package.replace("-", "_")
+        found = next(root.glob(f"lib/python3*/site-packages/{name}-*.dist-info"), None) if path.is_absolute() else None
+        if found is not None:
+            return found.name.removesuffix(".dist-info").removeprefix(f"{name}-")
+    return None
 
 
 def with_version(facts: EngineFacts | None, installed: str | None) -> EngineFacts | None:
