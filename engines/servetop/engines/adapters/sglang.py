@@ -13,7 +13,7 @@ from servetop.engines.adapters.launch_argv import module_argv
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
-from servetop.engines.engine import BatchSizeChange, Engine, LaunchCommand, package_version
+from servetop.engines.engine import BatchSizeChange, CacheReset, Engine, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import MetricMap, counter, gauge, share
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
@@ -63,6 +63,7 @@ class SglangEngine(Engine):
         "SGLang refreshes its gauges with each prefill and every 40 decode steps (--decode-log-interval), and keeps "
         "the last values while it is idle"
     )
+    cache_reset = CacheReset("/flush_cache")
     batch_size_flag = "--max-running-requests"
     batch_size_help = (
         "running requests (--max-running-requests); on an attached server any number up to that one takes effect at "
