@@ -211,6 +211,7 @@ def engine_facts(
         pid=pid,
         kv_blocks_total=_count(known.kv_blocks_total),
         block_size=_count(known.block_size),
+        cache_page=_count(known.cache_page),
         max_num_seqs=_count(known.max_num_seqs),
         max_model_len=_count(known.max_model_len),
         changes_batch_size_live=engine.changes_batch_size_live,

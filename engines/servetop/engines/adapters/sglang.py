@@ -131,12 +131,14 @@ class SglangEngine(Engine):
             state.get("pp_max_micro_batch_size"),
         ]
         known = [limit for limit in limits if type(limit) is int]
-        tokens, longest, version = (info.get(key) for key in ("max_total_num_tokens", "context_length", "version"))
+        keys = ("max_total_num_tokens", "context_length", "version", "page_size")
+        tokens, longest, version, page = (info.get(key) for key in keys)
         own = ServerFacts(
             version=version if isinstance(version, str) else None,
             max_model_len=longest if type(longest) is int else None,
             kv_blocks_total=tokens if type(tokens) is int else None,
             block_size=1,
+            cache_page=page if type(page) is int else None,
             max_num_seqs=min(known, default=None),
         )
         return own.merged_with(super().facts(results)) if info else super().facts(results)

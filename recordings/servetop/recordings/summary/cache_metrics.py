@@ -52,7 +52,7 @@ class IdealCache:
             reader=reader,
             workload=config.workload,
             promised=config.prefix_cache,
-            block_size=(facts and facts.block_size) or _USUAL_BLOCK,
+            block_size=(facts and facts.prefix_block) or _USUAL_BLOCK,
             servers=max(1, len(facts.replica_urls)) if facts else 1,
             first_uses=uses,
         )
