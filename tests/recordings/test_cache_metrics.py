@@ -159,3 +159,12 @@ def test_the_ideal_of_prompts_that_are_not_known_is_unknown(
         tmp_path / "r", dataclasses.replace(header, config=config), requests_of(make_request, 3), [stage(0, 0.0)]
     )
     assert summary["server"]["prefix_cache_ideal_hit_rate"] is None
+
+
+def test_an_engine_without_such_counters_is_judged_by_its_responses(
+    header: RunHeader, make_request: MakeRequest, tmp_path: Path
+) -> None:
+    summary = summarised(tmp_path / "r", header, requests_of(make_request, 30, cached_tokens=90), [stage(0, 9.5)])
+    (reason,) = summary["trust"]["reasons"]
+    assert reason.startswith("cache hit rate 0.90, but this workload explains at most 0.00")
+    assert summary["server"]["prefix_cache_hit_rate"] is None

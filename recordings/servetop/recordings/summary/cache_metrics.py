@@ -59,10 +59,12 @@ class IdealCache:
 
     def check(self, server: ServerSummary, samples: RequestColumns, selection: Selection) -> CacheCheck:
         """Compare the engine's hit rate over a selection with the ideal one."""
-        rate = server.prefix_cache_hit_rate
-        if rate is None and server.prefix_cache_queries == 0 and samples.due.size:
-            rate = 0.0 if self.promised == WARM else None  # the engine has no prefix cache
         ideal = self._hits(samples, selection)
+        rate = server.prefix_cache_hit_rate
+        if rate is None and ideal is not None:
+            rate = self._rate_of_responses(selection)
+        if rate is None and server.prefix_cache_queries == 0 and self.promised == WARM:
+            rate = 0.0  # the engine has no prefix cache
         uncertain = self._uncertain_tokens * samples.due.size
         return CacheCheck(
             hit_rate=math.nan if rate is None else rate,
@@ -70,6 +72,15 @@ class IdealCache:
             promised=self.promised,
             slack=uncertain / ideal.looked_up if ideal is not None and ideal.looked_up else 0.0,
         )
+
+    def _rate_of_responses(self, selection: Selection) -> float | None:
+        """The part of the prompt tokens that the responses report as cached; None if they report nothing."""
+        where, parameters = selection.where
+        condition = f"cached_tokens IS NOT NULL{f' AND {where}' if where else ''}"
+        rows = self.reader.request_rows(("cached_tokens", "prompt_tokens"), where=condition, parameters=parameters)
+        counts = np.fromiter(rows, dtype=[("cached", "f8"), ("prompt", "f8")])
+        prompts = float(counts["prompt"].sum())
+        return float(counts["cached"].sum()) / prompts if prompts > 0 else None
 
     @property
     def _uncertain_tokens(self) -> int:
