@@ -168,3 +168,25 @@ def test_an_engine_without_such_counters_is_judged_by_its_responses(
     (reason,) = summary["trust"]["reasons"]
     assert reason.startswith("cache hit rate 0.90, but this workload explains at most 0.00")
     assert summary["server"]["prefix_cache_hit_rate"] is None
+
+
+def test_first_uses_before_the_first_scrape_or_of_other_servers_are_no_earlier_run(
+    header: RunHeader, make_request: MakeRequest, tmp_path: Path
+) -> None:
+    config = RunConfig(workload=WorkloadConfig(input_len=4, prefix_len=96, num_prefixes=6), seed=4)
+    for name, counters, named in (
+        ("all seen", [(0.0, 0.0), (30 * 96.0, 3000.0)], True),
+        ("first uses not seen", [(0.0, 600.0), (24 * 96.0, 3000.0)], False),
+    ):
+        scrapes = [
+            sample(at, prefix_cache_hits_total=hits, prefix_cache_queries_total=queries)
+            for at, (hits, queries) in zip((9.0, 60.0), counters, strict=True)
+        ]
+        summary = summarised(
+            tmp_path / name,
+            dataclasses.replace(header, config=config),
+            requests_of(make_request, 30),
+            [stage(0, 9.5)],
+            engine_samples=scrapes,
+        )
+        assert bool(summary["trust"]["reasons"]) is named

@@ -36,6 +36,8 @@ class IdealCache:
     promised: str
     block_size: int
     servers: int
+    warm_at: float
+    """End of the warm-up."""
     first_uses: Mapping[int, int] = field(default_factory=dict)
     """Prefixes that are used in each stage, except warm-ups, for the first time since the cache was last empty."""
 
@@ -54,6 +56,7 @@ class IdealCache:
             promised=config.prefix_cache,
             block_size=(facts and facts.prefix_block) or _USUAL_BLOCK,
             servers=max(1, len(facts.replica_urls)) if facts else 1,
+            warm_at=run.warm_at,
             first_uses=uses,
         )
 
@@ -65,13 +68,26 @@ class IdealCache:
             rate = self._rate_of_responses(selection)
         if rate is None and server.prefix_cache_queries == 0 and self.promised == WARM:
             rate = 0.0  # the engine has no prefix cache
-        uncertain = self._uncertain_tokens * samples.due.size
         return CacheCheck(
             hit_rate=math.nan if rate is None else rate,
             ideal=math.nan if ideal is None else ideal.rate,
             promised=self.promised,
-            slack=uncertain / ideal.looked_up if ideal is not None and ideal.looked_up else 0.0,
+            slack=0.0 if ideal is None else self._slack(ideal, server, samples, selection),
         )
+
+    def _slack(self, ideal: HitCount, server: ServerSummary, samples: RequestColumns, selection: Selection) -> float:
+        """The part of the prompts that may be found or not.
+
+        Besides the ends of texts these are first uses that may lie outside of a window or before the first scrape, and
+        those of further servers.
+        """
+        count = samples.due.size
+        certain, uncertain = self._first_uses_in(selection)
+        queries = server.prefix_cache_queries
+        missed = queries is not None and queries < ideal.looked_up
+        uses = uncertain + (self.servers - 1 + missed) * (certain + uncertain)
+        shared = ideal.found / max(1, count - certain)
+        return (self._uncertain_tokens * count + min(uses, count) * shared) / ideal.looked_up
 
     def _rate_of_responses(self, selection: Selection) -> float | None:
         """The part of the prompt tokens that the responses report as cached; None if they report nothing."""
@@ -102,18 +118,19 @@ class IdealCache:
             return self._hits_of_turns(selection, prefix_tokens=prefixes[0] if prefixes else 0)
         if workload.dataset not in RANDOM:
             return None
-        firsts = self.servers * self._first_uses_in(selection)
+        firsts, _ = self._first_uses_in(selection)
         if workload.cache_hit_rate is not None:
             total = float(prompts.sum())
             return HitCount(workload.cache_hit_rate * max(0.0, total - firsts * total / prompts.size), total)
         length = prefixes[0] if prefixes else 0
         return hits_of_prefixes(prompts, prefix_tokens=length, first_uses=firsts, block_size=self.block_size)
 
-    def _first_uses_in(self, selection: Selection) -> int:
-        """First uses of prefixes in a stage or the run; 0 for a part of a stage, which is rarely its beginning."""
-        if selection.stage is None:
-            return sum(self.first_uses.values())
-        return self.first_uses.get(selection.stage, 0) if selection.start is None else 0
+    def _first_uses_in(self, selection: Selection) -> tuple[int, int]:
+        """First uses of prefixes that are in a selection, and those that may be: of a part of a stage or run."""
+        stage = selection.stage
+        uses = sum(self.first_uses.values()) if stage is None else self.first_uses.get(stage, 0)
+        begins = selection.start is None or selection.start <= self.warm_at
+        return (uses, 0) if begins and selection.until is None else (0, uses)
 
     def _hits_of_turns(self, selection: Selection, *, prefix_tokens: int) -> HitCount | None:
         where, parameters = selection.where

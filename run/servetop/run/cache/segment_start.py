@@ -24,6 +24,7 @@ BEGIN_AHEAD = 0.05
 """Seconds from the start command to the sender until the first due time."""
 _SALT_STEP = 100_003
 """Distance between the salts of two runs that start a microsecond apart."""
+_SALTS = 1 << 62
 _AT_ONCE = 4
 """Warming requests in flight."""
 
@@ -42,6 +43,7 @@ class SegmentStarter:
         self._ticks = ticks
         self._preparation: asyncio.Task[None] | None = None
         self._segment: Segment | None = None
+        self._loaded = False
         self._salt: int | None = None
         self._first_salt = round(wall_clock() * 1e6) * _SALT_STEP
 
@@ -73,6 +75,7 @@ class SegmentStarter:
             await asyncio.wait({preparation})
 
     async def _begin(self, segment: Segment) -> None:
+        self._loaded = True
         await self._sender.begin(
             LoadPlan(
                 begin=self._clock.now() + BEGIN_AHEAD,
@@ -86,7 +89,7 @@ class SegmentStarter:
     async def _prepare(self, segment: Segment) -> None:
         index, stage = segment.stages[0]
         warm = self._config.prefix_cache == WARM
-        if warm:
+        if self._loaded:
             await self._scraped()  # what the load before did belongs to that load
         pause = StageChange(
             at=self._clock.now(),
@@ -101,7 +104,7 @@ class SegmentStarter:
         await self._empty(index)
         if warm:
             await self._warm()
-            await self._scraped()
+        await self._scraped()  # counters of the load begin here
 
     async def _scraped(self) -> None:
         """Wait until the engine's counters have been read once more."""
@@ -117,7 +120,7 @@ class SegmentStarter:
             self._salt = None
             self._ticks.note(Severity.INFO, SOURCE, text=reset_note(reset.path))
             return
-        self._salt = self._first_salt + index
+        self._salt = (self._first_salt + index) % _SALTS
         severity = Severity.INFO if reset is None else Severity.WARNING
         self._ticks.note(severity, SOURCE, text=salt_note(self._salt, reason))
 
