@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from servetop.analysis.prefix_cache.cache_notes import cache_methods
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
 from servetop.core.events import Command, Note, Severity, StageChange
-from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.interfaces.dialect import Prompt
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.recordings.write.recorder import Recorder
-from servetop.run.cache.segment_start import SegmentStarter
+from servetop.run.cache.segment_start import SegmentStarter, crowding
 from servetop.run.engine_session import EngineSession
 from servetop.run.stage_plan import FreshStarts, Segment, segments
 from servetop.run.tick_recorder import TickRecorder
@@ -135,3 +137,14 @@ async def test_a_cache_as_it_is_is_left_alone(tmp_path: Path) -> None:
     cells = await start_cells(tmp_path, prefix_cache="as-is")
     assert (cells.notes, cells.stages) == ([], [])
     assert [[index for index, _ in plan.segments] for plan in cells.plans] == [[0, 1]]
+
+
+def test_prefixes_that_crowd_out_the_load_are_a_warning() -> None:
+    prompts = [Prompt(text="", input_tokens=161, output_tokens=1)] * 6
+    facts = EngineFacts(name="vllm", title="vLLM", block_size=16, kv_blocks_total=200)
+    assert crowding(prompts, facts) == ""
+    assert crowding(prompts * 2, facts) == (
+        "the shared prefixes need 120 of 200 KV blocks: the load will evict some of them"
+    )
+    assert "of 100 KV blocks" in crowding(prompts, dataclasses.replace(facts, replica_urls=("a", "b")))
+    assert crowding(prompts * 99, dataclasses.replace(facts, kv_blocks_total=None)) == ""

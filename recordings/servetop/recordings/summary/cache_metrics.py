@@ -136,12 +136,16 @@ class IdealCache:
         where, parameters = selection.where
         condition = f"turn > 0 AND first_token_at IS NOT NULL{f' AND {where}' if where else ''}"
         rows = self.reader.request_rows(_TURNS, where=condition, parameters=parameters)
-        found = np.array(list(itertools.chain.from_iterable(rows)), dtype=np.float64).reshape(-1, len(_TURNS))
+        found = np.fromiter(rows, dtype=[(name, "f8") for name in _TURNS])
         if not found.size:
             return None
-        conversations, _, prompts, outputs = found[np.lexsort((found[:, 1], found[:, 0]))].T
+        found = found[np.lexsort((found["turn"], found["conversation"]))]
         return hits_of_conversations(
-            conversations, prompts, outputs, prefix_tokens=prefix_tokens, block_size=self.block_size
+            found["conversation"],
+            found["prompt_tokens"],
+            found["output_tokens"],
+            prefix_tokens=prefix_tokens,
+            block_size=self.block_size,
         )
 
 

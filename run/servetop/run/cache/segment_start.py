@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+from collections.abc import Sequence
 
 from servetop.analysis.prefix_cache.cache_notes import SOURCE, reset_note, salt_note
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.config import WARM, RunConfig
 from servetop.core.events import Severity, StageChange
 from servetop.core.interfaces.dialect import Prompt
+from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.messages import SenderSetup
@@ -127,6 +129,8 @@ class SegmentStarter:
     async def _warm(self) -> None:
         """Send each shared prefix once to each server."""
         prompts = await asyncio.to_thread(self._warming_prompts)
+        if warning := crowding(prompts, self._engine.handle.facts):
+            self._ticks.note(Severity.WARNING, SOURCE, text=warning)
         limit = asyncio.Semaphore(_AT_ONCE)
         reasons = await asyncio.gather(*(self._send(prompt, limit) for prompt in prompts))
         if reason := next(filter(None, reasons), ""):
@@ -153,3 +157,14 @@ class SegmentStarter:
         traits, seed = engine_traits(setup), (setup.seed, 0)
         prompts = warming_prompts(setup.workload, seed, engine=traits, max_model_len=setup.max_model_len)
         return prompts if salt is None else [salted(prompt, salt) for prompt in prompts]
+
+
+def crowding(prompts: Sequence[Prompt], facts: EngineFacts) -> str:
+    """A warning if the shared prefixes leave less than half of a KV cache to the load; else empty."""
+    if facts.kv_blocks_total is None or not facts.block_size:
+        return ""
+    needed = sum(prompt.input_tokens // facts.block_size for prompt in prompts)
+    blocks = facts.kv_blocks_total // max(1, len(facts.replica_urls))
+    if needed <= blocks / 2:
+        return ""
+    return f"the shared prefixes need {needed:,} of {blocks:,} KV blocks: the load will evict some of them"
