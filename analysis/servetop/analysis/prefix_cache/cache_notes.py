@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from servetop.core.events import Note
 
 SOURCE = "cache"
 """Source of these notes."""
-_RESET, _SALTED = "prefix cache reset", "prompts salted"
+_RESET, _SALTED, _IDEAL = "prefix cache reset", "prompts salted", "ideal hit rate of the prefix cache"
+_RATE = re.compile(r"(run|stage \d+) ([\d.]+)")
 
 
 def reset_note(path: str) -> str:
@@ -26,3 +28,16 @@ def cache_methods(notes: Sequence[Note]) -> tuple[str, ...]:
     texts = [note.text for note in notes if note.source == SOURCE]
     methods = {"reset": _RESET, "salt": _SALTED}
     return tuple(name for name, begin in methods.items() if any(text.startswith(begin) for text in texts))
+
+
+def ideal_note(stages: Mapping[int, float], run: float) -> str:
+    """The text for the hit rates of an infinite cache, by number of a stage and of the whole run."""
+    rates = ", ".join(f"stage {stage} {rate:.4f}" for stage, rate in stages.items())
+    return f"{_IDEAL}: run {run:.4f}, {rates}"
+
+
+def noted_rates(notes: Sequence[Note]) -> Mapping[int | None, float]:
+    """The rates of the last such note, by number of the stage, None for the run; empty without one."""
+    texts = [note.text for note in notes if note.source == SOURCE and note.text.startswith(_IDEAL)]
+    found = _RATE.findall(texts[-1]) if texts else []
+    return {None if name == "run" else int(name.removeprefix("stage ")): float(rate) for name, rate in found}

@@ -11,7 +11,7 @@ import numpy as np
 
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import RunColumns
-from servetop.analysis.prefix_cache.cache_notes import cache_methods
+from servetop.analysis.prefix_cache.cache_notes import cache_methods, noted_rates
 from servetop.analysis.prefix_cache.ideal_hits import HitCount, hits_of_conversations, hits_of_prefixes
 from servetop.analysis.summary.summary_types import ServerSummary
 from servetop.analysis.verdicts.cache_check import CacheCheck
@@ -38,6 +38,8 @@ class IdealCache:
     servers: int
     warm_at: float
     """End of the warm-up."""
+    noted: Mapping[int | None, float]
+    """Rates of the prompts of a dataset, computed when the run ended, by stage; None for the run."""
     first_uses: Mapping[int, int] = field(default_factory=dict)
     """Prefixes that are used in each stage, except warm-ups, for the first time since the cache was last empty."""
 
@@ -57,6 +59,7 @@ class IdealCache:
             block_size=(facts and facts.prefix_block) or _USUAL_BLOCK,
             servers=max(1, len(facts.replica_urls)) if facts else 1,
             warm_at=run.warm_at,
+            noted=noted_rates(reader.notes()),
             first_uses=uses,
         )
 
@@ -101,10 +104,11 @@ class IdealCache:
     @property
     def _uncertain_tokens(self) -> int:
         """Tokens of a prompt that may be found or not: none in blocks of token ids."""
-        in_ids = self.workload.endpoint == "completions" and not self.workload.conversational
+        workload = self.workload
+        in_ids = workload.endpoint == "completions" and workload.dataset in RANDOM and not workload.conversational
         if in_ids and self.block_size > 1:
             return 0
-        return (_TEMPLATE_TOKENS if self.workload.in_messages else 2) + (0 if in_ids else self.block_size)
+        return (_TEMPLATE_TOKENS if workload.in_messages else 2) + (0 if in_ids else self.block_size)
 
     def _hits(self, samples: RequestColumns, selection: Selection) -> HitCount | None:
         """The hits of the requests of a selection; None for a workload whose prompts are not known."""
@@ -117,7 +121,8 @@ class IdealCache:
         if workload.conversational:
             return self._hits_of_turns(selection, prefix_tokens=prefixes[0] if prefixes else 0)
         if workload.dataset not in RANDOM:
-            return None
+            rate = self.noted.get(selection.stage)
+            return None if rate is None else HitCount(rate * float(prompts.sum()), float(prompts.sum()))
         firsts, _ = self._first_uses_in(selection)
         if workload.cache_hit_rate is not None:
             total = float(prompts.sum())
