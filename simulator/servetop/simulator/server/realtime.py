@@ -119,6 +119,12 @@ class RealTimeEngine:
         self.scheduler.limits.max_num_seqs = limit
         self._changed(self._clock(), replan=True)
 
+    def reset_prefix_cache(self) -> bool:
+        """Empty the prefix cache; False while blocks are in use."""
+        self._catch_up(self._clock())
+        prefix = self.scheduler.prefix
+        return not self.scheduler.blocks.used if prefix is None else prefix.clear()
+
     def wake(self) -> None:
         """Run the iterations that are due, and schedule the next call."""
         now = self._clock()
