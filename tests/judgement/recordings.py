@@ -30,6 +30,8 @@ def write_recording(run: VirtualRun, path: Path) -> None:
                 tick=tick,
                 requests=ended.get(tick.index, ()),
                 engine_samples=samples,
+                replica_samples=[each for each in run.replica_samples if tick.start < each.scrape_start <= tick.end],
+                gpu_samples=tick.gpus,
                 stages=within,
                 log_lines=lines,
             )
