@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from servetop.core.config import StageConfig, WorkloadConfig
@@ -33,6 +34,13 @@ def test_replicas_share_the_requests_equally_and_their_samples_add_up() -> None:
     assert last.kv_blocks_total == 3 * (run.replica_samples[-1].kv_blocks_total or 0)
 
 
+def test_a_random_router_spreads_the_requests_less_evenly() -> None:
+    run = run_virtually(plan_of(STAGE, plan={"replicas": 3, "router": "random"}))
+    counts = Counter(record.replica for record in run.records)
+    assert set(counts) == {0, 1, 2}
+    assert max(counts.values()) - min(counts.values()) > 1
+
+
 def test_a_missing_replica_leaves_its_requests_to_the_others() -> None:
     run = run_virtually(plan_of(STAGE, plan={"replicas": 3, "missing": (1,)}))
     assert {record.replica for record in run.records} == {0, 2}
@@ -41,15 +49,19 @@ def test_a_missing_replica_leaves_its_requests_to_the_others() -> None:
     assert len(run.header.engine.replica_urls) == 3
 
 
-def test_the_utilisation_of_the_gpu_grows_with_the_load() -> None:
+def test_utilisation_grows_with_the_load_and_lowers_the_clock() -> None:
     low, high = (
-        run_virtually(plan_of(StageConfig(request_rate=rate, duration=8.0), plan={"gpus": GpuTelemetry()}))
+        run_virtually(plan_of(StageConfig(request_rate=rate, duration=8.0), plan={"gpus": GpuTelemetry(droop=0.1)}))
         for rate in (0.5, 8.0)
     )
     uses = [
         sum(gpu.utilisation or 0.0 for tick in run.ticks for gpu in tick.gpus) / len(run.ticks) for run in (low, high)
     ]
     assert 0.1 < uses[0] < uses[1] - 0.1
+    clocks = [
+        np.mean([gpu.sm_clock for tick in run.ticks for gpu in tick.gpus if gpu.utilisation]) for run in (low, high)
+    ]
+    assert 1.41e9 > clocks[0] > clocks[1] > 0.9 * 1.41e9
     assert all((gpu.utilisation == 0) == (gpu.sm_clock == 0.21e9) for tick in low.ticks for gpu in tick.gpus)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import random
 from collections.abc import Iterator
 
 from servetop.core.clock import ManualClock
@@ -21,7 +22,7 @@ from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 
 
 class ReplicaSet:
-    """Equal engines; each request is sent to the next one that answers, round robin."""
+    """Equal engines; each request is sent to the next one that answers, or to a random one."""
 
     def __init__(self, plan: VirtualRunPlan, listener: TokenListener, *, clock: ManualClock) -> None:
         self._plan = plan
@@ -29,6 +30,7 @@ class ReplicaSet:
         self._engines = [MeteredEngine(plan.spec, listener, clock=clock) for _ in range(plan.replicas)]
         self._answering = [each for number, each in enumerate(self._engines) if number not in plan.missing]
         self._turns = itertools.cycle(self._answering)
+        self._random = random.Random(plan.config.seed)
         self._gpus = () if plan.gpus is None else tuple(self._devices())
         self._throttle_at = math.inf if plan.gpus is None else plan.gpus.throttle_from
         self._warm()
@@ -76,7 +78,7 @@ class ReplicaSet:
 
     def submit(self, request: SentRequest) -> SimSequence | None:
         """Send a request to an engine; None if that engine can never serve it."""
-        engine = next(self._turns)
+        engine = self._random.choice(self._answering) if self._plan.router == "random" else next(self._turns)
         if self._plan.replicas > 1:
             request.replica = self._engines.index(engine)
         return engine.submit(request)

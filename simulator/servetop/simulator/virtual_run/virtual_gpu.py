@@ -17,6 +17,8 @@ class GpuTelemetry:
     """Hz under load."""
     clock_step: float = 15e6
     """Hz between two clocks that the device can run at; readings vary by one step."""
+    droop: float = 0.0
+    """Fraction by which the clock is lower at full utilisation, because the power is limited."""
     idle_clock: float = 0.21e9
     idle_power: float = 60.0
     """Watts."""
@@ -49,7 +51,9 @@ class VirtualGpu:
         seconds = at - self._read_at
         use = min((busy_seconds - self._busy_seconds) / seconds, 1.0) if seconds > 0 else 0.0
         self._read_at, self._busy_seconds = at, busy_seconds
-        clock = telemetry.sm_clock * share + telemetry.clock_step * self._random.choice((-1, 0, 0, 0, 1))
+        clock = telemetry.sm_clock * share * (1 - telemetry.droop * use) + telemetry.clock_step * self._random.choice(
+            (-1, 0, 0, 0, 1)
+        )
         return GpuSample(
             at=at,
             index=self._index,

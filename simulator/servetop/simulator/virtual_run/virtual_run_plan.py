@@ -67,6 +67,8 @@ class VirtualRunPlan:
     outages: tuple[Outage, ...] = ()
     replicas: int = 1
     """Number of equal engines, each on its own GPU."""
+    router: str = "round-robin"
+    """`round-robin`, or `random`: each request to any replica."""
     missing: tuple[int, ...] = ()
     """Replicas that do not answer; the others receive their requests."""
     gpus: GpuTelemetry | None = None
