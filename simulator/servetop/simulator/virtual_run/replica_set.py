@@ -20,6 +20,8 @@ from servetop.simulator.virtual_run.sent_request import SentRequest
 from servetop.simulator.virtual_run.virtual_gpu import VirtualGpu
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 
+_FIELDS = tuple(each.name for each in dataclasses.fields(EngineSample))
+
 
 class ReplicaSet:
     """Equal engines; each request is sent to the next one that answers, or to a random one."""
@@ -111,10 +113,10 @@ class ReplicaSet:
         """Return a scrape of each replica that answers; none for a single engine."""
         if self._plan.replicas == 1:
             return ()
+        samples = ((number, each.sample()) for number, each in enumerate(self._engines) if each in self._answering)
         return tuple(
-            ReplicaSample(replica=number, **dataclasses.asdict(each.sample()))
-            for number, each in enumerate(self._engines)
-            if number not in self._plan.missing
+            ReplicaSample(replica=number, **{name: getattr(sample, name) for name in _FIELDS})
+            for number, sample in samples
         )
 
     def sample(self) -> EngineSample:
@@ -122,10 +124,7 @@ class ReplicaSet:
         samples = [each.sample() for each in self._answering]
         if len(samples) == 1:
             return samples[0]
-        sums = {
-            each.name: sum(getattr(sample, each.name) for sample in samples)
-            for each in dataclasses.fields(EngineSample)
-        }
+        sums = {name: sum(getattr(sample, name) for sample in samples) for name in _FIELDS}
         times = {name: getattr(samples[0], name) for name in ("scrape_start", "scrape_end")}
         return EngineSample(**{**sums, **times, "kv_usage": sums["kv_usage"] / len(samples)})
 
