@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,13 +52,19 @@ def client(*, slip: float = 0.001, lag: float = 0.001, cpu: float = 0.2, **trust
 
 
 def gpu(
-    clock: Any, *, use: Any = 0.9, throttled: Sequence[bool] | None = None, reasons: Sequence[str] = ()
+    clock: Any,
+    *,
+    use: Any = 0.9,
+    power: float = math.nan,
+    throttled: Sequence[bool] | None = None,
+    reasons: Sequence[str] = (),
 ) -> GpuReadings:
     """Readings of a device; numbers are repeated 100 times."""
     clocks, uses = (np.full(100, each) if isinstance(each, float) else np.asarray(each) for each in (clock, use))
     return GpuReadings(
         utilisation=uses,
         sm_clock=clocks,
+        power=np.full(clocks.size, power),
         throttled=np.zeros(clocks.size, np.bool_) if throttled is None else np.asarray(throttled),
         reasons=tuple(reasons),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from servetop.analysis.confounding.slices import effective_size, ratio_error, standard_error
+from servetop.analysis.confounding.dependent_errors import effective_size, ratio_error, standard_error
 
 
 def _correlated(random: np.random.Generator, count: int) -> np.ndarray:

@@ -63,8 +63,11 @@ def test_another_distribution_with_the_same_mean_is_named() -> None:
 
 
 def test_lengths_that_were_configured_differently_are_not_named() -> None:
-    other = conditions(workload=WorkloadConfig(input_len=256), lengths=lengths([256] * 400))
+    longer = lengths([256] * 400)
+    other = conditions(workload=WorkloadConfig(input_len=256), lengths=longer)
     assert lengths_confounder(conditions(), other) is None
+    burstier = conditions(workload=WorkloadConfig(burstiness=0.5), lengths=longer)
+    assert lengths_confounder(conditions(), burstier) is not None
 
 
 def test_too_few_requests_are_not_compared() -> None:

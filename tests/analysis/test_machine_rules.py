@@ -50,6 +50,17 @@ def test_clocks_are_compared_within_levels_of_utilisation_only() -> None:
     assert _clocks_text({0: low}, {0: high}) == ""
 
 
+def test_a_lower_clock_of_a_device_that_draws_more_power_is_a_consequence_of_its_load() -> None:
+    """As on an H200 in two stages: 1,980 MHz at 390 W, and 1,876 MHz at its limit of 700 W."""
+    calm, loaded, limited = (
+        gpu(NOMINAL, power=390.0),
+        gpu(0.95 * NOMINAL, power=700.0),
+        gpu(0.95 * NOMINAL, power=350.0),
+    )
+    assert _clocks_text({0: calm}, {0: loaded}) == _clocks_text({0: loaded}, {0: calm}) == ""
+    assert _clocks_text({0: calm}, {0: limited}) != ""
+
+
 def test_a_throttle_for_half_of_the_run_is_named() -> None:
     half = np.where(np.arange(100) < 50, NOMINAL, 0.8 * NOMINAL)
     assert "1,269 MHz in B" in _clocks_text({0: gpu(NOMINAL)}, {0: gpu(half)})

@@ -98,6 +98,8 @@ class GpuReadings:
     """0-1."""
     sm_clock: FloatArray
     """Hz."""
+    power: FloatArray
+    """Watts."""
     throttled: BoolArray
     """Whether its clocks were throttled."""
     reasons: tuple[str, ...] = ()

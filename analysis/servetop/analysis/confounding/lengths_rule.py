@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from servetop.analysis.confounding.conditions import RunConditions
 from servetop.analysis.confounding.confounder import ALL_METRICS, Confounder, ConfounderKind
-from servetop.analysis.confounding.slices import effective_size, standard_error
+from servetop.analysis.confounding.dependent_errors import effective_size, standard_error
 from servetop.core.arrays import FloatArray
-from servetop.core.config import RunConfig
+from servetop.core.config import RunConfig, WorkloadConfig
 
 PAIRED_LIMIT = 0.01
 """Relative difference of means over the same requests that matters; equal requests have equal counts."""
@@ -24,12 +24,11 @@ SHAPE_LIMIT = 0.05
 SHAPE_CHANCE = 2.5
 """The distance times the root of the effective size is above this in 7 of a million pairs (2·exp(-2·2.5²))."""
 MIN_PAIRS = 30
-_FIELDS = (
-    "input_len", "output_len", "lengths", "range_ratio", "dataset", "dataset_path", "dataset_column", "num_turns",
-    "prefix_len", "num_prefixes", "exact_lengths", "tokenizer", "clip_lengths", "ignore_eos", "endpoint", "n",
-    "temperature", "extra_body", "model_mix",
-)  # fmt: skip
-"""Fields of WorkloadConfig that decide how long requests are and what they have in common."""
+_OTHER_FIELDS = {
+    "arrivals", "burstiness", "time_scale", "trace_rate", "jitter", "think_time", "headers", "header_env", "stream",
+    "timeout", "store_texts", "skip_bad_rows",
+}  # fmt: skip
+"""Fields of WorkloadConfig that do not decide how long requests are, or what they have in common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,8 @@ class LengthDifference:
 
 def same_requests_configured(a: RunConfig, b: RunConfig) -> bool:
     """Whether two runs were configured to send requests of the same kind."""
-    return all(getattr(a.workload, name) == getattr(b.workload, name) for name in _FIELDS)
+    names = {each.name for each in fields(WorkloadConfig)} - _OTHER_FIELDS
+    return all(getattr(a.workload, name) == getattr(b.workload, name) for name in names)
 
 
 def lengths_confounder(a: RunConditions, b: RunConditions) -> Confounder | None:

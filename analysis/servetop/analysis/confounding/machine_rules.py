@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from servetop.analysis.confounding.conditions import GpuReadings, RunConditions
 from servetop.analysis.confounding.confounder import ALL_METRICS, Confounder, ConfounderKind
-from servetop.analysis.confounding.slices import standard_error
+from servetop.analysis.confounding.dependent_errors import standard_error
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.units import GIB
 
@@ -20,6 +21,8 @@ CLOCK_LIMIT = 0.03
 """Relative difference of the clocks that matters: above the one or two steps of 15 MHz by which readings vary."""
 CLOCK_ERRORS = 4.0
 """Differences within this many standard errors are chance."""
+POWER_TOLERANCE = 0.03
+"""Relative difference of the power of two devices that do the same work."""
 THROTTLED_LIMIT = 0.25
 """Difference of the fraction of throttled readings that matters where clocks are not reported."""
 UTILISATIONS = (0.05, 0.4, 0.75, 0.95)
@@ -29,8 +32,6 @@ MIN_READINGS = 8
 FOREIGN_LIMIT = GIB
 """Bytes of other processes that matter; a process that computes nothing holds about half of it."""
 MHZ = 1e6
-Clocks = tuple[tuple[float, float], tuple[float, float]]
-"""Mean clock of A and its standard error, and those of B; hertz."""
 
 
 def kv_size_confounder(a: RunConditions, b: RunConditions) -> Confounder | None:
@@ -68,62 +69,78 @@ def _loaded(gpu: GpuReadings) -> BoolArray:
 
 
 def _slower(a: tuple[int, GpuReadings], b: tuple[int, GpuReadings]) -> Confounder | None:
-    clocks = _levels(a[1], b[1])
-    if clocks is None:
+    clocks = _levels(a[1], b[1], "sm_clock")
+    if clocks is None or _works_harder(a[1], b[1], b_is_slower=clocks[1].mean < clocks[0].mean):
         return None
-    (clock_a, error_a), (clock_b, error_b) = clocks
     # the steadier run shows how much clocks vary by themselves: a throttle part of the way makes the other one unsteady
-    margin = max(CLOCK_LIMIT * clock_a, CLOCK_ERRORS * math.sqrt(2) * min(error_a, error_b))
-    if not abs(clock_b - clock_a) > margin:
+    margin = max(CLOCK_LIMIT * clocks[0].mean, CLOCK_ERRORS * math.sqrt(2) * min(each.error for each in clocks))
+    if not abs(clocks[1].mean - clocks[0].mean) > margin:
         return None
-    text = (
-        f"GPU {b[0]} ran at {clock_b / MHZ:,.0f} MHz in B and GPU {a[0]} at {clock_a / MHZ:,.0f} MHz in A"
-        if a[0] != b[0]
-        else f"GPU {b[0]} ran at {clock_b / MHZ:,.0f} MHz in B and {clock_a / MHZ:,.0f} MHz in A"
-    )
-    return _clocks_confounder(f"{text} at the same utilisation ({clock_b / clock_a - 1:+.1%})", a[1], b[1], clocks)
-
-
-def _levels(a: GpuReadings, b: GpuReadings) -> Clocks | None:
-    """Return mean and standard error of both clocks over the levels of utilisation that both runs had; None if none."""
-    columns = [_by_level(each) for each in (a, b)]
-    common = [
-        (left, right, min(left.size, right.size))
-        for left, right in zip(*columns, strict=True)
-        if min(left.size, right.size) >= MIN_READINGS
-    ]
-    if not common:
-        return None
-    weights = [weight for *_, weight in common]
-    return _mean([left for left, *_ in common], weights), _mean([right for _, right, _ in common], weights)
-
-
-def _by_level(gpu: GpuReadings) -> Iterator[FloatArray]:
-    bounds = (*UTILISATIONS, math.inf)
-    known = ~np.isnan(gpu.sm_clock)
-    for low, high in itertools.pairwise(bounds):
-        yield gpu.sm_clock[known & (gpu.utilisation >= low) & (gpu.utilisation < high)]
-
-
-def _mean(levels: Sequence[FloatArray], weights: Sequence[int]) -> tuple[float, float]:
-    mean = float(np.average([level.mean() for level in levels], weights=weights))
-    deviations = np.concatenate([level - level.mean() for level in levels])
-    error = standard_error(deviations)
-    return mean, float(deviations.std()) / math.sqrt(deviations.size) if math.isnan(error) else error
+    mhz = [each.mean / MHZ for each in clocks]
+    device = "" if a[0] == b[0] else f"GPU {a[0]} at "
+    text = f"GPU {b[0]} ran at {mhz[1]:,.0f} MHz in B and {device}{mhz[0]:,.0f} MHz in A at the same utilisation"
+    return _clocks_confounder(f"{text} ({mhz[1] / mhz[0] - 1:+.1%})", a[1], b[1])
 
 
 def _throttled(a: tuple[int, GpuReadings], b: tuple[int, GpuReadings]) -> Confounder | None:
-    """Name a device that was throttled for longer, even if its clocks are not reported."""
+    """Name a device that was throttled for longer if its clocks are not reported, or hardly any at one utilisation."""
     shares = _throttled_shares(a[1], b[1])
-    clocks = _levels(a[1], b[1])
-    faster = clocks is not None and abs(clocks[1][0] / clocks[0][0] - 1) <= CLOCK_LIMIT
-    if abs(shares[1] - shares[0]) <= THROTTLED_LIMIT or faster:
+    known = _levels(a[1], b[1], "sm_clock") is not None
+    if known or abs(shares[1] - shares[0]) <= THROTTLED_LIMIT:
+        return None
+    if _works_harder(a[1], b[1], b_is_slower=shares[1] > shares[0]):
         return None
     reasons = ", ".join(sorted({*a[1].reasons, *b[1].reasons}))
     text = (
         f"GPU {b[0]} was throttled ({reasons}) for {shares[1]:.0%} of the time under load in B and {shares[0]:.0%} in A"
     )
-    return _clocks_confounder(text, a[1], b[1], clocks)
+    return _clocks_confounder(text, a[1], b[1])
+
+
+def _works_harder(a: GpuReadings, b: GpuReadings, *, b_is_slower: bool) -> bool:
+    """Whether the slower device drew more power: then its clocks are a consequence of its load.
+
+    A device with a lower power limit, or a hot one, draws less.
+    """
+    powers = _levels(a, b, "power")
+    if powers is None:
+        return False
+    slower, faster = (powers[1].mean, powers[0].mean) if b_is_slower else (powers[0].mean, powers[1].mean)
+    return slower > (1 + POWER_TOLERANCE) * faster
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The mean of a reading over the levels of utilisation that both runs had."""
+
+    mean: float
+    error: float
+    """Its standard error."""
+
+
+def _levels(a: GpuReadings, b: GpuReadings, name: str) -> tuple[_Level, _Level] | None:
+    """Return `sm_clock` or `power` of both devices at the same utilisation; None if they had none in common."""
+    columns = [_by_level(each, name) for each in (a, b)]
+    common = [pair for pair in zip(*columns, strict=True) if min(part.size for part in pair) >= MIN_READINGS]
+    if not common:
+        return None
+    weights = [min(part.size for part in pair) for pair in common]
+    left, right = (_mean([pair[side] for pair in common], weights) for side in (0, 1))
+    return left, right
+
+
+def _by_level(gpu: GpuReadings, name: str) -> Iterator[FloatArray]:
+    values: FloatArray = getattr(gpu, name)
+    known = ~np.isnan(values)
+    for low, high in itertools.pairwise((*UTILISATIONS, math.inf)):
+        yield values[known & (gpu.utilisation >= low) & (gpu.utilisation < high)]
+
+
+def _mean(levels: Sequence[FloatArray], weights: Sequence[int]) -> _Level:
+    mean = float(np.average([level.mean() for level in levels], weights=weights))
+    deviations = np.concatenate([level - level.mean() for level in levels])
+    error = standard_error(deviations)
+    return _Level(mean, float(deviations.std()) / math.sqrt(deviations.size) if math.isnan(error) else error)
 
 
 def _throttled_shares(a: GpuReadings, b: GpuReadings) -> tuple[float, float]:
@@ -132,10 +149,12 @@ def _throttled_shares(a: GpuReadings, b: GpuReadings) -> tuple[float, float]:
     return share_a, share_b
 
 
-def _clocks_confounder(text: str, a: GpuReadings, b: GpuReadings, clocks: Clocks | None) -> Confounder:
+def _clocks_confounder(text: str, a: GpuReadings, b: GpuReadings) -> Confounder:
     evidence = {"throttled": _throttled_shares(a, b)}
-    if clocks is not None:
-        evidence["sm clock"] = clocks[0][0], clocks[1][0]
+    for name in ("sm_clock", "power"):
+        levels = _levels(a, b, name)
+        if levels is not None:
+            evidence[name] = levels[0].mean, levels[1].mean
     return Confounder(kind=ConfounderKind.GPU_CLOCKS, text=text, evidence=evidence, metrics=ALL_METRICS)
 
 

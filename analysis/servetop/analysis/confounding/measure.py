@@ -195,6 +195,7 @@ def _readings(rows: Sequence[GpuSample]) -> GpuReadings:
     return GpuReadings(
         utilisation=np.array([row.utilisation for row in rows], dtype=np.float64),
         sm_clock=np.array([row.sm_clock for row in rows], dtype=np.float64),
+        power=np.array([row.power for row in rows], dtype=np.float64),
         throttled=np.array([bool(row.throttled) for row in rows], dtype=np.bool_),
         reasons=tuple(sorted(reasons)),
         foreign_memory=float(np.mean(foreign)) if foreign else math.nan,
