@@ -105,6 +105,16 @@ class RunEvidence:
         return np.array(found, dtype=np.float64)
 
     @cached_property
+    def devices(self) -> Mapping[int, Sequence[GpuSample]]:
+        """Readings by device and time; only of devices on which the engine holds memory, if that is known."""
+        own = {sample.index for sample in self.gpu_samples if sample.engine_memory}
+        found: dict[int, list[GpuSample]] = {}
+        for sample in sorted(self.gpu_samples, key=_at):
+            if not own or sample.index in own:
+                found.setdefault(sample.index, []).append(sample)
+        return dict(sorted(found.items()))
+
+    @cached_property
     def kv(self) -> KvSize:
         """The median of the replicas, else of the engine's samples, else the number reported at its start."""
         return _kv_size(self)
@@ -126,17 +136,19 @@ def measure_conditions(run: RunEvidence) -> RunConditions:
 def _measured(
     run: RunEvidence, period: Period, *, requests: RequestTable, parts: Mapping[int, RunConditions] | None = None
 ) -> RunConditions:
-    done = requests.completed
+    done, replicas = requests.completed, _replicas(run, period, requests=requests)
+    # the cache of the whole run is counted with the warm-ups, which fill it
+    counted = period if parts is None else Period()
     return RunConditions(
         config=run.header.config,
         requests=requests.ok.size,
         failed=int((~requests.ok & ~requests.cancelled).sum()),
         lengths=ObservedLengths(ids=done.ids, prompt=done.prompt, output=done.output),
-        cache=_cache(run, period if parts is None else Period(), from_start=parts is not None),
+        cache=_cache(run, counted, replicas=replicas, from_start=parts is not None),
         client=_client(run, period),
         kv=run.kv,
-        gpus=_gpus(run.gpu_samples, period),
-        replicas=_replicas(run, period, requests=requests),
+        gpus=_gpus(run, period),
+        replicas=replicas,
         error_lines=int(period.contains(run.errors_at).sum()),
         restarts=int(period.contains(run.restarted_at).sum()),
         ideal_hit_rate=run.ideal_hit_rate,
@@ -144,13 +156,11 @@ def _measured(
     )
 
 
-def _cache(run: RunEvidence, period: Period, *, from_start: bool) -> CacheCounts:
-    """Count the whole run with its warm-ups, which fill the cache, or one stage."""
+def _cache(run: RunEvidence, period: Period, *, replicas: ReplicaCounts, from_start: bool) -> CacheCounts:
     within = period.contains(run.scraped_at)
     hits, queries, generated = (each[within] for each in run.increases)
-    size, facts = run.kv.tokens, run.header.engine
-    replicas = max(len(facts.replica_urls), 1) if facts is not None else 1
-    capacity = math.nan if size is None else size * replicas
+    size, holders = run.kv.tokens, replicas.answered or replicas.configured
+    capacity = math.nan if size is None else size * holders
     return CacheCounts(hits=hits, queries=queries, generated=generated, capacity=capacity, from_start=from_start)
 
 
@@ -177,29 +187,31 @@ def _kv_size(run: RunEvidence) -> KvSize:
     return KvSize(blocks=facts.kv_blocks_total / max(len(facts.replica_urls), 1), block_size=block_size)
 
 
-def _gpus(samples: Sequence[GpuSample], period: Period) -> dict[int, GpuReadings]:
-    """Group the readings by device; only devices on which the engine holds memory, if that is known."""
-    own = {sample.index for sample in samples if sample.engine_memory}
-    by_device: dict[int, list[GpuSample]] = {}
-    for sample in samples:
-        if period.start <= sample.at < period.until and (not own or sample.index in own):
-            by_device.setdefault(sample.index, []).append(sample)
-    return {index: _readings(rows) for index, rows in sorted(by_device.items())}
+def _gpus(run: RunEvidence, period: Period) -> dict[int, GpuReadings]:
+    readings = {index: _readings(rows, period) for index, rows in run.devices.items()}
+    return {index: each for index, each in readings.items() if each.utilisation.size}
 
 
-def _readings(rows: Sequence[GpuSample]) -> GpuReadings:
-    reasons = {reason for row in rows if row.throttled for reason in row.throttled.split(", ")}
+def _readings(rows: Sequence[GpuSample], period: Period) -> GpuReadings:
+    within = rows[bisect.bisect_left(rows, period.start, key=_at) : bisect.bisect_left(rows, period.until, key=_at)]
+    reasons = {reason for row in within if row.throttled for reason in row.throttled.split(", ")}
     foreign = [
-        max(row.memory_used - row.engine_memory, 0) for row in rows if row.memory_used is not None and row.engine_memory
+        max(row.memory_used - row.engine_memory, 0)
+        for row in within
+        if row.memory_used is not None and row.engine_memory
     ]
     return GpuReadings(
-        utilisation=np.array([row.utilisation for row in rows], dtype=np.float64),
-        sm_clock=np.array([row.sm_clock for row in rows], dtype=np.float64),
-        power=np.array([row.power for row in rows], dtype=np.float64),
-        throttled=np.array([bool(row.throttled) for row in rows], dtype=np.bool_),
+        utilisation=np.array([row.utilisation for row in within], dtype=np.float64),
+        sm_clock=np.array([row.sm_clock for row in within], dtype=np.float64),
+        power=np.array([row.power for row in within], dtype=np.float64),
+        throttled=np.array([bool(row.throttled) for row in within], dtype=np.bool_),
         reasons=tuple(sorted(reasons)),
         foreign_memory=float(np.mean(foreign)) if foreign else math.nan,
     )
+
+
+def _at(sample: GpuSample) -> float:
+    return sample.at
 
 
 def _replicas(run: RunEvidence, period: Period, *, requests: RequestTable) -> ReplicaCounts:
