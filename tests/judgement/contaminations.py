@@ -30,6 +30,7 @@ from tests.judgement.recordings import write_recording
 
 RECORDED_EVERY = 5
 """One of so many pairs is written as two recordings and loaded again."""
+SHARE_NAMED = 0.95
 CLEAN = "none"
 
 
@@ -137,8 +138,18 @@ def _row(name: str, scores: Sequence[PairScore]) -> str:
     return f"| {name} | {len(scores)} | {named} | {others} |"
 
 
+def holds(scores: Sequence[PairScore]) -> bool:
+    """Whether each contamination was named in 95 % of its pairs, and nothing else in any."""
+    planted: dict[ConfounderKind, list[bool]] = {}
+    for score in scores:
+        if score.planted is not None:
+            planted.setdefault(score.planted, []).append(score.found)
+    found = all(sum(part) >= SHARE_NAMED * len(part) for part in planted.values())
+    return found and not any(score.others for score in scores)
+
+
 def main(argv: Sequence[str]) -> int:
-    """Judge and print; exit code 1 if a row is below 95 %, or anything is named in a clean pair."""
+    """Judge and print; exit code 1 if the goals are not met."""
     parser = argparse.ArgumentParser(prog="python -m tests.judgement.contaminations", description=__doc__)
     parser.add_argument("--seed", type=int, nargs="+", default=[11, 12, 13])
     parser.add_argument("--cases", type=int, default=100, help="pairs of each kind and seed")
@@ -152,7 +163,7 @@ def main(argv: Sequence[str]) -> int:
             if score.others or (score.planted and not score.found):
                 _say(f"{score.name}: {score.detail}; named: {'; '.join(score.texts) or 'nothing'}")
     _say("\n".join(["", *report(scores)]))
-    return 0
+    return 0 if holds(scores) else 1
 
 
 def _say(text: str) -> None:

@@ -30,7 +30,7 @@ UTILISATIONS = (0.05, 0.4, 0.75, 0.95)
 MIN_READINGS = 8
 """Readings of a level in both runs below which it is left out."""
 FOREIGN_LIMIT = GIB
-"""Bytes of other processes that matter; a process that computes nothing holds about half of it."""
+"""Bytes of other processes that matter; an H200 without others reports 0.6 of it."""
 MHZ = 1e6
 
 
