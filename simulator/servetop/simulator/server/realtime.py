@@ -115,14 +115,14 @@ class RealTimeEngine:
         self._dropped.append(seq)
         self._changed(self._clock(), replan=True)
 
-    def set_max_num_seqs(self, limit: int) -> None:
-        """Change the batch-size limit from the next iteration on; running sequences stay."""
-        self.scheduler.limits.max_num_seqs = limit
-        self._changed(self._clock(), replan=True)
-
     def set_cost(self, cost: CostModel) -> None:
         """Use another cost model from the next iteration on, as when the clocks of the GPU change."""
         self.scheduler.cost = cost
+        self._changed(self._clock(), replan=True)
+
+    def set_max_num_seqs(self, limit: int) -> None:
+        """Change the batch-size limit from the next iteration on; running sequences stay."""
+        self.scheduler.limits.max_num_seqs = limit
         self._changed(self._clock(), replan=True)
 
     def wake(self) -> None:
