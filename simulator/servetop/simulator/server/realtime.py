@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+from servetop.simulator.model.cost import CostModel
 from servetop.simulator.scheduling.scheduler import Scheduler
 from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.scheduling.work import Work, grid_after
@@ -112,6 +113,11 @@ class RealTimeEngine:
         """Drop a sequence whose client has disconnected; its blocks are freed at the next iteration boundary."""
         seq.sink = None
         self._dropped.append(seq)
+        self._changed(self._clock(), replan=True)
+
+    def set_cost(self, cost: CostModel) -> None:
+        """Use another cost model from the next iteration on, as when the clocks of the GPU change."""
+        self.scheduler.cost = cost
         self._changed(self._clock(), replan=True)
 
     def set_max_num_seqs(self, limit: int) -> None:
