@@ -27,7 +27,6 @@ from servetop.analysis.comparison.estimate import CONFIDENCE, Estimate
 from servetop.analysis.comparison.student_t import quantile
 from servetop.core.arrays import FloatArray
 
-
 _LARGEST_LOG = 20.0
 """A larger factor, of some 500 million, is infinite."""
 
