@@ -15,6 +15,7 @@ from servetop.cli.options.tool_options import (
     EnginesOptions,
     JsonOptions,
     ListOptions,
+    ManifestOptions,
     PredictOptions,
     ServeOptions,
     StopOptions,
@@ -131,6 +132,13 @@ def summary(line: CommandLine[SummaryOptions]) -> int:
     return print_recording(options.file, as_json=options.as_json, percentiles=options.metric_percentiles)
 
 
+def manifest(line: CommandLine[ManifestOptions]) -> int:
+    """Print what identifies a recorded run: versions, command lines, environment, GPUs, digests of model and data."""
+    from servetop.cli.report.manifest_report import print_manifest
+
+    return print_manifest(line.options.file, as_json=line.options.as_json)
+
+
 def verify(line: CommandLine[VerifyOptions]) -> int:
     """Check recordings for damage; exit code 1 if one is damaged, 2 if a file is not a recording."""
     from servetop.cli.report.verify_report import run_verify
@@ -203,6 +211,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(attach, AttachOptions),
     CommandSpec(replay, ReplayOptions),
     CommandSpec(summary, SummaryOptions),
+    CommandSpec(manifest, ManifestOptions),
     CommandSpec(verify, VerifyOptions),
     CommandSpec(ls, ListOptions),
     CommandSpec(engines, EnginesOptions),

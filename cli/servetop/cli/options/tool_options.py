@@ -30,18 +30,26 @@ class StopOptions:
     ] = 300.0
 
 
+RECORDING = Argument(
+    "FILE|latest|sample",
+    "A recording; latest is the newest one, sample one that ships with servetop.",
+    complete=completions.recordings,
+)
+
+
+@options_class
+class ManifestOptions:
+    """The options of `servetop manifest`."""
+
+    file: Annotated[str, RECORDING] = "latest"
+    as_json: AsJson = False
+
+
 @options_class
 class SummaryOptions:
     """The options of `servetop summary`."""
 
-    file: Annotated[
-        str,
-        Argument(
-            "FILE|latest|sample",
-            "A recording; latest is the newest one, sample one that ships with servetop.",
-            complete=completions.recordings,
-        ),
-    ] = "latest"
+    file: Annotated[str, RECORDING] = "latest"
     metric_percentiles: Annotated[tuple[float, ...] | None, MetricPercentiles] = None
     story: Annotated[bool, Option("--story", "Print only what limited the run, when and why, and what to try.")] = False
     markdown: Annotated[bool, Option("--markdown", "Print that as Markdown.")] = False
