@@ -128,6 +128,9 @@ def test_models_of_equal_files_are_equal_whatever_their_name() -> None:
         manifest=manifest,
     )
     assert found(RUN, copy) == []
+    without_weights = [replace(each, manifest=changed("model.weights", {}, each.manifest)) for each in (RUN, copy)]
+    assert found(*without_weights) == []
+    assert [each[0] for each in found(RUN, without_weights[1])] == ["model.name", "model.weights"]
     other = replace(copy, manifest=changed("model.tokenizer", {"tokenizer.json": {"size": 3}}, manifest))
     assert [(each.key, each.kind) for each in comparable(RUN, other)] == [("model.tokenizer", DifferenceKind.WORKLOAD)]
 

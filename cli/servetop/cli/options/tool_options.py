@@ -9,7 +9,7 @@ from servetop.cli.options.engine_options import Model
 from servetop.cli.options.load_options import NumPrompts
 from servetop.cli.options.output_options import AsJson, MetricPercentiles
 from servetop.cli.options.parsers import parse_batch_sizes, parse_rates, parse_settings
-from servetop.cli.options.run_options import SWEEP
+from servetop.cli.options.run_options import RECORDING, SWEEP
 
 
 @options_class
@@ -28,13 +28,6 @@ class StopOptions:
     timeout: Annotated[
         float, Option("--timeout", "How long to wait for the run to end.", unit="SECONDS", minimum=0)
     ] = 300.0
-
-
-RECORDING = Argument(
-    "FILE|latest|sample",
-    "A recording; latest is the newest one, sample one that ships with servetop.",
-    complete=completions.recordings,
-)
 
 
 @options_class
