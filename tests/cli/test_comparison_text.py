@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from servetop.analysis.comparison_report.report_types import ChangedKey, ComparisonReport, OtherCause
+from servetop.cli.compare.compared_values import stage_text
 from servetop.cli.compare.comparison_markdown import markdown_lines
 from servetop.cli.compare.comparison_text import comparison_parts
 from servetop.cli.tables import SanitizingConsole
@@ -48,7 +51,7 @@ def test_with_more_columns_a_verdict_that_cannot_be_told_says_so() -> None:
 
 def test_the_order_is_what_is_compared_what_differs_the_result_and_the_stages() -> None:
     compared = comparison(
-        stage(LOSS, unsteady="throughput still rises", same_requests=True, not_measured=("joules_per_output_token",)),
+        stage(LOSS, unsteady="throughput still rises", not_measured=("joules_per_output_token",)),
         warnings=("B is still running",),
         differences=(ChangedKey(key="engine.version", kind="setting", a="0.9.1", b=None),),
         unknown=("gpu.driver",),
@@ -66,11 +69,25 @@ def test_the_order_is_what_is_compared_what_differs_the_result_and_the_stages() 
         "Other causes than the change",
         "the cache of B was warm (in 2 of 3 pairs of recordings)",
         "B is worse",
-        "60.0 s, 480 and 482 requests, 1 start each, starts assumed to vary by 1 %, the same requests, compared "
-        "pairwise, not measured: energy; not steady: throughput still rises",
+        "60.0 s, 480 and 482 requests, 1 start each, starts assumed to vary by 1 %, errors within the "
+        "runs, not measured: energy; not steady: throughput still rises",
         "only in A: 16 req/s",
     ]
     assert [line for line in lines if line in expected] == expected
+
+
+@pytest.mark.parametrize(
+    ("basis", "text"),
+    [
+        ("paired blocks", "1 start each, errors within the runs, the same requests compared pairwise"),
+        ("starts", "3 starts of A, 2 of B, errors from the spread between starts or repetitions"),
+        ("paired starts", "2 starts each, errors from the spread between starts, paired by seed"),
+    ],
+)
+def test_what_the_errors_of_a_stage_rest_on_is_said(basis: str, text: str) -> None:
+    starts = {"paired blocks": (1, 1), "starts": (3, 2), "paired starts": (2, 2)}[basis]
+    found = stage(value("output_throughput", "worse", basis=basis), starts_a=starts[0], starts_b=starts[1])
+    assert text in stage_text(found, letter="B", start_spread=0.0)
 
 
 def test_a_stage_with_too_few_requests_has_no_table() -> None:

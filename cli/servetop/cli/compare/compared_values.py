@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from servetop.analysis.comparison.compared_metrics import metric_named
+from servetop.analysis.comparison.difference import Basis
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.comparison_report.difference_texts import cost_text
 from servetop.analysis.comparison_report.report_types import ComparedArm, ComparedStage, ComparedValue
 from servetop.tui.drawing import formats
 
 _SHORT = {"output tokens": "output", "preemptions": "preempt."}
+_BASES: Mapping[str, str] = {
+    Basis.BLOCKS: "errors within the runs",
+    Basis.PAIRED_BLOCKS: "errors within the runs, the same requests compared pairwise",
+    Basis.STARTS: "errors from the spread between starts or repetitions",
+    Basis.PAIRED_STARTS: "errors from the spread between starts, paired by seed",
+}
 SIGNS: Mapping[str, str] = {
     Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NO_DIFFERENCE: "=", Verdict.CANNOT_TELL: "?",
 }  # fmt: skip
@@ -50,8 +57,8 @@ def stage_text(stage: ComparedStage, *, letter: str, start_spread: float) -> str
     ]
     if start_spread and min(stage.starts_a, stage.starts_b) == 1:
         parts.append(f"starts assumed to vary by {start_spread * 100:.2g} %")
-    if stage.same_requests:
-        parts.append("the same requests, compared pairwise")
+    bases = {value.basis for value in stage.metrics if value.basis}
+    parts += [text for basis, text in _BASES.items() if basis in bases]
     if stage.not_measured:
         parts.append(f"not measured: {', '.join(map(_title, stage.not_measured))}")
     steady = f"not steady: {stage.unsteady}" if stage.unsteady else ""
