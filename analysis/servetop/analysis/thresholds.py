@@ -52,6 +52,12 @@ class Threshold:
         """The key without its stage."""
         return _split(self.key)[1]
 
+    @property
+    def stage(self) -> int | None:
+        """The only stage that the condition is on; None for the whole run and for every stage."""
+        stage = _split(self.key)[0]
+        return None if stage in (None, "*") else int(stage)
+
     def values(self, numbers: Mapping[str, Any]) -> dict[int | None, float | None]:
         """Return the number by stage (None for the whole run) from a summary in JSON form; None if not measured."""
         stage, key = _split(self.key)
