@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -30,7 +31,7 @@ def test_a_sentence_says_what_would_tell() -> None:
     assert kept == "+5.0 %, 95 % interval +3.0 to +7.1 %, limit 10 %"
     assert unsure.startswith("+5.0 %, 95 % interval −2.9 to +13.6 %, limit 10 %: ")
     assert unsure.endswith(
-        " more s of each would tell half of the limit from the limit; a limit of 13.6 % would be kept"
+        " more s of each would distinguish half of the limit from the limit; a limit of 13.6 % would be kept"
     )
 
 
@@ -40,10 +41,11 @@ def test_the_limit_that_would_be_kept_is_rounded_up() -> None:
     assert " kept" not in texts(f"p99_ttft_ms={shown}%", differing(0.05, 0.04))[2]
 
 
-def test_an_unknown_error_names_the_number_of_requests() -> None:
-    change, interval, text = texts("p99_ttft_ms=10%", differing(0.05, math.inf))
+def test_an_unknown_error_has_the_cost_of_a_bound() -> None:
+    unbounded = replace(differing(0.05, math.inf), shortage=2.0)
+    change, interval, text = texts("p99_ttft_ms=10%", unbounded)
     assert (change, interval) == ("+5.0 %", "unknown")
-    assert "too few requests for a p99: at least 368 are needed" in text
+    assert text.endswith("limit 10 %: too few requests to say how uncertain it is; 60 more s of each would bound it")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,8 @@ def sentence(gate: RegressionGate) -> str:
         return f"{text}, limit {gate.limit.text}"
     advice = [gate.note] if gate.note else []
     if gate.needs is not None:
-        advice.append(f"{gate.needs} would tell half of the limit from the limit")
+        aim = "bound it" if gate.difference.shortage > 1 else "distinguish half of the limit from the limit"
+        advice.append(f"{gate.needs} would {aim}")
     if math.isfinite(gate.largest_loss) and gate.largest_loss > 0:
         advice.append(f"a limit of {_kept_limit(gate)} would be kept")
     return f"{text}, limit {gate.limit.text}: {'; '.join(advice)}"

@@ -18,9 +18,8 @@ from servetop.analysis.comparison.comparison import Comparison, MetricComparison
 from servetop.analysis.comparison.difference import Difference
 from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.student_t import upper_tail
-from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, cost_of_telling, holm
+from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, cost_of_answer, holm
 from servetop.analysis.gates.regression_limit import RegressionLimit
-from servetop.analysis.honesty.stage_rules import requests_for_percentile
 
 _UNEQUAL = 0.10
 """Relative difference of lengths from which on a drift makes two runs incomparable."""
@@ -46,7 +45,7 @@ class RegressionGate:
     probability: float = 1.0
     """Of such a difference if the run were worse by exactly the limit, corrected for the number of gates."""
     needs: Cost | None = None
-    """What would tell half of the limit from the limit, if it cannot be decided."""
+    """What would distinguish half of the limit from the limit, or bound the loss at all, if it cannot be decided."""
     note: str = ""
     """Why it cannot be decided, if not for the width of the interval."""
 
@@ -162,14 +161,6 @@ def _outcome(gate: RegressionGate, probability: float, *, seconds: float, tests:
     low, high = difference.interval
     if high - low < gate.allowed / 2:
         return replace(judged, note="the loss is too close to the limit")
-    needs = cost_of_telling(difference, margin=gate.allowed, seconds=seconds, tests=tests)
-    return replace(judged, needs=needs, note="" if needs else _too_few(gate.limit))
-
-
-def _too_few(limit: RegressionLimit) -> str:
-    """Why the uncertainty is unknown."""
-    percentile = limit.metric.percentile
-    if percentile is None:
-        return "too few requests to say how uncertain it is"
-    least = requests_for_percentile(percentile)
-    return f"too few requests for a p{percentile:g}: at least {least} are needed, more where they wait for each other"
+    needs = cost_of_answer(difference, margin=gate.allowed, seconds=seconds, tests=tests)
+    unknown = needs is None or difference.shortage > 1
+    return replace(judged, needs=needs, note="too few requests to say how uncertain it is" if unknown else "")
