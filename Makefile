@@ -102,8 +102,9 @@ picture: .venv/.installed  ## draw docs/dashboard.svg and its animation from the
 options: .venv/.product  ## write docs/reference/options.md from the declared options
 	$(BIN)/python -m servetop.cli.option_reference docs/reference/options.md
 
-schema: .venv/.product  ## write docs/schema/summary.json from the summary's types
+schema: .venv/.product  ## write docs/schema/*.json from the types of the summary and of the comparison
 	@$(BIN)/python -m servetop.analysis.summary.summary_schema > docs/schema/summary.json
+	@$(BIN)/python -m servetop.analysis.comparison_report.comparison_schema > docs/schema/comparison.json
 
 lock: .venv-audit/.installed  ## pin and hash the newest versions of what CI installs (locks/)
 	.venv-audit/bin/uv pip compile $(LOCK) pyproject.toml --extra dev locks/build.in --output-file locks/ci.txt

@@ -10,12 +10,14 @@ from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainCommand, 
 from servetop.cli.framework.command_line import CommandLine, typer_callback
 from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
 from servetop.cli.options.check_options import CheckOptions
+from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.completions import starting_with
-from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RunOptions, SweepOptions
+from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.tool_options import (
     EnginesOptions,
     JsonOptions,
     ListOptions,
+    ManifestOptions,
     PredictOptions,
     ServeOptions,
     StopOptions,
@@ -132,6 +134,31 @@ def summary(line: CommandLine[SummaryOptions]) -> int:
     return print_recording(options.file, as_json=options.as_json, percentiles=options.metric_percentiles)
 
 
+def rerun(line: CommandLine[RerunOptions]) -> int:
+    """Repeat the run of a recording; options override it. Exit code 2 if something that it needs is missing here."""
+    from servetop.cli.rerun_command import run_rerun
+    from servetop.cli.viewing.launch import Output
+
+    options, invocation = line.options, line.invocation
+    web = _address(options.web)
+    output = Output(options=options.output, no_record=options.no_record, web=web, sender=invocation.sender)
+    return run_rerun(options, line.given, engine_args=invocation.engine_args, output=output)
+
+
+def manifest(line: CommandLine[ManifestOptions]) -> int:
+    """Print what identifies a recorded run: versions, command lines, environment, GPUs, digests of model and data."""
+    from servetop.cli.report.manifest_report import print_manifest
+
+    return print_manifest(line.options.file, as_json=line.options.as_json)
+
+
+def compare(line: CommandLine[CompareOptions]) -> int:
+    """Compare recordings: which metrics are better or worse, by how much, or what it takes to tell."""
+    from servetop.cli.compare.compare import run_compare
+
+    return run_compare(line.options)
+
+
 def verify(line: CommandLine[VerifyOptions]) -> int:
     """Check recordings for damage; exit code 1 if one is damaged, 2 if a file is not a recording."""
     from servetop.cli.report.verify_report import run_verify
@@ -206,11 +233,14 @@ def serve(line: CommandLine[ServeOptions]) -> int:
 
 COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(sweep, SweepOptions),
+    CommandSpec(rerun, RerunOptions),
     CommandSpec(ps, JsonOptions),
     CommandSpec(stop, StopOptions),
     CommandSpec(attach, AttachOptions),
     CommandSpec(replay, ReplayOptions),
     CommandSpec(summary, SummaryOptions),
+    CommandSpec(manifest, ManifestOptions),
+    CommandSpec(compare, CompareOptions),
     CommandSpec(verify, VerifyOptions),
     CommandSpec(check, CheckOptions),
     CommandSpec(ls, ListOptions),

@@ -11,7 +11,7 @@ from servetop.cli.commands import COMMANDS
 from servetop.cli.framework.command_line import help_of, unit_of
 from servetop.cli.options.declaration import Declared, Option, declared
 from servetop.cli.options.file_keys import file_options
-from servetop.cli.options.run_options import RunOptions
+from servetop.cli.options.run_options import RepeatableOptions, RunOptions
 
 HEAD = """# Options
 
@@ -32,6 +32,9 @@ def option_reference() -> str:
     for command in COMMANDS:
         doc = " ".join((command.function.__doc__ or "").split())
         found = [each for each in declared(command.options) if isinstance(each.form, Option)]
+        if issubclass(command.options, RepeatableOptions):
+            doc += "\n\nIt has the options above too, except `--config` and `--version`."
+            found = [each for each in found if each.name not in file_options()]
         parts.append(f"### servetop {command.name}\n\n{doc}\n" + (f"\n{_table(found, keys=False)}" if found else ""))
     return "\n".join(parts)
 

@@ -96,7 +96,7 @@ def test_a_second_start_of_the_same_run_does_not_differ() -> None:
         (with_manifest("gpu.driver", "560.1"), ("gpu.driver", "setting", "550.54", "560.1")),
         (
             with_manifest("gpu.devices", [{**GPU, "clocks": {"sm_max": 1755000000.0}}]),
-            ("gpu.0.clocks.sm_max", "setting", "1980000000", "1755000000"),
+            ("gpu.0.clocks.sm_max", "setting", "1980 MHz", "1755 MHz"),
         ),
         (with_manifest("gpu.devices", [GPU, GPU]), ("gpu.count", "setting", "1", "2")),
         (with_manifest("host.cpu", "Xeon"), ("host.cpu", "client", "EPYC 9654", "Xeon")),
@@ -128,6 +128,9 @@ def test_models_of_equal_files_are_equal_whatever_their_name() -> None:
         manifest=manifest,
     )
     assert found(RUN, copy) == []
+    without_weights = [replace(each, manifest=changed("model.weights", {}, each.manifest)) for each in (RUN, copy)]
+    assert found(*without_weights) == []
+    assert [each[0] for each in found(RUN, without_weights[1])] == ["model.name", "model.weights"]
     other = replace(copy, manifest=changed("model.tokenizer", {"tokenizer.json": {"size": 3}}, manifest))
     assert [(each.key, each.kind) for each in comparable(RUN, other)] == [("model.tokenizer", DifferenceKind.WORKLOAD)]
 

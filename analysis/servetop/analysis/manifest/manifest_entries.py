@@ -143,7 +143,18 @@ def _gpus(gpu: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "gpu.count", str(len(devices))
     for number, device in enumerate(devices):
         for name, value in _flat(device if isinstance(device, Mapping) else {}):
-            yield f"gpu.{number}.{name}", _text(value)
+            yield f"gpu.{number}.{name}", _with_unit(name, value)
+
+
+def _with_unit(name: str, value: Any) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if name.startswith("clocks."):
+            return f"{value / 1e6:.0f} MHz"
+        if name == "memory":
+            return f"{value / _GIB:.1f} GiB"
+        if name == "power_limit":
+            return f"{value:.0f} W"
+    return _text(value)
 
 
 def _flat(data: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

@@ -26,7 +26,7 @@ def load_run(reader: RecordingReader) -> RunColumns:
     return RunColumns(
         header=reader.header,
         end=reader.end,
-        stages=_stage_periods(reader.stages()),
+        stages=stage_periods(reader.stages()),
         tick_ends=np.array([tick.end for tick in ticks], dtype=np.float64),
         in_flight=_gauges(ticks, "in_flight"),
         queued=_gauges(ticks, "queued"),
@@ -53,7 +53,7 @@ def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:
     return np.array([getattr(tick.client.gauges, name) for tick in ticks], dtype=np.float64)
 
 
-def _stage_periods(changes: Sequence[StageChange]) -> list[StagePeriod]:
+def stage_periods(changes: Sequence[StageChange]) -> list[StagePeriod]:
     """Merge consecutive changes of one stage into one period, and omit stages without a load."""
     periods: list[StagePeriod] = []
     ends = [*(change.at for change in changes), math.inf][1:]

@@ -12,7 +12,6 @@ PREFIXES = (
 )  # fmt: skip
 NAMES = frozenset({
     "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "TOKENIZERS_PARALLELISM", "LD_PRELOAD", "MALLOC_ARENA_MAX",
-    "PYTHONUNBUFFERED", "DO_NOT_TRACK",
 })  # fmt: skip
 """Variables that affect an engine, besides those that begin with one of PREFIXES."""
 PORT = "{port}"

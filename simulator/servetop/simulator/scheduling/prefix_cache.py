@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from servetop.simulator.scheduling.kv_blocks import BlockManager
 from servetop.simulator.scheduling.sim_request import SimSequence
@@ -31,6 +32,12 @@ class PrefixCache:
             if block not in self._users and block not in self._idle:
                 return hits
         return limit
+
+    def restore(self, prefix: Sequence[int]) -> None:
+        """Cache the blocks of a prompt that an earlier run computed; the newest stay if they do not all fit."""
+        for block in prefix:
+            self._idle[block] = None
+            self._idle.move_to_end(block)
 
     def in_use(self, seq: SimSequence, hits: int) -> int:
         """Count the blocks among the first `hits` that are in use, and so need no free block."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+from servetop.simulator.model.cost import CostModel
 from servetop.simulator.scheduling.scheduler import Scheduler
 from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.scheduling.work import Work, grid_after
@@ -117,6 +118,11 @@ class RealTimeEngine:
     def set_max_num_seqs(self, limit: int) -> None:
         """Change the batch-size limit from the next iteration on; running sequences stay."""
         self.scheduler.limits.max_num_seqs = limit
+        self._changed(self._clock(), replan=True)
+
+    def set_cost(self, cost: CostModel) -> None:
+        """Use another cost model from the next iteration on, as when the clocks of the GPU change."""
+        self.scheduler.cost = cost
         self._changed(self._clock(), replan=True)
 
     def wake(self) -> None:
