@@ -9,13 +9,16 @@ import pytest
 
 from servetop.analysis.honesty.honesty import RULE_NAMES, chosen_rules, judge_honesty, worst_by_rule
 from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
+from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
+from servetop.recordings.comparison.plain_requests import load_plain_requests
+from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
+from servetop.recordings.summary.load_stage_figures import load_stage_figures
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, Outage, OutageKind, VirtualRunPlan
-from tests.cli.summaries import run, stage
+from tests.cli.summaries import stage
 from tests.judgement.recordings import write_recording
 from tests.simulator.virtual_run.runs import plan_of
 
@@ -24,7 +27,8 @@ def states(plan: VirtualRunPlan, folder: Path) -> dict[str, RuleState]:
     path = folder / "run.servetop"
     write_recording(run_virtually(plan), path)
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        return {each.name: each.state for each in worst_by_rule(judge_honesty(run_summary(reader)))}
+        stages = load_stage_figures(reader, load_run(reader), load_plain_requests(reader))
+        return {each.name: each.state for each in worst_by_rule(judge_honesty(stages))}
 
 
 SHORT = StageConfig(request_rate=5.0, duration=12.0)
@@ -55,8 +59,11 @@ def test_rules_are_chosen_by_name() -> None:
 
 
 def test_each_stage_with_requests_is_judged() -> None:
-    summary = run(stage("idle"), stage("busy", num_prompts=500, completed=500))
-    assert {each.label for each in judge_honesty(summary)} == {"busy"}
+    stages = [
+        StageFigures(stage=0, label=each.label, measured=each.measured, steady=each.steady)
+        for each in (stage("idle"), stage("busy", num_prompts=500, completed=500))
+    ]
+    assert {each.label for each in judge_honesty(stages)} == {"busy"}
 
 
 def test_the_worst_stage_represents_a_rule() -> None:

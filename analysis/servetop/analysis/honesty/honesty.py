@@ -1,12 +1,12 @@
-"""Applies the rules to a recording's summary, stage by stage."""
+"""Applies the rules to the stages of a recording."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from servetop.analysis.honesty.rule_result import RuleResult, RuleState
+from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.honesty.stage_rules import RULES, HonestyRule
-from servetop.analysis.summary.summary_types import RunSummary, StageSummary
 from servetop.core.errors import UsageError
 
 RULE_NAMES = tuple(rule.name for rule in RULES)
@@ -21,7 +21,7 @@ def chosen_rules(only: Sequence[str] = (), ignored: Sequence[str] = ()) -> tuple
 
 
 def judge_honesty(
-    summary: RunSummary,
+    stages: Sequence[StageFigures],
     *,
     rules: Sequence[HonestyRule] = RULES,
     ideal_hit_rates: Mapping[int, float] | None = None,
@@ -34,7 +34,7 @@ def judge_honesty(
     return tuple(
         _result(rule, stage, ideal=ideals.get(stage.stage))
         for rule in rules
-        for stage in summary.stages
+        for stage in stages
         if stage.measured.requests.num_prompts
     )
 
@@ -54,7 +54,7 @@ def worst_by_rule(results: Iterable[RuleResult]) -> tuple[RuleResult, ...]:
     return tuple(found.values())
 
 
-def _result(rule: HonestyRule, stage: StageSummary, *, ideal: float | None) -> RuleResult:
+def _result(rule: HonestyRule, stage: StageFigures, *, ideal: float | None) -> RuleResult:
     judged = rule.judge(stage, ideal)
     return RuleResult(
         name=rule.name,

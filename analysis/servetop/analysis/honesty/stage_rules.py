@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from servetop.analysis.comparison.estimate import CONFIDENCE
 from servetop.analysis.honesty.rule_result import TAIL_FROM, Bearing, RuleState
-from servetop.analysis.summary.summary_types import Measurements, StageSummary
+from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.verdicts.steady_state import RAMPED, shows_trend
 from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, SLIP_LIMIT, TrustVerdict
 from servetop.core.events import TokenSource
@@ -22,9 +22,7 @@ FAILURE_LIMIT = 0.01
 HIT_RATE_TOLERANCE = 0.01
 """Fraction by which the prefix cache may hit more often than the workload implies."""
 RATE_TOLERANCE = 0.10
-"""Fraction by which more requests may seem to generate than were in flight: a first event may have several tokens."""
-MIN_OUTPUT_TOKENS = 16
-"""Fewest output tokens per request with which the tokens of the first event are less than the tolerance."""
+"""Fraction by which more requests may wait for a token than are in flight: gaps may begin before the stage."""
 
 
 def requests_for_percentile(percentile: float) -> int:
@@ -52,17 +50,12 @@ class HonestyRule:
 
     name: str
     bearing: Bearing
-    judge: Callable[[StageSummary, float | None], Judged]
+    judge: Callable[[StageFigures, float | None], Judged]
     """Judges a stage, of which the ideal hit rate of the prefix cache may be known."""
 
 
-def compared_part(stage: StageSummary) -> Measurements:
-    """Return the measurements of the steady window, or of the whole stage without one."""
-    return stage.measured if stage.steady.measured is None else stage.steady.measured
-
-
-def _client_bound(stage: StageSummary, _: float | None) -> Judged:
-    trust = compared_part(stage).trust
+def _client_bound(stage: StageFigures, _: float | None) -> Judged:
+    trust = stage.compared.trust
     slip, limit = trust.slip_p99_ms, SLIP_LIMIT * MS_PER_S
     if trust.verdict == TrustVerdict.CLIENT_BOUND:
         text = f"the client was the bottleneck: {', '.join(trust.reasons)}; use --workers, or a faster client"
@@ -72,7 +65,7 @@ def _client_bound(stage: StageSummary, _: float | None) -> Judged:
     return Judged(state=RuleState.KEPT, value=slip, limit=limit, text=f"requests were sent {slip:.3g} ms late at p99")
 
 
-def _failures(stage: StageSummary, _: float | None) -> Judged:
+def _failures(stage: StageFigures, _: float | None) -> Judged:
     requests = stage.measured.requests
     ended = requests.completed + requests.failed
     if not ended:
@@ -85,8 +78,8 @@ def _failures(stage: StageSummary, _: float | None) -> Judged:
     return Judged(state=RuleState.BROKEN, value=share, limit=FAILURE_LIMIT, text=text)
 
 
-def _littles_law(stage: StageSummary, _: float | None) -> Judged:
-    measured = compared_part(stage)
+def _littles_law(stage: StageFigures, _: float | None) -> Judged:
+    measured = stage.compared
     error, limit = measured.trust.littles_law_error, measured.trust.littles_law_limit
     if error is None:
         return _not_applicable("the engine exports no number of requests")
@@ -101,8 +94,8 @@ def _littles_law(stage: StageSummary, _: float | None) -> Judged:
     return Judged(state=RuleState.BROKEN, value=error, limit=limit, text=text)
 
 
-def _token_counts(stage: StageSummary, _: float | None) -> Judged:
-    error = compared_part(stage).trust.token_error
+def _token_counts(stage: StageFigures, _: float | None) -> Judged:
+    error = stage.compared.trust.token_error
     if error is None:
         return _not_applicable("the engine exports no number of tokens, or generated too few to compare")
     text = f"the engine counted {error:+.1%} output tokens compared with the client"
@@ -112,8 +105,8 @@ def _token_counts(stage: StageSummary, _: float | None) -> Judged:
     return Judged(state=RuleState.BROKEN, value=error, limit=AGREEMENT_LIMIT, text=text)
 
 
-def _token_source(stage: StageSummary, _: float | None) -> Judged:
-    trust = compared_part(stage).trust
+def _token_source(stage: StageFigures, _: float | None) -> Judged:
+    trust = stage.compared.trust
     agrees = trust.token_error is not None and abs(trust.token_error) <= AGREEMENT_LIMIT
     match trust.token_source:
         case None:
@@ -128,29 +121,24 @@ def _token_source(stage: StageSummary, _: float | None) -> Judged:
             return Judged(state=RuleState.KEPT, text=f"tokens are counted by {source}")
 
 
-def _token_rate(stage: StageSummary, _: float | None) -> Judged:
-    """Output tokens per second times the seconds per token are requests that generate: at most those in flight.
+def _token_rate(stage: StageFigures, _: float | None) -> Judged:
+    """Tokens per second times the seconds per token are the requests that wait for one: at most those in flight.
 
-    Little's law (Operations Research 9, 1961) for tokens. All three are means over the requests of the stage.
+    Little's law (Operations Research 9, 1961) for tokens: throughput ≤ concurrency / TPOT.
     """
-    requests = stage.measured.requests
-    gap, stay = requests.latency("itl", "mean"), requests.latency("e2el", "mean")
-    if gap is None or stay is None or not requests.duration > 0:
-        return _not_applicable(requests.itl_reason or "no request succeeded")
-    if requests.total_output_tokens < MIN_OUTPUT_TOKENS * requests.completed:
-        return _not_applicable(f"responses of fewer than {MIN_OUTPUT_TOKENS} tokens are too short to compare")
-    later = (requests.total_output_tokens - requests.completed) / requests.duration
-    generating, in_flight = later * gap / MS_PER_S, requests.completed / requests.duration * stay / MS_PER_S
+    generating, in_flight = stage.generating, stage.in_flight
+    if generating is None or in_flight is None:
+        return _not_applicable(stage.measured.requests.itl_reason or "no gaps between tokens, or of less than 10 s")
     limit = in_flight * (1 + RATE_TOLERANCE)
-    text = f"{later:,.4g} tok/s of {gap:.3g} ms each need {generating:.3g} requests in flight, of {in_flight:.3g}"
+    text = f"tokens per second × seconds per token are {generating:.3g} requests, of {in_flight:.3g} in flight"
     if generating <= limit:
         return Judged(state=RuleState.KEPT, value=generating, limit=limit, text=text)
-    text += ": the tokens cannot all have arrived so slowly; give --tokenizer, or ask the server for usage"
+    text += ": times or counts of the tokens are wrong; check the clock of the client, and servetop verify"
     return Judged(state=RuleState.BROKEN, value=generating, limit=limit, text=text)
 
 
-def _p99_samples(stage: StageSummary, _: float | None) -> Judged:
-    count = compared_part(stage).requests.completed
+def _p99_samples(stage: StageFigures, _: float | None) -> Judged:
+    count = stage.compared.requests.completed
     if not count:
         return _not_applicable("no request succeeded")
     needed = requests_for_percentile(TAIL_FROM)
@@ -161,7 +149,7 @@ def _p99_samples(stage: StageSummary, _: float | None) -> Judged:
     return Judged(state=state, value=float(count), limit=float(needed), text=text)
 
 
-def _steady(stage: StageSummary, _: float | None) -> Judged:
+def _steady(stage: StageFigures, _: float | None) -> Judged:
     if stage.steady.start is not None:
         return Judged(state=RuleState.KEPT, value=stage.steady.seconds, text=f"steady for {stage.steady.seconds:.1f} s")
     reason = stage.steady.reason or "not searched for"
@@ -173,7 +161,7 @@ def _steady(stage: StageSummary, _: float | None) -> Judged:
     return _unknown(reason)
 
 
-def _prefix_cache(stage: StageSummary, ideal: float | None) -> Judged:
+def _prefix_cache(stage: StageFigures, ideal: float | None) -> Judged:
     rate = stage.measured.server.prefix_cache_hit_rate
     if rate is None:
         return _not_applicable("the engine exports no hits of its prefix cache")

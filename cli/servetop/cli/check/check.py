@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.gates.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
@@ -16,7 +15,6 @@ from servetop.analysis.gates.regression_limit import RegressionLimit, parse_regr
 from servetop.analysis.honesty.honesty import chosen_rules, judge_honesty, worst_by_rule
 from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
 from servetop.analysis.honesty.stage_rules import HonestyRule
-from servetop.analysis.summary.summary_json import summary_json
 from servetop.analysis.thresholds import Threshold, parse_threshold, percentiles_needed
 from servetop.cli.check.annotations import annotation_lines
 from servetop.cli.check.check_json import report_json
@@ -51,9 +49,9 @@ class Wanted:
 def run_check(options: CheckOptions, *, environment: Mapping[str, str] = os.environ) -> int:
     """Check recordings, print the report, and return the exit code of the worst item."""
     wanted = _wanted(options)
-    percentiles = percentiles_needed(options.threshold)
-    runs = load_checked_runs(options.files, percentiles=percentiles, compared=bool(wanted.limits))
-    baselines = load_checked_runs(options.baseline, compared=bool(wanted.limits))
+    percentiles = percentiles_needed(options.threshold) if wanted.thresholds else None
+    runs = load_checked_runs(options.files, percentiles=percentiles)
+    baselines = load_checked_runs(options.baseline, objectives=runs[0].header.config.goodput or None)
     report = check_runs(runs, baselines, wanted)
     for warning in report.warnings:
         console.status(f"warning: {warning}")
@@ -97,26 +95,25 @@ def check_runs(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], want
     warnings = state_warnings((*runs, *baselines))
     if baselines:
         warnings += refuse_unlike(runs, baselines, anyway=wanted.anyway)
-    results = {run.path: judge_honesty(run.summary, rules=wanted.rules) for run in (*runs, *baselines)}
+    results = {run.path: judge_honesty(run.stages, rules=wanted.rules) for run in (*runs, *baselines)}
     comparison = Comparison(stages=())
     items: list[CheckItem] = []
     if baselines:
         comparison = _compared(runs, baselines, wanted)
-        arm = _arms(runs)
-        loads = {stage.index: stage.load for run in reversed(arm) for stage in run.stages}
+        loads = {stage.index: stage.load for run in reversed(runs) for stage in run.arm.stages}
         _refuse_unknown_stages({limit.stage for limit in wanted.limits}, known=set(loads), of=runs[0])
         obstacle = _obstacle(runs, baselines, results)
         gates = judge_regressions(comparison, wanted.limits, loads=loads, obstacle=obstacle)
         items += gate_items(gates, loads=loads)
     for threshold in wanted.thresholds:
         for run in runs:
-            _refuse_unknown_stages({threshold.stage}, known={each.stage for each in run.summary.stages}, of=run)
-            numbers, recording = summary_json(run.summary), run.name if len(runs) > 1 else ""
-            items += threshold_items(threshold, numbers, rules=results[run.path], recording=recording)
+            _refuse_unknown_stages({threshold.stage}, known={each.stage for each in run.stages}, of=run)
+            recording = run.name if len(runs) > 1 else ""
+            items += threshold_items(threshold, run.summary, rules=results[run.path], recording=recording)
     alone = not items
     for run in (*runs, *baselines):
         recording = run.name if len(results) > 1 else ""
-        several, worst = len(run.summary.stages) > 1, worst_by_rule(results[run.path])
+        several, worst = len(run.stages) > 1, worst_by_rule(results[run.path])
         items += rule_items(worst, recording=recording, several_stages=several, decides=alone)
     return CheckReport(
         runs=[str(run.path) for run in runs],
@@ -131,14 +128,12 @@ def check_runs(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], want
     )
 
 
-def _arms(runs: Sequence[CheckedRun]) -> list[ArmRun]:
-    return [run.arm for run in runs if run.arm is not None]
-
-
 def _compared(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], wanted: Wanted) -> Comparison:
     """The comparison of the metrics with limits; UsageError if no load is on both sides."""
     metrics = {limit.metric.key: limit.metric for limit in wanted.limits}
-    comparison = compare(_arms(baselines), _arms(runs), ComparisonOptions(metrics=tuple(metrics.values())))
+    comparison = compare(
+        [run.arm for run in baselines], [run.arm for run in runs], ComparisonOptions(metrics=tuple(metrics.values()))
+    )
     if not comparison.stages:
         loads = [", ".join(load.label for load in side) or "none" for side in (comparison.only_a, comparison.only_b)]
         raise UsageError(f"no load is on both sides: the baseline has {loads[0]}; the run has {loads[1]}")
@@ -177,8 +172,7 @@ def _obstacle(
 
 
 def _load_of(run: CheckedRun, stage: int | None) -> StageLoad | None:
-    stages = () if run.arm is None else run.arm.stages
-    return next((each.load for each in stages if each.index == stage), None)
+    return next((each.load for each in run.arm.stages if each.index == stage), None)
 
 
 def _path_of(text: str) -> Path | None:

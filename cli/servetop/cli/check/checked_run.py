@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from servetop.analysis.comparison.alignment import ArmRun
+from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.manifest.manifest_diff import (
     DifferenceKind,
     ManifestDifference,
     comparable,
     manifest_differences,
 )
-from servetop.analysis.summary.summary_types import RunSummary
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.errors import NotARecordingError, RecordingError, UsageError
+from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.recordings.comparison.load_arm import load_arm_run
-from servetop.recordings.library.catalog import resolve
+from servetop.recordings.comparison.load_arm import arm_run_of
+from servetop.recordings.comparison.load_comparison import recordings_named
+from servetop.recordings.comparison.plain_requests import load_plain_requests
+from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.load_stage_figures import load_stage_figures
 from servetop.recordings.summary.summary import run_summary
 
 
@@ -29,9 +36,12 @@ class CheckedRun:
 
     path: Path
     header: RunHeader
-    summary: RunSummary
-    arm: ArmRun | None
-    """The measurements to compare; None if there is nothing to compare with."""
+    end: RunEnd | None
+    """None if the recording is broken off."""
+    stages: Sequence[StageFigures]
+    arm: ArmRun
+    summary: Mapping[str, Any]
+    """In JSON form; empty if no threshold needs it."""
 
     @property
     def name(self) -> str:
@@ -46,15 +56,17 @@ class CheckedRun:
 
 
 def load_checked_runs(
-    names: Sequence[str], *, percentiles: Sequence[float] = (), compared: bool = False
+    names: Sequence[str], *, objectives: Mapping[str, float] | None = None, percentiles: Sequence[float] | None = None
 ) -> list[CheckedRun]:
-    """Load recordings that are starts of one configuration; `compared` also loads what a comparison needs.
+    """Load recordings that are starts of one configuration.
 
-    UsageError for one that does not exist, is still being written or is given twice; RecordingError for a damaged one.
+    `objectives` (seconds by metric) replaces those of the runs; `percentiles` are those that thresholds need, None if
+    there are no thresholds. UsageError for a recording that does not exist, is still being written or is given twice;
+    RecordingError for a damaged one.
     """
     runs: list[CheckedRun] = []
-    for name in names:
-        run = _load(name, percentiles=percentiles, compared=compared)
+    for path in itertools.chain.from_iterable(map(_paths, names)):
+        run = _load(path, objectives=objectives, percentiles=percentiles)
         twice = next((each for each in runs if each.identity == run.identity), None)
         if twice is not None:
             raise UsageError(f"{run.path} and {twice.path} are the same run: a start counts only once")
@@ -62,11 +74,14 @@ def load_checked_runs(
     return runs
 
 
-def _load(name: str, *, percentiles: Sequence[float], compared: bool) -> CheckedRun:
+def _paths(name: str) -> tuple[Path, ...]:
     try:
-        path = resolve(name)
+        return recordings_named(name)
     except RecordingError as error:
         raise UsageError(str(error)) from error
+
+
+def _load(path: Path, *, objectives: Mapping[str, float] | None, percentiles: Sequence[float] | None) -> CheckedRun:
     try:
         opened = RecordingReader.open(path)
     except NotARecordingError as error:
@@ -74,16 +89,23 @@ def _load(name: str, *, percentiles: Sequence[float], compared: bool) -> Checked
     with contextlib.closing(opened) as reader:
         if reader.is_live():
             raise UsageError(f"{path} is still being written: wait for the end of its run (servetop ps lists it)")
-        kept = {*reader.header.config.metric_percentiles, *percentiles}
-        run = CheckedRun(
+        run, requests = load_run(reader), load_plain_requests(reader)
+        checked = CheckedRun(
             path=path,
             header=reader.header,
-            summary=run_summary(reader, percentiles=sorted(kept)),
-            arm=load_arm_run(reader) if compared else None,
+            end=run.end,
+            stages=load_stage_figures(reader, run, requests),
+            arm=arm_run_of(run, requests, name=str(path), objectives=objectives),
+            summary={} if percentiles is None else _summary(reader, percentiles),
         )
         if reader.damage is not None:
             raise RecordingError(f"{path} is damaged: {reader.damage} (servetop verify shows what is sound)")
-        return run
+        return checked
+
+
+def _summary(reader: RecordingReader, percentiles: Sequence[float]) -> Mapping[str, Any]:
+    every = {*reader.header.config.metric_percentiles, *percentiles}
+    return summary_json(run_summary(reader, percentiles=sorted(every)))
 
 
 def refuse_unlike(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], *, anyway: bool) -> list[str]:
@@ -114,10 +136,10 @@ def state_warnings(runs: Sequence[CheckedRun]) -> list[str]:
     """Return one line for each run that did not end as it should have."""
     lines = []
     for run in runs:
-        if run.summary.recording_state == "broken-off":
+        if run.end is None:
             lines.append(f"{run.path} is broken off: the end of its run is missing")
-        elif run.summary.error:
-            lines.append(f"{run.path} ended with exit code {run.summary.exit_code}: {run.summary.error}")
+        elif run.end.exit_code:
+            lines.append(f"{run.path} ended with exit code {run.end.exit_code}: {run.end.reason}")
     return lines
 
 

@@ -1,0 +1,91 @@
+"""Loads the figures that the rules of honesty need, without decoding the times of the requests' chunks.
+
+They are those of the summary, but without ITL: the gaps between tokens come from the histograms of the ticks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
+from servetop.analysis.honesty.stage_figures import StageFigures
+from servetop.analysis.summary.engine_metrics import server_summary
+from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
+from servetop.analysis.summary.request_metrics import request_summary
+from servetop.analysis.summary.steady_metrics import steady_summary, steady_windows
+from servetop.analysis.summary.summary_types import EnergySummary, Measurements
+from servetop.analysis.summary.trust_metrics import trust_summary
+from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow
+from servetop.core.arrays import IntArray
+from servetop.core.events import TokenSource
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.comparison.plain_requests import PlainRequests
+from servetop.recordings.read.load_requests import load_timeline
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.cooldown import CoolDowns
+
+_SOURCES = {source[0]: str(source) for source in TokenSource}
+"""Sources of token counts by their first letters."""
+
+
+def load_stage_figures(reader: RecordingReader, run: RunColumns, requests: PlainRequests) -> tuple[StageFigures, ...]:
+    """Measure each stage with load, except warm-ups, from columns that were already read."""
+    timeline, windows = load_timeline(reader), steady_windows(run)
+    source = _Source(run=run, requests=requests, timeline=timeline, cooldowns=CoolDowns.load(reader, run))
+    return tuple(source.figures(stage, windows[stage.change.index]) for stage in run.stages if not stage.change.warmup)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Source:
+    run: RunColumns
+    requests: PlainRequests
+    timeline: InFlightTimeline
+    cooldowns: CoolDowns
+
+    def figures(self, stage: StagePeriod, window: SteadyWindow) -> StageFigures:
+        """The figures of a stage without its cool-down, and of its steady window."""
+        number = stage.change.index
+        rows = self.requests.rows_of_stage(number)
+        due = self.requests.table["due"][rows]
+        whole = rows[due < self.cooldowns.starts.get(number, math.inf)]
+        measured, steady = self._measure(whole, stage.period), None
+        if window.start is not None and window.end is not None:
+            period = Period(start=window.start, until=window.end)
+            steady = self._measure(rows[(due >= period.start) & (due < period.until)], period)
+        generating, in_flight = self._flow(stage.period)
+        return StageFigures(
+            stage=number,
+            label=stage.change.label,
+            measured=measured,
+            steady=steady_summary(window, steady),
+            generating=generating,
+            in_flight=in_flight,
+        )
+
+    def _measure(self, rows: IntArray, period: Period) -> Measurements:
+        columns = dataclasses.replace(
+            self.requests.columns(rows),
+            token_source=np.array([_SOURCES.get(each, "") for each in self.requests.table["token_source"][rows]]),
+        )
+        return Measurements(
+            requests=request_summary(columns, goodput={}),
+            turns=None,
+            server=server_summary(self.run, period, timeline=self.timeline),
+            energy=EnergySummary(),
+            trust=trust_summary(self.run, columns, timeline=self.timeline, period=period),
+        )
+
+    def _flow(self, period: Period) -> tuple[float | None, float | None]:
+        """Mean requests that wait for a token, and in flight; None without gaps, or over less than MIN_TICKS."""
+        within = period.contains(self.run.tick_ends)
+        gaps = LogHistogram.merged(itertools.compress(self.run.token_gaps, within))
+        if not gaps.count or within.sum() < MIN_TICKS:
+            return None, None
+        in_flight = self.timeline.in_flight(self.run, self.run.tick_ends[within])
+        return gaps.total / (int(within.sum()) * TICK_SECONDS), float(in_flight.mean())
