@@ -7,32 +7,10 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.comparison_report.measured_arm import MeasuredArm, MeasuredRun
 from servetop.analysis.comparison_report.preconditions import check_measured, check_same_workload, warnings_of
-from servetop.core.clock import ClockAnchor
-from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
+from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
-from servetop.core.interfaces.run_source import EngineFacts, RunHeader
-
-FACTS = EngineFacts(name="vllm", title="vLLM", version="0.9.1", model="llama-2-7b")
-CONFIG = RunConfig(
-    engine=EngineConfig(name="vllm"),
-    workload=WorkloadConfig(input_len=128, output_len=64),
-    stages=(StageConfig(request_rate=8.0, duration=60.0),),
-    seed=1,
-    label="",
-)
-
-
-def run(name: str, config: RunConfig = CONFIG, facts: EngineFacts = FACTS, **fields: Any) -> MeasuredRun:
-    header = RunHeader(config=config, anchor=ClockAnchor(origin_ns=0, wall_epoch_s=1_763_921_160.0), engine=facts)
-    values: dict[str, Any] = {"seconds": 60.0, "requests": 480, "failed": 0, "completed": 480} | fields
-    return MeasuredRun(path=f"runs/{name}.servetop", header=header, arm=ArmRun(name=name, stages=()), **values)
-
-
-def arm(letter: str, *runs: MeasuredRun) -> MeasuredArm:
-    return MeasuredArm(letter=letter, runs=runs)
+from tests.analysis.measured_arms import CONFIG, FACTS, arm, run
 
 
 def test_an_arm_is_described_by_its_labels_or_names_and_sums() -> None:

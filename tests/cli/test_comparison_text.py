@@ -11,6 +11,9 @@ from tests.analysis.comparison_values import comparison, report, stage, value
 LOSS = value("output_throughput", "worse", a=12_880.0, b=12_480.0)
 UNCLEAR = value("p99_ttft_ms", "cannot tell", a=59_912.0, b=65_912.0, low=-0.124, high=2.1, more_seconds=7_800.0)
 USAGE = value("mean_kv_usage", "no difference seen", a=0.42, b=0.421, difference=0.001, low=0.0, high=0.002)
+CAUSE = OtherCause(
+    kind="cache", text="the cache of B was warm", metrics=("ttft",), severity="warning", pairs=2, of_pairs=3
+)
 MISSING = value("request_goodput", "cannot tell", difference=None, a=None, note="not measured in B")
 
 
@@ -49,7 +52,7 @@ def test_the_order_is_what_is_compared_what_differs_the_result_and_the_stages() 
         warnings=("B is still running",),
         differences=(ChangedKey(key="engine.version", kind="setting", a="0.9.1", b=None),),
         unknown=("gpu.driver",),
-        other_causes=(OtherCause(kind="cache", text="the cache of B was warm", pairs=2, of_pairs=3),),
+        other_causes=(CAUSE,),
         only_a=("16 req/s",),
     )
     lines = printed(report(compared), width=200)

@@ -16,6 +16,7 @@ from servetop.analysis.comparison.estimate import CONFIDENCE
 from servetop.analysis.comparison.verdicts import ERROR_RATE
 from servetop.analysis.comparison_report.headline import headline, overall_verdict
 from servetop.analysis.comparison_report.measured_arm import MeasuredArm
+from servetop.analysis.comparison_report.other_causes import lettered, other_causes
 from servetop.analysis.comparison_report.preconditions import (
     check_measured,
     check_same_workload,
@@ -56,7 +57,7 @@ def arm_comparison(
     check_measured(b)
     runs_a, runs_b = [run.arm for run in a.runs], [run.arm for run in b.runs]
     comparison = compare(runs_a, runs_b, options)
-    stages = report_stages(comparison, options)
+    stages = report_stages(comparison, options, letter=b.letter)
     check_stages(stages, a, b)
     differences = manifest_differences(a.first.header, b.first.header)
     single = min(len(a.runs), len(b.runs)) == 1
@@ -73,7 +74,7 @@ def arm_comparison(
             if not each.unknown
         ),
         unknown=tuple(each.key for each in differences if each.unknown),
-        other_causes=(),
+        other_causes=other_causes(a, b),
         start_spread=spread if single else 0.0,
         stages=stages,
         only_a=tuple(load.label for load in comparison.only_a),
@@ -81,12 +82,14 @@ def arm_comparison(
     )
 
 
-def report_stages(comparison: Comparison, options: ComparisonOptions) -> tuple[ComparedStage, ...]:
+def report_stages(
+    comparison: Comparison, options: ComparisonOptions, *, letter: str = "B"
+) -> tuple[ComparedStage, ...]:
     """Return the stages of a comparison as plain values."""
-    return tuple(_stage(stage, options) for stage in comparison.stages)
+    return tuple(_stage(stage, options, letter=letter) for stage in comparison.stages)
 
 
-def _stage(stage: StageComparison, options: ComparisonOptions) -> ComparedStage:
+def _stage(stage: StageComparison, options: ComparisonOptions, *, letter: str) -> ComparedStage:
     load, enough = stage.load, min(stage.requests) > 0
     return ComparedStage(
         label=load.label,
@@ -103,11 +106,11 @@ def _stage(stage: StageComparison, options: ComparisonOptions) -> ComparedStage:
         same_requests=stage.same_requests,
         unsteady=stage.unsteady,
         not_measured=tuple(each.key for each in options.metrics if stage.metric(each.key) is None) if enough else (),
-        metrics=tuple(_value(each) for each in stage.metrics) if enough else (),
+        metrics=tuple(_value(each, letter=letter) for each in stage.metrics) if enough else (),
     )
 
 
-def _value(each: MetricComparison) -> ComparedValue:
+def _value(each: MetricComparison, *, letter: str) -> ComparedValue:
     metric, found = each.metric, each.difference
     low, high = (None, None) if found is None else found.interval
     needs = each.needs
@@ -129,7 +132,7 @@ def _value(each: MetricComparison) -> ComparedValue:
         basis=None if found is None else str(found.basis),
         more_starts=None if needs is None or not needs.starts else needs.starts,
         more_seconds=None if needs is None or needs.starts else needs.seconds,
-        note=each.note,
+        note=lettered(each.note, letter),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison_report.report_types import ComparedArm
+from servetop.analysis.confounding.conditions import RunConditions
 from servetop.core.interfaces.run_source import RunHeader
 
 
@@ -19,6 +20,9 @@ class MeasuredRun:
     path: str
     header: RunHeader
     arm: ArmRun
+    stage_indexes: tuple[int, ...]
+    """The number of each of its stages in the run."""
+    conditions: RunConditions
     seconds: float
     """Length of the run so far."""
     requests: int

@@ -53,7 +53,12 @@ class OtherCause:
     """A measured condition, other than the change under test, that may explain a difference."""
 
     kind: str
+    """Such as `cache`, `lengths`, `client`, `kv size`, `gpu clocks` or `replicas`."""
     text: str
+    metrics: tuple[str, ...]
+    """The latencies and rates that it bears on, such as `ttft` and `throughput`."""
+    severity: str
+    """`warning`, or `error` if the figures of a run do not describe the engine."""
     pairs: int
     """Pairs of recordings in which it was found."""
     of_pairs: int

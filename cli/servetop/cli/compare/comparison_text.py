@@ -22,6 +22,7 @@ from servetop.cli.compare.compared_values import arm_text, name_text, stage_text
 from servetop.cli.tables import cell, light_table, titled
 
 NOT_RECORDED = "not recorded"
+NO_CAUSE = "none found in cache, lengths, client, KV size, GPU clocks, replicas and failures"
 _MOST_UNKNOWN = 6
 _LONG_VERDICTS = 96
 """Columns from which on there is room for `cannot tell` before what would tell."""
@@ -53,8 +54,7 @@ def _comparison_parts(each: ArmComparison, *, several: bool, short: bool) -> Ite
     for warning in each.warnings:
         yield cell(f"warning: {warning}")
     yield differences_part(each)
-    if each.other_causes:
-        yield titled("Other causes than the change", _lines(cause_lines(each)))
+    yield titled("Other causes than the change", _lines(cause_lines(each) or [NO_CAUSE]))
     yield titled("Result", cell(each.headline))
     for stage in each.stages:
         yield stage_part(stage, letter=letter, start_spread=each.start_spread, short=short)

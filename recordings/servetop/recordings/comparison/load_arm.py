@@ -46,13 +46,19 @@ def arm_run_of(
     windows = steady_windows(run)
     source = _Source(run=run, requests=requests, counters=_counters(run), gaps=_gaps(run), goodput=goodput)
     stages = []
-    for stage in run.stages:
-        rows = requests.rows_of_stage(stage.change.index)
-        if not stage.change.warmup and rows.size:
-            stages.append(source.sample(stage, rows, window=windows[stage.change.index]))
+    for index, stage in compared_stages(run, requests).items():
+        stages.append(source.sample(stage, requests.rows_of_stage(index), window=windows[index]))
     engine = run.header.config.engine.name if run.header.engine is None else run.header.engine.name
     spread = 0.0 if engine in _SAME_AT_EACH_START else START_SPREAD
     return ArmRun(name=name, stages=stages, start_spread=spread)
+
+
+def compared_stages(run: RunColumns, requests: PlainRequests) -> dict[int, StagePeriod]:
+    """Return the stages with requests, except warm-ups, by their number."""
+    present = set(np.unique(requests.table["stage"]).tolist())
+    return {
+        stage.change.index: stage for stage in run.stages if not stage.change.warmup and stage.change.index in present
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,12 +14,13 @@ from servetop.analysis.comparison_report.measured_arm import MeasuredArm, Measur
 from servetop.core.errors import UsageError
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
-from servetop.recordings.comparison.load_arm import arm_run_of
+from servetop.recordings.comparison.load_arm import arm_run_of, compared_stages
 from servetop.recordings.comparison.plain_requests import load_plain_requests
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.library.paths import SUFFIX
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.run_conditions import run_conditions
 
 _FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
 
@@ -75,7 +76,9 @@ def load_measured_run(path: Path, *, objectives: Mapping[str, float] | None = No
     """Load one recording, finished or growing; RecordingError if it cannot be read."""
     reader = RecordingReader.open(path)
     try:
-        run, requests = load_run(reader), load_plain_requests(reader)
+        ticks = reader.ticks()
+        run, requests = load_run(reader, ticks=ticks), load_plain_requests(reader)
+        conditions = run_conditions(reader, ticks=ticks, requests=requests.lengths())
         warmup = [stage.change.index for stage in run.stages if stage.change.warmup]
         counted = requests.table["status"][~np.isin(requests.table["stage"], warmup)]
         counts = {status: int((counted == code).sum()) for code, status in enumerate(STATUSES)}
@@ -84,6 +87,8 @@ def load_measured_run(path: Path, *, objectives: Mapping[str, float] | None = No
             path=str(path),
             header=run.header,
             arm=arm_run_of(run, requests, name=str(path), objectives=objectives),
+            stage_indexes=tuple(compared_stages(run, requests)),
+            conditions=conditions,
             seconds=last if run.end is None else run.end.at,
             requests=counted.size,
             failed=sum(counts[status] for status in _FAILED),

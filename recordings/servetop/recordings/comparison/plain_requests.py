@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from servetop.analysis.columns.request_columns import STATUSES, RequestColumns
+from servetop.analysis.confounding.measure import RequestTable
 from servetop.analysis.percentiles import Distribution
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.chunk_codec import chunk_sizes_known
-from servetop.core.events import TokenSource
+from servetop.core.events import RequestStatus, TokenSource
 from servetop.recordings.read.reader import RecordingReader
 
 _BLOCK = 20_000
@@ -48,6 +49,19 @@ class PlainRequests:
         """Return the places of the requests of one stage, in order of due time and number."""
         rows = np.flatnonzero(self.table["stage"] == index)
         return rows[np.lexsort((self.table["id"][rows], self.table["due"][rows]))]
+
+    def lengths(self) -> RequestTable:
+        """Return the requests as the conditions of a run need them."""
+        status = self.table["status"]
+        return RequestTable(
+            ids=self.table["id"],
+            stages=self.table["stage"],
+            prompt=self.table["prompt_tokens"],
+            output=self.table["output_tokens"],
+            ok=status == STATUSES.index(RequestStatus.OK),
+            cancelled=status == STATUSES.index(RequestStatus.CANCELLED),
+            replicas=self.table["replica"],
+        )
 
     def columns(self, rows: IntArray) -> RequestColumns:
         """Return the columns of these requests, without token gaps and without the sources of token counts."""
