@@ -18,7 +18,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.load_stage_figures import load_stage_figures
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, Outage, OutageKind, VirtualRunPlan
-from tests.cli.summaries import stage
+from tests.cli.summaries import TRUST
 from tests.judgement.recordings import write_recording
 from tests.simulator.virtual_run.runs import plan_of
 
@@ -59,9 +59,12 @@ def test_rules_are_chosen_by_name() -> None:
 
 
 def test_each_stage_with_requests_is_judged() -> None:
+    counts = {"idle": 0, "busy": 500}
     stages = [
-        StageFigures(stage=0, label=each.label, measured=each.measured, steady=each.steady)
-        for each in (stage("idle"), stage("busy", num_prompts=500, completed=500))
+        StageFigures(
+            stage=0, label=label, requests=count, completed=count, failed=0, compared_completed=count, trust=TRUST
+        )
+        for label, count in counts.items()
     ]
     assert {each.label for each in judge_honesty(stages)} == {"busy"}
 

@@ -10,24 +10,23 @@ import pytest
 from servetop.analysis.honesty.rule_result import RuleState
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.honesty.stage_rules import RULES, Judged, requests_for_percentile
-from servetop.analysis.summary.summary_types import StageSummary, SteadySummary
-from tests.cli.summaries import NO_STEADY, TRUST, stage
+from tests.cli.summaries import TRUST
 
 BROKEN, KEPT, UNKNOWN, NONE = RuleState.BROKEN, RuleState.KEPT, RuleState.CANNOT_TELL, RuleState.NOT_APPLICABLE
-STEADY = SteadySummary(start=5.0, end=20.0, seconds=15.0, method="", reason=None, measured=None)
 
 
-def judge(name: str, summary: StageSummary, *, ideal: float | None = None) -> Judged:
+def judge(name: str, stage: StageFigures) -> Judged:
     (rule,) = [rule for rule in RULES if rule.name == name]
-    return rule.judge(figures(summary), ideal)
+    return rule.judge(stage)
 
 
-def figures(summary: StageSummary) -> StageFigures:
-    return StageFigures(stage=0, label="", measured=summary.measured, steady=summary.steady)
+def figures(**fields: Any) -> StageFigures:
+    known: dict[str, Any] = {"requests": 100, "completed": 100, "failed": 0, "compared_completed": 100, "trust": TRUST}
+    return StageFigures(stage=0, label="", **known | fields)
 
 
-def with_trust(*, completed: int = 100, **fields: Any) -> StageSummary:
-    return stage("", completed=completed, trust=replace(TRUST, **fields))
+def with_trust(*, completed: int = 100, **fields: Any) -> StageFigures:
+    return figures(compared_completed=completed, trust=replace(TRUST, **fields))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,7 @@ def test_a_client_bound_stage_breaks_its_rule(fields: dict[str, Any], state: Rul
     ("completed", "failed", "state"), [(99, 1, KEPT), (98, 2, BROKEN), (0, 5, BROKEN), (0, 0, UNKNOWN)]
 )
 def test_more_than_one_percent_of_failures_breaks_its_rule(completed: int, failed: int, state: RuleState) -> None:
-    assert judge("failures", stage("", completed=completed, failed=failed)).state is state
+    assert judge("failures", figures(completed=completed, failed=failed)).state is state
 
 
 @pytest.mark.parametrize(
@@ -93,13 +92,12 @@ def test_counted_events_need_an_engine_that_agrees(source: str | None, error: fl
     ("generating", "in_flight", "state"), [(10.9, 10.0, KEPT), (11.1, 10.0, BROKEN), (None, None, NONE)]
 )
 def test_tokens_need_requests_in_flight(generating: float | None, in_flight: float | None, state: RuleState) -> None:
-    (rule,) = [rule for rule in RULES if rule.name == "token-rate"]
-    assert rule.judge(replace(figures(stage("")), generating=generating, in_flight=in_flight), None).state is state
+    assert judge("token-rate", figures(generating=generating, in_flight=in_flight)).state is state
 
 
 @pytest.mark.parametrize(("completed", "state"), [(368, KEPT), (367, BROKEN), (0, NONE)])
 def test_a_p99_needs_368_requests(completed: int, state: RuleState) -> None:
-    assert judge("p99-samples", stage("", completed=completed)).state is state
+    assert judge("p99-samples", figures(compared_completed=completed)).state is state
     assert 0.99 ** requests_for_percentile(99) <= 0.025 < 0.99 ** (requests_for_percentile(99) - 1)
 
 
@@ -114,8 +112,8 @@ def test_a_p99_needs_368_requests(completed: int, state: RuleState) -> None:
     ],
 )
 def test_a_trend_is_not_a_steady_state(reason: str, state: RuleState) -> None:
-    assert judge("steady", stage("", steady=replace(NO_STEADY, reason=reason))).state is state
-    assert judge("steady", stage("", steady=STEADY)).state is KEPT
+    assert judge("steady", figures(unsteady=reason)).state is state
+    assert judge("steady", figures(steady_seconds=15.0)).state is KEPT
 
 
 @pytest.mark.parametrize(
@@ -125,7 +123,4 @@ def test_a_trend_is_not_a_steady_state(reason: str, state: RuleState) -> None:
 def test_the_cache_hits_no_more_often_than_the_workload_implies(
     rate: float | None, ideal: float | None, state: RuleState
 ) -> None:
-    summary = stage("")
-    server = replace(summary.measured.server, prefix_cache_hit_rate=rate)
-    found = judge("prefix-cache", replace(summary, measured=replace(summary.measured, server=server)), ideal=ideal)
-    assert found.state is state
+    assert judge("prefix-cache", figures(hit_rate=rate, ideal_hit_rate=ideal)).state is state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from servetop.analysis.honesty.rule_result import RuleResult, RuleState
 from servetop.analysis.honesty.stage_figures import StageFigures
@@ -20,23 +20,9 @@ def chosen_rules(only: Sequence[str] = (), ignored: Sequence[str] = ()) -> tuple
     return tuple(rule for rule in RULES if (not only or rule.name in only) and rule.name not in ignored)
 
 
-def judge_honesty(
-    stages: Sequence[StageFigures],
-    *,
-    rules: Sequence[HonestyRule] = RULES,
-    ideal_hit_rates: Mapping[int, float] | None = None,
-) -> tuple[RuleResult, ...]:
-    """Apply the rules to every stage with requests.
-
-    `ideal_hit_rates` are those of the prefix cache that the workload implies, as fractions by stage, where known.
-    """
-    ideals = ideal_hit_rates or {}
-    return tuple(
-        _result(rule, stage, ideal=ideals.get(stage.stage))
-        for rule in rules
-        for stage in stages
-        if stage.measured.requests.num_prompts
-    )
+def judge_honesty(stages: Sequence[StageFigures], *, rules: Sequence[HonestyRule] = RULES) -> tuple[RuleResult, ...]:
+    """Apply the rules to every stage with requests."""
+    return tuple(_result(rule, stage) for rule in rules for stage in stages if stage.requests)
 
 
 def worst_by_rule(results: Iterable[RuleResult]) -> tuple[RuleResult, ...]:
@@ -54,8 +40,8 @@ def worst_by_rule(results: Iterable[RuleResult]) -> tuple[RuleResult, ...]:
     return tuple(found.values())
 
 
-def _result(rule: HonestyRule, stage: StageFigures, *, ideal: float | None) -> RuleResult:
-    judged = rule.judge(stage, ideal)
+def _result(rule: HonestyRule, stage: StageFigures) -> RuleResult:
+    judged = rule.judge(stage)
     return RuleResult(
         name=rule.name,
         state=judged.state,

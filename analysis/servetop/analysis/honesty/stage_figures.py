@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from servetop.analysis.summary.summary_types import Measurements, SteadySummary
+from servetop.analysis.summary.summary_types import TrustSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageFigures:
-    """One stage with load, except warm-ups."""
+    """One stage with load, except warm-ups; `compared` is its steady window, or the whole stage without one."""
 
     stage: int
     """Number of the stage, as in the summary."""
     label: str
-    measured: Measurements
-    steady: SteadySummary
+    requests: int
+    completed: int
+    failed: int
+    compared_completed: int
+    trust: TrustSummary
+    """The trust meter of the compared part."""
+    steady_seconds: float | None = None
+    """Length of the steady window; None without one."""
+    unsteady: str = ""
+    """Why there is none."""
+    hit_rate: float | None = None
+    """Share of the prompt tokens that the prefix cache had; None if unknown."""
+    ideal_hit_rate: float | None = None
+    """The share that the workload implies; None if unknown."""
     generating: float | None = None
     """Mean number of requests that wait for their next token: gaps between tokens per second × mean gap."""
     in_flight: float | None = None
     """Mean number of requests in flight over the same time, by the request rows."""
-
-    @property
-    def compared(self) -> Measurements:
-        """The measurements of the steady window, or of the whole stage without one."""
-        return self.measured if self.steady.measured is None else self.steady.measured

@@ -50,12 +50,11 @@ class HonestyRule:
 
     name: str
     bearing: Bearing
-    judge: Callable[[StageFigures, float | None], Judged]
-    """Judges a stage, of which the ideal hit rate of the prefix cache may be known."""
+    judge: Callable[[StageFigures], Judged]
 
 
-def _client_bound(stage: StageFigures, _: float | None) -> Judged:
-    trust = stage.compared.trust
+def _client_bound(stage: StageFigures) -> Judged:
+    trust = stage.trust
     slip, limit = trust.slip_p99_ms, SLIP_LIMIT * MS_PER_S
     if trust.verdict == TrustVerdict.CLIENT_BOUND:
         text = f"the client was the bottleneck: {', '.join(trust.reasons)}; use --workers, or a faster client"
@@ -65,25 +64,23 @@ def _client_bound(stage: StageFigures, _: float | None) -> Judged:
     return Judged(state=RuleState.KEPT, value=slip, limit=limit, text=f"requests were sent {slip:.3g} ms late at p99")
 
 
-def _failures(stage: StageFigures, _: float | None) -> Judged:
-    requests = stage.measured.requests
-    ended = requests.completed + requests.failed
+def _failures(stage: StageFigures) -> Judged:
+    ended = stage.completed + stage.failed
     if not ended:
         return _unknown("no request ended: measure longer than a request takes")
-    share = requests.failed / ended
-    text = f"{requests.failed:,} of {ended:,} requests failed"
+    share = stage.failed / ended
+    text = f"{stage.failed:,} of {ended:,} requests failed"
     if share <= FAILURE_LIMIT:
         return Judged(state=RuleState.KEPT, value=share, limit=FAILURE_LIMIT, text=text)
     text += ", and the latencies are those of the others: see the failures in servetop summary"
     return Judged(state=RuleState.BROKEN, value=share, limit=FAILURE_LIMIT, text=text)
 
 
-def _littles_law(stage: StageFigures, _: float | None) -> Judged:
-    measured = stage.compared
-    error, limit = measured.trust.littles_law_error, measured.trust.littles_law_limit
+def _littles_law(stage: StageFigures) -> Judged:
+    error, limit = stage.trust.littles_law_error, stage.trust.littles_law_limit
     if error is None:
         return _not_applicable("the engine exports no number of requests")
-    if not measured.requests.completed:
+    if not stage.compared_completed:
         return _not_applicable("no request succeeded")
     if limit >= 1:
         return _not_applicable("too few requests were in flight to compare")
@@ -94,8 +91,8 @@ def _littles_law(stage: StageFigures, _: float | None) -> Judged:
     return Judged(state=RuleState.BROKEN, value=error, limit=limit, text=text)
 
 
-def _token_counts(stage: StageFigures, _: float | None) -> Judged:
-    error = stage.compared.trust.token_error
+def _token_counts(stage: StageFigures) -> Judged:
+    error = stage.trust.token_error
     if error is None:
         return _not_applicable("the engine exports no number of tokens, or generated too few to compare")
     text = f"the engine counted {error:+.1%} output tokens compared with the client"
@@ -105,8 +102,8 @@ def _token_counts(stage: StageFigures, _: float | None) -> Judged:
     return Judged(state=RuleState.BROKEN, value=error, limit=AGREEMENT_LIMIT, text=text)
 
 
-def _token_source(stage: StageFigures, _: float | None) -> Judged:
-    trust = stage.compared.trust
+def _token_source(stage: StageFigures) -> Judged:
+    trust = stage.trust
     agrees = trust.token_error is not None and abs(trust.token_error) <= AGREEMENT_LIMIT
     match trust.token_source:
         case None:
@@ -121,14 +118,14 @@ def _token_source(stage: StageFigures, _: float | None) -> Judged:
             return Judged(state=RuleState.KEPT, text=f"tokens are counted by {source}")
 
 
-def _token_rate(stage: StageFigures, _: float | None) -> Judged:
+def _token_rate(stage: StageFigures) -> Judged:
     """Tokens per second times the seconds per token are the requests that wait for one: at most those in flight.
 
     Little's law (Operations Research 9, 1961) for tokens: throughput ≤ concurrency / TPOT.
     """
     generating, in_flight = stage.generating, stage.in_flight
     if generating is None or in_flight is None:
-        return _not_applicable(stage.measured.requests.itl_reason or "no gaps between tokens, or of less than 10 s")
+        return _not_applicable("no gaps between tokens, or less than 10 s of them")
     limit = in_flight * (1 + RATE_TOLERANCE)
     text = f"tokens per second × seconds per token are {generating:.3g} requests, of {in_flight:.3g} in flight"
     if generating <= limit:
@@ -137,8 +134,8 @@ def _token_rate(stage: StageFigures, _: float | None) -> Judged:
     return Judged(state=RuleState.BROKEN, value=generating, limit=limit, text=text)
 
 
-def _p99_samples(stage: StageFigures, _: float | None) -> Judged:
-    count = stage.compared.requests.completed
+def _p99_samples(stage: StageFigures) -> Judged:
+    count = stage.compared_completed
     if not count:
         return _not_applicable("no request succeeded")
     needed = requests_for_percentile(TAIL_FROM)
@@ -149,10 +146,10 @@ def _p99_samples(stage: StageFigures, _: float | None) -> Judged:
     return Judged(state=state, value=float(count), limit=float(needed), text=text)
 
 
-def _steady(stage: StageFigures, _: float | None) -> Judged:
-    if stage.steady.start is not None:
-        return Judged(state=RuleState.KEPT, value=stage.steady.seconds, text=f"steady for {stage.steady.seconds:.1f} s")
-    reason = stage.steady.reason or "not searched for"
+def _steady(stage: StageFigures) -> Judged:
+    if stage.steady_seconds is not None:
+        return Judged(state=RuleState.KEPT, value=stage.steady_seconds, text=f"steady for {stage.steady_seconds:.1f} s")
+    reason = stage.unsteady
     if reason == RAMPED:
         return _not_applicable(reason)
     if shows_trend(reason):
@@ -161,8 +158,8 @@ def _steady(stage: StageFigures, _: float | None) -> Judged:
     return _unknown(reason)
 
 
-def _prefix_cache(stage: StageFigures, ideal: float | None) -> Judged:
-    rate = stage.measured.server.prefix_cache_hit_rate
+def _prefix_cache(stage: StageFigures) -> Judged:
+    rate, ideal = stage.hit_rate, stage.ideal_hit_rate
     if rate is None:
         return _not_applicable("the engine exports no hits of its prefix cache")
     if ideal is None:

@@ -1,6 +1,6 @@
 """Loads the figures that the rules of honesty need, without decoding the times of the requests' chunks.
 
-They are those of the summary, but without ITL: the gaps between tokens come from the histograms of the ticks.
+They are those of the summary; the gaps between tokens come from the histograms of the ticks.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.columns.request_columns import STATUSES
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.summary.engine_metrics import server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
-from servetop.analysis.summary.request_metrics import request_summary
-from servetop.analysis.summary.steady_metrics import steady_summary, steady_windows
-from servetop.analysis.summary.summary_types import EnergySummary, Measurements
+from servetop.analysis.summary.steady_metrics import steady_windows
+from servetop.analysis.summary.summary_types import TrustSummary
 from servetop.analysis.summary.trust_metrics import trust_summary
 from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow
 from servetop.core.arrays import IntArray
-from servetop.core.events import TokenSource
+from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.comparison.plain_requests import PlainRequests
@@ -30,8 +30,8 @@ from servetop.recordings.read.load_requests import load_timeline
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.cooldown import CoolDowns
 
-_SOURCES = {source[0]: str(source) for source in TokenSource}
-"""Sources of token counts by their first letters."""
+_OK = STATUSES.index(RequestStatus.OK)
+_FAILED = [STATUSES.index(each) for each in (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)]
 
 
 def load_stage_figures(reader: RecordingReader, run: RunColumns, requests: PlainRequests) -> tuple[StageFigures, ...]:
@@ -54,32 +54,34 @@ class _Source:
         rows = self.requests.rows_of_stage(number)
         due = self.requests.table["due"][rows]
         whole = rows[due < self.cooldowns.starts.get(number, math.inf)]
-        measured, steady = self._measure(whole, stage.period), None
+        compared, period = whole, stage.period
         if window.start is not None and window.end is not None:
             period = Period(start=window.start, until=window.end)
-            steady = self._measure(rows[(due >= period.start) & (due < period.until)], period)
+            compared = rows[(due >= period.start) & (due < period.until)]
+        status = self.requests.table["status"][whole]
         generating, in_flight = self._flow(stage.period)
         return StageFigures(
             stage=number,
             label=stage.change.label,
-            measured=measured,
-            steady=steady_summary(window, steady),
+            requests=whole.size,
+            completed=int((status == _OK).sum()),
+            failed=int(np.isin(status, _FAILED).sum()),
+            compared_completed=int((self.requests.table["status"][compared] == _OK).sum()),
+            trust=self._trust(compared, period),
+            steady_seconds=window.seconds,
+            unsteady=window.reason,
+            hit_rate=server_summary(self.run, stage.period, timeline=self.timeline).prefix_cache_hit_rate,
             generating=generating,
             in_flight=in_flight,
         )
 
-    def _measure(self, rows: IntArray, period: Period) -> Measurements:
-        columns = dataclasses.replace(
-            self.requests.columns(rows),
-            token_source=np.array([_SOURCES.get(each, "") for each in self.requests.table["token_source"][rows]]),
-        )
-        return Measurements(
-            requests=request_summary(columns, goodput={}),
-            turns=None,
-            server=server_summary(self.run, period, timeline=self.timeline),
-            energy=EnergySummary(),
-            trust=trust_summary(self.run, columns, timeline=self.timeline, period=period),
-        )
+    def _trust(self, rows: IntArray, period: Period) -> TrustSummary:
+        letters = self.requests.table["token_source"][rows]
+        sources = np.empty(rows.size, dtype="<U9")
+        for source in TokenSource:
+            sources[letters == source[0]] = source
+        columns = dataclasses.replace(self.requests.columns(rows), token_source=sources)
+        return trust_summary(self.run, columns, timeline=self.timeline, period=period)
 
     def _flow(self, period: Period) -> tuple[float | None, float | None]:
         """Mean requests that wait for a token, and in flight; None without gaps, or over less than MIN_TICKS."""
