@@ -240,6 +240,11 @@ def test_several_starts_are_compared_by_their_spread(check: Check, folder: Path)
     baselines = [word for path in arms[0] for word in ("--baseline", path)]
     code, found, _ = check(*arms[1], *baselines, *LIMITS)
     assert (code, {item.get("basis") for item in found["items"]} - {None}) == (0, {"paired starts"})
+    alone = folder / "alone"
+    alone.mkdir()
+    for path in arms[0]:
+        shutil.move(path, alone)
+    assert outcomes(check(*arms[1], "--baseline", str(alone), *LIMITS)[1]) == outcomes(found)
 
 
 @pytest.mark.integration

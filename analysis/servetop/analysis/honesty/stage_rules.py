@@ -19,7 +19,7 @@ from servetop.core.units import MS_PER_S
 
 FAILURE_LIMIT = 0.01
 """Fraction of failed requests from which on the latencies are those of the requests that survived."""
-HIT_RATE_TOLERANCE = 0.01
+HIT_RATE_TOLERANCE = 0.02
 """Fraction by which the prefix cache may hit more often than the workload implies."""
 RATE_TOLERANCE = 0.10
 """Fraction by which more requests may wait for a token than are in flight: gaps may begin before the stage."""

@@ -53,6 +53,7 @@ def run_check(options: CheckOptions, *, environment: Mapping[str, str] = os.envi
     runs = load_checked_runs(options.files, percentiles=percentiles)
     baselines = load_checked_runs(options.baseline, objectives=runs[0].header.config.goodput or None)
     report = check_runs(runs, baselines, wanted)
+    _write_reports(report, options, environment)
     for warning in report.warnings:
         console.status(f"warning: {warning}")
     if options.as_json:
@@ -61,11 +62,6 @@ def run_check(options: CheckOptions, *, environment: Mapping[str, str] = os.envi
         report_text(report)
     if options.github:
         console.out(*annotation_lines(report))
-    if options.junit is not None:
-        _written(options.junit, junit_xml(report), mode="w")
-    summary = options.step_summary or _path_of(environment.get(STEP_SUMMARY, ""))
-    if summary is not None:
-        _written(summary, report_markdown(report), mode="a")
     if report.reason:
         console.message(report.reason)
     return int(report.exit_code)
@@ -175,8 +171,14 @@ def _load_of(run: CheckedRun, stage: int | None) -> StageLoad | None:
     return next((each.load for each in run.arm.stages if each.index == stage), None)
 
 
-def _path_of(text: str) -> Path | None:
-    return Path(text) if text else None
+def _write_reports(report: CheckReport, options: CheckOptions, environment: Mapping[str, str]) -> None:
+    """Write the files that were asked for, by an option or by GitHub Actions."""
+    if options.junit is not None:
+        _written(options.junit, junit_xml(report), mode="w")
+    named = environment.get(STEP_SUMMARY, "")
+    summary = options.step_summary or (Path(named) if named else None)
+    if summary is not None:
+        _written(summary, report_markdown(report), mode="a")
 
 
 def _written(path: Path, text: str, *, mode: str) -> None:

@@ -16,7 +16,7 @@ class CheckOptions:
         tuple[str, ...],
         Argument(
             "RUN|latest...",
-            "Recordings; several are starts of one configuration.",
+            "Recordings, or folders of them; several are starts of one configuration.",
             complete=completions.recordings,
         ),
     ]
@@ -24,7 +24,7 @@ class CheckOptions:
         tuple[str, ...],
         Option(
             "--baseline",
-            "Recording to compare with; repeat for several starts.",
+            "Recording, or folder of recordings, to compare with; repeat for several starts.",
             unit="RECORDING",
             complete=completions.recordings,
         ),
