@@ -8,7 +8,7 @@ INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 unexport PYTHONDONTWRITEBYTECODE
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge lock audit sbom bench bench-client bench-tui sample picture options schema clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge lock audit sbom bench bench-client bench-compare bench-tui sample picture options schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -89,6 +89,9 @@ bench: .venv/.installed  ## measure performance and write docs/performance.md
 bench-client: .venv/.installed  ## compare with other load generators, profile the sender, find its limits (30 minutes; needs gcc)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python bench/run.py --only duel.py --only steps.py --only limits.py
+
+bench-compare: .venv/.installed  ## measure the comparison of two recordings of 1,000,000 requests (3 minutes)
+	$(BIN)/python bench/run.py --only compare.py
 
 bench-tui: .venv/.installed  ## measure the dashboard: frames, CPU, judging, an hour with 1,000,000 requests (8 minutes)
 	$(BIN)/python bench/run.py --only tui.py --only tui_hour.py

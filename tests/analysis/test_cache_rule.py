@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from servetop.analysis.confounding.cache_rule import cache_confounder
-from servetop.analysis.confounding.conditions import CacheCounts, RunConditions
+from servetop.analysis.confounding.conditions import CacheCounts, ReplicaCounts, RunConditions
 from servetop.core.config import WorkloadConfig
-from tests.analysis.measured_conditions import conditions
+from tests.analysis.measured_conditions import conditions, lengths
 
 SCRAPES = 64
 TOKENS = 1280.0
@@ -40,6 +40,25 @@ def test_the_limit_is_lower_for_equal_prompts_than_for_others_which_vary_by_chan
     a = _run(0.3, 0.5)
     assert cache_confounder(a, _run(0.36, 0.5), explained=True) is not None
     assert cache_confounder(a, _run(0.36, 0.5, seed=2), explained=True) is None
+
+
+def test_hits_between_two_scrapes_are_not_a_difference() -> None:
+    """Both runs found 5,120 of the first 20,480 tokens, all of them in the last 8,192; only one was scraped before."""
+    often, once = (
+        CacheCounts(hits=hits, queries=queries, generated=np.zeros(hits.size), capacity=20_480.0)
+        for hits, queries in (
+            (np.repeat([0.0, 640.0], [12, 8]), np.full(20, 1024.0)),
+            (np.array([5120.0]), np.array([20_480.0])),
+        )
+    )
+    a, b = (conditions(lengths=lengths([512.0] * 400), cache=each) for each in (often, once))
+    assert cache_confounder(a, b, explained=True) is None
+
+
+def test_with_several_replicas_equal_prompts_vary_by_chance_too() -> None:
+    """A load balancer sends a prompt to another replica, whose cache has not seen its prefix."""
+    a, b = (dataclasses.replace(_run(first, 0.5), replicas=ReplicaCounts(configured=3)) for first in (0.30, 0.36))
+    assert cache_confounder(a, b, explained=True) is None
 
 
 def test_a_lower_hit_rate_later_is_named_only_if_nothing_else_explains_the_evictions() -> None:

@@ -57,3 +57,9 @@ def test_it_says_that_nothing_can_be_told_and_for_how_many_that_is_known() -> No
     )
     assert headline("B", [stage(hopeless)]) == "Cannot tell in 1 metric"
     assert overall_verdict([stage(hopeless)]) == "cannot tell"
+
+
+def test_a_load_without_a_rate_is_named_by_its_limit() -> None:
+    closed = "C is worse: output tokens −3.1 % [−3.6, −2.6] at conc. 32"
+    assert headline("C", [stage(LOSS, label="as fast as possible · conc. 32")]) == closed
+    assert headline("C", [stage(LOSS, label="as fast as possible")]).endswith("−2.6] as fast as possible")

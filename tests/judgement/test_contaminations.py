@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
 from servetop.analysis.confounding.confounder import ConfounderKind
@@ -42,7 +40,7 @@ def test_the_same_run_twice_is_a_clean_pair(throttled: Pair) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", [None, *CONTAMINATIONS])
 def test_every_contamination_is_named_and_no_other(kind: ConfounderKind | None) -> None:
-    for score in judge_contaminations(Random().randrange(1 << 30), 10, kinds=[kind]):
+    for score in judge_contaminations(1, 5, kinds=[kind]):
         assert score.named == ({kind} if kind else set()), f"{score.name}: {score.detail}, {score.texts}"
 
 

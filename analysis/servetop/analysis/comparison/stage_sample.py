@@ -28,8 +28,8 @@ class StageLoad:
     @property
     def label(self) -> str:
         """Short name, such as `8 req/s · conc. 64`."""
-        rate = "as fast as possible" if math.isinf(self.request_rate) else f"{self.request_rate:g} req/s"
-        parts = [rate if self.ramp_from is None else f"{self.ramp_from:g} to {rate}"]
+        rate = "as fast as possible" if math.isinf(self.request_rate) else f"{round(self.request_rate, 2):g} req/s"
+        parts = [rate if self.ramp_from is None else f"{round(self.ramp_from, 2):g} to {rate}"]
         if self.max_concurrency is not None:
             parts.append(f"conc. {self.max_concurrency}")
         if self.max_num_seqs is not None:

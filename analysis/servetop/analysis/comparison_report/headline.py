@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.comparison_report.difference_texts import cost_text, difference_text, interval_text
 from servetop.analysis.comparison_report.report_types import ComparedStage, ComparedValue
 
 MIXED = "mixed"
 _MOST_NAMED = 3
+_UNLIMITED = StageLoad(request_rate=math.inf).label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +65,19 @@ def _named(found: Sequence[_Found]) -> str:
     loads = {each.stage.label for each in chosen}
     texts = [_text(each, load="" if len(loads) == 1 else each.stage.label) for each in chosen]
     left = len(found) - len(chosen)
-    return ", ".join(texts) + (f" at {loads.pop()}" if len(loads) == 1 else "") + (f" and {left} more" if left else "")
+    return ", ".join(texts) + (_at(loads.pop()) if len(loads) == 1 else "") + (f" and {left} more" if left else "")
 
 
 def _text(found: _Found, *, load: str) -> str:
     value = found.value
-    return f"{value.title} {difference_text(value)} {interval_text(value)}{f' at {load}' if load else ''}"
+    return f"{value.title} {difference_text(value)} {interval_text(value)}{_at(load)}"
+
+
+def _at(load: str) -> str:
+    """A load at the end of a phrase; empty for none."""
+    if load == _UNLIMITED or not load:
+        return f" {load}".rstrip()
+    return f" at {load.removeprefix(f'{_UNLIMITED} · ')}"
 
 
 def _unclear_text(found: Sequence[_Found], noun: str, *, alone: bool) -> str:

@@ -67,7 +67,7 @@ class OtherCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedValue:
-    """One metric of one stage; a value that is unknown, or a limit of the interval that is infinite, is None."""
+    """One metric of one stage; unknown values, such as a percentile beyond the sample, and infinite limits are None."""
 
     key: str
     """As in the summary's JSON, such as `p99_ttft_ms`."""

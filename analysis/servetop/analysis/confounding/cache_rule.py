@@ -13,7 +13,7 @@ from servetop.analysis.confounding.dependent_errors import ratio_error
 from servetop.analysis.confounding.lengths_rule import same_requests_configured
 
 SAME_PROMPTS_LIMIT = 0.03
-"""Difference of the hit rates that matters if both runs sent the same prompts in the same order."""
+"""Difference of the hit rates that matters if one server received the same prompts in the same order in both runs."""
 OTHER_PROMPTS_LIMIT = 0.05
 """The same for other prompts of the same workload, and for whole runs, in which blocks are evicted."""
 IDEAL_LIMIT = 0.03
@@ -21,6 +21,8 @@ IDEAL_LIMIT = 0.03
 STANDARD_ERRORS = 4.0
 MIN_REQUESTS = 20
 """Requests at the start below which hit rates are not compared."""
+IN_TRANSIT = 2
+"""Requests at the start that may find nothing because the request with the same prefix is still being computed."""
 _START_SHARES = (0.15, 0.3, 0.6, 1.0)
 """Fractions of what the cache can hold after which the hit rates are compared."""
 METRICS = ("ttft", "e2el", "throughput", "goodput")
@@ -85,12 +87,15 @@ def _start_rates(a: RunConditions, b: RunConditions) -> _Rates | None:
 
 
 def _rates_at(a: RunConditions, b: RunConditions, volume: float, *, mean: float) -> _Rates:
-    rates = _hits_at(a.cache, volume) / volume, _hits_at(b.cache, volume) / volume
-    margin = SAME_PROMPTS_LIMIT
-    if a.config.seed != b.config.seed:
-        chance = _chance(a, requests=volume / mean, rate=sum(rates) / 2)
+    (hits_a, unsure_a), (hits_b, unsure_b) = (_hits_at(each.cache, volume) for each in (a, b))
+    requests = volume / mean
+    if a.config.seed == b.config.seed and a.replicas.configured == 1:
+        margin = max(SAME_PROMPTS_LIMIT, IN_TRANSIT / requests)
+    else:
+        chance = _chance(a, requests=requests, rate=(hits_a + hits_b) / 2 / volume)
         margin = max(OTHER_PROMPTS_LIMIT, STANDARD_ERRORS * chance)
-    return _Rates(a=rates[0], b=rates[1], margin=margin, volume=volume)
+    margin += (unsure_a + unsure_b) / volume
+    return _Rates(a=hits_a / volume, b=hits_b / volume, margin=margin, volume=volume)
 
 
 def _chance(run: RunConditions, *, requests: float, rate: float) -> float:
@@ -108,9 +113,14 @@ def _volume_before_evictions(cache: CacheCounts) -> float:
     return float(queries[queries + np.cumsum(cache.generated) <= cache.capacity].max(initial=0.0))
 
 
-def _hits_at(cache: CacheCounts, volume: float) -> float:
+def _hits_at(cache: CacheCounts, volume: float) -> tuple[float, float]:
+    """Return the tokens found among the first `volume` looked up, and by how much a scrape before or after may err."""
     queries, hits = (np.concatenate([[0.0], np.cumsum(each)]) for each in (cache.queries, cache.hits))
-    return float(np.interp(volume, queries, hits))
+    after = int(np.searchsorted(queries, volume))
+    below, above = max(after - 1, 0), min(after, queries.size - 1)
+    low = max(hits[below], hits[above] - (queries[above] - volume))
+    high = min(hits[above], hits[below] + (volume - queries[below]))
+    return float(low + high) / 2, float(high - low) / 2
 
 
 def _whole_rates(a: RunConditions, b: RunConditions) -> _Rates | None:

@@ -82,7 +82,7 @@ def verdict_text(value: ComparedValue, *, short: bool = False) -> str:
     if value.verdict != Verdict.CANNOT_TELL:
         return f"{sign} {value.verdict}"
     cost = cost_text(starts=value.more_starts, seconds=value.more_seconds)
-    reason = cost or ("too few values" if value.difference is not None else value.note)
+    reason = cost or (value.note if value.difference is None and value.note else "too few values")
     return f"{sign} {reason}" if short else f"{sign} {value.verdict}: {reason}"
 
 

@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from servetop.analysis.columns.request_columns import STATUSES
+from servetop.analysis.columns.run_columns import RunColumns
 from servetop.analysis.comparison_report.measured_arm import MeasuredArm, MeasuredRun
+from servetop.analysis.confounding.conditions import RunConditions
 from servetop.core.errors import UsageError
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.comparison.load_arm import arm_run_of, compared_stages
-from servetop.recordings.comparison.plain_requests import load_plain_requests
+from servetop.recordings.comparison.plain_requests import PlainRequests, load_plain_requests
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.library.paths import SUFFIX
 from servetop.recordings.read.load_run import load_run
@@ -76,9 +78,8 @@ def load_measured_run(path: Path, *, objectives: Mapping[str, float] | None = No
     """Load one recording, finished or growing; RecordingError if it cannot be read."""
     reader = RecordingReader.open(path)
     try:
-        ticks = reader.ticks()
-        run, requests = load_run(reader, ticks=ticks), load_plain_requests(reader)
-        conditions = run_conditions(reader, ticks=ticks, requests=requests.lengths())
+        requests = load_plain_requests(reader)
+        run, conditions = _run_and_conditions(reader, requests)
         warmup = [stage.change.index for stage in run.stages if stage.change.warmup]
         counted = requests.table["status"][~np.isin(requests.table["stage"], warmup)]
         counts = {status: int((counted == code).sum()) for code, status in enumerate(STATUSES)}
@@ -99,3 +100,10 @@ def load_measured_run(path: Path, *, objectives: Mapping[str, float] | None = No
         )
     finally:
         reader.close(merge_log=False)
+
+
+def _run_and_conditions(reader: RecordingReader, requests: PlainRequests) -> tuple[RunColumns, RunConditions]:
+    """Both read the ticks, which take more memory than what is kept of them."""
+    ticks = reader.ticks()
+    run = load_run(reader, ticks=ticks)
+    return run, run_conditions(reader, ticks=ticks, requests=requests.lengths())

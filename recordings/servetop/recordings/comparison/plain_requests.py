@@ -19,17 +19,21 @@ from servetop.core.events import RequestStatus, TokenSource
 from servetop.recordings.read.reader import RecordingReader
 
 _BLOCK = 20_000
-_METRIC_COLUMNS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
-                   "first_output_at", "reasoning_tokens")  # fmt: skip
-_NUMBERS = (*_METRIC_COLUMNS, "stage", "replica")
+_TIMES = ("due", "sent", "first_token_at", "done_at", "first_output_at")
+_TOKENS = ("prompt_tokens", "output_tokens", "reasoning_tokens")
+_METRIC_COLUMNS = (*_TIMES, *_TOKENS)
 _CODED = " ".join(f"WHEN '{status}' THEN {code}" for code, status in enumerate(STATUSES))
-_CODES = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(chunk_times) / 4, 0)"}
-"""SQL expressions by column."""
-_INTEGERS = ("seq", "id")
 _SOURCE = "token_source"
-_TYPES: Any = [*((name, "f8") for name in (*_NUMBERS, *_CODES)), *((name, "i8") for name in _INTEGERS), (_SOURCE, "U1")]
-"""The first letter of a source of token counts is enough."""
-_COLUMNS = (*_NUMBERS, *_CODES.values(), *_INTEGERS, _SOURCE)
+_EXPRESSIONS = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(chunk_times) / 4, 0)"}
+_TYPES: Any = [
+    *((name, "f8") for name in _TIMES),
+    *((name, "f4") for name in (*_TOKENS, "stage", "replica", "chunks")),
+    *((name, "i8") for name in ("seq", "id")),
+    ("status", "i1"),
+    (_SOURCE, "U1"),
+]
+"""Single precision is exact up to 16 million; the first letter of a source of token counts is enough."""
+_COLUMNS = [_EXPRESSIONS.get(name, name) for name, _ in _TYPES]
 _STATUSES = ", ".join(f"'{each}'" for each in STATUSES)
 _VALID = f"due IS NOT NULL AND typeof(id) = 'integer' AND status IN ({_STATUSES})"
 
@@ -66,7 +70,7 @@ class PlainRequests:
     def columns(self, rows: IntArray) -> RequestColumns:
         """Return the columns of these requests, without token gaps and without the sources of token counts."""
         return RequestColumns(
-            **{name: self.table[name][rows] for name in _METRIC_COLUMNS},
+            **{name: self.table[name][rows].astype(np.float64) for name in _METRIC_COLUMNS},
             status=self.table["status"][rows].astype(np.int64),
             token_source=np.zeros(rows.size, dtype="<U1"),
             first_tokens=self.first_tokens[rows],
@@ -79,7 +83,7 @@ class PlainRequests:
 def load_plain_requests(reader: RecordingReader) -> PlainRequests:
     """Read all requests with a valid status."""
     table = np.fromiter(reader.request_rows(_COLUMNS, where=_VALID), dtype=_TYPES)
-    first, counted = np.ones(table.size), table["chunks"].copy()
+    first, counted = np.ones(table.size), table["chunks"].astype(np.float64)
     by_sequence = np.argsort(table["seq"])
     blobs = reader.request_rows(("seq", "chunk_tokens"), where=f"chunk_tokens IS NOT NULL AND {_VALID}")
     while block := list(itertools.islice(blobs, _BLOCK)):
