@@ -24,6 +24,7 @@ from servetop.cli.check.checked_run import (
     CheckedRun,
     known_changes,
     load_checked_runs,
+    other_cause_warnings,
     refuse_unlike,
     state_warnings,
 )
@@ -91,6 +92,7 @@ def check_runs(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], want
     warnings = state_warnings((*runs, *baselines))
     if baselines:
         warnings += refuse_unlike(runs, baselines, anyway=wanted.anyway)
+        warnings += other_cause_warnings(baselines[0], runs[0])
     results = {run.path: judge_honesty(run.stages, rules=wanted.rules) for run in (*runs, *baselines)}
     comparison = Comparison(stages=())
     items: list[CheckItem] = []

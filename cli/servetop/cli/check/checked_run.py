@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from servetop.analysis.comparison.alignment import ArmRun
+from servetop.analysis.confounding.conditions import RunConditions
+from servetop.analysis.confounding.confounders import confounders
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.manifest.manifest_diff import (
     DifferenceKind,
@@ -27,6 +29,7 @@ from servetop.recordings.comparison.plain_requests import load_plain_requests
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.load_stage_figures import load_stage_figures
+from servetop.recordings.summary.run_conditions import run_conditions
 from servetop.recordings.summary.summary import run_summary
 
 
@@ -40,6 +43,7 @@ class CheckedRun:
     """None if the recording is broken off."""
     stages: Sequence[StageFigures]
     arm: ArmRun
+    conditions: RunConditions
     summary: Mapping[str, Any]
     """In JSON form; empty if no threshold needs it."""
 
@@ -89,13 +93,15 @@ def _load(path: Path, *, objectives: Mapping[str, float] | None, percentiles: Se
     with contextlib.closing(opened) as reader:
         if reader.is_live():
             raise UsageError(f"{path} is still being written: wait for the end of its run (servetop ps lists it)")
-        run, requests = load_run(reader), load_plain_requests(reader)
+        ticks, requests = reader.ticks(), load_plain_requests(reader)
+        run = load_run(reader, ticks=ticks)
         checked = CheckedRun(
             path=path,
             header=reader.header,
             end=run.end,
             stages=load_stage_figures(reader, run, requests),
             arm=arm_run_of(run, requests, name=str(path), objectives=objectives),
+            conditions=run_conditions(reader, ticks=ticks, requests=requests.lengths()),
             summary={} if percentiles is None else _summary(reader, percentiles),
         )
         if reader.damage is not None:
@@ -141,6 +147,14 @@ def state_warnings(runs: Sequence[CheckedRun]) -> list[str]:
         elif run.end.exit_code:
             lines.append(f"{run.path} ended with exit code {run.end.exit_code}: {run.end.reason}")
     return lines
+
+
+def other_cause_warnings(baseline: CheckedRun, run: CheckedRun) -> list[str]:
+    """Return what else than the change may have caused a difference, if both recordings have the same loads."""
+    if [stage.load for stage in baseline.arm.stages] != [stage.load for stage in run.arm.stages]:
+        return []
+    found = confounders(baseline.conditions, run.conditions)
+    return [f"other cause of a difference: {each.kind} (A: baseline, B: run): {each.text}" for each in found]
 
 
 def known_changes(baseline: CheckedRun, run: CheckedRun) -> tuple[ManifestDifference, ...]:
