@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from servetop.analysis.summary.request_metrics import finite
 from servetop.core.config import StageConfig
 from servetop.recordings.comparison.plain_requests import load_plain_requests
 from servetop.recordings.read.load_run import load_run
@@ -44,7 +45,9 @@ def test_figures_are_those_of_the_summary_without_its_token_gaps(tmp_path: Path)
         assert figures.compared_completed == compared.requests.completed
         assert figures.trust == compared.trust
         assert (figures.steady_seconds, figures.unsteady) == (stage.steady.seconds, stage.steady.reason or "")
-        assert figures.hit_rate == stage.measured.server.prefix_cache_hit_rate
+        server = stage.measured.server
+        cache = (finite(figures.cache.hit_rate), finite(figures.cache.ideal))
+        assert cache == (server.prefix_cache_hit_rate, server.prefix_cache_ideal_hit_rate)
 
 
 def test_requests_that_wait_for_a_token_are_part_of_those_in_flight(tmp_path: Path) -> None:

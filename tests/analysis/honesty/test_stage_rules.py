@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from servetop.analysis.honesty.rule_result import RuleState
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.honesty.stage_rules import RULES, Judged, requests_for_percentile
+from servetop.analysis.verdicts.cache_check import CacheCheck
 from tests.cli.summaries import TRUST
 
 BROKEN, KEPT, UNKNOWN, NONE = RuleState.BROKEN, RuleState.KEPT, RuleState.CANNOT_TELL, RuleState.NOT_APPLICABLE
@@ -117,10 +119,18 @@ def test_a_trend_is_not_a_steady_state(reason: str, state: RuleState) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "ideal", "state"),
-    [(0.62, 0.60, KEPT), (0.63, 0.60, BROKEN), (0.10, 0.60, KEPT), (0.9, None, NONE), (None, 0.6, NONE)],
+    ("rate", "ideal", "promised", "state"),
+    [
+        (0.62, 0.60, "as-is", KEPT),
+        (0.63, 0.60, "as-is", BROKEN),
+        (0.10, 0.60, "as-is", KEPT),
+        (0.10, 0.60, "warm", BROKEN),
+        (0.90, math.nan, "as-is", NONE),
+        (math.nan, 0.60, "as-is", NONE),
+    ],
 )
-def test_the_cache_hits_no_more_often_than_the_workload_implies(
-    rate: float | None, ideal: float | None, state: RuleState
+def test_the_cache_hits_as_often_as_the_workload_implies(
+    rate: float, ideal: float, promised: str, state: RuleState
 ) -> None:
-    assert judge("prefix-cache", figures(hit_rate=rate, ideal_hit_rate=ideal)).state is state
+    cache = CacheCheck(hit_rate=rate, ideal=ideal, promised=promised)
+    assert judge("prefix-cache", figures(cache=cache)).state is state

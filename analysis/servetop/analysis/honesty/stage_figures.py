@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from servetop.analysis.summary.summary_types import TrustSummary
+from servetop.analysis.verdicts.cache_check import CacheCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +25,8 @@ class StageFigures:
     """Length of the steady window; None without one."""
     unsteady: str = ""
     """Why there is none."""
-    hit_rate: float | None = None
-    """Share of the prompt tokens that the prefix cache had; None if unknown."""
-    ideal_hit_rate: float | None = None
-    """The share that the workload implies; None if unknown."""
+    cache: CacheCheck = CacheCheck()
+    """The hit rate of the prefix cache over the stage, and that of the workload."""
     generating: float | None = None
     """Mean number of requests that wait for their next token: gaps between tokens per second × mean gap."""
     in_flight: float | None = None

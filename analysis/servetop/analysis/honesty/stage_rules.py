@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from servetop.analysis.comparison.estimate import CONFIDENCE
 from servetop.analysis.honesty.rule_result import TAIL_FROM, Bearing, RuleState
 from servetop.analysis.honesty.stage_figures import StageFigures
+from servetop.analysis.verdicts.cache_check import TOLERANCE as HIT_RATE_TOLERANCE
 from servetop.analysis.verdicts.steady_state import RAMPED, shows_trend
 from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, SLIP_LIMIT, TrustVerdict
 from servetop.core.events import TokenSource
@@ -19,8 +20,6 @@ from servetop.core.units import MS_PER_S
 
 FAILURE_LIMIT = 0.01
 """Fraction of failed requests from which on the latencies are those of the requests that survived."""
-HIT_RATE_TOLERANCE = 0.02
-"""Fraction by which the prefix cache may hit more often than the workload implies."""
 RATE_TOLERANCE = 0.10
 """Fraction by which more requests may wait for a token than are in flight: gaps may begin before the stage."""
 
@@ -159,17 +158,18 @@ def _steady(stage: StageFigures) -> Judged:
 
 
 def _prefix_cache(stage: StageFigures) -> Judged:
-    rate, ideal = stage.hit_rate, stage.ideal_hit_rate
-    if rate is None:
+    check = stage.cache
+    if math.isnan(check.hit_rate):
         return _not_applicable("the engine exports no hits of its prefix cache")
-    if ideal is None:
-        return _not_applicable(f"{rate:.1%} of the prompt tokens were cached; what the workload implies is unknown")
-    limit = ideal + HIT_RATE_TOLERANCE
-    text = f"{rate:.1%} of the prompt tokens were cached, {ideal:.1%} by the workload"
-    if rate <= limit:
-        return Judged(state=RuleState.KEPT, value=rate, limit=limit, text=text)
-    text += ": the cache was warm from before; empty it first, with --prefix-cache cold"
-    return Judged(state=RuleState.BROKEN, value=rate, limit=limit, text=text)
+    if math.isnan(check.ideal):
+        text = f"{check.hit_rate:.1%} of the prompt tokens were cached; what the workload implies is unknown"
+        return _not_applicable(text)
+    limit = check.ideal + max(HIT_RATE_TOLERANCE, check.slack)
+    if check.reason:
+        text = f"{check.reason}; use --prefix-cache cold or warm, or enlarge the cache"
+        return Judged(state=RuleState.BROKEN, value=check.hit_rate, limit=limit, text=text)
+    text = f"{check.hit_rate:.1%} of the prompt tokens were cached, {check.ideal:.1%} by the workload"
+    return Judged(state=RuleState.KEPT, value=check.hit_rate, limit=limit, text=text)
 
 
 def _unknown(text: str) -> Judged:

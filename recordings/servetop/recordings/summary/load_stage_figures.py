@@ -20,14 +20,16 @@ from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.summary.summary_types import TrustSummary
 from servetop.analysis.summary.trust_metrics import trust_summary
+from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow
 from servetop.core.arrays import IntArray
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.comparison.plain_requests import PlainRequests
-from servetop.recordings.read.load_requests import load_timeline
+from servetop.recordings.read.load_requests import Selection, load_timeline
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.cache_metrics import IdealCache
 from servetop.recordings.summary.cooldown import CoolDowns
 
 _OK = STATUSES.index(RequestStatus.OK)
@@ -37,7 +39,13 @@ _FAILED = [STATUSES.index(each) for each in (RequestStatus.ERROR, RequestStatus.
 def load_stage_figures(reader: RecordingReader, run: RunColumns, requests: PlainRequests) -> tuple[StageFigures, ...]:
     """Measure each stage with load, except warm-ups, from columns that were already read."""
     timeline, windows = load_timeline(reader), steady_windows(run)
-    source = _Source(run=run, requests=requests, timeline=timeline, cooldowns=CoolDowns.load(reader, run))
+    source = _Source(
+        run=run,
+        requests=requests,
+        timeline=timeline,
+        cooldowns=CoolDowns.load(reader, run),
+        cache=IdealCache.load(reader, run),
+    )
     return tuple(source.figures(stage, windows[stage.change.index]) for stage in run.stages if not stage.change.warmup)
 
 
@@ -47,6 +55,7 @@ class _Source:
     requests: PlainRequests
     timeline: InFlightTimeline
     cooldowns: CoolDowns
+    cache: IdealCache
 
     def figures(self, stage: StagePeriod, window: SteadyWindow) -> StageFigures:
         """The figures of a stage without its cool-down, and of its steady window."""
@@ -54,7 +63,10 @@ class _Source:
         rows = self.requests.rows_of_stage(number)
         due = self.requests.table["due"][rows]
         whole = rows[due < self.cooldowns.starts.get(number, math.inf)]
-        compared, period = whole, stage.period
+        excluded = tuple(pair for pair in self.cooldowns.starts.items() if pair[0] == number)
+        compared, period, selection = whole, stage.period, Selection(stage=number, excluded=excluded)
+        server = server_summary(self.run, period, timeline=self.timeline)
+        cache = self.cache.check(server, self.requests.columns(whole), selection)
         if window.start is not None and window.end is not None:
             period = Period(start=window.start, until=window.end)
             compared = rows[(due >= period.start) & (due < period.until)]
@@ -70,7 +82,7 @@ class _Source:
             trust=self._trust(compared, period),
             steady_seconds=window.seconds,
             unsteady=window.reason,
-            hit_rate=server_summary(self.run, stage.period, timeline=self.timeline).prefix_cache_hit_rate,
+            cache=cache,
             generating=generating,
             in_flight=in_flight,
         )
@@ -81,7 +93,7 @@ class _Source:
         for source in TokenSource:
             sources[letters == source[0]] = source
         columns = dataclasses.replace(self.requests.columns(rows), token_source=sources)
-        return trust_summary(self.run, columns, timeline=self.timeline, period=period)
+        return trust_summary(self.run, columns, timeline=self.timeline, period=period, cache=CacheCheck())
 
     def _flow(self, period: Period) -> tuple[float | None, float | None]:
         """Mean requests that wait for a token, and in flight; None without gaps, or over less than MIN_TICKS."""
