@@ -79,6 +79,7 @@ VIEWING = (
     Key("t", "next_metric", label="metric", tooltip="Latency metric shown: TTFT, TPOT, ITL, E2EL"),
     Key("h", "heat", label="heat map",
         tooltip="Latency chart or heat map; large terminals show both"),
+    Key("a", "baseline", tooltip="Lines and differences of the baseline (--against): hide, show"),
     Key("tab", "next_panel(1)", shown="Tab",
         tooltip="Select the next panel (⇧Tab: the previous one); a click does too"),
     Key("shift+tab", "next_panel(-1)", shown="⇧Tab", tooltip="Select the previous panel"),

@@ -14,9 +14,12 @@ from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import RunSource, RunUpdate
 from servetop.core.tick import Tick
 from servetop.tui.options import DashboardOptions
+from servetop.tui.state.baseline import Baseline
+from servetop.tui.state.baseline_clock import BaselineClock
+from servetop.tui.state.baseline_run import BaselineRun
 from servetop.tui.state.frame import DEFAULT_SPAN, MOST_REQUESTS, Frame, View
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, RunState
+from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, SERIES_BINS, RunState
 from servetop.tui.state.scratch_file import ScratchFile
 
 REDRAW_SECONDS = 0.25
@@ -48,6 +51,7 @@ class RunViewer:
         self._call_later = call_later
         self._message_until = 0.0
         self._first_name: str | None = None
+        self._baseline: BaselineClock | None = None
 
     def open(self, source: RunSource, *, start_at: float | None = None) -> None:
         """Read a run and show it: at `start_at` seconds, else at its live edge; a finished one whole, at its end."""
@@ -77,8 +81,20 @@ class RunViewer:
         self._drawn_at, self._changed = self.clock.now(), False
         self._drawn_view, self._drawn_live = self.view, self.source.is_live()
         frame = self.run.at(self.view, live=self._drawn_live)
-        read_only = self.options.read_only
-        return replace(frame, requests=self._requests, in_flight=self._in_flight, read_only=read_only)
+        return replace(
+            frame, requests=self._requests, in_flight=self._in_flight, read_only=self.options.read_only,
+            baseline=self._baseline_at(frame),
+        )  # fmt: skip
+
+    def compare_with(self, baseline: BaselineRun) -> None:
+        """Show a baseline beside the run, or its newer state."""
+        self._baseline = BaselineClock(baseline)
+        self._redraw()
+
+    def _baseline_at(self, frame: Frame) -> Baseline | None:
+        if self._baseline is None:
+            return None
+        return self._baseline.at(frame, self.run.stages, self.run.end, columns=SERIES_BINS)
 
     def advance(self) -> bool:
         """Read new updates and move the playhead by the elapsed time; whether a redraw is due."""

@@ -13,19 +13,25 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_wid
 from servetop.tui.panels.live.gpu import gpu_name
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import engine_name
+from servetop.tui.state.baseline import STYLE
 from servetop.tui.state.frame import Frame
 
 _SETTLED = (0, 130)
 """Exit codes of runs that ended as planned or were interrupted."""
 _LEAST_FIRST = (
-    "gpu", "run share", "owner", "word", "version", "model tail", "brand", "limit", "as felt", "model", "unit",
-    "place", "engine tail", "batch", "objectives", "stage",
+    "changed keys", "gpu", "run share", "owner", "word", "version", "changes", "model tail", "brand", "limit",
+    "as felt", "model", "baseline tail", "unit", "place", "change count", "engine tail", "batch", "objectives",
+    "baseline", "stage",
 )  # fmt: skip
 """What gives way as the line gets narrower, in this order; time and state never do."""
 _GAP = 2
 """Blank cells between both sides, at least."""
 _MODEL_TAIL, _ENGINE_TAIL = 14, 8
 """Cells of the model's and of the engine's name without their tails."""
+_LONGEST_BASELINE, _BASELINE_TAIL = 24, 10
+"""Cells of the baseline's name, and without its tail."""
+_MOST_KEYS = 3
+"""Changed keys that are named; of more only the number is."""
 
 
 class HeaderLine(Panel):
@@ -61,7 +67,27 @@ def _left(frame: Frame, omitted: Set[str]) -> list[Run]:
         run for name, style in ((model, ""), (gpu, "muted")) if name for run in ((" · ", ""), (name, style))
     ]
     brand: list[Run] = [] if "brand" in omitted else [("servetop ", "title"), ("▸ ", "muted")]
-    return [*brand, *engine, *more]
+    return [*brand, *engine, *more, *baseline_runs(frame, omitted=omitted)]
+
+
+def baseline_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
+    """` vs main · engine.kv_blocks_total, workload.seed differ`: the baseline and what else differs from it."""
+    baseline = frame.baseline
+    if baseline is None or "baseline" in omitted:
+        return []
+    name = sanitize_line(baseline.name)
+    runs: list[Run] = [
+        (" vs ", "muted"),
+        (shortened(name, _BASELINE_TAIL if "baseline tail" in omitted else _LONGEST_BASELINE), STYLE),
+    ]
+    count = 0 if "change count" in omitted else len(baseline.changes)
+    if "changes" in omitted or "change count" in omitted:
+        return [*runs, (f" · {count} key{'s' * (count > 1)}", "warn")] if count else runs
+    if "changed keys" in omitted or not 0 < count <= _MOST_KEYS:
+        differ = "same manifest" if not count else f"{count} key{' differs' if count == 1 else 's differ'}"
+        return [*runs, (" · ", ""), (differ, "warn" if count else "muted")]
+    keys = ", ".join(sanitize_line(change.key.rpartition(".")[2]) for change in baseline.changes)
+    return [*runs, (" · ", ""), (f"{keys} {'differs' if count == 1 else 'differ'}", "warn")]
 
 
 def _model_name(frame: Frame, omitted: Set[str]) -> str:

@@ -1,0 +1,66 @@
+"""The baseline as of one frame: its series on the run's time axis, and its values at the time that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from servetop.analysis.live_stats import Percentiles
+from servetop.core.arrays import FloatArray
+from servetop.core.tick import TICK_SECONDS
+from servetop.tui.drawing.braille import SWATCHES, ChartLine
+from servetop.tui.drawing.text_runs import Run
+from servetop.tui.state.baseline_run import BaselineRun
+from servetop.tui.state.changed_keys import ChangedKey
+
+STYLE = "baseline"
+"""Style of the baseline's lines and of everything that is about it."""
+_DASH, _SHADE = "fine", "faint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Baseline:
+    """The baseline on the time axis of a frame. All arrays have shape (times,), NaN where it has no counterpart."""
+
+    run: BaselineRun
+    changes: tuple[ChangedKey, ...] = ()
+    """What differs between the headers of both runs."""
+    times: FloatArray
+    """On the clock of the run on the screen; they may reach beyond the playhead."""
+    rates: Mapping[str, FloatArray]
+    """Trailing means per second of each of `COUNTS`."""
+    gauges: Mapping[str, FloatArray]
+    """Values of each of `GAUGES`."""
+    latencies: Mapping[str, FloatArray]
+    """p50, p90 and p99 by metric; shape (3, times)."""
+    rates_now: Mapping[str, float] = field(default_factory=dict)
+    """Means over the sliding window at the cursor, else at the playhead."""
+    gauges_now: Mapping[str, float] = field(default_factory=dict)
+    latencies_now: Mapping[str, Percentiles] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The label of the run if it has one, else the name of its file."""
+        return self.run.header.config.label or self.run.name
+
+    @property
+    def swatch(self) -> Run:
+        """Three cells of its line, for legends."""
+        return (SWATCHES[_DASH], STYLE)
+
+    def lines(self, values: FloatArray, *, beside: ChartLine | None = None, over_area: bool = False) -> list[ChartLine]:
+        """The baseline's line, with the difference from the run's own line `beside` it shaded."""
+        line = ChartLine(times=self.times, values=values, style=STYLE, dash=_DASH, cuts=over_area)
+        if beside is None:
+            return [line]
+        shade = ChartLine(times=beside.times, values=beside.values, style=_SHADE, down_to=self.at(values, beside.times))
+        return [shade, line]
+
+    def at(self, values: FloatArray, times: FloatArray) -> FloatArray:
+        """Those of the values that are at `times`, each of which is one of the own times; NaN at others."""
+        if not self.times.size:
+            return np.full(times.shape, np.nan)
+        positions = np.clip(np.searchsorted(self.times, times - TICK_SECONDS / 2), 0, self.times.size - 1)
+        return np.where(np.abs(self.times[positions] - times) < TICK_SECONDS / 2, values[positions], np.nan)
