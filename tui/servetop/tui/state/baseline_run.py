@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +57,8 @@ class BaselineRun:
     latency_times: FloatArray
     latencies: Mapping[str, FloatArray]
     """p50, p90 and p99 of each metric of `SHOWN` over the window before each of `latency_times`."""
-    per_stage: Sequence[StageMetrics]
+    per_stage: Callable[[], Sequence[StageMetrics]]
+    """Returns the results of the stages with a load."""
     steady: Mapping[int, SteadyWindow]
 
     def rate(self, name: str, times: FloatArray, *, seconds: float) -> FloatArray:
@@ -109,13 +110,14 @@ class BaselineReader:
         ends = (np.array(history.ticks.indexes, dtype=np.float64) + 1) * TICK_SECONDS
         edge = max([*ends[-1:], *([self._end.at] if self._end else [])], default=0.0)
         times, latencies = _latencies(history, edge)
+        results = stage_metrics(history, self._binned, self._stages, edge, over=self._end is not None)
         return BaselineRun(
             name=self._source.name, header=header, stages=tuple(self._stages), end=self._end,
             live=self._source.is_live(), edge=edge, tick_ends=ends,
             sums={name: _summed(history.column(name)) for name in COUNTS},
             gauges={name: _held(history.column(name)) for name in GAUGES},
             latency_times=times, latencies=latencies,
-            per_stage=stage_metrics(history, self._binned, self._stages, edge, over=self._end is not None),
+            per_stage=lambda: results,
             steady=self._steady.windows(
                 self._stages, end=self._end.at if self._end else None, cooldown=header.config.cooldown
             ),
