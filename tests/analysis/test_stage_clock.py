@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from servetop.analysis.series.stage_clock import StageClock, stage_clock, stage_spans
 from servetop.core.events import StageChange
-from servetop.tui.state.alignment import Alignment, align, stage_spans
 
 BOOT = StageChange(at=0.0, index=-1, label="starting", request_rate=None, max_concurrency=None, max_num_seqs=64)
 
@@ -26,8 +26,8 @@ def stages(boot: float, *loads: tuple[float, float], batch: int = 64) -> list[St
 
 def aligned(
     run: Sequence[StageChange], baseline: Sequence[StageChange], *, ends: tuple[float | None, float], same_plan: bool
-) -> Alignment:
-    return align(stage_spans(run, end=ends[0]), stage_spans(baseline, end=ends[1]), same_plan=same_plan)
+) -> StageClock:
+    return stage_clock(stage_spans(run, end=ends[0]), stage_spans(baseline, end=ends[1]), same_plan=same_plan)
 
 
 def test_each_stage_begins_with_the_same_stage_of_the_baseline() -> None:
@@ -76,6 +76,7 @@ def test_the_newest_stage_of_a_live_run_shows_what_came_next() -> None:
 def test_a_run_without_a_load_has_no_counterpart() -> None:
     clock = aligned([BOOT], stages(1.0, (4, 10)), ends=(None, 11.0), same_plan=False)
     assert np.isnan(clock.baseline_times(np.array([0.0, 5.0]))).all()
+    assert stage_spans([]) == []
 
 
 def test_a_repeated_stage_has_the_repetition_as_its_counterpart() -> None:

@@ -86,7 +86,7 @@ class DashboardApp(App[str]):
             say=self.viewer.show_message,
         )
         self._owned = source if owns_run else None
-        self.viewer.open(source, start_at=start_at)
+        self.viewer.open(source, start_at=start_at, path=self.options.recording)
 
     def get_default_screen(self) -> Screen[object]:
         return LiveScreen(self.viewer.frame(), self.controls, size=self.size)
@@ -113,7 +113,7 @@ class DashboardApp(App[str]):
         self.set_interval(COLLECT_SECONDS, lambda: gc.collect())
         self.set_timer(PREPARE_SECONDS, self._prepare_screens)
         if self.options.baseline is not None:
-            self.run_worker(load_baseline(self.viewer, self.options.baseline))
+            self.run_worker(load_baseline(self.viewer, self.options))
 
     def _prepare_screens(self) -> None:
         """Import the other screens, and merge the histograms of each stage, before the first key that needs them."""
@@ -233,7 +233,7 @@ class DashboardApp(App[str]):
         except ServetopError as error:
             self.viewer.show_message(str(error))
             return
-        self.viewer.open(source)  # an owned run continues, and quitting still asks what should happen to it
+        self.viewer.open(source, path=path)  # an owned run continues, and quitting still asks what should happen to it
         self.action_show_screen("live")
         self.redraw()
 
@@ -263,7 +263,7 @@ def _action_search() -> type[Provider]:
 
 def _screen_type(name: str) -> type[FrameScreen]:
     """The screen behind a number key, imported after the first frame: start-up needs the live screen only."""
-    from servetop.tui.screens import details, engine_screen, film_screen, log_screen, requests_screen
+    from servetop.tui.screens import comparison_screen, details, engine_screen, film_screen, log_screen, requests_screen
 
     types: dict[str, type[FrameScreen]] = {
         "requests": requests_screen.RequestsScreen,
@@ -273,6 +273,7 @@ def _screen_type(name: str) -> type[FrameScreen]:
         "config": details.ConfigScreen,
         "engine": engine_screen.EngineScreen,
         "film": film_screen.BatchFilmScreen,
+        "comparison": comparison_screen.ComparisonScreen,
     }
     return types[name]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from servetop.core.clock import Clock
@@ -17,6 +18,7 @@ from servetop.tui.options import DashboardOptions
 from servetop.tui.state.baseline import Baseline
 from servetop.tui.state.baseline_clock import BaselineClock
 from servetop.tui.state.baseline_run import BaselineRun
+from servetop.tui.state.comparison_table import ComparisonTable
 from servetop.tui.state.frame import DEFAULT_SPAN, MOST_REQUESTS, Frame, View
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, SERIES_BINS, RunState
@@ -27,6 +29,8 @@ REDUCED_MOTION_REDRAW_SECONDS = 1.0
 """Between two frames with reduced motion, unless a key requests one."""
 MOST_TICKS = 4_000
 """Ticks per read: a recording of a day needs no more memory to open than one of an hour."""
+_NO_BASELINE = "no baseline: servetop replay RUN --against BASELINE"
+_READING_BASELINE = "the baseline is being read"
 _MESSAGE_SECONDS = 5.0
 _RECENT = 300.0
 """Seconds before a time from which the usual E2EL is taken."""
@@ -40,6 +44,7 @@ class RunViewer:
     source: RunSource
     run: RunState
     view: View
+    path: Path | None
 
     def __init__(
         self, options: DashboardOptions, clock: Clock, *, redraw: Callable[[], None], call_later: Callable[..., object]
@@ -52,10 +57,14 @@ class RunViewer:
         self._message_until = 0.0
         self._first_name: str | None = None
         self._baseline: BaselineClock | None = None
+        self.comparison = ComparisonTable(note=_NO_BASELINE if options.baseline is None else _READING_BASELINE)
 
-    def open(self, source: RunSource, *, start_at: float | None = None) -> None:
-        """Read a run and show it: at `start_at` seconds, else at its live edge; a finished one whole, at its end."""
-        self.source = source
+    def open(self, source: RunSource, *, start_at: float | None = None, path: Path | None = None) -> None:
+        """Read a run and show it: at `start_at` seconds, else at its live edge; a finished one whole, at its end.
+
+        `path` is its file, from which it is compared.
+        """
+        self.source, self.path = source, path
         self._first_name = self._first_name or source.name
         self._drawn_live = source.is_live()
         keep = LIVE_TICKS if self._drawn_live else CLOSED_TICKS
@@ -82,9 +91,25 @@ class RunViewer:
         self._drawn_view, self._drawn_live = self.view, self.source.is_live()
         frame = self.run.at(self.view, live=self._drawn_live)
         return replace(
-            frame, requests=self._requests, in_flight=self._in_flight, read_only=self.options.read_only,
+            frame,
+            requests=self._requests,
+            in_flight=self._in_flight,
+            read_only=self.options.read_only,
+            against=self.options.baseline is not None,
             baseline=self._baseline_at(frame),
-        )  # fmt: skip
+            comparison=self.comparison,
+            run_name=self.source.name,
+        )
+
+    @property
+    def baseline(self) -> BaselineRun | None:
+        """The run that this one is compared with; None without one, and until it is read."""
+        return None if self._baseline is None else self._baseline.baseline
+
+    def show_comparison(self, table: ComparisonTable) -> None:
+        """Show the verdicts on all stages."""
+        self.comparison = table
+        self._redraw()
 
     def compare_with(self, baseline: BaselineRun) -> None:
         """Show a baseline beside the run, or its newer state."""

@@ -43,7 +43,7 @@ class AlignedSpan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alignment:
+class StageClock:
     """What the baseline did at a time of the run; times without a counterpart are NaN."""
 
     spans: tuple[AlignedSpan, ...] = ()
@@ -76,12 +76,12 @@ def stage_spans(stages: Sequence[StageChange], *, end: float | None = None) -> l
             index=stage.index, start=stage.at, until=until,
             load=(stage.request_rate, stage.max_concurrency, stage.warmup), batch=stage.max_num_seqs,
         )
-        for stage, until in zip(groups, ends, strict=True)
+        for stage, until in zip(groups, ends, strict=False)
         if stage.request_rate is not None
     ]  # fmt: skip
 
 
-def align(run: Sequence[StageSpan], baseline: Sequence[StageSpan], *, same_plan: bool) -> Alignment:
+def stage_clock(run: Sequence[StageSpan], baseline: Sequence[StageSpan], *, same_plan: bool) -> StageClock:
     """Stage k of a run begins with stage k of its baseline if both have the `same_plan`, else stages of equal load do.
 
     Without a common load both clocks start with the load. The newest stage of a live run shows what came next in the
@@ -89,13 +89,13 @@ def align(run: Sequence[StageSpan], baseline: Sequence[StageSpan], *, same_plan:
     """
     pairs = _same_numbers(run, baseline) if same_plan else _same_loads(run, baseline)
     if not pairs and run and baseline:
-        return Alignment(spans=(_span(run[0], baseline[0], until=math.inf, baseline_until=baseline[-1].until),))
+        return StageClock(spans=(_span(run[0], baseline[0], until=math.inf, baseline_until=baseline[-1].until),))
     spans = []
     for one, other in pairs:
         open_ended = one is run[-1] and math.isinf(one.until)
         ends = baseline[-1].until if open_ended else other.until
         spans.append(_span(one, other, until=one.until, baseline_until=ends))
-    return Alignment(spans=tuple(spans))
+    return StageClock(spans=tuple(spans))
 
 
 def _span(one: StageSpan, other: StageSpan, *, until: float, baseline_until: float) -> AlignedSpan:

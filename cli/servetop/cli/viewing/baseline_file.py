@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,9 @@ from typing import TYPE_CHECKING
 from servetop.cli.options.output_options import DisplayOptions
 
 if TYPE_CHECKING:
+    from servetop.analysis.comparison.alignment import ArmRun
+    from servetop.analysis.comparison.comparison import Comparison
+    from servetop.core.events import StageChange
     from servetop.core.interfaces.run_source import RunSource
 
 
@@ -28,6 +32,37 @@ def with_baseline_path(display: DisplayOptions) -> DisplayOptions:
     path = resolve(display.against).absolute()
     RecordingReader.open(path, examine=False).close(merge_log=False)
     return dataclasses.replace(display, against=str(path))
+
+
+def comparer(display: DisplayOptions) -> Callable[[Path], Comparison] | None:
+    """Returns what compares a recording with the baseline; None without `--against`."""
+    if not display.against:
+        return None
+
+    def compared(path: Path) -> Comparison:
+        from servetop.analysis.comparison.comparison import compare
+
+        return compare([_finished_stages(Path(display.against))], [_finished_stages(path)])
+
+    return compared
+
+
+def _finished_stages(path: Path) -> ArmRun:
+    """The run with the stages that are over."""
+    from servetop.recordings.comparison.load_arm import load_arm_run
+    from servetop.recordings.read.reader import RecordingReader
+
+    with contextlib.closing(RecordingReader.open(path, examine=False)) as reader:
+        run = load_arm_run(reader)
+        return without_stage_in_force(run, reader.stages()) if reader.is_live() else run
+
+
+def without_stage_in_force(run: ArmRun, stages: Sequence[StageChange]) -> ArmRun:
+    """The stages of a live run that are over; `stages` are all its changes."""
+    from servetop.analysis.series.stage_clock import stage_spans
+
+    in_force = min((span.start for span in stage_spans(stages) if math.isinf(span.until)), default=math.inf)
+    return dataclasses.replace(run, stages=[stage for stage in run.stages if stage.start < in_force])
 
 
 def baseline_opener(display: DisplayOptions) -> Callable[[], AbstractContextManager[RunSource]] | None:

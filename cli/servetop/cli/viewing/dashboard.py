@@ -50,7 +50,7 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
             unrecorded_notes=RecordingTrouble(source.header) if source.is_live() else None,
         )
         with signals.caught():
-            run_dashboard(source, options=options)
+            run_dashboard(source, options=replace(options, recording=first))
     finally:
         store.close()
     return int(ExitCode.INTERRUPTED if signals.exit_requested() else ExitCode.OK)
@@ -129,7 +129,7 @@ def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str
     options = dashboard_options(display, store, exit_requested=signals.exit_requested, unrecorded_notes=unrecorded)
     try:
         return signals.exit_requested() or run_dashboard(
-            reader, owns_run=True, options=replace(options, on_first_frame=run.shown)
+            reader, owns_run=True, options=replace(options, on_first_frame=run.shown, recording=run.recording)
         )
     finally:
         store.close()

@@ -9,12 +9,12 @@ import numpy as np
 
 from servetop.analysis.live_stats import Percentiles
 from servetop.analysis.series.smoothing import SMOOTHED_SECONDS
+from servetop.analysis.series.stage_clock import StageClock, stage_clock, stage_spans
 from servetop.analysis.series.stats_series import SHOWN
 from servetop.core.arrays import FloatArray
 from servetop.core.events import RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
-from servetop.tui.state.alignment import Alignment, align, stage_spans
 from servetop.tui.state.baseline import Baseline
 from servetop.tui.state.baseline_run import COUNTS, GAUGES, WINDOW, BaselineRun
 from servetop.tui.state.changed_keys import ChangedKey, changed_keys
@@ -27,7 +27,7 @@ class BaselineClock:
     def __init__(self, baseline: BaselineRun) -> None:
         self.baseline = baseline
         self._spans = stage_spans(baseline.stages, end=baseline.edge)
-        self._aligned: tuple[object, Alignment] = (None, Alignment())
+        self._aligned: tuple[object, StageClock] = (None, StageClock())
         self._changes: tuple[RunHeader | None, tuple[ChangedKey, ...]] = (None, ())
 
     def at(self, frame: Frame, stages: Sequence[StageChange], end: RunEnd | None, *, columns: int) -> Baseline:
@@ -48,11 +48,11 @@ class BaselineClock:
             changes=self._changes[1],
         )  # fmt: skip
 
-    def _alignment(self, header: RunHeader, stages: Sequence[StageChange], end: float | None) -> Alignment:
+    def _alignment(self, header: RunHeader, stages: Sequence[StageChange], end: float | None) -> StageClock:
         key = (len(stages), stages[-1] if stages else None, end)
         if self._aligned[0] != key:
             same_plan = len(header.config.stages) == len(self.baseline.header.config.stages)
-            self._aligned = (key, align(stage_spans(stages, end=end), self._spans, same_plan=same_plan))
+            self._aligned = (key, stage_clock(stage_spans(stages, end=end), self._spans, same_plan=same_plan))
         return self._aligned[1]
 
 
