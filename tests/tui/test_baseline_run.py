@@ -23,6 +23,7 @@ from servetop.tui.panels.baseline_parts import bars_or_lines, delta
 from servetop.tui.panels.header import draw_header
 from servetop.tui.panels.live.latency import draw_latency
 from servetop.tui.panels.live.throughput import draw_throughput
+from servetop.tui.state.baseline import distinct_names
 from servetop.tui.state.baseline_clock import BaselineClock, bin_ends
 from servetop.tui.state.baseline_run import BaselineReader, BaselineRun
 from servetop.tui.state.frame import Frame
@@ -145,6 +146,17 @@ def test_the_header_names_the_baseline_and_what_differs(frame: Frame, baseline: 
     assert "vs main · seed differs" in "".join(run for run, _ in draw_header(changed, 160))
     assert "vs main · 1 key " in "".join(run for run, _ in draw_header(changed, 84))
     assert "vs canned · same manifest" in "".join(run for run, _ in draw_header(frame, 160))
+
+
+@pytest.mark.parametrize(
+    ("run", "baseline", "names"),
+    [(("", "new"), ("", "main"), ("new", "main")), (("fp8", "new"), ("", "main"), ("fp8", "main")),
+     (("a100", "new"), ("a100", "main"), ("new", "main"))],
+)  # fmt: skip
+def test_labels_name_both_runs_unless_they_are_the_same(
+    run: tuple[str, str], baseline: tuple[str, str], names: tuple[str, str]
+) -> None:
+    assert distinct_names(run, baseline) == names
 
 
 @contextlib.contextmanager

@@ -57,9 +57,9 @@ class _Comparing:
         if viewer.path is None or not over:
             viewer.show_comparison(ComparisonTable(note="no stage of the run is over yet"))
             return
-        names = (baseline.name, viewer.source.name)
+        names = viewer.run_names
         note = "stages that are over; compared again after each" if viewer.source.is_live() else ""
-        viewer.show_comparison(await asyncio.to_thread(_table, self._compare, viewer.path, *names, note=note))
+        viewer.show_comparison(await asyncio.to_thread(_table, self._compare, viewer.path, names, note=note))
 
 
 def _stages_over(viewer: RunViewer) -> int:
@@ -68,10 +68,10 @@ def _stages_over(viewer: RunViewer) -> int:
     return sum(span.until < math.inf for span in spans)
 
 
-def _table(compare: Compare, path: Path, baseline: str, run: str, *, note: str) -> ComparisonTable:
+def _table(compare: Compare, path: Path, names: tuple[str, str], *, note: str) -> ComparisonTable:
     from servetop.tui.state.comparison_rows import comparison_table
 
     try:
-        return comparison_table(compare(path), baseline=baseline, run=run, note=note)
+        return comparison_table(compare(path), run=names[0], baseline=names[1], note=note)
     except ServetopError as error:
         return ComparisonTable(note=str(error))

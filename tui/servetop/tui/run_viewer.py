@@ -89,22 +89,27 @@ class RunViewer:
         """The run as of the playhead."""
         self._drawn_at, self._changed = self.clock.now(), False
         self._drawn_view, self._drawn_live = self.view, self.source.is_live()
-        frame = self.run.at(self.view, live=self._drawn_live)
-        return replace(
-            frame,
+        frame = replace(
+            self.run.at(self.view, live=self._drawn_live),
             requests=self._requests,
             in_flight=self._in_flight,
             read_only=self.options.read_only,
-            against=self.options.baseline is not None,
-            baseline=self._baseline_at(frame),
-            comparison=self.comparison,
             run_name=self.source.name,
+            against=self.options.baseline is not None,
+            comparison=self.comparison,
         )
+        return frame if self._baseline is None else replace(frame, baseline=self._baseline_at(frame))
 
     @property
     def baseline(self) -> BaselineRun | None:
         """The run that this one is compared with; None without one, and until it is read."""
         return None if self._baseline is None else self._baseline.baseline
+
+    @property
+    def run_names(self) -> tuple[str, str]:
+        """Of the run on the screen and of the baseline."""
+        file = self.source.name
+        return (file, "") if self._baseline is None else self._baseline.names(self.run.header, file)
 
     def show_comparison(self, table: ComparisonTable) -> None:
         """Show the verdicts on all stages."""

@@ -25,6 +25,8 @@ class Baseline:
     """The baseline on the time axis of a frame. All arrays have shape (times,), NaN where it has no counterpart."""
 
     run: BaselineRun
+    names: tuple[str, str] = ("", "")
+    """Of the run on the screen and of the baseline."""
     changes: tuple[ChangedKey, ...] = ()
     """What differs between the headers of both runs."""
     times: FloatArray
@@ -42,8 +44,8 @@ class Baseline:
 
     @property
     def name(self) -> str:
-        """The label of the run if it has one, else the name of its file."""
-        return self.run.header.config.label or self.run.name
+        """The name of the baseline."""
+        return self.names[1]
 
     @property
     def swatch(self) -> Run:
@@ -64,3 +66,9 @@ class Baseline:
             return np.full(times.shape, np.nan)
         positions = np.clip(np.searchsorted(self.times, times - TICK_SECONDS / 2), 0, self.times.size - 1)
         return np.where(np.abs(self.times[positions] - times) < TICK_SECONDS / 2, values[positions], np.nan)
+
+
+def distinct_names(run: tuple[str, str], baseline: tuple[str, str]) -> tuple[str, str]:
+    """The names of a run and its baseline, each from (label, name of the file): labels, unless both have the same."""
+    first, second = (label or name for label, name in (run, baseline))
+    return (run[1], baseline[1]) if first == second else (first, second)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from servetop.core.arrays import FloatArray
 from servetop.core.events import RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
-from servetop.tui.state.baseline import Baseline
+from servetop.tui.state.baseline import Baseline, distinct_names
 from servetop.tui.state.baseline_run import COUNTS, GAUGES, WINDOW, BaselineRun
 from servetop.tui.state.changed_keys import ChangedKey, changed_keys
 from servetop.tui.state.frame import Frame
@@ -30,6 +31,11 @@ class BaselineClock:
         self._aligned: tuple[object, StageClock] = (None, StageClock())
         self._changes: tuple[RunHeader | None, tuple[ChangedKey, ...]] = (None, ())
 
+    def names(self, header: RunHeader, file: str) -> tuple[str, str]:
+        """The names of a run, recorded in `file`, and of the baseline."""
+        baseline = self.baseline
+        return distinct_names((header.config.label, file), (baseline.header.config.label, baseline.name))
+
     def at(self, frame: Frame, stages: Sequence[StageChange], end: RunEnd | None, *, columns: int) -> Baseline:
         """The baseline as of a frame of the run that has these stages and this end, in at most `columns` bins.
 
@@ -43,10 +49,9 @@ class BaselineClock:
         at_both_ends = frame.end is not None and frame.cursor is None and self.baseline.end is not None
         now = self.baseline.edge if at_both_ends else alignment.baseline_time(shown)
         step = float(times[1] - times[0]) if times.size > 1 else TICK_SECONDS
-        return _as_of(
-            self.baseline, times, alignment.baseline_times(times), now=now, smoothed=max(step, SMOOTHED_SECONDS),
-            changes=self._changes[1],
-        )  # fmt: skip
+        then = alignment.baseline_times(times)
+        shown_at = _as_of(self.baseline, times, then, now=now, smoothed=max(step, SMOOTHED_SECONDS))
+        return replace(shown_at, names=self.names(frame.header, frame.run_name), changes=self._changes[1])
 
     def _alignment(self, header: RunHeader, stages: Sequence[StageChange], end: float | None) -> StageClock:
         key = (len(stages), stages[-1] if stages else None, end)
@@ -56,14 +61,11 @@ class BaselineClock:
         return self._aligned[1]
 
 
-def _as_of(
-    run: BaselineRun, times: FloatArray, then: FloatArray, *, now: float, smoothed: float,
-    changes: tuple[ChangedKey, ...],
-) -> Baseline:  # fmt: skip
+def _as_of(run: BaselineRun, times: FloatArray, then: FloatArray, *, now: float, smoothed: float) -> Baseline:
     """The baseline at its own times `then`, which are drawn at `times`, and at `now`, its time of the values."""
     at = np.array([now])
     return Baseline(
-        run=run, changes=changes, times=times,
+        run=run, times=times,
         rates={name: run.rate(name, then, seconds=smoothed) for name in COUNTS},
         gauges={name: run.newest(name, then) for name in GAUGES},
         latencies={name: run.percentiles(name, then) for name in SHOWN},

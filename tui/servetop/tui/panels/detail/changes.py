@@ -25,7 +25,7 @@ class ChangesPanel(Panel):
             return [[("Changes", "title")]]
         count = len(frame.baseline.changes)
         names: TextRow = [
-            (sanitize_line(frame.baseline.name), STYLE), (" → ", ""), (sanitize_line(frame.run_name), "strong")
+            (sanitize_line(frame.baseline.name), STYLE), (" → ", ""), (sanitize_line(frame.baseline.names[0]), "strong")
         ]  # fmt: skip
         return [[("Changes ", "title"), *names], [(f"{count} key{'' if count == 1 else 's'}", "")]]
 

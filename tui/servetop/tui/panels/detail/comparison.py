@@ -64,7 +64,7 @@ class ComparisonPanel(Panel):
         rows = comparison_rows(frame.comparison, width)
         if not frame.comparison.stages:
             return [*rows, *placard(sanitize_line(frame.comparison.note), width=width, height=height - len(rows))]
-        names = ("run", "baseline") if frame.baseline is None else (frame.run_name, frame.baseline.name)
+        names = ("run", "baseline") if frame.baseline is None else frame.baseline.names
         top = min(self.top, max(len(rows) - height + 1, 0))
         return [heading(*names, width), *rows[top : top + height - 1]]
 

@@ -37,7 +37,7 @@ class LoadCurvePanel(Panel):
         title: TextRow = [("Output tok/s " if self._shown == "throughput" else latency, "title"), ("over load", "")]
         if frame.baseline is None:
             return [title]
-        names = ((_OWN, frame.run_name), (_BEFORE, frame.baseline.name))
+        names = ((_OWN, frame.baseline.names[0]), (_BEFORE, frame.baseline.name))
         return [title, *([(_POINTS[style], style), (f" {sanitize_line(name)}", "")] for style, name in names)]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
