@@ -139,13 +139,20 @@ def test_a_difference_has_the_same_width_whatever_it_is(now: float | None, then:
     assert sum(len(run) for run, _ in row) == 9
 
 
-def test_the_header_names_the_baseline_and_what_differs(frame: Frame, baseline: BaselineRun) -> None:
+def test_the_header_names_the_baseline_and_what_differs(
+    canned: ModuleType, frame: Frame, baseline: BaselineRun
+) -> None:
     config = replace(baseline.header.config, seed=7, label="main")
     other = replace(baseline, header=replace(baseline.header, config=config))
-    changed = replace(frame, baseline=replace(BaselineClock(other).at(frame, frame.all_stages, None, columns=120)))
+    changed = replace(frame, baseline=BaselineClock(other).at(frame, frame.all_stages, None, columns=120))
     assert "vs main · seed differs" in "".join(run for run, _ in draw_header(changed, 160))
     assert "vs main · 1 key " in "".join(run for run, _ in draw_header(changed, 84))
     assert "vs canned · same manifest" in "".join(run for run, _ in draw_header(frame, 160))
+    engine = replace(config.engine, model="mistral-7b")
+    facts = replace(canned.VLLM, model="mistral-7b")
+    unlike = replace(baseline, header=replace(baseline.header, config=replace(config, engine=engine), engine=facts))
+    warned = replace(frame, baseline=BaselineClock(unlike).at(frame, frame.all_stages, None, columns=120))
+    assert ("▲ not comparable: model name differs", "bad") in draw_header(warned, 160)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from servetop.analysis.comparison.comparison import Comparison
 from servetop.analysis.comparison.verdicts import Verdict
+from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
 from servetop.core.errors import RecordingError
 from servetop.core.interfaces.run_source import RunSource
 from servetop.tui.app import DashboardApp
@@ -20,7 +21,6 @@ from servetop.tui.options import DashboardOptions
 from servetop.tui.panels.detail.changes import draw_changes
 from servetop.tui.panels.detail.comparison import comparison_rows, heading, metric_row
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.changed_keys import ChangedKey
 from servetop.tui.state.comparison_rows import comparison_table
 from servetop.tui.state.comparison_table import ComparisonRow
 from tests.tui.canned_comparison import LOSS, compared, comparison, varied
@@ -84,8 +84,12 @@ def test_stages_are_headings_and_unmatched_loads_come_last() -> None:
 
 
 def test_as_many_changed_keys_as_fit_are_shown_then_their_number() -> None:
-    changes = [ChangedKey(f"engine.key{number}", "a", "") for number in range(5)]
-    assert Lines(draw_changes(changes, 40, 9)).plain.split("\n")[4] == "engine.key4  – → a"
+    setting, model = DifferenceKind.SETTING, DifferenceKind.WORKLOAD
+    changes = [ManifestDifference(key=f"engine.key{each}", kind=setting, a=None, b="a") for each in range(4)]
+    changes.append(ManifestDifference(key="model.name", kind=model, a="llama", b="mistral"))
+    rows = draw_changes(changes, 40, 9)
+    assert Lines(rows).plain.split("\n")[3:] == ["engine.key3  not recorded → a", "model.name   llama → mistral"]
+    assert [row[0][1] for row in rows[3:]] == ["muted", "bad"]
     assert Lines(draw_changes(changes, 40, 3)).plain.split("\n")[2] == "and 3 more"
 
 

@@ -13,7 +13,7 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_wid
 from servetop.tui.panels.live.gpu import gpu_name
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import engine_name
-from servetop.tui.state.baseline import STYLE
+from servetop.tui.state.baseline import STYLE, Baseline
 from servetop.tui.state.frame import Frame
 
 _SETTLED = (0, 130)
@@ -30,6 +30,8 @@ _MODEL_TAIL, _ENGINE_TAIL = 14, 8
 """Cells of the model's and of the engine's name without their tails."""
 _LONGEST_BASELINE, _BASELINE_TAIL = 24, 10
 """Cells of the baseline's name, and without its tail."""
+_AMBIGUOUS = ("name", "version", "count", "args", "environment")
+"""Last parts of keys that say little without their group."""
 _MOST_KEYS = 3
 """Changed keys that are named; of more only the number is."""
 
@@ -80,14 +82,28 @@ def baseline_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]
         (" vs ", "muted"),
         (shortened(name, _BASELINE_TAIL if "baseline tail" in omitted else _LONGEST_BASELINE), STYLE),
     ]
-    count = 0 if "change count" in omitted else len(baseline.changes)
-    if "changes" in omitted or "change count" in omitted:
-        return [*runs, (f" · {count} key{'s' * (count > 1)}", "warn")] if count else runs
-    if "changed keys" in omitted or not 0 < count <= _MOST_KEYS:
-        differ = "same manifest" if not count else f"{count} key{' differs' if count == 1 else 's differ'}"
-        return [*runs, (" · ", ""), (differ, "warn" if count else "muted")]
-    keys = ", ".join(sanitize_line(change.key.rpartition(".")[2]) for change in baseline.changes)
-    return [*runs, (" · ", ""), (f"{keys} {'differs' if count == 1 else 'differ'}", "warn")]
+    return [*runs, *([] if "change count" in omitted else _change_runs(baseline, omitted))]
+
+
+def _change_runs(baseline: Baseline, omitted: Set[str]) -> list[Run]:
+    """What differs between both manifests; a difference of the workload stands out."""
+    unlike, changed = baseline.incomparable_keys, baseline.changed_keys
+    keys, style = (unlike, "bad") if unlike else (changed, "warn")
+    if not keys:
+        return [] if "changes" in omitted else [(" · ", ""), ("same manifest", "muted")]
+    plural = "s" * (len(keys) > 1)
+    if "changes" in omitted:
+        return [(" · ", ""), ("▲ unlike" if unlike else f"{len(keys)} key{plural}", style)]
+    named = "changed keys" not in omitted and len(keys) <= _MOST_KEYS
+    text = ", ".join(sanitize_line(_short(key)) for key in keys) if named else f"{len(keys)} key{plural}"
+    differs = f"{text} {'differs' if len(keys) == 1 else 'differ'}"
+    return [(" · ", ""), (f"▲ not comparable: {differs}" if unlike else differs, style)]
+
+
+def _short(key: str) -> str:
+    """The last part of a dotted key, with the group that an ambiguous one needs."""
+    group, _, name = key.rpartition(".")
+    return f"{group.rpartition('.')[2]} {name}".strip() if name in _AMBIGUOUS else name
 
 
 def _model_name(frame: Frame, omitted: Set[str]) -> str:

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from servetop.analysis.live_stats import Percentiles
+from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
 from servetop.core.arrays import FloatArray
 from servetop.core.tick import TICK_SECONDS
 from servetop.tui.drawing.braille import SWATCHES, ChartLine
 from servetop.tui.drawing.text_runs import Run
 from servetop.tui.state.baseline_run import BaselineRun
-from servetop.tui.state.changed_keys import ChangedKey
 
 STYLE = "baseline"
 """Style of the baseline's lines and of everything that is about it."""
 _DASH, _SHADE = "fine", "faint"
+_INCOMPARABLE = DifferenceKind.WORKLOAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,8 +28,8 @@ class Baseline:
     run: BaselineRun
     names: tuple[str, str] = ("", "")
     """Of the run on the screen and of the baseline."""
-    changes: tuple[ChangedKey, ...] = ()
-    """What differs between the headers of both runs."""
+    changes: tuple[ManifestDifference, ...] = ()
+    """What differs between the manifests of both runs; `a` is the baseline's value."""
     times: FloatArray
     """On the clock of the run on the screen; they may reach beyond the playhead."""
     rates: Mapping[str, FloatArray]
@@ -41,6 +42,16 @@ class Baseline:
     """Means over the sliding window at the cursor, else at the playhead."""
     gauges_now: Mapping[str, float] = field(default_factory=dict)
     latencies_now: Mapping[str, Percentiles] = field(default_factory=dict)
+
+    @property
+    def changed_keys(self) -> tuple[str, ...]:
+        """The keys whose values are known to differ."""
+        return tuple(change.key for change in self.changes if not change.unknown)
+
+    @property
+    def incomparable_keys(self) -> tuple[str, ...]:
+        """Those that make figures of both runs incomparable, such as the model."""
+        return tuple(change.key for change in self.changes if change.kind is _INCOMPARABLE and not change.unknown)
 
     @property
     def name(self) -> str:

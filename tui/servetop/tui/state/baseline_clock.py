@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from servetop.analysis.live_stats import Percentiles
+from servetop.analysis.manifest.manifest_diff import ManifestDifference, manifest_differences
 from servetop.analysis.series.smoothing import SMOOTHED_SECONDS
 from servetop.analysis.series.stage_clock import StageClock, stage_clock, stage_spans
 from servetop.analysis.series.stats_series import SHOWN
@@ -18,7 +19,6 @@ from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
 from servetop.tui.state.baseline import Baseline, distinct_names
 from servetop.tui.state.baseline_run import COUNTS, GAUGES, WINDOW, BaselineRun
-from servetop.tui.state.changed_keys import ChangedKey, changed_keys
 from servetop.tui.state.frame import Frame
 
 
@@ -29,7 +29,7 @@ class BaselineClock:
         self.baseline = baseline
         self._spans = stage_spans(baseline.stages, end=baseline.edge)
         self._aligned: tuple[object, StageClock] = (None, StageClock())
-        self._changes: tuple[RunHeader | None, tuple[ChangedKey, ...]] = (None, ())
+        self._changes: tuple[RunHeader | None, tuple[ManifestDifference, ...]] = (None, ())
 
     def names(self, header: RunHeader, file: str) -> tuple[str, str]:
         """The names of a run, recorded in `file`, and of the baseline."""
@@ -43,7 +43,7 @@ class BaselineClock:
         """
         alignment = self._alignment(frame.header, stages, None if end is None else end.at)
         if self._changes[0] is not frame.header:
-            self._changes = (frame.header, changed_keys(frame.header, self.baseline.header))
+            self._changes = (frame.header, manifest_differences(self.baseline.header, frame.header))
         times = bin_ends(frame.window[1], span=frame.axis.span, columns=columns)
         shown = frame.view.playhead.at if frame.cursor is None else frame.cursor
         at_both_ends = frame.end is not None and frame.cursor is None and self.baseline.end is not None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import TextRow, fitted, shortened
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.baseline import STYLE
-from servetop.tui.state.changed_keys import ChangedKey
 from servetop.tui.state.frame import Frame
 
 _KEY = 34
@@ -23,11 +23,12 @@ class ChangesPanel(Panel):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         if frame.baseline is None:
             return [[("Changes", "title")]]
-        count = len(frame.baseline.changes)
+        count, unlike = len(frame.baseline.changed_keys), frame.baseline.incomparable_keys
         names: TextRow = [
             (sanitize_line(frame.baseline.name), STYLE), (" → ", ""), (sanitize_line(frame.baseline.names[0]), "strong")
         ]  # fmt: skip
-        return [[("Changes ", "title"), *names], [(f"{count} key{'' if count == 1 else 's'}", "")]]
+        warning: list[TextRow] = [[("▲ not comparable", "bad")]] if unlike else []
+        return [[("Changes ", "title"), *names], *warning, [(f"{count} key{'' if count == 1 else 's'}", "")]]
 
     def watch_frame(self, frame: Frame | None) -> None:
         if frame is not None:
@@ -41,16 +42,16 @@ class ChangesPanel(Panel):
         return draw_changes(frame.baseline.changes, width, height)
 
 
-def draw_changes(changes: Sequence[ChangedKey], width: int, height: int) -> list[TextRow]:
-    """`key  baseline → run` in each row."""
+def draw_changes(changes: Sequence[ManifestDifference], width: int, height: int) -> list[TextRow]:
+    """`key  baseline → run` in each row; those that make figures incomparable stand out."""
     name = min(max(len(change.key) for change in changes), _KEY, width // 2)
     rows: list[TextRow] = [
         fitted(
             [
-                (f"{shortened(sanitize_line(change.key), name):<{name}}  ", "muted"),
-                (sanitize_line(change.baseline) or "–", STYLE),
+                (f"{shortened(sanitize_line(change.key), name):<{name}}  ", _style(change)),
+                (_value(change.a), STYLE),
                 (" → ", "muted"),
-                (sanitize_line(change.run) or "–", "strong"),
+                (_value(change.b), "strong"),
             ],
             width,
         )
@@ -59,3 +60,11 @@ def draw_changes(changes: Sequence[ChangedKey], width: int, height: int) -> list
     if len(rows) <= height:
         return rows
     return [*rows[: height - 1], [(f"and {len(rows) - height + 1} more", "muted")]]
+
+
+def _style(change: ManifestDifference) -> str:
+    return "bad" if change.kind is DifferenceKind.WORKLOAD and not change.unknown else "muted"
+
+
+def _value(text: str | None) -> str:
+    return "not recorded" if text is None else sanitize_line(text)
