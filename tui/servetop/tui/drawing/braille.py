@@ -19,8 +19,10 @@ from servetop.tui.drawing.text_runs import Run
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-DASHES = {"solid": (1, 1), "dashed": (8, 12), "dotted": (1, 4), "fine": (1, 2)}
+DASHES = {"solid": (1, 1), "dashed": (8, 12), "dotted": (1, 4)}
 """Dots drawn, and the period; whole cells, so that the colours of overlapping lines alternate."""
+_PATTERNS = {**DASHES, "fine": (1, 2)}
+"""Those of series, and that of the run that they are compared with."""
 SWATCHES = {"solid": "⠤⠤⠤", "dashed": "⠤⠤⠄", "dotted": "⠄⠄⠄", "fine": "⠂⠂⠂"}
 """The legend's swatch of each dash."""
 _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
@@ -36,7 +38,7 @@ class ChartLine:
     values: FloatArray
     style: str
     dash: str = "solid"
-    """One of `DASHES`; an area is hatched unless it is solid."""
+    """One of `DASHES`, or `fine`; an area is hatched unless it is solid."""
     area: bool = False
     """Fill down to zero."""
     down_to: FloatArray | None = None
@@ -117,7 +119,7 @@ def _line(levels: FloatArray, dots: int, dash: str) -> BoolArray:
     known = ~np.isnan(levels)
     low, high = (np.rint(np.where(known, edge, -9)) for edge in (reach.min(axis=0), reach.max(axis=0)))
     rows = np.arange(dots)[::-1, None]
-    drawn, period = DASHES[dash]
+    drawn, period = _PATTERNS[dash]
     visible = known & (np.arange(levels.size) % period < drawn)
     result: BoolArray = (rows >= np.minimum(low, dots - 1)) & (rows <= high) & visible
     return result
