@@ -84,7 +84,6 @@ class DisplayOptions:
             "Recording to compare with on the screen: its lines behind those of the run, and the differences.",
             unit="FILE|latest",
             complete=completions.recordings,
-            in_files=False,
         ),
     ] = ""
     reduced_motion: Annotated[bool, output_option("--reduced-motion", "Redraw once a second, without animations.")] = (
