@@ -41,6 +41,13 @@ def test_kv_usage_has_the_colour_of_its_own_time(canned: ModuleType, frame_of: F
     assert "vermilion" not in {style for row in rows for _, style in row}
 
 
+def test_an_asked_hit_rate_is_beside_the_counted_one(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    axes = Axes(window=frame.window, limit=1.0)
+    assert ", run 31.0 %, of 60.0 % wanted" in text(draw_kv(frame.stats, axes, 100, 9, wanted=0.6))
+    assert "wanted" not in text(draw_kv(frame.stats, axes, 100, 9))
+
+
 def test_the_bars_of_the_queue_are_orange_only_while_requests_wait(canned: ModuleType, frame_of: FrameOf) -> None:
     for at, styles in ((50.0, {"sky"}), (122.0, {"sky", "orange"})):
         frame = frame_of(canned.finished(), at)

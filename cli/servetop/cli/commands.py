@@ -9,6 +9,7 @@ import typer
 from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
 from servetop.cli.framework.command_line import CommandLine, typer_callback
 from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
+from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.completions import starting_with
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
@@ -165,6 +166,13 @@ def verify(line: CommandLine[VerifyOptions]) -> int:
     return run_verify(list(line.options.files), as_json=line.options.as_json)
 
 
+def check(line: CommandLine[CheckOptions]) -> int:
+    """Check a run for CI: against a baseline, thresholds and rules; exit code 99 if it fails, 98 if it cannot tell."""
+    from servetop.cli.check.check import run_check
+
+    return run_check(line.options)
+
+
 def ls(line: CommandLine[ListOptions]) -> int:
     """List the recordings, newest first."""
     from servetop.cli.report.recordings_list import print_recordings
@@ -234,6 +242,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(manifest, ManifestOptions),
     CommandSpec(compare, CompareOptions),
     CommandSpec(verify, VerifyOptions),
+    CommandSpec(check, CheckOptions),
     CommandSpec(ls, ListOptions),
     CommandSpec(engines, EnginesOptions),
     CommandSpec(doctor, JsonOptions),

@@ -93,6 +93,8 @@ class StageSample:
     counters: Mapping[str, Cumulative] = field(default_factory=dict)
     """`output_tokens`, `preemptions`, `kv_usage` (seconds of usage), `joules`; absent if unknown."""
     gaps: TokenGaps | None = None
+    index: int = 0
+    """Number of the stage in its run, as in the summary: from 0, with warm-ups."""
 
     def completions(self, edges: FloatArray) -> FloatArray:
         """Return the successful requests between consecutive times; shape (edges - 1,).

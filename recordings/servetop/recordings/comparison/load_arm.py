@@ -99,6 +99,7 @@ class _Source:
             good=meets_objectives(per_request, self.goodput, ok=ok) if self.goodput else None,
             counters=self.counters,
             gaps=None if reason else self.gaps,
+            index=stage.change.index,
         )
 
     def _load(self, stage: StagePeriod) -> StageLoad:

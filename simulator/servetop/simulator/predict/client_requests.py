@@ -44,7 +44,9 @@ class ClientRequests:
         self._seed = seed
         self._max_model_len = spec.context_limit if workload.clip_lengths else None
         self._block_size = spec.engine.block_size if spec.engine.prefix_cache else 0
-        self._source = request_lengths(workload, (seed, 0), max_model_len=spec.context_limit)
+        self._source = request_lengths(
+            workload, (seed, 0), max_model_len=spec.context_limit, block_size=spec.engine.block_size
+        )
         self._numbers = itertools.count(step=_MAX_TURNS if workload.conversational else 1)
         self._interned: dict[tuple[int, int, int], ClientRequest] = {}
         self._distinct = whole_prompts or workload.n > 1 or workload.conversational or workload.cancel_fraction > 0

@@ -52,8 +52,16 @@ class PrefixCache:
             self._idle.pop(block, None)
             self._users[block] = self._users.get(block, 0) + 1
         seq.cached_tokens = hits * self._blocks.block_size
-        self.queried_tokens += seq.length
-        self.hit_tokens += seq.cached_tokens
+        if not seq.preemptions:  # a recomputed sequence finds its own blocks: vLLM counts those apart
+            self.queried_tokens += seq.length
+            self.hit_tokens += seq.cached_tokens
+
+    def clear(self) -> bool:
+        """Forget all blocks; False, and nothing is forgotten, while any block is in use."""
+        if self._blocks.used:
+            return False
+        self._idle.clear()
+        return True
 
     def release(self, seq: SimSequence) -> int:
         """Release the sequence's shared blocks; return how many of them are still in use."""

@@ -55,15 +55,29 @@ class KvPanel(TimeChart):
             return placard(missing, width=width, height=height)
         axes = replace(self.axes(frame), limit=1.0, label=lambda share: f"{share:.0%}")
         stats = replace(frame.stats, engine=None) if why_outdated(frame) else frame.stats
-        return draw_kv(stats, axes, width, height, blocks=kv_blocks(frame))
+        wanted = frame.header.config.workload.cache_hit_rate
+        return draw_kv(stats, axes, width, height, blocks=kv_blocks(frame), wanted=wanted)
 
 
 def draw_kv(
-    stats: LiveStats, axes: Axes, width: int, height: int, *, blocks: tuple[float | None, float | None] = (None, None)
+    stats: LiveStats,
+    axes: Axes,
+    width: int,
+    height: int,
+    *,
+    blocks: tuple[float | None, float | None] = (None, None),
+    wanted: float | None = None,
 ) -> list[TextRow]:
-    """The blocks in use as a bar or, if there is room, as a map of the `blocks` (used, total); then the past."""
+    """The blocks in use as a bar or, if there is room, as a map of the `blocks` (used, total); then the past.
+
+    `wanted` is the hit rate of the prefix cache for which the prompts were built.
+    """
     usage, times, gutter = stats.series.kv_usage, stats.series.times, GUTTER if height >= KvPanel.axes_from else 0
-    used = [] if math.isnan(kv_usage(stats.engine)) else _in_use(stats, width, height, blocks=blocks, gutter=gutter)
+    used = (
+        []
+        if math.isnan(kv_usage(stats.engine))
+        else _in_use(stats, width, height, blocks=blocks, hits=_prefix_cache(stats, wanted))
+    )
     high = usage > KV_HIGH
     if not gutter:
         bars = Bars(times=times, values=usage, style=_LOW, alert=high, alert_style=_HIGH)
@@ -73,22 +87,23 @@ def draw_kv(
 
 
 def _in_use(
-    stats: LiveStats, width: int, height: int, *, blocks: tuple[float | None, float | None], gutter: int
+    stats: LiveStats, width: int, height: int, *, blocks: tuple[float | None, float | None], hits: list[Run]
 ) -> list[TextRow]:
     """The blocks in use now and the hits of the prefix cache, in rows that end where the chart ends."""
+    gutter = GUTTER if height >= KvPanel.axes_from else 0
     share, canvas, (used, total) = kv_usage(stats.engine), width - gutter, blocks
     style = _HIGH if share > KV_HIGH else _LOW
     label = f"{'used':>{gutter - 1}} " if gutter else ""
-    cache: list[TextRow] = [[(" " * gutter, ""), *fitted(_prefix_cache(stats), canvas)]] if gutter else []
+    cache: list[TextRow] = [[(" " * gutter, ""), *fitted(hits, canvas)]] if gutter else []
     if height < _ROOM_FOR_A_MAP or used is None or not total:
         bar: TextRow = [(label, "muted"), *gauge(share, width=canvas, style=style)]
-        return [bar, *(cache if _prefix_cache(stats) else [])]
+        return [bar, *(cache if hits else [])]
     each = blocks_per_cell(total, cells=canvas * _MAP_ROWS)
     scale: TextRow = [("⣿", style), (f" = {formats.exact(each)} block{'s' * (each > 1)}   ", "muted")]
     cells = block_map(used, total, width=canvas, height=_MAP_ROWS, style=style)
     left = [label, *[" " * gutter] * (len(cells) - 1)]
     drawn: list[TextRow] = [[(text, "muted"), *row] for text, row in zip(left, cells, strict=True)]
-    return [*drawn, [(" " * gutter, ""), *fitted([*scale, *_prefix_cache(stats)], canvas)]]
+    return [*drawn, [(" " * gutter, ""), *fitted([*scale, *hits], canvas)]]
 
 
 def kv_blocks(frame: Frame) -> tuple[float | None, float | None]:
@@ -103,13 +118,16 @@ def kv_blocks(frame: Frame) -> tuple[float | None, float | None]:
     return used, total
 
 
-def _prefix_cache(stats: LiveStats) -> list[Run]:
-    """Hit rates of the window and of the run; not the engine's own counters, which may have started long before."""
+def _prefix_cache(stats: LiveStats, wanted: float | None) -> list[Run]:
+    """Hit rates of the window and of the run, and the wanted one.
+
+    The engine's own counters are not used: they may have started long before.
+    """
     window, run = stats.rates.prefix_cache_hit_rate, stats.totals.prefix_cache_hit_rate
     if math.isnan(run):
         return []
     return [
         ("prefix cache hits ", "muted"),
         (formats.percent(window), "strong"),
-        (f", run {formats.percent(run)}", "muted"),
+        (f", run {formats.percent(run)}{'' if wanted is None else f', of {formats.percent(wanted)} wanted'}", "muted"),
     ]
