@@ -46,8 +46,6 @@ def test_an_asked_hit_rate_is_beside_the_counted_one(canned: ModuleType, frame_o
     axes = Axes(window=frame.window, limit=1.0)
     extras = KvExtras(wanted_hits=0.6)
     assert ", run 31.0 %, of 60.0 % wanted" in text(draw_kv(frame.stats, axes, 100, 9, extras=extras))
-        draw_kv(frame.stats, axes, 100, 9, extras=KvExtras(wanted_hits=0.6))
-    )
     assert "wanted" not in text(draw_kv(frame.stats, axes, 100, 9))
 
 
