@@ -9,13 +9,13 @@ from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
 from servetop.core.units import MS_PER_S
 from servetop.tui.drawing import formats
-from servetop.tui.state.comparison_table import ComparedStage, ComparisonRow, ComparisonTable
+from servetop.tui.state.comparison_table import ComparisonRow, ComparisonTable, StageVerdicts
 
 
 def comparison_table(comparison: Comparison, *, baseline: str, run: str, note: str = "") -> ComparisonTable:
     """The texts of a comparison of a run with its baseline, whose names are given."""
     stages = tuple(
-        ComparedStage(load=stage.load.label, extent=_extent(stage), rows=tuple(map(_row, stage.metrics)))
+        StageVerdicts(load=stage.load.label, extent=_extent(stage), rows=tuple(map(_row, stage.metrics)))
         for stage in comparison.stages
     )
     only = ((baseline, comparison.only_a), (run, comparison.only_b))

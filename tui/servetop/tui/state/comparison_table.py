@@ -28,7 +28,7 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedStage:
+class StageVerdicts:
     """A stage that both runs have, with its rows."""
 
     load: str
@@ -41,7 +41,7 @@ class ComparedStage:
 class ComparisonTable:
     """What the comparison screen shows."""
 
-    stages: tuple[ComparedStage, ...] = ()
+    stages: tuple[StageVerdicts, ...] = ()
     unmatched: tuple[str, ...] = ()
     """Loads that only one of the runs has, with its name."""
     note: str = ""

@@ -12,7 +12,7 @@ from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.baseline import STYLE
-from servetop.tui.state.comparison_table import ComparedStage, ComparisonRow, ComparisonTable
+from servetop.tui.state.comparison_table import ComparisonRow, ComparisonTable, StageVerdicts
 from servetop.tui.state.frame import Frame
 
 MARKS = {
@@ -101,7 +101,7 @@ def comparison_rows(table: ComparisonTable, width: int) -> list[TextRow]:
     return [*rows, *(fitted([(sanitize_line(text), "muted")], width) for text in table.unmatched)]
 
 
-def _stage_row(stage: ComparedStage, width: int) -> TextRow:
+def _stage_row(stage: StageVerdicts, width: int) -> TextRow:
     return fitted([(stage.load, "title"), (f"  {sanitize_line(stage.extent)}", "muted")], width)
 
 
