@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
     RUN_FAILED = 1
     USAGE = 2
     ENGINE_FAILED = 3
+    CANNOT_TELL = 98
     THRESHOLDS = 99
     INTERRUPTED = 130
 
