@@ -10,6 +10,7 @@ from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainCommand, 
 from servetop.cli.framework.command_line import CommandLine, typer_callback
 from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
 from servetop.cli.options.completions import starting_with
+from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RunOptions, SweepOptions
 from servetop.cli.options.tool_options import (
     EnginesOptions,
@@ -81,6 +82,13 @@ def sweep(line: CommandLine[SweepOptions]) -> int:
 
 _OF_THE_ENGINE = ("engine", "model", "url", "api_key_env", "engine_command")
 """Options of sweep that override its file."""
+
+
+def run_pairs(line: CommandLine[RunPairsOptions]) -> int:
+    """Measure two configurations alternately until their difference is known; exit code 98 if it is not."""
+    from servetop.cli.pairs.pairs_command import measure_pairs
+
+    return measure_pairs(line)
 
 
 def ps(line: CommandLine[JsonOptions]) -> int:
@@ -198,6 +206,7 @@ def serve(line: CommandLine[ServeOptions]) -> int:
 
 COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(sweep, SweepOptions),
+    CommandSpec(run_pairs, RunPairsOptions),
     CommandSpec(ps, JsonOptions),
     CommandSpec(stop, StopOptions),
     CommandSpec(attach, AttachOptions),

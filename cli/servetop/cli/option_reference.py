@@ -11,6 +11,7 @@ from servetop.cli.commands import COMMANDS
 from servetop.cli.framework.command_line import help_of, unit_of
 from servetop.cli.options.declaration import Declared, Option, declared
 from servetop.cli.options.file_keys import file_options
+from servetop.cli.options.load_options import LoadOptions
 from servetop.cli.options.run_options import RunOptions
 
 HEAD = """# Options
@@ -23,6 +24,9 @@ with `-` or `_`. An option that is repeated on the command line is a list in a f
 """
 
 
+OF_RUNS = "It also takes the options above that describe engine, load, requests and results."
+
+
 def option_reference() -> str:
     """The page, in Markdown."""
     parts = [HEAD]
@@ -32,8 +36,17 @@ def option_reference() -> str:
     for command in COMMANDS:
         doc = " ".join((command.function.__doc__ or "").split())
         found = [each for each in declared(command.options) if isinstance(each.form, Option)]
+        if _describes_runs(found):
+            of_runs = [each.form for each in declared(RunOptions)]
+            found = [each for each in found if each.form not in of_runs]
+            doc += f"\n\n{OF_RUNS}"
         parts.append(f"### servetop {command.name}\n\n{doc}\n" + (f"\n{_table(found, keys=False)}" if found else ""))
     return "\n".join(parts)
+
+
+def _describes_runs(options: list[Declared]) -> bool:
+    """Whether a command takes all options of a load, as a run does."""
+    return {each.name for each in declared(LoadOptions)} <= {each.name for each in options}
 
 
 def _panels(options: type[Any]) -> dict[str, list[Declared]]:

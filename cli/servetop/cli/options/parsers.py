@@ -96,6 +96,29 @@ def _pairs(option: str, texts: Sequence[str], *, example: str) -> dict[str, str]
     return dict(text.split("=", 1) for text in texts)
 
 
+def parse_fraction(text: str) -> float:
+    """A share such as `2%` or `0.02`, at least 0."""
+    number = text.strip().removesuffix("%")
+    try:
+        value = float(number) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise UsageError(f"{text}: use a share such as 2% or 0.02")
+    return value
+
+
+def parse_fractions(texts: Sequence[str]) -> dict[str, float]:
+    """Shares above 0 by metric, from KEY=SHARE texts."""
+    shares = {
+        key: parse_fraction(text) for key, text in _pairs("--margin", texts, example="output_throughput=2%").items()
+    }
+    zero = next((key for key, share in shares.items() if not share), None)
+    if zero is not None:
+        raise UsageError(f"--margin {zero}: use a share above 0, as in {zero}=2%")
+    return shares
+
+
 def parse_command(text: str) -> tuple[str, ...]:
     """The words of a command, split as a shell does."""
     import shlex  # not for --help
