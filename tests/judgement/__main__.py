@@ -48,10 +48,10 @@ def judge(options: argparse.Namespace) -> int:
     return 0
 
 
-def write_between_marks(page: Path, lines: Sequence[str]) -> None:
+def write_between_marks(page: Path, lines: Sequence[str], *, mark: str = MARK) -> None:
     """Replace what is between the two marks of a page."""
-    before, _, after = page.read_text(encoding="utf-8").split(MARK, 2)
-    page.write_text("\n".join([f"{before}{MARK}", "", *lines, "", f"{MARK}{after}"]), encoding="utf-8")
+    before, _, after = page.read_text(encoding="utf-8").split(mark, 2)
+    page.write_text("\n".join([f"{before}{mark}", "", *lines, "", f"{mark}{after}"]), encoding="utf-8")
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:

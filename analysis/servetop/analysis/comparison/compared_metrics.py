@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Family(StrEnum):
-    """Metrics that tell the same story; error rates hold for each family."""
+    """Metrics of one aspect of performance; error rates hold for each family."""
 
     THROUGHPUT = "throughput"
     TTFT = "TTFT"
@@ -38,7 +38,7 @@ class ComparedMetric:
     family: Family
     higher_is_better: bool
     margin: float
-    """Smallest difference to look for, in `scale`: it is found with 95 % power where the cost of telling is paid."""
+    """Smallest difference to look for, in `scale`: found with 95 % power once the cost of an answer is paid."""
     scale: Scale = Scale.RELATIVE
     latency: str = ""
     """Latency of requests (`ttft`, `tpot`, `e2el`) or tokens (`itl`); empty for other metrics."""

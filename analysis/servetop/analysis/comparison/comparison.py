@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from servetop.analysis.comparison.alignment import AlignedStage, ArmRun, align
 from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, Family
-from servetop.analysis.comparison.difference import Difference, Unit, difference
+from servetop.analysis.comparison.difference import ArmUnit, Difference, difference
 from servetop.analysis.comparison.estimate import estimate
 from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
 from servetop.analysis.comparison.stage_sample import StageLoad
@@ -15,7 +15,7 @@ from servetop.analysis.comparison.verdicts import (
     Cost,
     Verdict,
     alarm_probability,
-    cost_of_telling,
+    cost_of_answer,
     holm,
     judge,
     margin_of,
@@ -33,7 +33,7 @@ class MetricComparison:
     """Smallest difference looked for, on the scale of the difference."""
     verdict: Verdict
     needs: Cost | None = None
-    """What would tell, if the verdict is that it cannot be told and this is known."""
+    """What has to be measured for an answer, if the verdict is *cannot tell* and this can be estimated."""
     probability: float = 1.0
     """Of such a difference if the true one were at most half the margin, corrected for the family."""
     note: str = ""
@@ -152,9 +152,9 @@ def _differing(
     )
 
 
-def _units(metric: ComparedMetric, arm: _Arm) -> list[Unit]:
+def _units(metric: ComparedMetric, arm: _Arm) -> list[ArmUnit]:
     estimates = [(name, each.sample.seed, estimate(each, metric)) for name, each in arm]
-    return [Unit(estimate=each, seed=seed, start=name) for name, seed, each in estimates if each is not None]
+    return [ArmUnit(estimate=each, seed=seed, start=name) for name, seed, each in estimates if each is not None]
 
 
 def _judged(stages: Sequence[StageComparison], options: ComparisonOptions) -> tuple[StageComparison, ...]:
@@ -179,8 +179,8 @@ def _verdict(each: MetricComparison, probability: float, *, seconds: float, test
     verdict = judge(each.metric, found, margin=each.margin, adjusted=probability)
     if verdict is not Verdict.CANNOT_TELL:
         return replace(each, verdict=verdict, probability=probability)
-    needs = cost_of_telling(found, margin=each.margin, seconds=seconds, tests=tests)
-    note = "" if needs is not None else "too few values to say how uncertain it is"
+    needs = cost_of_answer(found, margin=each.margin, seconds=seconds, tests=tests)
+    note = "too few values to say how uncertain it is" if needs is None or found.shortage > 1 else ""
     return replace(each, verdict=verdict, probability=probability, needs=needs, note=note)
 
 

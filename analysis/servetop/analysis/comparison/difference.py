@@ -63,6 +63,8 @@ class Difference:
     """The part that only more starts reduce."""
     starts: int = 1
     """The number of starts of the arm with fewer."""
+    shortage: float = 1.0
+    """How many times as much data is needed before the error is known at all."""
 
     @property
     def error(self) -> float:
@@ -99,7 +101,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class ArmUnit:
     """One measurement of an arm: a stage of one start, or one of its repeats."""
 
     estimate: Estimate
@@ -110,8 +112,8 @@ class Unit:
 
 def difference(
     metric: ComparedMetric,
-    a: Sequence[Unit],
-    b: Sequence[Unit],
+    a: Sequence[ArmUnit],
+    b: Sequence[ArmUnit],
     *,
     same_requests: bool = False,
     start_spread: float = 0.0,
@@ -147,6 +149,7 @@ def difference(
         within_variance=0.0 if of_starts else measured,
         start_variance=start_variance + (measured if of_starts else 0.0),
         starts=min(len(a), len(b)),
+        shortage=max(each.estimate.shortage for each in (*a, *b)),
     )
 
 
@@ -162,7 +165,7 @@ class _Scaled:
     seed: int
 
     @classmethod
-    def of(cls, unit: Unit, scale: Scale) -> _Scaled:
+    def of(cls, unit: ArmUnit, scale: Scale) -> _Scaled:
         each = unit.estimate
         if scale is Scale.ABSOLUTE:
             centre, low, high, influence = each.value, each.low_error, each.high_error, each.influence

@@ -42,6 +42,11 @@ class Estimate:
     high_error: float
     count: int
     """Requests, tokens or scrapes behind the estimate."""
+    shortage: float = 1.0
+    """For a percentile whose error is unknown: how many times as much data bounds it."""
+
+
+_MORE_THAN_ENOUGH = 1.5
 
 
 class _Quantiles(Protocol):
@@ -148,6 +153,7 @@ def _percentile(sample: _Quantiles, share: float, *, below: FloatArray, counts: 
         low_error=low_error,
         high_error=high_error,
         count=int(counts.sum()),
+        shortage=1.0 if math.isfinite(high_error) else _MORE_THAN_ENOUGH * max(width / (1 - share), 1.0) ** 2,
     )
 
 

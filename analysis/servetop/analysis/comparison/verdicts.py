@@ -1,9 +1,9 @@
-"""Verdicts on differences, corrected for their number, and what it would cost to tell.
+"""Verdicts on differences, corrected for their number, and what an answer would cost.
 
-Two hypotheses are told apart: the difference is at most half the margin, or at least the margin (an indifference zone,
-as in Bechhofer's ranking and selection, Annals of Mathematical Statistics 25, 1954). *Better* and *worse* reject the
-first: the difference is larger than half the margin. *No difference seen* rejects the second: the whole interval lies
-within the margin. The errors of better and worse are corrected for the number of metrics and stages of a family by
+Two hypotheses are distinguished: the difference is at most half the margin, or at least the margin (an indifference
+zone, as in Bechhofer's ranking and selection, Annals of Mathematical Statistics 25, 1954). *Better* and *worse* reject
+the first: the difference is larger than half the margin. *No difference seen* rejects the second: the whole interval
+lies within the margin. The errors of better and worse are corrected for the number of metrics and stages of a family by
 Holm's method (Scandinavian Journal of Statistics 6, 1979).
 """
 
@@ -21,8 +21,9 @@ from servetop.analysis.comparison.student_t import quantile, upper_tail
 ERROR_RATE = 0.05
 """Largest probability of a wrong *better* or *worse* in a family of metrics."""
 POWER = 0.95
-"""Probability of telling a difference of the margin, once the cost of telling is paid."""
-_MAX_STARTS = 1000
+"""Probability of finding a difference of the margin, once what the cost names has been measured."""
+MIN_STARTS = 3
+"""Starts of each configuration below which their spread is hardly known."""
 
 
 class Verdict(StrEnum):
@@ -37,7 +38,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What is still to be measured, of each of the two configurations, to tell a difference of the margin."""
+    """What has to be measured in addition, of each of the two configurations, to find a difference of the margin."""
 
     starts: int = 0
     """More starts, each as long as those measured."""
@@ -85,31 +86,26 @@ def judge(metric: ComparedMetric, difference: Difference, *, margin: float, adju
     return Verdict.NO_DIFFERENCE if -margin < low and high < margin else Verdict.CANNOT_TELL
 
 
-def cost_of_telling(difference: Difference, *, margin: float, seconds: float, tests: int) -> Cost | None:
-    """Return what is missing to tell a difference of the margin with POWER; None if it cannot be estimated.
+def cost_of_answer(difference: Difference, *, margin: float, seconds: float, tests: int) -> Cost | None:
+    """Return what has to be measured to find a difference of the margin with POWER; None if it cannot be estimated.
 
     `seconds` is the length of the shorter window, `tests` the number of metrics and stages of the family. Longer runs
-    reduce the variation within the runs only.
+    reduce the variation within the runs only. The quantiles are those of the degrees of freedom measured so far, which
+    keeps the power although the variance is an estimate (Stein, Annals of Mathematical Statistics 16, 1945).
     """
     half = (math.log1p(margin) if difference.scale is Scale.RELATIVE else margin) / 2
-    target = _target_variance(half, df=math.inf, tests=tests)
+    target = _target_variance(half, df=difference.df, tests=tests)
     within, between = difference.within_variance, difference.start_variance
+    if difference.shortage > 1:
+        return Cost(seconds=seconds * (difference.shortage - 1))
     if not (within + between > 0 and math.isfinite(within + between)):
         return None
     if difference.basis in (Basis.BLOCKS, Basis.PAIRED_BLOCKS) and between < target / 2:
         return Cost(seconds=max(1.0, seconds * (within / (target - between) - 1)))
-    needed = _starts_needed((within + between) * difference.starts, half, tests=tests)
-    return Cost(starts=max(1, needed - difference.starts))
-
-
-def _starts_needed(variance: float, half: float, *, tests: int) -> int:
-    """The starts of each arm with which the variance of one pair of starts is small enough; at least 2."""
-    starts = 2
-    while starts < _MAX_STARTS and variance / starts > _target_variance(half, df=starts - 1, tests=tests):
-        starts += max(1, starts // 20)
-    return starts
+    needed = math.ceil((within + between) * difference.starts / target)
+    return Cost(starts=max(1, max(needed, MIN_STARTS) - difference.starts))
 
 
 def _target_variance(half: float, *, df: float, tests: int) -> float:
-    """The variance with which a difference of two halves is told from one half with ERROR_RATE and POWER."""
+    """The variance with which a difference of two halves differs from one half with ERROR_RATE and POWER."""
     return (half / (quantile(1 - ERROR_RATE / 2 / tests, df) + quantile(POWER, df))) ** 2

@@ -1,0 +1,72 @@
+"""Whole comparisons of hand-made runs."""
+
+import pytest
+
+from servetop.analysis.comparison.compared_metrics import metric_named
+from servetop.analysis.comparison.comparison import ComparisonOptions, compare
+from servetop.analysis.comparison.verdicts import Verdict
+from tests.analysis.comparison.samples import run, stage
+
+
+def test_a_run_compared_with_itself_shows_no_difference() -> None:
+    a = run("a", stage(rate=40.0))
+    (found,) = compare([a], [run("b", stage(rate=40.0))]).stages
+    assert found.same_requests
+    assert {each.verdict for each in found.metrics} == {Verdict.NO_DIFFERENCE}
+
+
+def test_a_slower_first_token_is_worse_and_nothing_else() -> None:
+    a, b = run("a", stage(rate=40.0)), run("b", stage(rate=40.0, noise=5, ttft=0.23))
+    comparison = compare([a], [b])
+    worse = {each.metric.key for _, each in comparison.with_verdict(Verdict.WORSE)}
+    assert {"mean_ttft_ms", "p50_ttft_ms", "p90_ttft_ms"} <= worse
+    assert not comparison.with_verdict(Verdict.BETTER)
+    (found,) = comparison.stages
+    throughput = found.metric("output_throughput")
+    assert throughput is not None
+    assert throughput.verdict is Verdict.NO_DIFFERENCE
+
+
+def test_equal_requests_tell_a_difference_that_other_seeds_cannot() -> None:
+    metric = metric_named("mean_ttft_ms")
+    assert metric is not None
+    options = ComparisonOptions(metrics=[metric])
+    a = run("a", stage(rate=8.0))
+    verdicts = []
+    for b in (stage(rate=8.0, noise=5, ttft=0.206), stage(rate=8.0, seed=2, ttft=0.206)):
+        ((found,),) = (each.metrics for each in compare([a], [run("b", b)], options).stages)
+        verdicts.append(found)
+    assert verdicts[0].verdict is Verdict.WORSE
+    assert verdicts[1].verdict is Verdict.CANNOT_TELL
+    assert verdicts[1].needs is not None
+    assert verdicts[1].needs.seconds > 100
+
+
+def test_single_starts_of_a_real_engine_cannot_show_a_small_loss_and_ask_for_starts() -> None:
+    a = run("a", stage(rate=40.0), start_spread=0.01)
+    b = run("b", stage(rate=40.0, tokens_per_second=975.0), start_spread=0.01)
+    (found,) = compare([a], [b]).stages
+    throughput = found.metric("output_throughput")
+    assert throughput is not None
+    assert throughput.verdict is Verdict.CANNOT_TELL
+    assert throughput.needs is not None
+    assert throughput.needs.starts > 0
+
+
+def test_a_metric_that_one_side_lacks_is_said() -> None:
+    a, b = stage(), stage()
+    object.__setattr__(b, "counters", {})
+    (found,) = compare([run("a", a)], [run("b", b)]).stages
+    throughput = found.metric("output_throughput")
+    assert throughput is not None
+    assert throughput.note == "not measured in B"
+    assert throughput.verdict is Verdict.CANNOT_TELL
+
+
+def test_margins_can_be_set() -> None:
+    a, b = run("a", stage(rate=40.0)), run("b", stage(rate=40.0, tokens_per_second=960.0))
+    (found,) = compare([a], [b], ComparisonOptions(margins={"output_throughput": 0.2})).stages
+    throughput = found.metric("output_throughput")
+    assert throughput is not None
+    assert throughput.verdict is Verdict.NO_DIFFERENCE
+    assert throughput.margin == pytest.approx(0.2)

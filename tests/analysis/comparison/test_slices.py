@@ -1,0 +1,57 @@
+"""Slices of a stage hold equally many consecutive requests, and the same ones in runs with equal seeds."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from servetop.analysis.comparison.slices import sliced, sliced_pair
+from tests.analysis.comparison.samples import stage
+
+
+def test_slices_hold_equally_many_requests_and_span_the_window() -> None:
+    found = sliced(stage(rate=8.0, seconds=100.0))
+    assert found is not None
+    assert found.count == 32
+    assert set(np.bincount(found.slice_of).tolist()) == {25}
+    assert found.edges[0] == 0.0
+    assert found.edges[-1] == pytest.approx(100.0)
+
+
+def test_fewer_requests_give_fewer_slices_and_too_few_none() -> None:
+    few, too_few = sliced(stage(rate=1.0, seconds=40.0)), sliced(stage(rate=1.0, seconds=15.0))
+    assert few is not None
+    assert few.count == 16
+    assert too_few is None
+
+
+def test_requests_that_were_due_at_once_are_divided_by_time() -> None:
+    burst = stage(rate=8.0, seconds=100.0)
+    found = sliced(dataclasses.replace(burst, due=np.zeros_like(burst.due), until=50.0))
+    assert found is not None
+    assert found.seconds.tolist() == pytest.approx([50.0 / 32] * 32)
+
+
+def test_equal_seeds_pair_the_requests_that_both_windows_contain() -> None:
+    a = stage(rate=8.0, seconds=100.0)
+    b = dataclasses.replace(stage(rate=8.0, seconds=100.0, noise=5), start=10.0)
+    pair = sliced_pair(a, b)
+    assert pair is not None
+    assert [each.chosen.size for each in pair] == [720, 720]
+    assert np.array_equal(a.number[pair[0].chosen], b.number[pair[1].chosen])
+
+
+def test_other_seeds_other_lengths_and_other_requests_are_not_paired() -> None:
+    a = stage()
+    longer = dataclasses.replace(stage(noise=5), output_tokens=np.full(800, 41.0))
+    assert sliced_pair(a, stage(seed=2)) is None
+    assert sliced_pair(a, longer) is None
+    assert sliced_pair(a, dataclasses.replace(stage(), number=np.arange(5000, 5800))) is None
+
+
+def test_sums_leave_out_unknown_values() -> None:
+    found = sliced(stage(rate=8.0, seconds=8.0))
+    assert found is not None
+    values = np.ones(64)
+    values[:2] = np.nan
+    assert found.sums(values).tolist() == [0.0, *[2.0] * 31]
