@@ -101,6 +101,7 @@ def test_noise_and_metrics_need_more_pairs() -> None:
     assert all(first < second for first, second in itertools.pairwise(known))
     assert (pairs_needed(0.1, 0.5, power=0.5) or 0) < known[1]
     assert (pairs_needed(0.3, 0.5, tests=10) or 0) > (pairs_needed(0.3, 0.5) or 0)
+    assert (pairs_needed(0.3, 0.5, measured=3) or 0) > (pairs_needed(0.3, 0.5, measured=30) or 0)
     assert pairs_needed(0.1, 0.0) is None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from servetop.analysis.comparison.alignment import AlignedStage, ArmRun, align
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Scale
-from servetop.analysis.comparison.difference import Basis, Difference, Unit, difference
+from servetop.analysis.comparison.difference import ArmUnit, Basis, Difference, difference
 from servetop.analysis.comparison.estimate import estimate
 from servetop.analysis.comparison.sequential import (
     DifferenceLimits,
@@ -100,13 +100,13 @@ class _StagePair:
     b: SlicedStage
     same_requests: bool
 
-    def units(self, metric: ComparedMetric) -> tuple[Unit, Unit] | None:
+    def units(self, metric: ComparedMetric) -> tuple[ArmUnit, ArmUnit] | None:
         """The estimates of a metric; None unless both runs measured it."""
         first, second = estimate(self.a, metric), estimate(self.b, metric)
         if first is None or second is None:
             return None
         seed = self.a.sample.seed
-        return Unit(estimate=first, seed=seed, start=self.name), Unit(estimate=second, seed=seed, start=self.name)
+        return ArmUnit(estimate=first, seed=seed, start=self.name), ArmUnit(estimate=second, seed=seed, start=self.name)
 
 
 def _stage_pair(stage: AlignedStage, first: str, second: str) -> _StagePair | None:
@@ -196,7 +196,8 @@ def _with_cost(each: PairedMetric, *, tests: int) -> PairedMetric:
     half, whole = (limits.half_high, limits.high) if mean > 0 else (-limits.half_low, -limits.low)
     distance = max(abs(mean) - half, whole - abs(mean))
     expected = pairs_needed(each.spread, distance, tests=tests, power=_LIKELY)
-    needed = pairs_needed(each.spread, min(distance, limits.high - limits.half_high), tests=tests)
+    usual = min(distance, limits.high - limits.half_high)
+    needed = pairs_needed(each.spread, usual, tests=tests, measured=count + math.isfinite(each.error_of_one))
     next_one = next_look(count)
     return replace(
         each,

@@ -26,6 +26,7 @@ from servetop.analysis.comparison.verdicts import ERROR_RATE, POWER, Verdict, ho
 
 _HALF_SPENT = 8
 """Pairs by which half of the error rate is spent."""
+_EVEN = 0.5
 MOST_PAIRS = 4096
 """A series that would need more pairs is not predicted."""
 
@@ -141,12 +142,17 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
     return mean - width, mean + width
 
 
-def pairs_needed(spread: float, distance: float, *, tests: int = 1, power: float = POWER) -> int | None:
+def pairs_needed(
+    spread: float, distance: float, *, tests: int = 1, power: float = POWER, measured: int | None = None
+) -> int | None:
     """Return the pairs at the first look that alone answers with this probability; None if there is none.
 
     `spread` is the standard deviation of the differences, `distance` how far the true one is from the limit that has to
-    be excluded, and `tests` the number of metrics and stages.
+    be excluded, and `tests` the number of metrics and stages. If the spread is an estimate from `measured` pairs, it is
+    enlarged in the proportion of the quantiles of Student's t to those of the normal distribution.
     """
+    if measured is not None and power > _EVEN:
+        spread *= quantile(power, max(measured - 1, 1)) / quantile(power, math.inf)
     pairs = next_look(0)
     while pairs <= MOST_PAIRS:
         level = 1 - ERROR_RATE * part_of_look(pairs) / 2 / tests
