@@ -15,10 +15,12 @@ import pytest
 from servetop.analysis.comparison.compared_metrics import metric_named
 from servetop.analysis.comparison.paired_runs import PairedOptions
 from servetop.analysis.comparison.verdicts import Verdict
-from servetop.core.clock import ManualClock
+from servetop.core.clock import ClockAnchor, ManualClock
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
 from servetop.core.errors import ExitCode, RecordingError, UsageError
 from servetop.core.events import RunEnd
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.recordings.write.recorder import Recorder
 from servetop.run.pairs.pair_series import PairSeries, PlayedRun, SeriesEnd, SeriesPlan, SeriesState
 from servetop.run.pairs.series_folder import DISCARDED, ArmConfigs, SeriesFolder, read_run
 from servetop.simulator.virtual_run.virtual_run import run_virtually
@@ -192,7 +194,8 @@ def test_an_interrupted_series_is_resumed_to_the_same_answer(folder: SeriesFolde
     whole = series(plan(), SeriesFolder(tmp_path / "whole"), Engines()).measure()
     cut = series(plan(), folder, Engines({3: "interrupted"})).measure()
     assert (cut.end, cut.exit_code, cut.state.pairs) == (SeriesEnd.INTERRUPTED, ExitCode.INTERRUPTED, 1)
-    folder.recording("b", 3).write_bytes(recorded("slow", 103)[:4096])  # killed while it was written
+    for arm in "ab":
+        folder.recording(arm, 2).write_bytes(recorded("slow", 103)[:4096])  # killed while it was written
     engines, heard = Engines(), Heard()
     resumed = series(plan(), folder, engines, heard).measure(resume=True)
     assert heard.states[0].pairs == 1
@@ -211,3 +214,11 @@ def test_a_series_of_another_configuration_is_not_resumed(folder: SeriesFolder) 
         folder.check_new()
     with pytest.raises(RecordingError, match="another configuration"):
         series(plan(), folder, Engines()).measure(resume=True)
+
+
+def test_a_series_that_is_being_measured_is_not_resumed(folder: SeriesFolder) -> None:
+    header = RunHeader(config=CONFIG, anchor=ClockAnchor.take())
+    recorder = Recorder.create(folder.recording("b", 1), header)
+    with pytest.raises(RecordingError, match="still being written"):
+        series(plan(), folder, Engines()).measure(resume=True)
+    recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))

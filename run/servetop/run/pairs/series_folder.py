@@ -73,15 +73,17 @@ class SeriesFolder:
             raise UsageError(f"{self.path} contains a series already: add --resume, or choose another folder")
 
     def measured_pairs(self, configs: ArmConfigs, *, seed: int) -> list[tuple[SeriesRun, SeriesRun]]:
-        """Load the pairs that are complete, from the first on, and discard all other recordings.
+        """Load the complete pairs, from the first on, and discard all other recordings.
 
         RecordingError for a recording of another configuration, or one that is still being written.
         """
+        for path in self.recordings():
+            _check_ended(path)
         pairs: list[tuple[SeriesRun, SeriesRun]] = []
-        while all(self.recording(arm, len(pairs) + 1).exists() for arm in "ab"):
+        while True:
             number = len(pairs) + 1
             a, b = (self._resumed(arm, number, configs.of(arm, seed=seed + number)) for arm in "ab")
-            if a.measured is None or b.measured is None:
+            if a is None or b is None:
                 break
             pairs.append((a, b))
         kept = {self.recording(arm, number) for arm in "ab" for number in range(1, len(pairs) + 1)}
@@ -90,14 +92,18 @@ class SeriesFolder:
                 self.discard(path)
         return pairs
 
-    def _resumed(self, arm: str, pair: int, config: RunConfig) -> SeriesRun:
+    def _resumed(self, arm: str, pair: int, config: RunConfig) -> SeriesRun | None:
+        """A run of an earlier session; None if it is missing or does not count."""
         path = self.recording(arm, pair)
-        with contextlib.closing(RecordingReader.open(path)) as reader:
-            if reader.is_live():
-                raise RecordingError(f"{path} is still being written: watch it with servetop replay {path}")
-            if reader.header.config != as_recorded(config):
-                raise RecordingError(f"{path} was recorded with another configuration or seed: choose another folder")
-        return read_run(path)
+        try:
+            with contextlib.closing(RecordingReader.open(path)) as reader:
+                recorded = reader.header.config
+        except RecordingError:
+            return None
+        if recorded != as_recorded(config):
+            raise RecordingError(f"{path} was recorded with another configuration or seed: choose another folder")
+        run = read_run(path)
+        return run if run.measured is not None else None
 
     def discard(self, path: Path) -> Path:
         """Move a recording that does not count to the folder `discarded`; return its new path."""
@@ -111,6 +117,17 @@ class SeriesFolder:
             with contextlib.suppress(FileNotFoundError):
                 path.with_name(path.name + suffix).replace(target.with_name(target.name + suffix))
         return target
+
+
+def _check_ended(path: Path) -> None:
+    """RecordingError if the run of a recording is active; one that cannot be read is not."""
+    try:
+        reader = RecordingReader.open(path)
+    except RecordingError:
+        return
+    with contextlib.closing(reader):
+        if reader.is_live():
+            raise RecordingError(f"{path} is still being written: watch it with servetop replay {path}")
 
 
 def read_run(path: Path) -> SeriesRun:
