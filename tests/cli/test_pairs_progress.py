@@ -6,6 +6,8 @@ import dataclasses
 import math
 from pathlib import Path
 
+import pytest
+
 from servetop.analysis.comparison.compared_metrics import Scale, metric_named
 from servetop.analysis.comparison.difference import Basis, Difference
 from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions
@@ -14,7 +16,7 @@ from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text, span_text
 from servetop.cli.pairs.pairs_progress import progress_line
-from servetop.cli.pairs.pairs_report import end_reason
+from servetop.cli.pairs.pairs_report import end_reason, print_series
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
 from servetop.run.pairs.pair_series import SeriesEnd, SeriesPlan, SeriesResult, SeriesState
@@ -75,6 +77,7 @@ def test_texts_have_the_unit_of_the_difference() -> None:
     assert (difference_text(points), interval_text(points)) == ("+1.0 points", "[+1.0, +1.0]")
     assert margin_text(OPEN) == "2 %"
     assert interval_text(paired(0.1)) == ""
+    assert interval_text(paired(-0.3, 0.4)) == ""  # -100 % to more than +10,000 %
     assert (span_text(119.2), span_text(121)) == ("120 s", "3 min")
 
 
@@ -93,3 +96,20 @@ def test_the_reason_of_an_open_series_is_its_limit_and_the_cost() -> None:
     )
     all_pairs = dataclasses.replace(result, end=SeriesEnd.PAIRS)
     assert "within 3 pairs: about 5 more" in end_reason(all_pairs, plan, folder=Path())
+    unknown = dataclasses.replace(result, state=state(dataclasses.replace(OPEN, needed=None)))
+    assert end_reason(unknown, plan, folder=Path()).endswith("too much to say how many would tell")
+
+
+def test_a_metric_without_values_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    tpot = paired(0.0, key="mean_tpot_ms").metric
+    plan = SeriesPlan(
+        configs=ArmConfigs(a=RunConfig(), b=RunConfig()),
+        options=PairedOptions(metrics=(ANSWERED.metric, tpot)),
+        seed=0,
+        budget=240.0,
+    )
+    result = SeriesResult(state=state(ANSWERED), end=SeriesEnd.ANSWERED, exit_code=ExitCode.OK)
+    print_series(result, plan, folder=Path("series"), as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert "no difference seen" in lines[4]
+    assert lines[-4:] == ["", "not measured: mean_tpot_ms", "", "3 pairs in 3 min of 4 min · recordings in series"]

@@ -8,6 +8,8 @@ from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.paired_runs import PairedMetric
 
 _MINUTE = 60
+_LOWEST, _HIGHEST = -0.9, 100.0
+"""Relative differences beyond which an interval is not shown."""
 
 
 def difference_text(metric: PairedMetric) -> str:
@@ -16,9 +18,10 @@ def difference_text(metric: PairedMetric) -> str:
 
 
 def interval_text(metric: PairedMetric) -> str:
-    """The interval in the unit of the difference: `[−3.4, −0.8]`; empty before the first look."""
+    """The interval in the unit of the difference: `[−3.4, −0.8]`; empty as long as it excludes next to nothing."""
     low, high = metric.interval
-    if math.isinf(high):
+    relative = metric.difference.scale is Scale.RELATIVE
+    if math.isinf(high) or (relative and (low < _LOWEST or high > _HIGHEST)):
         return ""
     return f"[{signed(low * _factor(metric))}, {signed(high * _factor(metric))}]"
 

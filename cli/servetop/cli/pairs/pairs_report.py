@@ -31,6 +31,8 @@ def print_series(result: SeriesResult, plan: SeriesPlan, *, folder: Path, as_jso
         if by_load:
             out_tables(*(titled(load.label, _table(metrics)) for load, metrics in by_load.items()))
         state = result.state
+        if missing := _not_measured(result, plan):
+            console.out("", f"not measured: {', '.join(missing)}")
         spent, budget = span_text(state.seconds), span_text(plan.budget)
         pairs = "1 pair" if state.pairs == 1 else f"{state.pairs} pairs"
         console.out("", f"{pairs} in {spent} of {budget} · recordings in {folder}")
@@ -72,11 +74,12 @@ def end_reason(result: SeriesResult, plan: SeriesPlan, *, folder: Path) -> str:
 
 
 def _cost(result: SeriesResult) -> str:
+    """How many more pairs would tell, as the end of a sentence."""
     state = result.state
     needed = [each.needed for each in state.open_metrics]
     known = [each for each in needed if each is not None]
-    if len(known) < len(needed) or not known:
-        return ""
+    if len(known) < len(needed):
+        return ": the pairs differ too much to say how many would tell"
     more = max(known) - state.pairs
     limit = "more --pairs" if result.end is SeriesEnd.PAIRS else "a larger --budget"
     time = span_text(more * state.pair_seconds)
@@ -98,7 +101,14 @@ def series_json(result: SeriesResult, plan: SeriesPlan, *, folder: Path, reason:
         "engines_restarted": plan.configs.restarts,
         "recordings": str(folder),
         "metrics": [_metric_json(each) for each in state.metrics],
+        "not_measured": _not_measured(result, plan),
     }
+
+
+def _not_measured(result: SeriesResult, plan: SeriesPlan) -> list[str]:
+    """The keys of metrics that have no value in A or B."""
+    known = {each.metric.key for each in result.state.metrics}
+    return [each.key for each in plan.options.metrics if each.key not in known] if result.state.pairs else []
 
 
 def _metric_json(each: PairedMetric) -> dict[str, Any]:
