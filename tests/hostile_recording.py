@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
@@ -20,7 +21,7 @@ def write_hostile_recording(path: Path, text: str) -> None:
     config = RunConfig(engine=EngineConfig(name="vllm", model=text), label=text, metadata={text: text})
     header = RunHeader(
         config=config, anchor=ClockAnchor(origin_ns=0, wall_epoch_s=1_700_000_000.0), engine=engine,
-        versions={"servetop": text}, host={"name": text},
+        versions={"servetop": text}, host={"name": text}, manifest=_manifest(text),
     )  # fmt: skip
     recorder = Recorder.create(path, header)
     stages = [
@@ -43,6 +44,12 @@ def write_hostile_recording(path: Path, text: str) -> None:
         )
     )
     recorder.close(RunEnd(at=3.0, exit_code=3, reason=text))
+
+
+def _manifest(text: str) -> dict[str, Any]:
+    engine = {"argv": [text, f"--x={text}", text], "executable": text, "environment": {text: text}}
+    gpu = {"driver": text, "devices": [{"name": text, text: text}]}
+    return {"command_line": [text], "engine": engine, "gpu": gpu, "model": {"path": text}, "host": {"cpu": text}}
 
 
 def _series(text: str) -> str:

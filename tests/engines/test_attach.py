@@ -45,7 +45,7 @@ async def test_a_vllm_is_recognised_and_known(vllm_server: PageServer, clock: Mo
         "vllm", "0.32.0", "/models/tiny-llama", vllm_server.url,
     )  # fmt: skip
     assert (facts.kv_blocks_total, facts.max_model_len, facts.max_num_seqs) == (63, 1024, None)
-    assert (facts.managed, facts.pid, handle.command_line, handle.log_tail()) == (False, None, (), ())
+    assert (facts.managed, facts.pid, handle.launched, handle.log_tail()) == (False, None, None, ())
     assert handle.continuous_usage
     sample = await handle.sample()
     assert sample is not None

@@ -217,7 +217,11 @@ async def test_a_given_port_is_used_from_either_option(clock: MonotonicClock, st
     port = free_port()
     handle = await start_engine(stand_in("--port", str(port)), clock, on_line=lambda _: None)
     assert handle.url == f"http://127.0.0.1:{port}"
-    assert handle.command_line.count("--port") == 1
+    assert handle.launched is not None
+    assert handle.launched.argv.count("--port") == 1
+    assert handle.launched.port == port
+    assert handle.launched.environment["VLLM_NO_USAGE_STATS"] == "1"
+    assert handle.launched.environment["PATH"] == os.environ["PATH"]
     await handle.stop()
 
 

@@ -42,6 +42,17 @@ def test_an_older_file_is_summarised_without_missing_columns(older: Path) -> Non
     assert "mean_ttfot_ms" not in summary
 
 
+def test_a_file_without_a_manifest_has_an_empty_one_and_gets_one_when_it_is_resumed(older: Path) -> None:
+    change(older, "ALTER TABLE run DROP COLUMN manifest")
+    with contextlib.closing(RecordingReader.open(older)) as reader:
+        assert reader.header.manifest == {}
+    recorder, _ = resume_recording(older)
+    recorder.set_manifest({"command_line": ["servetop"]})
+    recorder.close(INTERRUPTED)
+    with contextlib.closing(RecordingReader.open(older)) as reader:
+        assert reader.header.manifest == {"command_line": ["servetop"]}
+
+
 def test_ticks_of_an_older_file_say_nothing_about_objectives(recorder: Recorder, make_tick: MakeTick) -> None:
     recorder.commit(TickTransaction(tick=make_tick(0, ok=4, good=3, good_due=2)))
     recorder.close(INTERRUPTED)

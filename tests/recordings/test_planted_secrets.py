@@ -135,6 +135,11 @@ def test_none_of_60_planted_secrets_is_found_in_a_recording_its_name_its_log_or_
     recorder = Recorder.create(path, RunHeader(config=config, anchor=anchor, host=dict(environment)))
     facts = EngineFacts(name="vllm", title="vLLM", url=config.engine.url, replica_urls=config.engine.more_urls)
     recorder.set_engine(facts)
+    launched = ["vllm", "serve", *config.engine.command, *config.engine.extra_args]
+    url = ["--url", str(config.engine.url), "--header", f"X-Vault-Token: {config.workload.headers['X-Vault-Token']}"]
+    recorder.set_manifest(
+        {"command_line": ["servetop", *url], "engine": {"argv": launched, "environment": environment}}
+    )
     batch = replace(batch_of(config, environment, make_request), tick=make_tick(0))
     lines = [LogLine(at=0.0, text=each) for each in texts]
     failed = [make_request(900 + number, 0.0, error=each) for number, each in enumerate(texts)]

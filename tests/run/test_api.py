@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from servetop import api
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
 from servetop.core.errors import RecordingError
+from servetop.simulator.adapter import SERVER
 
 CONFIG = RunConfig(
     engine=EngineConfig(name="sim"),
@@ -26,6 +28,12 @@ def test_a_run_returns_its_summary_and_leaves_a_recording(tmp_path: Path, capfd:
     assert api.summary(result.recording).requests.total_output_tokens == 40
     with contextlib.closing(api.open_recording(result.recording)) as reader:
         assert len(reader.requests(0.0, math.inf)) == 10
+        manifest = reader.header.manifest
+    assert manifest["engine"]["argv"][1:6] == ["-m", SERVER, "--host", "127.0.0.1", "--port"]
+    assert manifest["engine"]["argv"][6] == "{port}"
+    assert manifest["engine"]["executable"] == sys.executable
+    assert manifest["host"]["usable_cpus"] >= 1
+    assert "command_line" not in manifest, "there is none of a run from Python"
     assert capfd.readouterr() == ("", "")
 
 

@@ -51,7 +51,9 @@ def hostile_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [["ls"], ["summary"], ["ls", "--json"], ["summary", "--json"]])
+@pytest.mark.parametrize(
+    "command", [["ls"], ["summary"], ["manifest"], ["ls", "--json"], ["summary", "--json"], ["manifest", "--json"]]
+)
 def test_a_hostile_recording_is_listed_and_summarised_as_harmless_text(
     hostile_folder: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

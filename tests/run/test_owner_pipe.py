@@ -57,7 +57,7 @@ async def test_a_released_run_continues_when_its_owner_ends(at_once: bool) -> No
     requests = StopRequests(Outcome(), unread)
     with pipe() as (owner, ends):
         os.write(ends[0], b'{"seed": 1}\n' + (RELEASE + b"\n" if at_once else b""))
-        assert owner.read_config() == {"seed": 1}
+        assert owner.read_setup() == {"seed": 1}
         owner.watch(requests)
         if not at_once:
             os.write(ends[0], RELEASE[:3])
@@ -84,12 +84,12 @@ async def test_a_closed_terminal_drains_the_run_without_cancelling() -> None:
     assert outcome.drain_reason == "stopped because its terminal was closed"
 
 
-def test_a_pipe_that_closes_before_the_configuration_is_an_error() -> None:
+def test_a_pipe_that_closes_before_the_setup_is_an_error() -> None:
     with pipe() as (owner, ends):
         os.write(ends[0], b'{"seed"')
         os.close(ends.pop())
         with pytest.raises(UsageError, match="standard input"):
-            owner.read_config()
+            owner.read_setup()
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ async def test_lines_around_the_first_frame_are_still_applied() -> None:
     requests = StopRequests(Outcome(), unread)
     with pipe() as (owner, ends):
         os.write(ends[0], b"{}\n" + SHOWN + b"\n")
-        owner.read_config()
+        owner.read_setup()
         await owner.frame_drawn()
         owner.watch(requests)
         assert owner.waits

@@ -11,11 +11,12 @@ from servetop.cli.framework.command_line import CommandLine, typer_callback
 from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
 from servetop.cli.options.completions import starting_with
 from servetop.cli.options.pairs_options import RunPairsOptions
-from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RunOptions, SweepOptions
+from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.tool_options import (
     EnginesOptions,
     JsonOptions,
     ListOptions,
+    ManifestOptions,
     PredictOptions,
     ServeOptions,
     StopOptions,
@@ -139,6 +140,24 @@ def summary(line: CommandLine[SummaryOptions]) -> int:
     return print_recording(options.file, as_json=options.as_json, percentiles=options.metric_percentiles)
 
 
+def rerun(line: CommandLine[RerunOptions]) -> int:
+    """Repeat the run of a recording; options override it. Exit code 2 if something that it needs is missing here."""
+    from servetop.cli.rerun_command import run_rerun
+    from servetop.cli.viewing.launch import Output
+
+    options, invocation = line.options, line.invocation
+    web = _address(options.web)
+    output = Output(options=options.output, no_record=options.no_record, web=web, sender=invocation.sender)
+    return run_rerun(options, line.given, engine_args=invocation.engine_args, output=output)
+
+
+def manifest(line: CommandLine[ManifestOptions]) -> int:
+    """Print what identifies a recorded run: versions, command lines, environment, GPUs, digests of model and data."""
+    from servetop.cli.report.manifest_report import print_manifest
+
+    return print_manifest(line.options.file, as_json=line.options.as_json)
+
+
 def verify(line: CommandLine[VerifyOptions]) -> int:
     """Check recordings for damage; exit code 1 if one is damaged, 2 if a file is not a recording."""
     from servetop.cli.report.verify_report import run_verify
@@ -206,12 +225,14 @@ def serve(line: CommandLine[ServeOptions]) -> int:
 
 COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(sweep, SweepOptions),
+    CommandSpec(rerun, RerunOptions),
     CommandSpec(run_pairs, RunPairsOptions),
     CommandSpec(ps, JsonOptions),
     CommandSpec(stop, StopOptions),
     CommandSpec(attach, AttachOptions),
     CommandSpec(replay, ReplayOptions),
     CommandSpec(summary, SummaryOptions),
+    CommandSpec(manifest, ManifestOptions),
     CommandSpec(verify, VerifyOptions),
     CommandSpec(ls, ListOptions),
     CommandSpec(engines, EnginesOptions),

@@ -12,7 +12,7 @@ from servetop.cli.framework.command_line import help_of, unit_of
 from servetop.cli.options.declaration import Declared, Option, declared
 from servetop.cli.options.file_keys import file_options
 from servetop.cli.options.load_options import LoadOptions
-from servetop.cli.options.run_options import RunOptions
+from servetop.cli.options.run_options import RepeatableOptions, RunOptions
 
 HEAD = """# Options
 
@@ -24,9 +24,6 @@ with `-` or `_`. An option that is repeated on the command line is a list in a f
 """
 
 
-OF_RUNS = "It also takes the options above that describe engine, load, requests and results."
-
-
 def option_reference() -> str:
     """The page, in Markdown."""
     parts = [HEAD]
@@ -36,10 +33,13 @@ def option_reference() -> str:
     for command in COMMANDS:
         doc = " ".join((command.function.__doc__ or "").split())
         found = [each for each in declared(command.options) if isinstance(each.form, Option)]
-        if _describes_runs(found):
+        if issubclass(command.options, RepeatableOptions):
+            doc += "\n\nIt has the options above too, except `--config` and `--version`."
+            found = [each for each in found if each.name not in file_options()]
+        elif _describes_runs(found):
+            doc += "\n\nIt has the options above too that describe engine, load, requests and results."
             of_runs = [each.form for each in declared(RunOptions)]
             found = [each for each in found if each.form not in of_runs]
-            doc += f"\n\n{OF_RUNS}"
         parts.append(f"### servetop {command.name}\n\n{doc}\n" + (f"\n{_table(found, keys=False)}" if found else ""))
     return "\n".join(parts)
 

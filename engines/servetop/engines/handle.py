@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -34,6 +34,16 @@ SILENT_LIMIT = 60.0
 """Seconds without a response after which an attached engine counts as stopped."""
 EXIT_LIMIT = 5.0
 """Seconds that `still_there` waits for an unresponsive engine to exit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchedServer:
+    """How the process of an engine was started."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    """All its variables; some are secret."""
+    port: int | None
 
 
 class EngineHandle:
@@ -71,9 +81,12 @@ class EngineHandle:
         return self._client.url
 
     @property
-    def command_line(self) -> Sequence[str]:
-        """The command line of the server; empty for an attached engine."""
-        return self._process.argv if self._process else ()
+    def launched(self) -> LaunchedServer | None:
+        """The server that servetop started; None for an attached engine."""
+        process = self._process
+        if process is None:
+            return None
+        return LaunchedServer(argv=process.argv, environment=process.environment, port=urlsplit(self.url).port)
 
     @property
     def is_local(self) -> bool:

@@ -22,7 +22,7 @@ from servetop.core.tick import TICK_SECONDS
 from servetop.engines.attach import attach_engine
 from servetop.engines.gpu.gpu_processes import OwnPids, any_process
 from servetop.engines.gpu.gpu_sampler import RELEASE_SECONDS, GpuSampler
-from servetop.engines.handle import EngineHandle
+from servetop.engines.handle import EngineHandle, LaunchedServer
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.metrics.series_collector import SeriesPacker
@@ -59,6 +59,7 @@ class EngineSession:
         self._replicas: ReplicaGroup | None = None
         """The handle, if there are several servers."""
         self._sampler: EngineSampler | None = None
+        self._first_launched: LaunchedServer | None = None
         self._own_pids = OwnPids()
         self._gpus = GpuSampler(clock, owns=self._own_pids if config.url is None else any_process)
         self._ending: EngineHandle | ReplicaGroup | None = None
@@ -91,6 +92,7 @@ class EngineSession:
             # a restarted engine listens on the same port: the sender keeps its URL
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
             self._own_pids.follow(self._handle.facts.pid)
+            self._first_launched = self._first_launched or self._handle.launched
         elif config.more_urls:
             from servetop.engines.replicas import attach_replicas  # for several servers only
 
@@ -122,6 +124,10 @@ class EngineSession:
         """The running engine; call `start` first."""
         assert self._handle is not None, "the engine was not started"
         return self._handle
+
+    def first_launched(self) -> LaunchedServer | None:
+        """Return how the engine was first started; None until it is ready, and for an attached one."""
+        return self._first_launched
 
     @property
     def api_key(self) -> str | None:

@@ -45,9 +45,7 @@ class RunLoop:
         self._ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
         self._outcome = Outcome(config.max_failures)
         self.warn = partial(self._ticks.note, Severity.WARNING)
-        self.stop_requests = StopRequests(
-            self._outcome, lambda reason: self.warn("run", text=reason), self._engine.hurry
-        )
+        self.stop_requests = StopRequests(self._outcome, lambda why: self.warn("run", text=why), self._engine.hurry)
         self._first_sender = sender
         self._sender: LoadSenders | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
@@ -56,6 +54,8 @@ class RunLoop:
         self._stage = -1
         self._batch_change: asyncio.Task[EngineFacts] | None = None
         self._batch_command: Command | None = None
+        self.first_launched = self._engine.first_launched
+        """Returns how the engine was first started, once it is ready."""
         self.engine_name = ""
         """Name of the engine; empty until it is started or recognised."""
         self._waiting_batches: deque[Command] = deque()

@@ -10,7 +10,7 @@ from servetop.cli.configuration.stage_options import check, check_cooldown, desc
 from servetop.cli.configuration.workload_settings import resolved, workload_config
 from servetop.cli.options.config_file import ConfigFile, check_complete
 from servetop.cli.options.engine_options import ConnectionOptions
-from servetop.cli.options.run_options import RunOptions
+from servetop.cli.options.run_options import RepeatableOptions
 from servetop.core.config import STANDARD_PERCENTILES, ConnectionConfig, EngineConfig, RunConfig
 from servetop.core.errors import UsageError
 from servetop.workload.request_headers import all_headers
@@ -20,11 +20,17 @@ OPENAI_ENGINES = ("openai", "sim", "vllm")
 """Engines known to serve the OpenAI API, so that most runs need not import their adapter here."""
 
 
-def run_config(options: RunOptions, engine_args: Sequence[str], file: ConfigFile | None = None) -> RunConfig:
+def run_config(
+    options: RepeatableOptions,
+    engine_args: Sequence[str],
+    file: ConfigFile | None = None,
+    *,
+    allow_redacted: bool = False,
+) -> RunConfig:
     """The configuration that options describe; UsageError names the option that is wrong.
 
     `file` is the --config file among whose options they are; its engine arguments and stages apply where the command
-    line gives none.
+    line gives none. A secret that a recording left out is an error, unless `allow_redacted`.
     """
     load, results = options.load, options.results
     workload, replay = resolved(workload_config(options))
@@ -50,7 +56,7 @@ def run_config(options: RunOptions, engine_args: Sequence[str], file: ConfigFile
         label=results.label,
         metadata=results.metadata,
     )
-    if file is not None:
+    if file is not None and not allow_redacted:
         check_complete(config)
     return config
 
@@ -86,7 +92,7 @@ def extra_percentiles(wanted: Sequence[float], thresholds: Sequence[str]) -> tup
     return tuple(sorted(found - set(STANDARD_PERCENTILES)))
 
 
-def engine_config(options: RunOptions, engine_args: Sequence[str]) -> EngineConfig:
+def engine_config(options: RepeatableOptions, engine_args: Sequence[str]) -> EngineConfig:
     """The configuration of the engine; with a URL nothing is started, so options that start it are an error."""
     given = options.engine
     if given.front_door and not given.url:

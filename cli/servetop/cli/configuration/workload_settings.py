@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from servetop.cli.options.run_options import RunOptions
+from servetop.cli.options.run_options import RepeatableOptions
 from servetop.core.config import WorkloadConfig
 from servetop.workload.plain_workload import is_plain
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from servetop.workload.validation import Replay
 
 
-def workload_config(options: RunOptions) -> WorkloadConfig:
+def workload_config(options: RepeatableOptions) -> WorkloadConfig:
     """The workload that the options describe, without what its dataset decides."""
     load, data, requests = options.load, options.data, options.requests
     return WorkloadConfig(

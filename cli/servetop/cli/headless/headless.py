@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,8 @@ def run_headless(
     and the exit code is that of the recording.
     """
     with RunSignals().caught() as signals:
-        context = RunContext(signals=signals, observer=HeadlessObserver(config, recording))
+        observer, command_line = HeadlessObserver(config, recording), ["servetop", *sys.argv[1:]]
+        context = RunContext(signals=signals, observer=observer, command_line=command_line)
         run = execute(config, recording, context=context, resume=resume, sender=sender)
         _print_run(run, as_json=as_json, throw_away=throw_away)
     return run.end.exit_code

@@ -71,12 +71,17 @@ def _without_other_load(values: GivenValues, given: GivenValues) -> GivenValues:
 
 def check_complete(config: RunConfig) -> None:
     """UsageError if the configuration comes from a recording that left out a secret value."""
+    missing = missing_secrets(config)
+    if missing:
+        raise UsageError(f"--config: the recording does not contain the secret value of {missing[0]}: give it again")
+
+
+def missing_secrets(config: RunConfig) -> list[str]:
+    """The keys whose secret value a recording left out, as in `workload.headers.X-Api-Key`."""
     from servetop.core.config import to_data
     from servetop.core.text.redaction import REDACTED
 
-    missing = next((path for path, text in _texts(to_data(config), "") if REDACTED in text), None)
-    if missing is not None:
-        raise UsageError(f"--config: the recording does not contain the secret value of {missing}: give it again")
+    return list(dict.fromkeys(path for path, text in _texts(to_data(config), "") if REDACTED in text))
 
 
 def _texts(data: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -26,10 +26,16 @@ from servetop.cli.options.output_options import (
 )
 from servetop.cli.options.request_options import DataOptions, RequestOptions
 
+RECORDING = Argument(
+    "FILE|latest|sample",
+    "A recording; latest is the newest one, sample one that ships with servetop.",
+    complete=completions.recordings,
+)
+
 
 @options_class
-class RunOptions:
-    """The options of `servetop` without a command."""
+class RepeatableOptions:
+    """The options of every command that runs one load."""
 
     engine: EngineOptions = EngineOptions()
     connection: ConnectionOptions = ConnectionOptions()
@@ -40,6 +46,12 @@ class RunOptions:
     output: OutputOptions = OutputOptions()
     no_record: Annotated[bool, output_option("--no-record", "Keep no recording.")] = False
     web: WebOptions = WebOptions()
+
+
+@options_class
+class RunOptions(RepeatableOptions):
+    """The options of `servetop` without a command."""
+
     config: Annotated[
         Path | None,
         output_option(
@@ -51,6 +63,17 @@ class RunOptions:
         ),
     ] = None
     version: Annotated[bool, Option("--version", "Print the version.", in_files=False)] = False
+
+
+@options_class
+class RerunOptions(RepeatableOptions):
+    """The options of `servetop rerun`."""
+
+    file: Annotated[str, RECORDING]
+    anyway: Annotated[
+        bool, Option("--anyway", "Repeat it although the engine, its environment or the machine differs.")
+    ] = False
+    dry_run: Annotated[bool, Option("--dry-run", "Print what would run and what differs, and exit.")] = False
 
 
 SWEEP = Argument(

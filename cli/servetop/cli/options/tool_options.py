@@ -9,7 +9,7 @@ from servetop.cli.options.engine_options import Model
 from servetop.cli.options.load_options import NumPrompts
 from servetop.cli.options.output_options import AsJson, MetricPercentiles
 from servetop.cli.options.parsers import parse_batch_sizes, parse_rates, parse_settings
-from servetop.cli.options.run_options import SWEEP
+from servetop.cli.options.run_options import RECORDING, SWEEP
 
 
 @options_class
@@ -31,17 +31,18 @@ class StopOptions:
 
 
 @options_class
+class ManifestOptions:
+    """The options of `servetop manifest`."""
+
+    file: Annotated[str, RECORDING] = "latest"
+    as_json: AsJson = False
+
+
+@options_class
 class SummaryOptions:
     """The options of `servetop summary`."""
 
-    file: Annotated[
-        str,
-        Argument(
-            "FILE|latest|sample",
-            "A recording; latest is the newest one, sample one that ships with servetop.",
-            complete=completions.recordings,
-        ),
-    ] = "latest"
+    file: Annotated[str, RECORDING] = "latest"
     metric_percentiles: Annotated[tuple[float, ...] | None, MetricPercentiles] = None
     story: Annotated[bool, Option("--story", "Print only what limited the run, when and why, and what to try.")] = False
     markdown: Annotated[bool, Option("--markdown", "Print that as Markdown.")] = False

@@ -63,6 +63,8 @@ class RunHeader:
     engine: EngineFacts | None = None
     pid: int | None = None
     """The process that writes the recording."""
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    """What else identifies the run: command lines, environment, GPUs, digests; empty before format 1.8."""
     has_engine_series: bool = True
     """Whether the recording has the series of the engine page; one before format 1.6 has not."""
 

@@ -42,11 +42,13 @@ class EngineProcess:
         process: asyncio.subprocess.Process,
         argv: Sequence[str],
         *,
+        environment: Mapping[str, str],
         cleanup: Sequence[str],
         log: LogCapture,
         clock: Clock,
     ) -> None:
         self.argv = tuple(argv)
+        self.environment = environment
         self.pid = process.pid
         """Pid of the server's main process, the leader of its process group."""
         self._cleanup = cleanup
@@ -76,6 +78,7 @@ class EngineProcess:
 
         `cleanup` is a command to run after the process has exited, within `CLEANUP_TIMEOUT`.
         """
+        environment = {**engine_environment(os.environ), **env}
         our_end, engine_end = socket.socketpair()
         read_end, write_end = os.pipe()
         try:
@@ -85,7 +88,7 @@ class EngineProcess:
                 stdin=engine_end.fileno(),
                 stdout=write_end,
                 stderr=write_end,
-                env={**engine_environment(os.environ), **env},
+                env=environment,
                 cwd=cwd,
                 start_new_session=True,
             )
@@ -98,7 +101,7 @@ class EngineProcess:
         finally:
             engine_end.close()
             os.close(write_end)
-        started = cls(process, argv, cleanup=cleanup, log=log, clock=clock)
+        started = cls(process, argv, environment=environment, cleanup=cleanup, log=log, clock=clock)
         await started._attach(read_end, our_end)
         return started
 

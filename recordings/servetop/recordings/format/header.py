@@ -27,6 +27,7 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
         "engine": None if header.engine is None else encode_engine(header.engine, redactor=redactor),
         "pid": writer.pid if header.pid is None else header.pid,
         "writer": writer.to_json(),
+        "manifest": encode_manifest(header.manifest, redactor=redactor),
     }
 
 
@@ -41,12 +42,17 @@ def encode_engine(facts: EngineFacts, *, redactor: Redactor) -> str:
     return _dumped(redactor.data(to_data(facts)))
 
 
+def encode_manifest(manifest: Mapping[str, Any], *, redactor: Redactor) -> str | None:
+    """Return the JSON text of column `manifest`; None for an empty one."""
+    return _dumped(redactor.data(manifest)) if manifest else None
+
+
 def decode_header(row: Mapping[str, Any]) -> RunHeader:
     """Decode a header, ignoring fields of newer minor versions; ValueError or UsageError if it is damaged."""
     engine = orjson.loads(row["engine"]) if row.get("engine") else None
-    versions, host = (orjson.loads(row[name] or "{}") for name in ("versions", "host"))
-    if not isinstance(versions, dict) or not isinstance(host, dict):
-        raise ValueError("versions and host are objects")
+    versions, host, manifest = (orjson.loads(row.get(name) or "{}") for name in ("versions", "host", "manifest"))
+    if not all(isinstance(each, dict) for each in (versions, host, manifest)):
+        raise ValueError("versions, host and manifest are objects")
     return RunHeader(
         config=from_data(RunConfig, orjson.loads(row["config"]), strict=False, where="recorded config"),
         anchor=ClockAnchor(origin_ns=row["origin_ns"], wall_epoch_s=row["wall_epoch_s"]),
@@ -54,6 +60,7 @@ def decode_header(row: Mapping[str, Any]) -> RunHeader:
         host=host,
         engine=None if engine is None else from_data(EngineFacts, engine, strict=False, where="recorded engine"),
         pid=row.get("pid"),
+        manifest=manifest,
     )
 
 

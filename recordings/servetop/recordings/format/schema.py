@@ -26,7 +26,7 @@ APPLICATION_ID = 0x73767470
 """The bytes `svtp`, at offset 68 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are rejected."""
-FORMAT_MINOR = 7
+FORMAT_MINOR = 8
 """Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version, at offset 60 of the file."""
@@ -89,8 +89,12 @@ RUN_COLUMNS = {
     "end_reason": "TEXT",
     "steady": "TEXT",
     "headline": "TEXT",
+    "manifest": "TEXT",
 }
-"""Columns of table `run`: the header and the end, in one row; `config` to `engine`, `writer` and `steady` are JSON."""
+"""Columns of table `run`: the header and the end, in one row.
+
+`config` to `engine`, `writer`, `steady` and `manifest` are JSON.
+"""
 
 TICK_TOTALS = ("number", "ok", "errors", "timeouts", "cancelled", "truncated", "output_tokens")
 """Columns that a list of recordings needs; an index contains them, so that the wide rows are not read."""

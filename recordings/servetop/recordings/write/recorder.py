@@ -8,6 +8,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.errors import RecordingError
@@ -16,7 +17,7 @@ from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
 from servetop.recordings.format import schema
-from servetop.recordings.format.header import encode_engine, encode_header
+from servetop.recordings.format.header import encode_engine, encode_header, encode_manifest
 from servetop.recordings.format.row_codec import COMMANDS
 from servetop.recordings.format.steady_codec import encode_windows
 from servetop.recordings.format.tick_checksum import checksum_in
@@ -173,6 +174,11 @@ class Recorder:
         """Record the facts of the engine, or replace them after a restart."""
         row = (encode_engine(facts, redactor=self._redactor),)
         self._add(EncodedBatch(statements=[("UPDATE run SET engine = ?", [row])]))
+
+    def set_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Record the manifest, or replace it."""
+        row = (encode_manifest(manifest, redactor=self._redactor),)
+        self._add(EncodedBatch(statements=[("UPDATE run SET manifest = ?", [row])]))
 
     def new_commands(self) -> list[Command]:
         """Return the commands from viewers since the last call, oldest first; none while the file cannot be read."""

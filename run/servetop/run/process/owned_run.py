@@ -85,7 +85,8 @@ class OwnedRun:
             bufsize=0,
         )
         run = cls(process, recording, stderr)
-        run._send(json.dumps(to_data(config)).encode())
+        setup = {"config": to_data(config), "command_line": ["servetop", *sys.argv[1:]]}
+        run._send(json.dumps(setup).encode())
         return run
 
     @property

@@ -1,4 +1,4 @@
-"""The pipe from the owner of a run: carries the configuration first, and closes when the owner ends.
+"""The pipe from the owner of a run: carries the setup of the run first, and closes when the owner ends.
 
 The owner is the process that started the run: a dashboard, or the server of its web pages. The pipe closes with the
 owner however it ends, so that no run is left behind by accident.
@@ -43,12 +43,12 @@ class OwnerPipe:
         self.waits = True
         """Whether an owner waits for the end of the run."""
 
-    def read_config(self) -> Any:
+    def read_setup(self) -> Any:
         """The first line, decoded from JSON; UsageError if the pipe closes before it."""
         while b"\n" not in self._unread:
             data = os.read(self._fd, _READ_BYTES)
             if not data:
-                raise UsageError("a run's configuration is expected as a line of JSON on standard input")
+                raise UsageError("the setup of a run is expected as a line of JSON on standard input")
             self._unread += data
         line, _, self._unread = self._unread.partition(b"\n")
         return json.loads(line)

@@ -1,8 +1,8 @@
 """Executes a run in this process: opens its recording, starts engine and load, handles signals, closes the file.
 
 `python -m servetop.run.process.run_process RECORDING [--resume] [--throw-away]` is the run behind a dashboard: its
-configuration is a line of JSON on standard input, which its owner keeps open (see `owner_pipe`). Modules that the
-recording does not need are imported after it is open, because the dashboard waits for it.
+configuration and command line are a line of JSON on standard input, which its owner keeps open (see `owner_pipe`).
+Modules that the recording does not need are imported after it is open, because the dashboard waits for it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from servetop.core.events import RunEnd
     from servetop.recordings.write.recorder import Recorder
     from servetop.recordings.write.resume import RunStart
+    from servetop.run.manifest.manifest_recorder import ManifestRecorder
     from servetop.run.process.run_registry import Registration
     from servetop.run.run_loop import RunLoop
 
@@ -108,6 +109,8 @@ class RunContext:
     """Signals that the caller of `execute` handles, until the summary is printed."""
     owner: OwnerPipe | None = None
     observer: RunObserver | None = None
+    command_line: Sequence[str] = ()
+    """The command line of servetop; empty for a run started from Python."""
     at_end: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """Callbacks that run once the recording is closed."""
 
@@ -116,7 +119,8 @@ async def _run_loop(
     config: RunConfig, recording: Path, *, resume: bool, context: RunContext, sender: FirstSender | None
 ) -> tuple[Recorder, RunEnd]:
     """Run the loop; its modules are imported while the first sender or the dashboard starts."""
-    recorder, start = _open_recording(config, recording, resume=resume)
+    recorder, start = _open_recording(config, recording, resume=resume, command_line=context.command_line)
+    from servetop.run.manifest.manifest_recorder import ManifestRecorder
     from servetop.run.run_loop import RunLoop
 
     gc.enable()
@@ -128,10 +132,13 @@ async def _run_loop(
     loop = RunLoop(config, recorder, start=start, sender=sender, alert=alert)
     registration = _register(config, recording, loop)
     context.at_end.callback(registration.end)
-    return recorder, await _run_with_observers(loop, context, registration)
+    manifest = ManifestRecorder(config, recorder, engine=loop.first_launched, command_line=context.command_line)
+    return recorder, await _run_with_observers(loop, context, registration, manifest)
 
 
-def _open_recording(config: RunConfig, recording: Path, *, resume: bool) -> tuple[Recorder, RunStart]:
+def _open_recording(
+    config: RunConfig, recording: Path, *, resume: bool, command_line: Sequence[str]
+) -> tuple[Recorder, RunStart]:
     """The recording, new or to resume, and where the run starts in it."""
     from servetop.core.clock import ClockAnchor
     from servetop.core.interfaces.run_source import RunHeader
@@ -142,7 +149,14 @@ def _open_recording(config: RunConfig, recording: Path, *, resume: bool) -> tupl
     if resume:
         return resume_recording(recording, config)
     anchor = ClockAnchor.take()
-    header = RunHeader(config=config, anchor=anchor, versions=versions(), host=host_facts(), pid=os.getpid())
+    header = RunHeader(
+        config=config,
+        anchor=anchor,
+        versions=versions(),
+        host=host_facts(),
+        pid=os.getpid(),
+        manifest={"command_line": list(command_line)} if command_line else {},
+    )
     return Recorder.create(recording, header), RunStart(anchor=anchor)
 
 
@@ -169,13 +183,15 @@ def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration
     return registration
 
 
-async def _run_with_observers(loop: RunLoop, context: RunContext, registration: Registration) -> RunEnd:
-    """Run the loop, with signals, owner, registry and observer active."""
+async def _run_with_observers(
+    loop: RunLoop, context: RunContext, registration: Registration, manifest: ManifestRecorder
+) -> RunEnd:
+    """Run the loop, with signals, owner, registry, manifest and observer active."""
     context.signals.apply_to(loop.stop_requests)
     if context.owner is not None:
         context.owner.watch(loop.stop_requests)
     tasks = [asyncio.ensure_future(_update_registration(loop, registration, owner=context.owner))]
-    tasks += [asyncio.ensure_future(context.observer.follow())] if context.observer else []
+    tasks += [asyncio.ensure_future(each.follow()) for each in (manifest, context.observer) if each is not None]
     try:
         end = await loop.run()
     finally:
@@ -183,6 +199,7 @@ async def _run_with_observers(loop: RunLoop, context: RunContext, registration: 
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)  # an error of the run itself has precedence
+        await manifest.finish()
     return end
 
 
@@ -203,9 +220,10 @@ def main(argv: Sequence[str]) -> int:
     sender = None
     try:
         sender = None if AWAIT_FRAME in flags else FirstSender.start()
-        config = from_data(RunConfig, owner.read_config())
+        setup = owner.read_setup()
+        config = from_data(RunConfig, setup["config"])
         with RunSignals().caught() as signals:
-            context = RunContext(signals=signals, owner=owner)
+            context = RunContext(signals=signals, owner=owner, command_line=setup["command_line"])
             run = execute(config, recording, context=context, resume="--resume" in flags, sender=sender)
         if run.recorder.unrecorded is not None:  # otherwise the reason is in the recording
             console.message(run.end.reason)

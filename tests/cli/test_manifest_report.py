@@ -1,0 +1,72 @@
+"""`servetop manifest` prints what identifies a run, of any recording whose header can be read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from servetop.cli.main import main
+from servetop.cli.report.manifest_report import manifest_lines
+from servetop.core.clock import ClockAnchor
+from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
+from servetop.core.events import RunEnd
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.recordings.write.recorder import Recorder
+from tests.recordings.rows import change
+
+HEADER = RunHeader(
+    config=RunConfig(
+        engine=EngineConfig(name="vllm", extra_args=("--enforce-eager",)),
+        workload=WorkloadConfig(prefix_len=64),
+        seed=7,
+        label="base",
+    ),
+    anchor=ClockAnchor(origin_ns=0, wall_epoch_s=1_700_000_000.0),
+    engine=EngineFacts(name="vllm", title="vLLM", version="0.10", model="m", kv_blocks_total=900),
+    manifest={
+        "command_line": ["servetop", "--engine", "vllm", "--label", "a b"],
+        "engine": {"argv": ["vllm", "serve", "--enforce-eager"], "environment": {"VLLM_USE_V1": "1"}},
+        "model": {"path": "/models/m", "revision": "abc"},
+    },
+)
+
+
+def test_values_are_grouped_and_aligned_without_defaults() -> None:
+    lines = manifest_lines(HEADER)
+    assert lines[:5] == [
+        "run",
+        "  start                    2023-11-14 22:13:20 UTC",
+        "  seed                     7",
+        "  label                    base",
+        "  command line             servetop --engine vllm --label 'a b'",
+    ]
+    assert "  environment.VLLM_USE_V1  1" in lines
+    assert "  kv_blocks                900" in lines
+    assert "  path                     /models/m" in lines
+    assert "  prefix_len               64" in lines
+    assert [line for line in lines if line.split()[0] in ("num_prefixes", "args.enforce-eager")] == []
+
+
+def test_an_older_recording_has_what_its_header_has() -> None:
+    lines = manifest_lines(replace(HEADER, manifest={}))
+    assert "  given options  --enforce-eager" in lines
+    assert "  version        0.10" in lines
+
+
+def test_a_growing_recording_is_printed_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Recorder.create(tmp_path / "run.servetop", HEADER)
+    assert main(["manifest", str(tmp_path / "run.servetop"), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["manifest"] == HEADER.manifest
+    assert printed["keys"]["engine.args.enforce-eager"] == "true"
+
+
+def test_a_damaged_header_is_an_error_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.servetop"
+    Recorder.create(path, HEADER).close(RunEnd(at=1.0, exit_code=0, reason=""))
+    change(path, "UPDATE run SET manifest = '[1]'")
+    assert main(["manifest", str(tmp_path / "run.servetop")]) == 1
+    assert "its header cannot be decoded" in capsys.readouterr().err
