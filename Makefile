@@ -8,7 +8,7 @@ INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 unexport PYTHONDONTWRITEBYTECODE
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge lock audit sbom bench bench-client bench-tui sample picture options schema clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare lock audit sbom bench bench-client bench-tui sample picture options schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -82,6 +82,9 @@ validate: .venv/.product  ## compare the simulator with the published tables
 
 judge: .venv/.installed  ## judge simulated runs with known causes and rates, and write docs/judgement.md (15 minutes; SEEDS: other draws)
 	$(BIN)/python -m tests.judgement --judge --seed $(or $(SEEDS),11 12 13) $(if $(SEEDS),,--report docs/judgement.md)
+
+judge-compare: .venv/.installed  ## compare simulated runs whose difference is known, and write docs/explanation/comparison.md (an hour; SEEDS: another draw)
+	$(BIN)/python -m tests.comparisons --seed $(or $(SEEDS),11) $(if $(SEEDS),,--report docs/explanation/comparison.md)
 
 bench: .venv/.installed  ## measure performance and write docs/performance.md
 	$(BIN)/python bench/run.py
