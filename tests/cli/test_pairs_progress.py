@@ -78,6 +78,7 @@ def test_texts_have_the_unit_of_the_difference() -> None:
     assert margin_text(OPEN) == "2 %"
     assert interval_text(paired(0.1)) == ""
     assert interval_text(paired(-0.3, 0.4)) == ""  # -100 % to more than +10,000 %
+    assert interval_text(paired(5.0, 5.0)) == "[+14,741, +14,741]"
     assert (span_text(119.2), span_text(121)) == ("120 s", "3 min")
 
 

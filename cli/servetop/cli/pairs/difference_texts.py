@@ -9,7 +9,7 @@ from servetop.analysis.comparison.paired_runs import PairedMetric
 
 _MINUTE = 60
 _LOWEST, _HIGHEST = -0.9, 100.0
-"""Relative differences beyond which an interval is not shown."""
+"""Relative differences beyond which an interval that contains 0 is not shown."""
 
 
 def difference_text(metric: PairedMetric) -> str:
@@ -21,7 +21,7 @@ def interval_text(metric: PairedMetric) -> str:
     """The interval in the unit of the difference: `[−3.4, −0.8]`; empty as long as it excludes next to nothing."""
     low, high = metric.interval
     relative = metric.difference.scale is Scale.RELATIVE
-    if math.isinf(high) or (relative and (low < _LOWEST or high > _HIGHEST)):
+    if math.isinf(high) or (relative and low < 0 and (low < _LOWEST or high > _HIGHEST)):
         return ""
     return f"[{signed(low * _factor(metric))}, {signed(high * _factor(metric))}]"
 
