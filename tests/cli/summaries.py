@@ -68,6 +68,7 @@ def run(*stages: StageSummary, goodput: Any = None, **fields: Any) -> RunSummary
     return RunSummary(
         metadata={}, date="", endpoint_type="openai", backend="sim", label=None, model_id=None, tokenizer_id=None,
         request_rate=None, burstiness=None, max_concurrency=None, ramp=None, goodput=goodput, recording=None,
-        recording_state="finished", engine=engine, exit_code=0, error=None, measured=measured(**fields), failures=(),
-        cooldown_requests=0, steady=NO_STEADY, models=None, replicas=None, stages=stages,
+        recording_state="finished", engine=engine, prefix_cache="as-is", exit_code=0, error=None,
+        measured=measured(**fields), failures=(), cooldown_requests=0, steady=NO_STEADY, models=None, replicas=None,
+        stages=stages,
     )  # fmt: skip

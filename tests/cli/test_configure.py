@@ -12,6 +12,7 @@ from servetop.cli.main import joined_goodput, split_engine_args
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
 from servetop.run.stage_plan import segments
+from tests.cli.test_config_file import config_of
 
 
 def test_arguments_after_two_dashes_belong_to_the_engine() -> None:
@@ -78,3 +79,17 @@ def test_a_name_that_is_neither_a_file_nor_a_preset_is_an_error() -> None:
 
 def test_an_infinite_rate_has_a_readable_label() -> None:
     assert StageConfig(request_rate=math.inf, max_concurrency=8).label == "all at once · conc. 8"
+
+
+def test_the_state_of_the_prefix_cache_is_that_of_the_options_or_of_the_sweep(tmp_path: Path) -> None:
+    assert config_of("--rate", "2").prefix_cache == "as-is"
+    assert config_of("--rate", "2", "--prefix-cache", "cold").prefix_cache == "cold"
+    hits = config_of("--rate", "2", "--cache-hit-rate", "0.5")
+    assert (hits.prefix_cache, hits.workload.cache_hit_rate) == ("warm", 0.5)
+    assert config_of("--rate", "2", "--cache-hit-rate", "0.5", "--prefix-cache", "cold").prefix_cache == "cold"
+    sweep = sweep_from(tmp_path, 'request_rate = [1, 2]\ncache_hit_rate = 0.5\nprefix_cache = "cold"')
+    assert sweep_config(read_sweep(str(sweep))).prefix_cache == "cold"
+    with pytest.raises(UsageError, match="share no prefix"):
+        config_of("--rate", "2", "--prefix-cache", "warm")
+    with pytest.raises(UsageError, match="prefix-cache hot: use as-is, cold, warm"):
+        sweep_config(read_sweep(str(sweep_from(tmp_path, 'request_rate = [1]\nprefix_cache = "hot"'))))

@@ -137,7 +137,7 @@ INFO = {
 }  # fmt: skip
 SERVER_INFO = {
     "model_path": "org/m", "mem_fraction_static": 0.88, "max_running_requests": None, "context_length": 8192,
-    "max_total_num_tokens": 51200, "version": "0.5.4",
+    "max_total_num_tokens": 51200, "page_size": 64, "version": "0.5.4",
     "internal_states": [{"effective_max_running_requests_per_dp": 256, "pp_max_micro_batch_size": 64}],
 }  # fmt: skip
 SERVERS: dict[str, dict[str, HttpResult]] = {
@@ -179,7 +179,7 @@ def test_what_the_servers_say_of_themselves() -> None:
     assert (tgi.version, tgi.models, tgi.max_model_len, tgi.max_num_seqs) == ("3.3.6-dev0", ("org/m",), 4096, None)
     sglang = load_engine("sglang").facts(SERVERS["sglang"])
     assert (sglang.version, sglang.models, sglang.max_model_len) == ("0.5.4", ("org/m",), 8192)
-    assert (sglang.max_num_seqs, sglang.kv_blocks_total, sglang.block_size) == (64, 51200, 1)
+    assert (sglang.max_num_seqs, sglang.kv_blocks_total, sglang.block_size, sglang.cache_page) == (64, 51200, 1, 64)
     older = {"/v1/models": models("sglang"), "/get_server_info": SERVERS["sglang"]["/server_info"]}
     assert load_engine("sglang").facts(older) == sglang
     assert load_engine("tensorrt-llm").facts(SERVERS["tensorrt-llm"]).version == "1.2.1"

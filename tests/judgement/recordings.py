@@ -20,6 +20,9 @@ def write_recording(run: VirtualRun, path: Path) -> None:
     recorder = Recorder.create(path, dataclasses.replace(run.header, anchor=anchor))
     newest: EngineSample | None = None
     ended = {index: list(part) for index, part in itertools.groupby(run.records, key=_tick_of_end)}
+    scraped = {
+        at: list(part) for at, part in itertools.groupby(run.replica_samples, key=lambda each: each.scrape_start)
+    }
     for tick in run.ticks:
         within = [stage for stage in run.stages if tick.start <= stage.at < tick.end]
         lines = [line for line in run.log_lines if tick.start <= line.at < tick.end]
@@ -30,6 +33,8 @@ def write_recording(run: VirtualRun, path: Path) -> None:
                 tick=tick,
                 requests=ended.get(tick.index, ()),
                 engine_samples=samples,
+                replica_samples=scraped.get(tick.end, ()),
+                gpu_samples=tick.gpus,
                 stages=within,
                 log_lines=lines,
             )

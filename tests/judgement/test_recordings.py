@@ -7,6 +7,7 @@ from pathlib import Path
 from servetop.core.config import StageConfig
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.verify.verify import verify
+from servetop.simulator.virtual_run.virtual_gpu import GpuTelemetry
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind
 from tests.judgement.recordings import write_recording
@@ -30,3 +31,15 @@ def test_a_recorded_run_is_sound_and_holds_the_same_data(tmp_path: Path) -> None
     assert reader.header.engine == run.header.engine
     reader.close()
     assert [check for check in verify(path).checks if not check.sound] == []
+
+
+def test_a_recorded_run_of_replicas_holds_the_samples_of_each_and_of_their_gpus(tmp_path: Path) -> None:
+    run = run_virtually(
+        plan_of(StageConfig(request_rate=4.0, duration=3.0), plan={"replicas": 2, "gpus": GpuTelemetry()})
+    )
+    path = tmp_path / "run.servetop"
+    write_recording(run, path)
+    reader = RecordingReader.open(path)
+    assert tuple(reader.replica_samples()) == run.replica_samples
+    assert tuple(reader.gpu_samples()) == tuple(gpu for tick in run.ticks for gpu in tick.gpus)
+    reader.close()

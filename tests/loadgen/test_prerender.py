@@ -64,3 +64,15 @@ def test_the_token_limit_is_unknown_if_the_extra_body_changes_it() -> None:
     known, unknown = queue_of(prompts(), n=2), queue_of(prompts(), extra_body={"max_tokens": 3})
     assert known.take(NumberedRequest(0, DUE), limited=False).max_tokens == 4
     assert unknown.take(NumberedRequest(0, DUE), limited=False).max_tokens == 0
+
+
+def test_a_new_salt_alters_requests_that_are_ready_and_those_rendered_later() -> None:
+    queue = queue_of(prompts())
+    queue.fill(StillClock(), between=lambda: None)
+    queue.use_salt(5)
+    salted = [queue.take(NumberedRequest(number, DUE, number), limited=False) for number in range(LOOK_AHEAD + 2)]
+    assert all(request.prompt.text != f"p{request.id}" and len(request.prompt.text) > 1 for request in salted)
+    assert all(request.prompt.text.encode() in request.body for request in salted)
+    queue.use_salt(None)
+    after = queue.take(NumberedRequest(100, DUE, 100), limited=False)
+    assert after.prompt.text == "p100"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.core.config import StageConfig
-from servetop.run.stage_plan import Segment, StagePlan, segments, with_other_batch
+from servetop.core.config import RunConfig, StageConfig
+from servetop.run.stage_plan import FreshStarts, Segment, StagePlan, segments, with_other_batch
 
 STAGES = tuple(
     StageConfig(request_rate=rate, max_num_seqs=batch, num_prompts=1)
@@ -61,3 +61,19 @@ def test_a_changed_batch_size_stays_when_going_back() -> None:
     plan = StagePlan([StageConfig(request_rate=rate, duration=9.0) for rate in (4.0, 8.0, 16.0)], first_index=0)
     assert rates(plan.again(1, max_num_seqs=64)) == [(64, [(3, 8.0), (4, 16.0)])]
     assert rates(plan.before(4)) == [(64, [(5, 8.0), (6, 16.0)])]
+
+
+def test_a_fresh_start_begins_a_segment_of_its_own_and_a_warm_up_is_none() -> None:
+    warmup, *load = (StageConfig(num_prompts=1, warmup=not number) for number in range(4))
+
+    def fresh(config: RunConfig) -> list[tuple[bool, list[int]]]:
+        found = segments((warmup, *load), fresh=FreshStarts.of(config))
+        return [(each.fresh, [index for index, _ in each.stages]) for each in found]
+
+    assert fresh(RunConfig()) == [(False, [0, 1, 2, 3])]
+    assert fresh(RunConfig(prefix_cache="cold")) == [(False, [0]), (True, [1, 2, 3])]
+    assert fresh(RunConfig(prefix_cache="warm", drain_at_stages=True)) == [
+        (False, [0]), (True, [1]), (True, [2]), (True, [3]),
+    ]  # fmt: skip
+    again = StagePlan(load, first_index=0, fresh=FreshStarts.FIRST)
+    assert [each.fresh for each in again.before(2)] == [True]

@@ -1,7 +1,6 @@
 """The configuration of a run: frozen, built once by the command line, stored in the header of the recording.
 
-`--config RUN.servetop` reads it from there. `to_data` and `from_data` convert to and from dictionaries, lists, numbers
-and strings (JSON, TOML).
+`to_data` and `from_data` convert to and from dictionaries, lists, numbers and strings (JSON, TOML).
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ RANDOM = ("random", "prefix_repetition")
 """Names of `dataset` that do not read a file."""
 CONVERSATIONS = ("mtbench", "conversations")
 """Datasets of conversations with several turns."""
+AS_IS, COLD, WARM = PREFIX_CACHE_STATES = ("as-is", "cold", "warm")
 _Config = TypeVar("_Config")
 _SECONDS, _TOKENS, _PER_SECOND, _ARGUMENTS = ({"unit": unit} for unit in ("s", "tokens", "req/s", "arguments"))
 """Metadata of fields: the unit of their values, or that these are arguments of a command line."""
@@ -85,9 +85,8 @@ class EngineConfig:
     @property
     def known_as(self) -> str:
         """The name, or the address of a server that is still to be recognised, as in `gpu7:8000`."""
-        if self.name != "auto" or self.url is None:
-            return self.name
-        return self.url.rpartition("@")[2].rpartition("://")[2].partition("/")[0] or self.name
+        address = (self.url or "").rpartition("@")[2].rpartition("://")[2].partition("/")[0]
+        return address if self.name == "auto" and address else self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +112,8 @@ class WorkloadConfig:
     """Length in tokens of the shared prefix of the prompts."""
     num_prefixes: int = 1
     """Number of prefixes that requests draw from."""
+    cache_hit_rate: float | None = None
+    """Fraction of the prompt tokens that a warm prefix cache holds, 0 to below 1; None: what the prefixes give."""
     exact_lengths: bool = False
     """Cut texts to their exact length with the engine's `/tokenize`, or with `tokenizer`."""
     tokenizer: str = ""
@@ -135,8 +136,7 @@ class WorkloadConfig:
     """Pause between a response and the same user's next request, as in `2` or `exponential:mean=2`."""
     ignore_eos: bool = True
     endpoint: str = "completions"
-    """`completions`, `chat`, `responses`, or `generate` for the engine's own API; empty for the usual one of an engine
-    that is not known yet."""
+    """`completions`, `chat`, `responses`, or `generate` (the engine's own API); empty while the engine is unknown."""
     temperature: float | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -234,6 +234,8 @@ class RunConfig:
     """Number of sender processes; 0 is `auto`: starts with one and adds more under load."""
     metric_percentiles: tuple[float, ...] = ()
     """Percentiles of the summary in addition to 50, 90, 95 and 99."""
+    prefix_cache: str = AS_IS
+    """State of the engine's prefix cache when a load or a cell begins: `as-is`, `cold` or `warm`."""
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     predicted: tuple[PredictedCell, ...] = ()
@@ -266,13 +268,11 @@ def from_data(kind: type[_Config], data: Mapping[str, Any], *, strict: bool = Tr
     hints = typing.get_type_hints(kind)
     if not isinstance(data, Mapping):
         raise UsageError(f"{where}: expected a table of {', '.join(hints)}")
-    unknown = [key for key in data if key not in hints]
-    if unknown and strict:
+    if strict and (unknown := [key for key in data if key not in hints]):
         near = difflib.get_close_matches(unknown[0], hints, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(hints)}"
         raise UsageError(f"{where}: unknown key {unknown[0]!r}: {hint}")
-    known = {key: value for key, value in data.items() if key in hints}
-    return kind(**{key: _value(hints[key], value, strict, f"{where}.{key}") for key, value in known.items()})
+    return kind(**{key: _value(hints[key], data[key], strict, f"{where}.{key}") for key in data if key in hints})
 
 
 def _value(hint: Any, value: Any, strict: bool, where: str) -> Any:

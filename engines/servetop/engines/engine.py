@@ -52,6 +52,19 @@ class BatchSizeChange:
     """Matches the body of an HTTP 200 response that refuses the change; None: HTTP 200 always accepts it."""
 
 
+@dataclass(frozen=True, slots=True)
+class CacheReset:
+    """The HTTP request (POST) that empties the prefix cache of a running engine."""
+
+    path: str
+    refused_by: re.Pattern[bytes] | None = None
+    """Matches the body of an HTTP 200 response that refuses the reset; None: HTTP 200 always means success."""
+    also: Sequence[str] = ()
+    """Paths of further caches to reset with it; their responses do not matter."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables with which the server must have been started to have these paths."""
+
+
 class Engine(ABC):
     """One kind of engine; an entry point of group `servetop.engines` names a subclass without arguments.
 
@@ -103,6 +116,8 @@ class Engine(ABC):
     """Values disappear from the metrics page while the engine is idle, so a missing value is not reported."""
     changes_batch_size_live: bool = False
     """`batch_size_change` works on a running server."""
+    cache_reset: CacheReset | None = None
+    """How to empty the prefix cache while the engine runs; None: it has no endpoint for that."""
     log_filter: re.Pattern[bytes] | None = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d')
     """Log lines to drop, such as the access log of successful requests."""
     boot_patterns: Mapping[str, re.Pattern[str]] = {}

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from servetop.core.clock import Clock
@@ -34,6 +34,11 @@ SILENT_LIMIT = 60.0
 """Seconds without a response after which an attached engine counts as stopped."""
 EXIT_LIMIT = 5.0
 """Seconds that `still_there` waits for an unresponsive engine to exit."""
+RESET_PATIENCE = 5.0
+"""Seconds for which a refused reset of the prefix cache is repeated."""
+RESET_INTERVAL = 0.2
+"""Seconds between two attempts."""
+_NO_ENDPOINT = (404, 405)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +152,33 @@ class EngineHandle:
             raise EngineError(f"{self.engine.title} refused batch size {max_num_seqs} ({reason})")
         self.facts = replace(self.facts, max_num_seqs=max_num_seqs)
         return True
+
+    async def reset_prefix_cache(self, *, patience: float = RESET_PATIENCE) -> str:
+        """Empty the prefix cache; return why it was not emptied, empty if it was.
+
+        A refusal, because blocks are still in use, is retried for `patience` seconds.
+        """
+        reset, until = self.engine.cache_reset, self._clock.now() + patience
+        if reset is None:
+            return f"{self.engine.title} has no endpoint for it"
+        while True:
+            result = await self._client.request(reset.path, method="POST")
+            refused = reset.refused_by is not None and reset.refused_by.search(result.body) is not None
+            if result.ok and not refused:
+                for path in reset.also:
+                    await self._client.request(path, method="POST")
+                return ""
+            if result.status in _NO_ENDPOINT and reset.env:
+                settings = " ".join(f"{name}={value}" for name, value in reset.env.items())
+                return f"POST {reset.path}: HTTP {result.status}: start {self.engine.title} with {settings}"
+            if self._clock.now() >= until or result.status in _NO_ENDPOINT:
+                return result.error or f"POST {reset.path}: HTTP {result.status}: {excerpt(result.body)}"
+            await self._clock.sleep_until(self._clock.now() + RESET_INTERVAL)
+
+    async def post(self, path: str, data: Mapping[str, Any], *, timeout: float) -> str:
+        """Send one request to this server that belongs to no load; return why it failed, empty if it did not."""
+        result = await self._client.request(path, method="POST", data=data, timeout=timeout)
+        return "" if result.ok else result.error or f"HTTP {result.status}: {excerpt(result.body)}"
 
     async def still_there(self) -> bool:
         """Health check; an unresponsive engine has EXIT_LIMIT to exit, because it closes its port first."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
@@ -144,6 +145,17 @@ class ReplicaGroup:
         if all(changed):
             self.facts = dataclasses.replace(self.facts, max_num_seqs=max_num_seqs)
         return all(changed)
+
+    async def reset_prefix_cache(self) -> str:
+        """Empty the prefix cache of every replica; return the first reason why one was not emptied."""
+        handles = self._alive
+        reasons = await asyncio.gather(*(handle.reset_prefix_cache() for handle in handles))
+        return next((f"{each.url}: {why}" for each, why in zip(handles, reasons, strict=True) if why), "")
+
+    async def post(self, path: str, data: Mapping[str, Any], *, timeout: float) -> str:
+        """Send one request to every replica; return the first reason why one failed."""
+        reasons = await asyncio.gather(*(handle.post(path, data, timeout=timeout) for handle in self._alive))
+        return next(filter(None, reasons), "")
 
     async def still_there(self) -> bool:
         """Whether at least one replica is still up."""

@@ -23,6 +23,8 @@ class ServerFacts:
     """Size of the KV cache in tokens, if the log reports that instead of blocks."""
     block_size: int | None = None
     """Tokens per KV block."""
+    cache_page: int | None = None
+    """Tokens that the prefix cache keeps or drops together, if they are not a KV block."""
     max_num_seqs: int | None = None
 
     def merged_with(self, other: ServerFacts) -> ServerFacts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from servetop.core.bounds import LARGEST_VALUE
@@ -39,8 +40,12 @@ GIVE_UP_TIMEOUT = 3.0
 """Seconds for the graceful shutdown after a failed or interrupted start."""
 
 
-async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None]) -> EngineHandle:
+async def start_engine(
+    config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None], resets_cache: bool = False
+) -> EngineHandle:
     """Start the engine of `config` and wait until it is ready; `on_line` receives its log lines.
+
+    With `resets_cache` it is started so that its prefix cache can be reset.
 
     EngineError, with the last log lines, if it is not installed, exits, or is not ready within `start_timeout`;
     UsageError for an unknown engine or model, or conflicting options. No process is left behind on failure or
@@ -53,7 +58,10 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     refuse_secrets([*config.command, *config.extra_args])
     key = api_key(config, os.environ)
     port = _port(config, engine)
-    command = with_launcher(engine.launch(config, port=port), config, environ=os.environ)
+    launch = engine.launch(config, port=port)
+    if resets_cache and engine.cache_reset is not None:
+        launch = replace(launch, env={**launch.env, **engine.cache_reset.env})
+    command = with_launcher(launch, config, environ=os.environ)
     log = LogCapture(clock, on_line, secrets=engine_secrets(config, os.environ), log_filter=engine.log_filter)
     client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
     scraper = metrics_scraper(engine, client, config=config, port=command.metrics_port)
@@ -203,6 +211,7 @@ def engine_facts(
         pid=pid,
         kv_blocks_total=_count(known.kv_blocks_total),
         block_size=_count(known.block_size),
+        cache_page=_count(known.cache_page),
         max_num_seqs=_count(known.max_num_seqs),
         max_model_len=_count(known.max_model_len),
         changes_batch_size_live=engine.changes_batch_size_live,

@@ -46,6 +46,8 @@ class SenderSetup:
     """Longest context in tokens, if the engine reports it."""
     corpus_ids: tuple[int, ...] = ()
     """The workload's text corpus as the engine's token ids, for exact prompt lengths."""
+    block_size: int | None = None
+    """Tokens of a KV block, if the engine reports it."""
     text_prompts: bool = False
     """The dialect accepts no token ids, so every prompt is sent as text."""
     origin_ns: int

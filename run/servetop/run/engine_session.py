@@ -52,8 +52,9 @@ class EngineUpdate:
 class EngineSession:
     """One engine, through all restarts of a run."""
 
-    def __init__(self, config: EngineConfig, clock: Clock) -> None:
+    def __init__(self, config: EngineConfig, clock: Clock, *, resets_cache: bool = False) -> None:
         self._config = config
+        self._resets_cache = resets_cache
         self._clock = clock
         self._handle: EngineHandle | ReplicaGroup | None = None
         self._replicas: ReplicaGroup | None = None
@@ -88,7 +89,9 @@ class EngineSession:
 
             await check_load_balancer(config.front_door, api_key=self.api_key)
         if config.url is None:
-            self._handle = await start_engine(config, self._clock, on_line=self._keep_log_line)
+            self._handle = await start_engine(
+                config, self._clock, on_line=self._keep_log_line, resets_cache=self._resets_cache
+            )
             # a restarted engine listens on the same port: the sender keeps its URL
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
             self._own_pids.follow(self._handle.facts.pid)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.config import RunConfig
+from servetop.core.config import AS_IS, RunConfig
 from servetop.core.errors import EngineError, ServetopError
 from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
@@ -18,17 +18,15 @@ from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.worker.start_senders import LoadSenders
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import RunStart
+from servetop.run.cache.segment_start import SegmentStarter
 from servetop.run.engine_session import EngineSession
 from servetop.run.outcome import Outcome, RunPhase
 from servetop.run.process.first_sender import FirstSender
 from servetop.run.sender_setup import route_of, sender_setup
-from servetop.run.stage_plan import Segment, StagePlan, segments
+from servetop.run.stage_plan import FreshStarts, Segment, StagePlan
 from servetop.run.stop_requests import StopRequests
 from servetop.run.tick_recorder import Alert, TickRecorder
-from servetop.workload.plan import LoadPhase, LoadPlan
-
-BEGIN_AHEAD = 0.05
-"""Seconds from the start command to the sender until the first due time."""
+from servetop.workload.plan import LoadPhase
 
 
 class RunLoop:
@@ -41,16 +39,17 @@ class RunLoop:
         self._recorder = recorder
         self._start = start
         self._clock = MonotonicClock(start.anchor.origin_ns)
-        self._engine = EngineSession(config.engine, self._clock)
+        self._engine = EngineSession(config.engine, self._clock, resets_cache=config.prefix_cache != AS_IS)
         self._ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
         self._outcome = Outcome(config.max_failures)
         self.warn = partial(self._ticks.note, Severity.WARNING)
         self.stop_requests = StopRequests(self._outcome, lambda why: self.warn("run", text=why), self._engine.hurry)
         self._first_sender = sender
         self._sender: LoadSenders | None = None
-        self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
+        self._stage_plan = StagePlan(config.stages, first_index=start.first_stage, fresh=FreshStarts.of(config))
+        self._segments: deque[Segment] = deque(self._stage_plan.segments)
         self._segment: Segment | None = None
-        self._stage_plan = StagePlan(config.stages, first_index=start.first_stage)
+        self._starter: SegmentStarter | None = None
         self._stage = -1
         self._batch_change: asyncio.Task[EngineFacts] | None = None
         self._batch_command: Command | None = None
@@ -60,8 +59,7 @@ class RunLoop:
         """Name of the engine; empty until it is started or recognised."""
         self._waiting_batches: deque[Command] = deque()
         self._tick_index = start.first_tick
-        self._draining = False
-        self._winding_down = False
+        self._draining = self._winding_down = False
 
     @property
     def trouble(self) -> str:
@@ -112,7 +110,8 @@ class RunLoop:
             self._config, self._engine, facts=facts, start=self._start, connection=route.connection
         )
         self._sender = await self._first_sender.set_up(setup, workers=self._config.workers)
-        await self._start_next(self._sender)
+        self._starter = SegmentStarter(self._config, self._sender, setup, engine=self._engine, ticks=self._ticks)
+        await self._start_next(self._starter)
 
     async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
         """Commit ticks without load, until the current one ends or the engine has started."""
@@ -142,7 +141,7 @@ class RunLoop:
             self._draining = self._outcome.stopped_by is not None or report.state is LoadPhase.DRAINING
             if self._engine.dead and self._batch_change is None:
                 raise self._engine.death()
-            if await self._is_over(self._sender, report):
+            if self._starter is not None and await self._is_over(self._starter, report):
                 return
 
     def _take(self, report: SenderReport) -> None:
@@ -162,18 +161,22 @@ class RunLoop:
         )
 
     def _with_batch(self, stage: StageChange) -> StageChange:
-        batch = stage.max_num_seqs if stage.max_num_seqs is not None else self._max_num_seqs
-        return dataclasses.replace(stage, max_num_seqs=batch)
+        return stage if stage.max_num_seqs is not None else dataclasses.replace(stage, max_num_seqs=self._max_num_seqs)
 
-    async def _is_over(self, sender: LoadSenders, report: SenderReport) -> bool:
+    async def _is_over(self, starter: SegmentStarter, report: SenderReport) -> bool:
         """Start the next segment when the current one is over; True if there is none."""
         if self._outcome.interruptions:
             return report.state is LoadPhase.FINISHED or self._outcome.interruptions > 1
+        if starter.preparing:
+            if self._outcome.stopped_by is None and self._batch_command is None:
+                await starter.advance()
+                return False
+            await starter.cancel()
         if self._batch_change is not None:
             if self._batch_change.done():
-                await self._batch_changed(sender, self._batch_change)
-                if self._waiting_batches:
-                    await self._change_batch(sender, self._waiting_batches.popleft())
+                await self._batch_changed(starter, self._batch_change)
+                if self._waiting_batches and self._sender is not None:
+                    await self._change_batch(self._sender, self._waiting_batches.popleft())
             elif self._outcome.stopped_by is not None and self._segment is None:
                 return True  # nothing is in flight during a restart
             return False
@@ -182,7 +185,7 @@ class RunLoop:
             return drained
         batch = self._segments[0].max_num_seqs
         if drained or (report.state is LoadPhase.DRAINING and not self._must_drain(batch)):
-            await self._start_next_at(sender, batch)
+            await self._start_next_at(starter, batch)
         return False
 
     @property
@@ -191,9 +194,9 @@ class RunLoop:
         restarting = self._batch_command is not None
         return restarting or self._segment is None or self._stage >= self._segment.stages[0][0]
 
-    async def _start_next_at(self, sender: LoadSenders, batch: int | None) -> None:
+    async def _start_next_at(self, starter: SegmentStarter, batch: int | None) -> None:
         if batch is None or batch == self._max_num_seqs:
-            await self._start_next(sender)
+            await self._start_next(starter)
             return
         how = "restarting the engine" if self._engine.needs_restart else "changing it while it runs"
         self._ticks.note(Severity.INFO, "engine", text=f"max_num_seqs {self._max_num_seqs} → {batch}: {how}")
@@ -202,18 +205,11 @@ class RunLoop:
 
     def _must_drain(self, batch: int | None) -> bool:
         changes = batch is not None and batch != self._max_num_seqs
-        return self._config.drain_at_stages or (changes and self._engine.needs_restart)
+        return self._config.drain_at_stages or self._segments[0].fresh or (changes and self._engine.needs_restart)
 
-    async def _start_next(self, sender: LoadSenders) -> None:
+    async def _start_next(self, starter: SegmentStarter) -> None:
         self._segment = self._segments.popleft()
-        await sender.begin(
-            LoadPlan(
-                begin=self._clock.now() + BEGIN_AHEAD,
-                segments=self._segment.stages,
-                drain_at_stages=self._config.drain_at_stages,
-                drain_timeout=self._config.drain_timeout,
-            )
-        )
+        await starter.start(self._segment)
 
     async def _apply_new_commands(self, sender: LoadSenders) -> None:
         for command in self._recorder.new_commands():
@@ -263,6 +259,8 @@ class RunLoop:
         """Repeat the previous stage and those after it, as new stages."""
         if self._batch_change is not None or self._batch_command is not None:
             self._ticks.reply(command, "the batch size is already being changed")
+        elif self._starter is not None and self._starter.preparing:
+            self._ticks.reply(command, "the prefix cache is being prepared")
         elif self._outcome.stopped_by is not None:
             self._ticks.reply(command, "the run is being stopped")
         elif back := self._stage_plan.before(self._stage):
@@ -272,7 +270,7 @@ class RunLoop:
         else:
             self._ticks.reply(command, "this is the first stage")
 
-    async def _batch_changed(self, sender: LoadSenders, change: asyncio.Task[EngineFacts]) -> None:
+    async def _batch_changed(self, starter: SegmentStarter, change: asyncio.Task[EngineFacts]) -> None:
         command, self._batch_change, self._batch_command = self._batch_command, None, None
         try:
             self._set_engine_facts(change.result())
@@ -284,10 +282,12 @@ class RunLoop:
         if command is not None:
             self._ticks.reply(command, f"batch size {self._max_num_seqs}")
         if self._segment is None and self._segments:
-            await self._start_next(sender)
+            await self._start_next(starter)
 
     async def _wind_down(self) -> None:
         self._winding_down = True
+        if self._starter is not None:
+            await self._starter.cancel()
         if self._batch_change is not None:
             self._batch_change.cancel()
             await asyncio.wait({self._batch_change})

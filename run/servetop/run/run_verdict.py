@@ -11,7 +11,7 @@ from servetop.analysis.summary.summary_types import RunSummary
 from servetop.analysis.thresholds import check_thresholds
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.analysis.verdicts.trust import TrustVerdict
-from servetop.core.config import RunConfig
+from servetop.core.config import RANDOM, RunConfig
 from servetop.core.errors import ExitCode, RecordingError
 from servetop.core.events import RunEnd
 from servetop.core.text.known_secrets import redactor_of
@@ -20,6 +20,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.recorded_story import recorded_story
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.run.outcome import decisive
 
 
@@ -32,6 +33,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
     summary, headline = None, None
     try:
         with contextlib.closing(recorder.reader()) as reader:
+            _note_ideal_rates(recorder, reader, config, at=end.at)
             end, summary = _judged(end, config, reader)
             steady = steady_windows(load_run(reader))
             headline = recorded_story(reader, end=end).headline
@@ -40,6 +42,17 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
     recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline)
     end = _with_missing_data(end, recorder)  # the end itself may not have been written
     return replace(end, reason=redactor_of(config).text(end.reason)), None if recorder.unrecorded else summary
+
+
+def _note_ideal_rates(recorder: Recorder, reader: RecordingReader, config: RunConfig, *, at: float) -> None:
+    """Record what only this machine can compute: what a prefix cache finds in the prompts of a dataset."""
+    if config.workload.dataset in RANDOM:
+        return
+    from servetop.run.cache.ideal_rates import ideal_rates_note
+
+    note = ideal_rates_note(reader, config, at=at)
+    if note is not None:
+        recorder.commit(TickTransaction(tick=None, notes=[note]))
 
 
 def _with_missing_data(end: RunEnd, recorder: Recorder) -> RunEnd:

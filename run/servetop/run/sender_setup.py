@@ -54,6 +54,7 @@ async def sender_setup(
         workload=workload,
         max_model_len=facts.max_model_len,
         corpus_ids=corpus_ids if adapter.takes_token_ids else (),
+        block_size=facts.prefix_block,
         text_prompts=not adapter.takes_token_ids,
         seed=config.seed,
         origin_ns=start.anchor.origin_ns,
@@ -70,6 +71,10 @@ async def _check_at_engine(workload: WorkloadConfig, facts: EngineFacts) -> None
         from servetop.workload.prompts.model_mix import check_served
 
         check_served(workload.model_mix, facts.models)
+    if workload.cache_hit_rate is not None:
+        from servetop.workload.prompts.hit_rate_prompts import USUAL_BLOCK, check_hit_rate
+
+        check_hit_rate(workload, block_size=facts.prefix_block or USUAL_BLOCK)
     longest, limit = workload.input_len + workload.output_len, facts.max_model_len
     if limit is not None and not (is_plain(workload) and longest <= limit):
         from servetop.workload.validation import check_fits

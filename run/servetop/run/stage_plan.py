@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from servetop.core.config import StageConfig
+from servetop.core.config import AS_IS, RunConfig, StageConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,13 +18,42 @@ class Segment:
     """None leaves the engine unchanged."""
     stages: tuple[tuple[int, StageConfig], ...]
     """Each with its index in the run."""
+    fresh: bool = False
+    """It begins with the prefix cache in the state that the run promises."""
 
 
-def segments(stages: Sequence[StageConfig], *, first_index: int = 0) -> list[Segment]:
-    """Split the stages where the batch size changes; they are numbered from `first_index`."""
-    numbered = list(enumerate(stages, start=first_index))
-    groups = itertools.groupby(numbered, key=lambda pair: pair[1].max_num_seqs)
-    return [Segment(max_num_seqs=batch, stages=tuple(group)) for batch, group in groups]
+class FreshStarts(Enum):
+    """Which stages begin with the prefix cache in a promised state; warm-ups do not."""
+
+    NONE = "none"
+    FIRST = "first"
+    """The first stage of a load."""
+    EACH = "each"
+    """Every cell of a sweep."""
+
+    @classmethod
+    def of(cls, config: RunConfig) -> FreshStarts:
+        """Return the fresh starts that a configuration promises."""
+        if config.prefix_cache == AS_IS:
+            return cls.NONE
+        return cls.EACH if config.drain_at_stages else cls.FIRST
+
+
+def segments(
+    stages: Sequence[StageConfig], *, first_index: int = 0, fresh: FreshStarts = FreshStarts.NONE
+) -> list[Segment]:
+    """Split the stages where the batch size changes and at fresh starts; they are numbered from `first_index`."""
+    found: list[Segment] = []
+    after_load = False
+    for pair in enumerate(stages, start=first_index):
+        stage = pair[1]
+        starts = not stage.warmup and (fresh is FreshStarts.EACH or (fresh is FreshStarts.FIRST and not after_load))
+        after_load = after_load or not stage.warmup
+        if found and found[-1].max_num_seqs == stage.max_num_seqs and not starts:
+            found[-1] = dataclasses.replace(found[-1], stages=(*found[-1].stages, pair))
+        else:
+            found.append(Segment(max_num_seqs=stage.max_num_seqs, stages=(pair,), fresh=starts))
+    return found
 
 
 def with_other_batch(stages: Sequence[StageConfig], max_num_seqs: int) -> list[StageConfig]:
@@ -42,10 +71,18 @@ class StagePlan:
     A repeated stage gets a new number, so that the figures of its repetitions are never mixed.
     """
 
-    def __init__(self, stages: Sequence[StageConfig], *, first_index: int) -> None:
+    def __init__(
+        self, stages: Sequence[StageConfig], *, first_index: int, fresh: FreshStarts = FreshStarts.NONE
+    ) -> None:
         self._plan = list(stages)
+        self._fresh = fresh
         self._place_of = {first_index + place: place for place in range(len(self._plan))}
         self._next_index = first_index + len(self._plan)
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All segments, under the first numbers."""
+        return segments(self._plan, first_index=min(self._place_of, default=0), fresh=self._fresh)
 
     def again(self, stage: int, *, max_num_seqs: int) -> list[Segment]:
         """The segments from the current stage on, with another batch size."""
@@ -63,4 +100,4 @@ class StagePlan:
         rest = self._plan[place:]
         self._place_of.update((first + offset, place + offset) for offset in range(len(rest)))
         self._next_index += len(rest)
-        return segments(rest, first_index=first)
+        return segments(rest, first_index=first, fresh=self._fresh)

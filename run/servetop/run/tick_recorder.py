@@ -28,6 +28,7 @@ class TickRecorder:
         self._clock = clock
         self._notes: list[Note] = []
         self._replies: list[Command] = []
+        self._stages: list[StageChange] = []
         self.trouble = ""
         """Why the recording cannot be written at the moment; empty while it can."""
         self._failing: str | None = None
@@ -36,6 +37,10 @@ class TickRecorder:
     def note(self, severity: Severity, source: str, *, text: str) -> None:
         """Add a note to the timeline."""
         self._notes.append(Note(at=self._clock.now(), severity=severity, source=source, text=text))
+
+    def add_stage(self, stage: StageChange) -> None:
+        """Record a change of the stage that the senders do not report."""
+        self._stages.append(stage)
 
     def reply(self, command: Command, text: str) -> None:
         """Record the reply to a command."""
@@ -58,7 +63,7 @@ class TickRecorder:
             tick=None if client is None else self._tick(client),
             requests=requests,
             in_flight=in_flight,
-            stages=stages,
+            stages=[*self._stages, *stages],
             notes=[*self._notes, *update.notes, *notes],
             engine_samples=update.samples,
             replica_samples=update.replicas,
@@ -67,7 +72,7 @@ class TickRecorder:
             log_lines=update.log_lines,
             commands=[*self._replies, *replies],
         )
-        self._notes, self._replies = [], []
+        self._notes, self._replies, self._stages = [], [], []
         self._recorder.commit(transaction)
 
     def _tick(self, client: ClientTick) -> Tick:

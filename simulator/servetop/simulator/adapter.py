@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ from typing import Any
 from servetop.core.config import EngineConfig
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.engine import BatchSizeChange, Engine, LaunchCommand, package_version
+from servetop.engines.engine import BatchSizeChange, CacheReset, Engine, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, gauge
 from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
 from servetop.engines.process.startup_failures import KnownFailure
@@ -37,6 +38,7 @@ class SimEngine(Engine):
     batch_size_help = "sequences in a batch; changes at once, while it runs"
     install_help = "part of servetop"
     changes_batch_size_live = True
+    cache_reset = CacheReset("/reset_prefix_cache", refused_by=re.compile(rb'"success": *false'))
     stop_grace_period = 3.0
     failures = (KnownFailure.of(r"(?:^|: )error: (?P<what>.+)", "{what}"),)
 

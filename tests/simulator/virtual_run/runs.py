@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
@@ -21,9 +21,13 @@ def plan_of(
     outages: tuple[Outage, ...] = (),
     seed: int = 3,
     drain_timeout: float = 120.0,
+    plan: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> VirtualRunPlan:
-    """A run of llama-2-7b on an A100 with 128 tokens in and out; `settings` are those of the engine."""
+    """A run of llama-2-7b on an A100 with 128 tokens in and out.
+
+    `plan` has other fields of the plan; `settings` are those of the engine.
+    """
     config = RunConfig(
         engine=EngineConfig(model="llama-2-7b"),
         workload=workload or WorkloadConfig(),
@@ -31,7 +35,7 @@ def plan_of(
         seed=seed,
         drain_timeout=drain_timeout,
     )
-    return VirtualRunPlan(config=config, settings=settings, client=client, outages=outages, begin=0.0)
+    return VirtualRunPlan(config=config, settings=settings, client=client, outages=outages, begin=0.0, **(plan or {}))
 
 
 def total(ticks: Iterable[Tick], name: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from servetop.core.config import RANDOM, WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
@@ -22,8 +23,21 @@ from servetop.workload.prompts.prompt_source import (
     Vocabulary,
 )
 
+if TYPE_CHECKING:
+    from servetop.workload.prompts.hit_rate_prompts import HitRatePrompts
+
 REPEATED_PREFIX, REPEATED_PREFIXES = 256, 10
 """Defaults of vLLM's dataset `prefix_repetition`: tokens of a prefix, and number of prefixes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTraits:
+    """What the prompts of a workload depend on in the engine."""
+
+    as_text: bool = False
+    """It accepts no token ids."""
+    block_size: int | None = None
+    """Tokens of a KV block, for `cache_hit_rate`; None: not reported."""
 
 
 def prompts_for(
@@ -33,15 +47,19 @@ def prompts_for(
     max_model_len: int | None = None,
     corpus_ids: tuple[int, ...] = (),
     skipped: SkippedRows | None = None,
-    as_text: bool = False,
+    engine: EngineTraits | None = None,
 ) -> PromptSource:
     """The prompts of a workload; `corpus_ids` are the engine's token ids of a corpus, `skipped` counts unusable rows.
 
-    Prompts consist of token ids where the endpoint accepts them, of words otherwise and with `as_text`.
+    Prompts consist of token ids where endpoint and engine accept them, of words otherwise.
     """
-    as_text = as_text or workload.endpoint != "completions" or workload.conversational
-    vocabulary = CommonWords() if as_text else TokenIds()
-    source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, skipped=skipped or SkippedRows())
+    engine = engine or EngineTraits()
+    vocabulary = vocabulary_of(workload, as_text=engine.as_text)
+    source: PromptSource
+    if workload.cache_hit_rate is not None:
+        source = hit_rate_prompts(workload, tuple(seed), vocabulary=vocabulary, block_size=engine.block_size)
+    else:
+        source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, skipped=skipped or SkippedRows())
     if workload.tokenizer:
         from servetop.workload.prompts.local_tokenizer import CountedPrompts, load_tokenizer
 
@@ -55,6 +73,28 @@ def prompts_for(
     return source
 
 
+def vocabulary_of(workload: WorkloadConfig, *, as_text: bool = False) -> Vocabulary:
+    """The pieces of random prompts: token ids where the endpoint accepts them, else words."""
+    as_text = as_text or workload.endpoint != "completions" or workload.conversational
+    return CommonWords() if as_text else TokenIds()
+
+
+def hit_rate_prompts(
+    workload: WorkloadConfig, seed: tuple[int, ...], *, vocabulary: Vocabulary, block_size: int | None
+) -> HitRatePrompts:
+    """The prompts of a workload with a `cache_hit_rate`."""
+    from servetop.workload.prompts.hit_rate_prompts import USUAL_BLOCK, HitRatePrompts
+
+    return HitRatePrompts(
+        vocabulary=vocabulary,
+        lengths=lengths_for(workload, seed).pairs,
+        rate=workload.cache_hit_rate or 0.0,
+        block_size=block_size or USUAL_BLOCK,
+        num_prefixes=workload.num_prefixes,
+        seed=seed,
+    )
+
+
 def _source(
     workload: WorkloadConfig,
     seed: tuple[int, ...],
@@ -64,7 +104,7 @@ def _source(
     skipped: SkippedRows,
 ) -> PromptSource:
     lengths = lengths_for(workload, seed).pairs
-    prefixes = _prefixes(workload, vocabulary, seed)
+    prefixes = shared_prefixes(workload, vocabulary, seed)
     if workload.dataset not in RANDOM:
         from servetop.workload.prompts.dataset_prompts import DatasetPrompts
 
@@ -89,7 +129,8 @@ def shared_prefix(workload: WorkloadConfig) -> tuple[int, int]:
     return length, count
 
 
-def _prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int, ...]) -> SharedPrefixes:
+def shared_prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int, ...]) -> SharedPrefixes:
+    """The pool of prefixes of a workload without a `cache_hit_rate`."""
     length, count = shared_prefix(workload)
     return SharedPrefixes(vocabulary=vocabulary, length=length, count=count, seed=seed)
 

@@ -27,6 +27,8 @@ class LoadPlan:
     """Longest drain in seconds; requests left after it are cancelled."""
     followed_by: int = 0
     """Stages after this plan that start when all senders have finished it."""
+    prompt_salt: int | None = None
+    """Alters the beginning of each prompt, so that no cache has it from an earlier plan; None: prompts as they are."""
     first_number: int | None = None
     """First request number, to realign several senders; None: continue."""
 

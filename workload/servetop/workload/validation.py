@@ -14,6 +14,7 @@ from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name, te
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
 from servetop.workload.prompts.conversation_scripts import most_turns, parse_turns
+from servetop.workload.prompts.hit_rate_prompts import check_hit_rate
 from servetop.workload.prompts.lengths import lengths_for, parse_lengths
 from servetop.workload.prompts.local_tokenizer import load_tokenizer
 from servetop.workload.prompts.model_mix import check_mix
@@ -40,6 +41,7 @@ def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay |
     """
     _check_numbers(workload)
     check_dataset_name(workload.dataset)
+    check_hit_rate(workload)
     _check_exact(workload)
     _check_conversations(workload)
     check_mix(workload)

@@ -30,10 +30,15 @@ class Period:
 
     start: float = -math.inf
     until: float = math.inf
+    pauses: Sequence[Period] = ()
+    """Parts that are left out, in which servetop prepares the engine for a load."""
 
     def contains(self, times: FloatArray) -> BoolArray:
         """Return a mask of the times within the period."""
-        return (times >= self.start) & (times < self.until)
+        within = (times >= self.start) & (times < self.until)
+        for pause in self.pauses:
+            within &= ~pause.contains(times)
+        return within
 
     def overlaps(self, other: Period) -> bool:
         """Whether the two periods have some time in common."""
@@ -86,6 +91,8 @@ class RunColumns:
     """ENGINE_GAUGES, and the increases of ENGINE_COUNTERS since the previous scrape; NaN if not exported."""
     meters: Sequence[EnergyMeter] = ()
     """The GPUs that report their energy or power."""
+    pauses: Sequence[Period] = ()
+    """Times before and between the stages in which servetop prepared the engine."""
     gpus: tuple[str, ...] = ()
     """The different names of the engine's GPUs."""
 

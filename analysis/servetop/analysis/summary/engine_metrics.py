@@ -34,6 +34,7 @@ def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimelin
         prefix_cache_hits=hits,
         prefix_cache_queries=queries,
         prefix_cache_hit_rate=hits / queries if hits is not None and queries else None,
+        prefix_cache_ideal_hit_rate=None,
         peaks_reason=None,
     )
     starts, ends = run.scrape_starts[within], run.scrape_ends[within]

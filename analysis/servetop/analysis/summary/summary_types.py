@@ -109,6 +109,7 @@ class ServerSummary:
     prefix_cache_hits: float | None
     prefix_cache_queries: float | None
     prefix_cache_hit_rate: float | None
+    prefix_cache_ideal_hit_rate: float | None
     peaks_reason: str | None
     """Why metrics are None although the engine exports them."""
 
@@ -259,6 +260,8 @@ class RunSummary:
     recording: str | None
     recording_state: str
     engine: EngineSummary
+    prefix_cache: str
+    """State in which the prefix cache began, and how it was reached: `as-is`, `cold, by reset`."""
     exit_code: int | None
     error: str | None
     measured: Measurements = field(metadata=FLAT)

@@ -11,6 +11,7 @@ from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.request_metrics import finite, span_of
 from servetop.analysis.summary.summary_types import TrustSummary
+from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.analysis.verdicts.consistency import EngineCounts, littles_law, token_error
 from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust, is_stamped, itl_uncertainty, limit_in_force
 from servetop.core.arrays import BoolArray
@@ -20,7 +21,7 @@ from servetop.core.units import MS_PER_S
 
 
 def trust_summary(
-    run: RunColumns, requests: RequestColumns, *, timeline: InFlightTimeline, period: Period
+    run: RunColumns, requests: RequestColumns, *, timeline: InFlightTimeline, period: Period, cache: CacheCheck
 ) -> TrustSummary:
     """Return the trust meter's values over a period, and on which requests the slip was measured."""
     limited = timeline.limited(requests, run)
@@ -50,6 +51,7 @@ def trust_summary(
         itl_uncertainty_p99=_itl_uncertainty(run, within),
         guessed=share_of(requests, TokenSource.CHUNKS, TokenSource.ESTIMATE),
         disputed=share_of(requests, TokenSource.DISPUTED),
+        cache=cache,
     )
     return _trust_summary(trust, basis=_basis(limited), source=token_source(requests))
 

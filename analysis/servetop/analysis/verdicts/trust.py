@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram
 
@@ -67,6 +68,8 @@ class Trust:
     itl_uncertainty_p99: float = math.nan
     """Seconds within which 99 % of the gaps between chunks are known, because chunks read together have one time."""
 
+    cache: CacheCheck = CacheCheck()
+
     @property
     def reasons(self) -> tuple[str, ...]:
         """One phrase for each broken limit; empty if there is none."""
@@ -96,6 +99,7 @@ class Trust:
                 self.disputed > COUNT_LIMIT,
                 f"the usage of {self.disputed:.0%} of requests contradicts the stream or the tokens requested",
             ),
+            (bool(self.cache.reason), self.cache.reason),
         ]
         return tuple(phrase for broken, phrase in phrases if broken)
 

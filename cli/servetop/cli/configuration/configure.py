@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from servetop.cli.configuration.stage_options import check, check_cooldown, describes_load, stages_of, with_warmup
-from servetop.cli.configuration.workload_settings import resolved, workload_config
+from servetop.cli.configuration.workload_settings import prefix_cache_of, resolved, workload_config
 from servetop.cli.options.config_file import ConfigFile, check_complete
 from servetop.cli.options.engine_options import ConnectionOptions
 from servetop.cli.options.run_options import RepeatableOptions
@@ -49,6 +49,7 @@ def run_config(
         workers=load.workers,
         stages=stages,
         cooldown=load.cooldown,
+        prefix_cache=prefix_cache_of(load.prefix_cache, workload),
         goodput=results.goodput,
         thresholds=results.threshold,
         metric_percentiles=extra_percentiles(results.metric_percentiles, results.threshold),

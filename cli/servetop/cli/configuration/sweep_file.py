@@ -16,7 +16,7 @@ from typing import Any
 
 from servetop.cli.configuration.configure import endpoint_at, engine_config, extra_percentiles
 from servetop.cli.configuration.stage_options import check, check_cooldown, with_an_end, with_warmup
-from servetop.cli.configuration.workload_settings import resolved, workload_config
+from servetop.cli.configuration.workload_settings import prefix_cache_of, resolved, workload_config
 from servetop.cli.options.conversion import read_options
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.file_keys import ENGINE_ARGS, TABLES, option_of_key, values_of_file
@@ -51,6 +51,8 @@ class SweepFile:
     """Requests before the first cell that count in no total."""
     cooldown: float = 0.0
     """Seconds at the end of each cell that count in no total."""
+    prefix_cache: str | None = None
+    """State of the prefix cache when a cell begins."""
     workers: int = 1
     """Sender processes; 0, written `auto`, as many as needed."""
     seed: int = 0
@@ -69,7 +71,10 @@ class SweepFile:
 GRID = ("max_num_seqs", "request_rate", "max_concurrency")
 """Keys whose every combination is a cell."""
 _LISTS = (*GRID, "goodput", "thresholds", "metadata")
-_OWN = {name: name for name in (*GRID, "duration", "num_prompts", "num_warmups", "cooldown", "workers", "seed")}
+_OWN = {
+    name: name
+    for name in (*GRID, "duration", "num_prompts", "num_warmups", "cooldown", "prefix_cache", "workers", "seed")
+}
 _OWN |= {name: name for name in ("goodput", "metric_percentiles", "max_failures", "label", "metadata")}
 _OWN["threshold"] = "thresholds"
 """By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
@@ -159,6 +164,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
     try:
         workload, stages = planned_load(sweep)
         check_cooldown(sweep.cooldown, stages)
+        prefix_cache = prefix_cache_of(sweep.prefix_cache, workload)
     except UsageError as error:
         raise UsageError(f"{sweep.label}: {error}") from None
     return RunConfig(
@@ -173,6 +179,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         max_failures=sweep.max_failures,
         drain_at_stages=True,
         cooldown=sweep.cooldown,
+        prefix_cache=prefix_cache,
         label=sweep.label,
         metadata=parse_metadata(sweep.metadata),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from servetop.cli.options.run_options import RepeatableOptions
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import AS_IS, PREFIX_CACHE_STATES, WARM, WorkloadConfig
+from servetop.core.errors import UsageError
 from servetop.workload.plain_workload import is_plain
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def workload_config(options: RepeatableOptions) -> WorkloadConfig:
         dataset_column=data.dataset_column,
         prefix_len=data.prefix_len,
         num_prefixes=data.num_prefixes,
+        cache_hit_rate=data.cache_hit_rate,
         exact_lengths=data.exact_lengths,
         tokenizer=data.tokenizer,
         skip_bad_rows=data.skip_bad_rows,
@@ -57,3 +59,15 @@ def resolved(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay | None]:
     from servetop.workload.validation import resolve_workload  # numpy: not for every start
 
     return resolve_workload(workload)
+
+
+def prefix_cache_of(given: str | None, workload: WorkloadConfig) -> str:
+    """The state of the prefix cache that a run promises; UsageError for an unknown one, or one without a meaning."""
+    state = given or (AS_IS if workload.cache_hit_rate is None else WARM)
+    if state not in PREFIX_CACHE_STATES:
+        raise UsageError(f"--prefix-cache {state}: use {', '.join(PREFIX_CACHE_STATES)}")
+    if state == WARM:
+        from servetop.workload.prompts.warming_prompts import check_warmable  # numpy: not for every start
+
+        check_warmable(workload)
+    return state

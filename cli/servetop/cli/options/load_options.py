@@ -102,6 +102,16 @@ class LoadOptions:
             parse=parse_cooldown,
         ),
     ] = 0.0
+    prefix_cache: Annotated[
+        str | None,
+        load_option(
+            "--prefix-cache",
+            "The engine's prefix cache when the load, or a cell of a sweep, begins: as-is, cold (empty), warm (the "
+            "shared prefixes and nothing else).",
+            choices=("as-is", "cold", "warm"),
+            default="as-is; warm with --cache-hit-rate",
+        ),
+    ] = None
     time_scale: Annotated[
         float, load_option("--time-scale", "Stretch trace timestamps by this factor (0.1 = 10× faster).", unit="FACTOR")
     ] = 1.0

@@ -55,6 +55,14 @@ class DataOptions:
         int, data_option("--random-prefix-len", "Length of a shared prefix of the prompts.", unit="TOKENS")
     ] = 0
     num_prefixes: Annotated[int, data_option("--num-prefixes", "Number of different prefixes.", unit="PREFIXES")] = 1
+    cache_hit_rate: Annotated[
+        float | None,
+        data_option(
+            "--cache-hit-rate",
+            "Fraction of the prompt tokens that a warm prefix cache holds: whole blocks of shared prefixes.",
+            unit="FRACTION",
+        ),
+    ] = None
     exact_lengths: Annotated[
         bool, data_option("--exact-lengths", "Cut texts with the engine's /tokenize, or with --tokenizer.")
     ] = False

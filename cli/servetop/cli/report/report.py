@@ -11,7 +11,7 @@ from rich.console import Group
 
 from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
-from servetop.analysis.summary.summary_types import ModelSummary, RunSummary
+from servetop.analysis.summary.summary_types import ModelSummary, RunSummary, ServerSummary
 from servetop.cli.report.energy_table import energy_rows
 from servetop.cli.report.exported_table import exported_table, telling_metrics
 from servetop.cli.report.failures_table import failures_table
@@ -23,6 +23,7 @@ from servetop.cli.report.story_lines import story_lines, story_markdown
 from servetop.cli.report.trust_lines import trust_lines
 from servetop.cli.report.turns_table import turns_table
 from servetop.cli.tables import cell, light_table, out_tables, stdout_console, titled
+from servetop.core.config import AS_IS
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd, Unrecorded
 from servetop.recordings.library.catalog import resolve
@@ -117,12 +118,20 @@ def _totals(summary: RunSummary) -> Group:
         ("KV blocks", formats.exact(engine.kv_blocks_total)),
         ("Peak KV usage", formats.percent(server.max_kv_usage)),
         ("Preemptions", formats.exact(server.preemptions)),
-        ("Prefix cache hits", formats.percent(server.prefix_cache_hit_rate)),
+        ("Prefix cache hits", _cache_hits(server)),
+        *([("Prefix cache began", summary.prefix_cache)] if summary.prefix_cache != AS_IS else []),
         ("Peak running / waiting", f"{formats.exact(server.max_running)} / {formats.exact(server.max_waiting)}"),
         *energy_rows(summary.measured.energy),
     ):
         table.add_row(label, value)
     return titled(heading, table)
+
+
+def _cache_hits(server: ServerSummary) -> str:
+    """The hit rate beside that of an infinite cache, where that is known: `59.8 % of 60.0 %`."""
+    ideal = server.prefix_cache_ideal_hit_rate
+    hits = formats.percent(server.prefix_cache_hit_rate)
+    return hits if ideal is None or server.prefix_cache_hit_rate is None else f"{hits} (ideal {formats.percent(ideal)})"
 
 
 def _goodput_label(objectives: Sequence[str]) -> str:

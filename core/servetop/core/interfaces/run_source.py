@@ -38,6 +38,8 @@ class EngineFacts:
     """Usable KV blocks."""
     block_size: int | None = None
     """Tokens per KV block."""
+    cache_page: int | None = None
+    """Tokens that the prefix cache keeps or drops together, if they are not a KV block."""
     max_num_seqs: int | None = None
     max_model_len: int | None = None
     changes_batch_size_live: bool = False
@@ -48,6 +50,11 @@ class EngineFacts:
     """Valid values of `--endpoint`, the default first."""
     exported: tuple[Mapping[str, Any], ...] = ()
     """The metrics of the engine page, as data, if they are not those that servetop knows for `name`."""
+
+    @property
+    def prefix_block(self) -> int | None:
+        """Tokens of the smallest prefix that the prefix cache keeps."""
+        return self.cache_page or self.block_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from servetop.engines.adapters.launch_argv import module_argv
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
-from servetop.engines.engine import BatchSizeChange, Engine, LaunchCommand, package_version
+from servetop.engines.engine import BatchSizeChange, CacheReset, Engine, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import MetricMap, counter, gauge, share
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
@@ -63,6 +63,7 @@ class SglangEngine(Engine):
         "SGLang refreshes its gauges with each prefill and every 40 decode steps (--decode-log-interval), and keeps "
         "the last values while it is idle"
     )
+    cache_reset = CacheReset("/flush_cache")
     batch_size_flag = "--max-running-requests"
     batch_size_help = (
         "running requests (--max-running-requests); on an attached server any number up to that one takes effect at "
@@ -130,12 +131,14 @@ class SglangEngine(Engine):
             state.get("pp_max_micro_batch_size"),
         ]
         known = [limit for limit in limits if type(limit) is int]
-        tokens, longest, version = (info.get(key) for key in ("max_total_num_tokens", "context_length", "version"))
+        keys = ("max_total_num_tokens", "context_length", "version", "page_size")
+        tokens, longest, version, page = (info.get(key) for key in keys)
         own = ServerFacts(
             version=version if isinstance(version, str) else None,
             max_model_len=longest if type(longest) is int else None,
             kv_blocks_total=tokens if type(tokens) is int else None,
             block_size=1,
+            cache_page=page if type(page) is int else None,
             max_num_seqs=min(known, default=None),
         )
         return own.merged_with(super().facts(results)) if info else super().facts(results)

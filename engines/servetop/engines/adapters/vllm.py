@@ -17,7 +17,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flag
 from servetop.engines.adapters.launch_argv import checked
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.engine import Engine, LaunchCommand, package_version
+from servetop.engines.engine import CacheReset, Engine, LaunchCommand, package_version
 from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure, error_text, first_error, last_error
 from servetop.engines.server_facts import ServerFacts
@@ -38,6 +38,12 @@ class VllmEngine(Engine):
     metric_map = VLLM_METRICS
     continuous_usage = True
     batch_size_help = "sequences in a batch (--max-num-seqs); only a restart changes it"
+    cache_reset = CacheReset(
+        "/reset_prefix_cache",
+        refused_by=re.compile(rb'"success": *false'),
+        also=("/reset_mm_cache", "/reset_encoder_cache"),
+        env={"VLLM_SERVER_DEV_MODE": "1"},
+    )
     oldest_version = "0.2.7"
     metrics_off_help = "is it running with --disable-log-stats?"
     install_help = "pip install 'servetop[vllm]', or --engine-command for another environment"

@@ -12,7 +12,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Dialect, Prompt
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
-from servetop.workload.build import prompts_for
+from servetop.workload.build import EngineTraits, prompts_for
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.prompts.prompt_source import PromptSource
@@ -52,8 +52,13 @@ def prompt_source(setup: SenderSetup, skipped: SkippedRows) -> PromptSource:
         max_model_len=setup.max_model_len,
         corpus_ids=setup.corpus_ids,
         skipped=skipped,
-        as_text=setup.text_prompts,
+        engine=engine_traits(setup),
     )
+
+
+def engine_traits(setup: SenderSetup) -> EngineTraits:
+    """Return what the prompts depend on in the engine."""
+    return EngineTraits(as_text=setup.text_prompts, block_size=setup.block_size)
 
 
 class PrerenderQueue:
@@ -68,7 +73,15 @@ class PrerenderQueue:
         self._workload = workload
         self._length_overridden = any(key in workload.extra_body for key in _LENGTH_KEYS)
         self._tokenizer = _load_tokenizer(workload.tokenizer)
-        self._ready: deque[tuple[int, PreparedRequest]] = deque()
+        self._ready: deque[tuple[int, Prompt, PreparedRequest]] = deque()
+        self._salt: int | None = None
+
+    def use_salt(self, salt: int | None) -> None:
+        """Alter the beginnings of all prompts from now on; None: send them as they are."""
+        if salt == self._salt:
+            return
+        self._salt = salt
+        self._ready = deque((position, prompt, self._render_salted(prompt)) for position, prompt, _ in self._ready)
 
     def take(self, numbered: NumberedRequest, *, limited: bool) -> RequestState:
         """Return the state of a request that is sent now; `limited`: it waited for the concurrency limit."""
@@ -79,7 +92,7 @@ class PrerenderQueue:
         if numbered.due.prompt is not None:  # a later turn of a conversation, which is not in the prompt stream
             return self._render(numbered.due.prompt)
         while True:
-            position, prepared = self._ready.popleft() if self._ready else self._render_next()
+            position, _, prepared = self._ready.popleft() if self._ready else self._render_next()
             self._skipped.clipped += prepared.prompt.clipped
             if position >= numbered.prompt_number:
                 return prepared
@@ -93,9 +106,16 @@ class PrerenderQueue:
             if clock.now() >= until:
                 return
 
-    def _render_next(self) -> tuple[int, PreparedRequest]:
+    def _render_next(self) -> tuple[int, Prompt, PreparedRequest]:
         position, prompt = next(self._prompts)
-        return position, self._render(prompt)
+        return position, prompt, self._render_salted(prompt)
+
+    def _render_salted(self, prompt: Prompt) -> PreparedRequest:
+        if self._salt is None:
+            return self._render(prompt)
+        from servetop.workload.prompts.prompt_salt import salted
+
+        return self._render(salted(prompt, self._salt))
 
     def _render(self, prompt: Prompt) -> PreparedRequest:
         text_needed = self._tokenizer is not None or (isinstance(prompt, TurnPrompt) and not prompt.last)

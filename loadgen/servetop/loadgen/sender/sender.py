@@ -85,6 +85,7 @@ class Sender:
     def begin(self, plan: LoadPlan) -> None:
         """Start a plan in place of the previous one, whose requests in flight continue."""
         self._stopped = False
+        self._prerender.use_salt(plan.prompt_salt)
         self._collect_stage_changes()
         self._partition.count_from(plan.first_number)
         start = self._partition.earliest_start(self._clock.now())

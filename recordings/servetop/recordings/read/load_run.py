@@ -26,7 +26,7 @@ def load_run(reader: RecordingReader) -> RunColumns:
     return RunColumns(
         header=reader.header,
         end=reader.end,
-        stages=_stage_periods(reader.stages()),
+        stages=stage_periods(reader.stages()),
         tick_ends=np.array([tick.end for tick in ticks], dtype=np.float64),
         in_flight=_gauges(ticks, "in_flight"),
         queued=_gauges(ticks, "queued"),
@@ -45,6 +45,7 @@ def load_run(reader: RecordingReader) -> RunColumns:
         scrape_ends=sample_column(samples, "scrape_end"),
         engine=engine_columns(samples),
         meters=energy_meters(gpus),
+        pauses=_pauses(reader.stages()),
         gpus=engine_gpus(gpus),
     )
 
@@ -53,13 +54,21 @@ def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:
     return np.array([getattr(tick.client.gauges, name) for tick in ticks], dtype=np.float64)
 
 
-def _stage_periods(changes: Sequence[StageChange]) -> list[StagePeriod]:
+def stage_periods(changes: Sequence[StageChange]) -> list[StagePeriod]:
     """Merge consecutive changes of one stage into one period, and omit stages without a load."""
     periods: list[StagePeriod] = []
-    ends = [*(change.at for change in changes), math.inf][1:]
-    loaded = [(change, end) for change, end in zip(changes, ends, strict=True) if change.request_rate is not None]
+    loaded = [(change, end) for change, end in _with_ends(changes) if change.request_rate is not None]
     for _, group in itertools.groupby(loaded, key=lambda pair: pair[0].index):
         pairs = list(group)
         period = Period(start=pairs[0][0].at, until=pairs[-1][1])
         periods.append(StagePeriod(change=pairs[-1][0], period=period))
     return periods
+
+
+def _pauses(changes: Sequence[StageChange]) -> list[Period]:
+    return [Period(start=change.at, until=end) for change, end in _with_ends(changes) if change.request_rate is None]
+
+
+def _with_ends(changes: Sequence[StageChange]) -> list[tuple[StageChange, float]]:
+    """Return each change with the time of the next one."""
+    return list(zip(changes, [*(change.at for change in changes), math.inf][1:], strict=True))

@@ -14,7 +14,7 @@ from servetop.analysis.columns.run_columns import Period, RunColumns, StagePerio
 from servetop.analysis.summary.energy_metrics import energy_summary
 from servetop.analysis.summary.engine_metrics import engine_summary, server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
-from servetop.analysis.summary.request_metrics import request_summary
+from servetop.analysis.summary.request_metrics import finite, request_summary
 from servetop.analysis.summary.steady_metrics import steady_summary, steady_windows, whole_steady, with_rates_within
 from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_types import (
@@ -34,6 +34,7 @@ from servetop.recordings.read.load_requests import Selection, load_requests, loa
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.breakdowns import model_summaries, replica_summaries
+from servetop.recordings.summary.cache_metrics import IdealCache, prefix_cache_text
 from servetop.recordings.summary.cooldown import CoolDowns
 from servetop.recordings.summary.exported import engine_metrics
 from servetop.recordings.summary.failure_metrics import failure_reasons
@@ -54,7 +55,7 @@ def run_summary(
     source = _Source.load(reader, percentiles=percentiles, end=end)
     run = source.run
     warm_at, cooldowns = run.warm_at, CoolDowns.load(reader, run)
-    period = Period(start=warm_at)
+    period = Period(start=warm_at, pauses=run.pauses)
     selection = Selection(start=None if warm_at == -math.inf else warm_at, excluded=tuple(cooldowns.starts.items()))
     samples = load_requests(reader, selection)
     whole = source.measure(selection, period, samples=samples)
@@ -65,6 +66,7 @@ def run_summary(
         recording=str(reader.path),
         recording_state=_state(reader, run),
         engine=engine_summary(run),
+        prefix_cache=prefix_cache_text(run.header.config.prefix_cache, reader.notes()),
         exit_code=None if run.end is None else run.end.exit_code,
         error=run.end.reason if run.end is not None and run.end.exit_code else None,
         measured=whole,
@@ -102,6 +104,7 @@ class _Source:
     reader: RecordingReader
     run: RunColumns
     timeline: InFlightTimeline
+    cache: IdealCache
 
     @classmethod
     def load(
@@ -112,18 +115,20 @@ class _Source:
         if percentiles is not None:
             config = dataclasses.replace(run.header.config, metric_percentiles=tuple(percentiles))
             run = dataclasses.replace(run, header=dataclasses.replace(run.header, config=config))
-        return cls(reader=reader, run=run, timeline=load_timeline(reader))
+        return cls(reader=reader, run=run, timeline=load_timeline(reader), cache=IdealCache.load(reader, run))
 
     def measure(self, selection: Selection, period: Period, *, samples: RequestColumns | None = None) -> Measurements:
         """Measure the selected requests, loaded already if `samples` is given, and the period."""
         samples = samples or load_requests(self.reader, selection)
         config = self.run.header.config
+        server = server_summary(self.run, period, timeline=self.timeline)
+        check = self.cache.check(server, samples, selection)
         return Measurements(
             requests=request_summary(samples, goodput=config.goodput, percentiles=config.metric_percentiles),
             turns=turn_summaries(self.reader, selection),
-            server=server_summary(self.run, period, timeline=self.timeline),
+            server=dataclasses.replace(server, prefix_cache_ideal_hit_rate=finite(check.ideal)),
             energy=energy_summary(self.run, period),
-            trust=trust_summary(self.run, samples, timeline=self.timeline, period=period),
+            trust=trust_summary(self.run, samples, timeline=self.timeline, period=period, cache=check),
         )
 
 

@@ -18,6 +18,7 @@ from servetop.simulator.dialects.completion_templates import (
     template_factories,
 )
 from servetop.simulator.dialects.server_dialect import (
+    TEXT,
     Handler,
     ServerContext,
     ServerDialect,
@@ -85,6 +86,7 @@ class SglangServerDialect(ServerDialect):
             ),
             ("POST", "/set_internal_state"): self._set_internal_state,
         }
+        table |= {(method, "/flush_cache"): self._flush_cache for method in ("GET", "POST")}
         table |= {("GET", path): empty for path in ("/health", "/health_generate", "/ready")}
         table |= {("GET", path): server for path in ("/server_info", "/get_server_info")}
         table |= {("GET", path): model for path in ("/model_info", "/get_model_info")}
@@ -118,6 +120,12 @@ class SglangServerDialect(ServerDialect):
         if isinstance(limit, int) and updated:
             self.engine.set_max_num_seqs(limit)
         to.respond(200, orjson.dumps({"updated": updated, "server_args": args}))
+
+    def _flush_cache(self, _: HttpRequest, to: Connection) -> None:
+        text = b"Cache flushed.\nPlease check backend logs for more details. (When there are running or waiting "
+        text += b"requests, the operation will not be performed.)\n"
+        idle = not self.engine.scheduler.unfinished
+        to.respond(200 if idle and self.engine.reset_prefix_cache() else 400, text, content_type=TEXT)
 
     def _server_info(self) -> dict[str, object]:
         scheduler, spec = self.engine.scheduler, self.context.spec

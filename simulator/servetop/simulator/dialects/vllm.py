@@ -42,6 +42,9 @@ class VllmServerDialect(ServerDialect):
             ("GET", "/load"): json_route(lambda: {"server_load": self.engine.scheduler.unfinished}),
             ("GET", "/metrics"): metrics_route(self.page),
             ("POST", "/tokenize"): self._tokenize,
+            ("POST", "/reset_prefix_cache"): json_route(lambda: {"success": self.engine.reset_prefix_cache()}),
+            ("POST", "/reset_mm_cache"): empty,
+            ("POST", "/reset_encoder_cache"): empty,
             ("GET", "/servetop/config"): json_route(self._config),
             ("POST", "/servetop/config"): self._configure,
         }

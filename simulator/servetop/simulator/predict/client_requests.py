@@ -16,7 +16,7 @@ from servetop.workload.prompts.request_lengths import RequestLengths, SharedToke
 from servetop.workload.random_cancellation import tokens_before_cancel
 
 _CONVERSATION_IDS = 1 << 48
-"""First id of the conversations among the shared tokens."""
+"""First id of the conversations, or of whole prompts, among the shared tokens."""
 _MAX_TURNS = 10_000
 
 
@@ -37,15 +37,19 @@ class ClientRequest(SimRequest):
 class ClientRequests:
     """An endless sequence of a run's requests."""
 
-    def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int) -> None:
+    def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int, whole_prompts: bool = False) -> None:
+        """With `whole_prompts` each request has the hashes of its whole prompt, which a later run may find cached."""
         self._workload = workload
+        self._whole_prompts = whole_prompts
         self._seed = seed
         self._max_model_len = spec.context_limit if workload.clip_lengths else None
         self._block_size = spec.engine.block_size if spec.engine.prefix_cache else 0
-        self._source = request_lengths(workload, (seed, 0), max_model_len=spec.context_limit)
+        self._source = request_lengths(
+            workload, (seed, 0), max_model_len=spec.context_limit, block_size=spec.engine.block_size
+        )
         self._numbers = itertools.count(step=_MAX_TURNS if workload.conversational else 1)
         self._interned: dict[tuple[int, int, int], ClientRequest] = {}
-        self._distinct = workload.n > 1 or workload.conversational or workload.cancel_fraction > 0
+        self._distinct = whole_prompts or workload.n > 1 or workload.conversational or workload.cancel_fraction > 0
 
     def take(self) -> ClientRequest:
         """Return the next request."""
@@ -85,8 +89,8 @@ class ClientRequests:
             workload.cancel_fraction, seed=self._seed, number=number, output_tokens=lengths.output_tokens
         )
         shared = lengths.shared
-        if workload.conversational:
-            conversation = number // _MAX_TURNS
+        if workload.conversational or self._whole_prompts:
+            conversation = number // _MAX_TURNS if workload.conversational else number
             rest = lengths.prompt_tokens - sum(tokens for _, tokens in shared)
             shared = (*shared, (_CONVERSATION_IDS + conversation, rest))
         return ClientRequest(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from servetop.simulator.scheduling.kv_blocks import BlockManager
 from servetop.simulator.scheduling.sim_request import SimSequence
@@ -32,6 +33,12 @@ class PrefixCache:
                 return hits
         return limit
 
+    def restore(self, prefix: Sequence[int]) -> None:
+        """Cache the blocks of a prompt that an earlier run computed; the newest stay if they do not all fit."""
+        for block in prefix:
+            self._idle[block] = None
+            self._idle.move_to_end(block)
+
     def in_use(self, seq: SimSequence, hits: int) -> int:
         """Count the blocks among the first `hits` that are in use, and so need no free block."""
         return sum(block in self._users for block in seq.request.prefix[:hits])
@@ -45,8 +52,16 @@ class PrefixCache:
             self._idle.pop(block, None)
             self._users[block] = self._users.get(block, 0) + 1
         seq.cached_tokens = hits * self._blocks.block_size
-        self.queried_tokens += seq.length
-        self.hit_tokens += seq.cached_tokens
+        if not seq.preemptions:  # a recomputed sequence finds its own blocks: vLLM counts those apart
+            self.queried_tokens += seq.length
+            self.hit_tokens += seq.cached_tokens
+
+    def clear(self) -> bool:
+        """Forget all blocks; False, and nothing is forgotten, while any block is in use."""
+        if self._blocks.used:
+            return False
+        self._idle.clear()
+        return True
 
     def release(self, seq: SimSequence) -> int:
         """Release the sequence's shared blocks; return how many of them are still in use."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+from servetop.simulator.model.cost import CostModel
 from servetop.simulator.scheduling.scheduler import Scheduler
 from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.scheduling.work import Work, grid_after
@@ -114,10 +115,21 @@ class RealTimeEngine:
         self._dropped.append(seq)
         self._changed(self._clock(), replan=True)
 
+    def set_cost(self, cost: CostModel) -> None:
+        """Use another cost model from the next iteration on, as when the clocks of the GPU change."""
+        self.scheduler.cost = cost
+        self._changed(self._clock(), replan=True)
+
     def set_max_num_seqs(self, limit: int) -> None:
         """Change the batch-size limit from the next iteration on; running sequences stay."""
         self.scheduler.limits.max_num_seqs = limit
         self._changed(self._clock(), replan=True)
+
+    def reset_prefix_cache(self) -> bool:
+        """Empty the prefix cache; False while blocks are in use."""
+        self._catch_up(self._clock())
+        prefix = self.scheduler.prefix
+        return not self.scheduler.blocks.used if prefix is None else prefix.clear()
 
     def wake(self) -> None:
         """Run the iterations that are due, and schedule the next call."""

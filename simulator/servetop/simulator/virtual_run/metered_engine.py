@@ -8,6 +8,7 @@ from typing import Protocol
 from servetop.core.clock import ManualClock
 from servetop.core.events import EngineSample
 from servetop.simulator.dialects.metric_counters import MetricCounters
+from servetop.simulator.model.cost import CostModel
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.build import build_scheduler
 from servetop.simulator.scheduling.sim_request import SimSequence
@@ -78,6 +79,8 @@ class MeteredEngine:
         self._meter = _Meter(listener)
         self._engine = RealTimeEngine(self.scheduler, clock=clock.now, wake_at=self._arm, events=self._meter)
         self._planned: object = None
+        self._busy_since: float | None = None
+        self._busy_seconds = 0.0
 
     @property
     def wake_at(self) -> float:
@@ -103,6 +106,15 @@ class MeteredEngine:
     def set_max_num_seqs(self, limit: int) -> None:
         """Change the batch-size limit."""
         self._engine.set_max_num_seqs(limit)
+
+    def set_cost(self, cost: CostModel) -> None:
+        """Change the durations of iterations, from the next one on."""
+        self._engine.set_cost(cost)
+
+    @property
+    def busy_seconds(self) -> float:
+        """Time in which the engine computed, up to now."""
+        return self._busy_seconds + (0.0 if self._busy_since is None else self._clock.now() - self._busy_since)
 
     def stop(self) -> None:
         """Stop computing for good."""
@@ -140,6 +152,8 @@ class MeteredEngine:
 
     def _observe(self) -> None:
         work = self._engine.work
+        if (work is None) != (self._busy_since is None):
+            self._busy_seconds, self._busy_since = self.busy_seconds, None if work is None else self._clock.now()
         if work is not self._planned:
             self._planned = work
             self.admissions.append(admission_state(self.scheduler, self._clock.now()))

@@ -30,13 +30,20 @@ class PacedClient:
     """One sender. Its work is done first come, first served, so a busy loop sends late and its heartbeats lag."""
 
     def __init__(
-        self, plan: LoadPlan, workload: WorkloadConfig, spec: SimSpec, *, seed: int, costs: ClientCosts
+        self,
+        plan: LoadPlan,
+        workload: WorkloadConfig,
+        spec: SimSpec,
+        *,
+        seed: int,
+        costs: ClientCosts,
+        whole_prompts: bool = False,
     ) -> None:
         if workload.conversational or workload.n > 1 or workload.cancel_fraction:
             raise UsageError("a virtual run has single requests with one completion that the client does not cancel")
         self.ticks = ClientTickFold()
         self.schedule = Schedule(plan, arrivals=arrivals_of(workload, seed=seed), now=0.0)
-        self._requests = ClientRequests(workload, spec, seed=seed)
+        self._requests = ClientRequests(workload, spec, seed=seed, whole_prompts=whole_prompts)
         self._slots = UserSlots.of(workload, seed=seed)
         self._costs = costs
         self._jitter = random.Random(seed)

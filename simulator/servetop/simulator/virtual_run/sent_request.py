@@ -11,7 +11,7 @@ from servetop.simulator.predict.client_requests import ClientRequest
 class SentRequest:
     """One request of the client; the engine knows it as the sink of a sequence."""
 
-    __slots__ = ("due", "first_token_at", "limited", "number", "request", "sent", "stage")
+    __slots__ = ("due", "first_token_at", "limited", "number", "replica", "request", "sent", "stage")
 
     def __init__(self, request: ClientRequest, *, number: int, stage: int, due: float, sent: float) -> None:
         self.request = request
@@ -21,6 +21,7 @@ class SentRequest:
         self.sent = sent
         self.first_token_at: float | None = None
         self.limited = False
+        self.replica: int | None = None
 
     def token(self, *, last: bool) -> None:
         """Ignore single tokens: the engine's events count them, with their times."""
@@ -43,6 +44,7 @@ class SentRequest:
             output_tokens=output_tokens,
             error=error,
             http_status=http_status,
+            replica=self.replica,
             chunk_times=np.array([time for time, _ in chunks], dtype=np.float64),
             chunk_tokens=np.array([tokens for _, tokens in chunks], dtype=np.int64),
         )

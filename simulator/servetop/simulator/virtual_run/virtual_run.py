@@ -1,4 +1,4 @@
-"""Runs all stages of a run in virtual time against one simulated engine, and returns what a recording would hold."""
+"""Runs all stages of a run in virtual time against simulated engines, and returns what a recording would hold."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from servetop.core.clock import ClockAnchor, ManualClock
-from servetop.core.events import EngineSample, LogLine, RequestRecord, RequestStatus, RunEnd, StageChange
-from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdate
+from servetop.core.events import (
+    EngineSample,
+    LogLine,
+    ReplicaSample,
+    RequestRecord,
+    RequestStatus,
+    RunEnd,
+    StageChange,
+)
+from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.virtual_run.admission_log import AdmissionState
-from servetop.simulator.virtual_run.metered_engine import MeteredEngine
 from servetop.simulator.virtual_run.paced_client import PacedClient
+from servetop.simulator.virtual_run.replica_set import ReplicaSet
 from servetop.simulator.virtual_run.sent_request import SentRequest
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind, VirtualRunPlan
 from servetop.workload.plan import LoadPlan
@@ -32,13 +40,20 @@ class VirtualRun:
     """Ended requests, in order of their end; each has at most two chunks, the first token and all others."""
     end: RunEnd
     admissions: tuple[AdmissionState, ...]
-    """The queue after every scheduling decision."""
+    """The queue after every scheduling decision, of the first replica."""
+    replica_samples: tuple[ReplicaSample, ...] = ()
+    """Scrapes of each replica, if there are several."""
 
     @property
     def update(self) -> RunUpdate:
         """Return the whole run as one update of a `RunSource`."""
         return RunUpdate(
-            ticks=self.ticks, stages=self.stages, log_lines=self.log_lines, header=self.header, end=self.end
+            ticks=self.ticks,
+            stages=self.stages,
+            log_lines=self.log_lines,
+            replica_samples=self.replica_samples,
+            header=self.header,
+            end=self.end,
         )
 
 
@@ -61,14 +76,16 @@ class _Run:
         self._plan = plan
         config, spec = plan.config, plan.spec
         self._clock = ManualClock()
-        self._engine = MeteredEngine(spec, self, clock=self._clock)
+        self._engines = ReplicaSet(plan, self, clock=self._clock)
         load = LoadPlan(
             segments=tuple(enumerate(config.stages)),
             begin=plan.begin,
             drain_at_stages=config.drain_at_stages,
             drain_timeout=config.drain_timeout,
         )
-        self._client = PacedClient(load, config.workload, spec, seed=config.seed, costs=plan.client)
+        self._client = PacedClient(
+            load, config.workload, spec, seed=config.seed, costs=plan.client, whole_prompts=plan.whole_prompts
+        )
         self._random = random.Random(config.seed)
         self._scrape_times = random.Random(config.seed)
         self._in_flight: dict[SentRequest, SimSequence] = {}
@@ -81,6 +98,7 @@ class _Run:
         self._index = 0
         self._beats = 1
         self._sample: EngineSample | None = None
+        self._replica_samples: list[ReplicaSample] = []
         self._ticks: list[Tick] = []
         self._stages: list[StageChange] = []
         self._records: list[RequestRecord] = []
@@ -90,28 +108,16 @@ class _Run:
         """Process all events up to the end of the tick in which the last request ended."""
         while not self._ticks or self._ticks[-1].end <= self._finished_at:
             self._step()
-        scheduler = self._engine.scheduler
-        facts = EngineFacts(
-            name="sim",
-            title="servetop simulator",
-            version=self._plan.engine_profile,
-            model=self._plan.config.engine.model,
-            models=(self._plan.config.engine.model,),
-            kv_blocks_total=scheduler.blocks.total,
-            block_size=scheduler.blocks.block_size,
-            max_num_seqs=self._plan.spec.batch_limit,
-            max_model_len=scheduler.limits.max_model_len,
-            changes_batch_size_live=True,
-        )
         anchor = ClockAnchor(origin_ns=0, wall_epoch_s=0.0)
         return VirtualRun(
-            header=RunHeader(config=self._plan.config, anchor=anchor, engine=facts),
+            header=RunHeader(config=self._plan.config, anchor=anchor, engine=self._engines.facts),
             ticks=tuple(self._ticks),
             stages=tuple(self._stages),
             log_lines=tuple(self._log),
             records=tuple(self._records),
             end=RunEnd(at=self._clock.now(), exit_code=0, reason=""),
-            admissions=tuple(self._engine.admissions),
+            admissions=self._engines.admissions,
+            replica_samples=tuple(self._replica_samples),
         )
 
     def _step(self) -> None:
@@ -119,7 +125,7 @@ class _Run:
         events = (
             ((self._index + 1) * TICK_SECONDS, self._end_tick),
             (self._crash_at, self._crash),
-            (self._engine.wake_at, self._engine.wake),
+            (self._engines.wake_at, self._engines.wake),
             (self._client.wake_at(), self._send),
             (self._drain_deadline(), self._cancel_all),
             (self._refused[0][0] if self._refused else math.inf, self._end_refused),
@@ -147,13 +153,15 @@ class _Run:
             gauges=self._client.gauges(now, stage=stage),
             cpu_seconds=self._client.take_cpu_seconds(now),
         )
-        self._ticks.append(Tick(client=client, engine=self._sample))
+        self._ticks.append(Tick(client=client, engine=self._sample, gpus=self._engines.gpu_samples()))
         if not early:
             self._scrape()
         self._index += 1
 
     def _scrape(self) -> None:
-        self._sample = None if self._crashed else self._engine.sample()
+        self._sample = None if self._crashed else self._engines.sample()
+        if not self._crashed:
+            self._replica_samples += self._engines.replica_samples()
 
     def _beat(self) -> None:
         self._client.beat(self._clock.now())
@@ -169,8 +177,8 @@ class _Run:
         changes = self._client.schedule.changes
         for change in changes:
             if change.max_num_seqs is not None:
-                self._engine.set_max_num_seqs(change.max_num_seqs)
-            limit = self._engine.scheduler.limits.max_num_seqs
+                self._engines.set_max_num_seqs(change.max_num_seqs)
+            limit = self._engines.max_num_seqs
             self._stages.append(replace(change, max_num_seqs=limit))
         changes.clear()
 
@@ -183,20 +191,11 @@ class _Run:
                 "ERROR [servetop.sim] Exception in ASGI application: CUDA error: device-side assert triggered"
             )
         else:
-            seq = self._engine.submit(request)
+            seq = self._engines.submit(request)
             if seq is None:
-                self._refuse(request, self._refusal(request))
+                self._refuse(request, self._engines.refusal(request))
             else:
                 self._in_flight[request] = seq
-
-    def _refusal(self, request: SentRequest) -> str:
-        tokens = request.request.prompt_tokens + request.request.limit
-        if tokens > (context := self._engine.scheduler.limits.max_model_len):
-            return f"HTTP 400: this model's maximum context length is {context} tokens, the request has {tokens}"
-        cache = self._engine.scheduler.blocks
-        return (
-            f"HTTP 400: this engine's KV cache holds {cache.total * cache.block_size} tokens, the request has {tokens}"
-        )
 
     def _fails(self, outage: Outage) -> bool:
         active = outage.kind is OutageKind.HTTP_500 and outage.start <= self._clock.now() < outage.until
@@ -214,14 +213,14 @@ class _Run:
         now = self._cancelled_at = self._clock.now()
         self._client.cancel_unsent()
         for request, seq in list(self._in_flight.items()):
-            self._engine.drop(seq)
+            self._engines.drop(request, seq)
             del self._in_flight[request]
             error = "not finished within the drain timeout"
             self._end(request.record(RequestStatus.CANCELLED, now, error=error))
 
     def _crash(self) -> None:
         now, self._crash_at, self._crashed = self._clock.now(), math.inf, True
-        self._engine.stop()
+        self._engines.stop()
         self._log_line("ERROR [servetop.sim] EngineCore encountered a fatal error: CUDA error: out of memory")
         for request in list(self._in_flight):
             del self._in_flight[request]

@@ -11,6 +11,7 @@ from typing import Any
 from servetop.core.config import RunConfig
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.build import sim_spec
+from servetop.simulator.virtual_run.virtual_gpu import GpuTelemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,19 @@ class VirtualRunPlan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     client: ClientCosts = ClientCosts()
     outages: tuple[Outage, ...] = ()
+    replicas: int = 1
+    """Number of equal engines, each on its own GPU."""
+    router: str = "round-robin"
+    """`round-robin`, or `random`: each request to any replica."""
+    missing: tuple[int, ...] = ()
+    """Replicas that do not answer; the others receive their requests."""
+    gpus: GpuTelemetry | None = None
+    """None for an engine whose GPU cannot be read."""
+    whole_prompts: bool = False
+    """Whether the prefix cache also keeps the part of each prompt that no other request has."""
+    cached_requests: int = 0
+    """Number of requests, from the first, whose prompts are in the prefix cache at the start, as after a run with this
+    seed; only their shared prefixes without `whole_prompts`."""
     begin: float = 0.3
     """Run time at which the load starts; the engine is ready before."""
 

@@ -28,6 +28,12 @@ _WORDS = (
 )
 """Common English words: each is one token, with its leading space, in the usual vocabularies."""
 
+
+def common_words() -> list[str]:
+    """The words that random texts consist of."""
+    return _WORDS.split()
+
+
 LengthStream = Callable[[], Iterator[LengthPair]]
 """Returns a new stream of lengths, the same at each call."""
 Rows = Callable[[], Iterator[DatasetRow]]
@@ -73,7 +79,7 @@ class CommonWords:
     """
 
     def __init__(self) -> None:
-        self._words = _WORDS.split()
+        self._words = common_words()
 
     def draw(self, generator: np.random.Generator, count: int) -> list[int]:
         picks: list[int] = generator.integers(0, len(self._words), size=count).tolist()
@@ -100,7 +106,11 @@ class SharedPrefixes:
         if not self.length:
             yield from itertools.repeat([])
         for number in prefix_picks(self.count, self.seed):
-            yield self.vocabulary.draw(np.random.default_rng((*self.seed, _PREFIX, number)), self.length)
+            yield self.prefix(number)
+
+    def prefix(self, number: int) -> list[int]:
+        """The pieces of one of the prefixes."""
+        return self.vocabulary.draw(np.random.default_rng((*self.seed, _PREFIX, number)), self.length)
 
 
 def prefix_picks(count: int, seed: tuple[int, ...]) -> Iterator[int]:

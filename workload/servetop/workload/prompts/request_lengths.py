@@ -13,6 +13,7 @@ from servetop.workload.datasets.catalogue import texts_of, trace_of
 from servetop.workload.datasets.rows import DatasetRow
 from servetop.workload.datasets.traces import RequestTrace
 from servetop.workload.prompts.conversation_scripts import turn_counts
+from servetop.workload.prompts.hit_rate_prompts import USUAL_BLOCK, shared_tokens
 from servetop.workload.prompts.length_sources import LengthPair, LengthSource
 from servetop.workload.prompts.lengths import expected_lengths, output_limit
 from servetop.workload.prompts.prompt_source import prefix_picks
@@ -43,23 +44,28 @@ _BLOCK_IDENTITIES = 1 << 32
 
 
 def request_lengths(
-    workload: WorkloadConfig, seed: Sequence[int], *, max_model_len: int | None = None
+    workload: WorkloadConfig,
+    seed: Sequence[int],
+    *,
+    max_model_len: int | None = None,
+    block_size: int = USUAL_BLOCK,
 ) -> Iterator[RequestLengths]:
     """The requests of a workload, without end, in the order in which a run sends them.
 
-    With `clip_lengths` they are shortened to `max_model_len`, as prompts are. Texts count as four characters a token.
+    Prompts of a `cache_hit_rate` share blocks of `block_size` tokens. With `clip_lengths` they are shortened to
+    `max_model_len`, as prompts are. Texts count as four characters a token.
     """
     lengths, limit = expected_lengths(workload, seed), output_limit(workload)
-    source = _requests(workload, lengths, tuple(seed), limit=limit)
+    drawn = _drawn(workload, lengths, tuple(seed), block_size=block_size)
+    source = _requests(workload, drawn, tuple(seed), limit=limit)
     if workload.clip_lengths and max_model_len is not None:
         return (_clipped(request, max_model_len) for request in source)
     return source
 
 
 def _requests(
-    workload: WorkloadConfig, lengths: LengthSource, seed: tuple[int, ...], *, limit: int | None
+    workload: WorkloadConfig, drawn: _Drawn, seed: tuple[int, ...], *, limit: int | None
 ) -> Iterator[RequestLengths]:
-    drawn = _turns(workload, lengths, seed) if workload.conversational else _single(workload, lengths, seed)
     prefix_len, count = shared_prefix(workload)
     picks = prefix_picks(count, seed)
     for shared, (first, *following) in drawn:
@@ -76,6 +82,14 @@ def _requests(
 
 _Drawn = Iterator[tuple[tuple[SharedTokens, ...], list[LengthPair]]]
 """What a prompt shares with others, and the lengths of each turn."""
+
+
+def _drawn(workload: WorkloadConfig, lengths: LengthSource, seed: tuple[int, ...], *, block_size: int) -> _Drawn:
+    if workload.cache_hit_rate is not None:
+        picks = prefix_picks(workload.num_prefixes, seed)
+        prompts = shared_tokens(workload, lengths.pairs(), block_size=block_size)
+        return ((((pick, shared),), [pair]) for pick, (pair, shared) in zip(picks, prompts, strict=False))
+    return _turns(workload, lengths, seed) if workload.conversational else _single(workload, lengths, seed)
 
 
 def _single(workload: WorkloadConfig, lengths: LengthSource, seed: tuple[int, ...]) -> _Drawn:

@@ -1,0 +1,190 @@
+"""The ideal hit rate of the prefix cache over the requests that a run sent."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from servetop.analysis.columns.request_columns import RequestColumns
+from servetop.analysis.columns.run_columns import RunColumns
+from servetop.analysis.prefix_cache.cache_notes import cache_methods, noted_rates
+from servetop.analysis.prefix_cache.ideal_hits import HitCount, hits_of_conversations, hits_of_prefixes
+from servetop.analysis.summary.summary_types import ServerSummary
+from servetop.analysis.verdicts.cache_check import CacheCheck
+from servetop.core.config import AS_IS, COLD, RANDOM, WARM, WorkloadConfig
+from servetop.core.events import Note
+from servetop.recordings.read.load_requests import Selection
+from servetop.recordings.read.reader import RecordingReader
+
+_USUAL_BLOCK = 16
+"""Tokens of a KV block where the engine does not report it."""
+_TEMPLATE_TOKENS = 64
+"""Tokens that chat templates add to prompts, which all of them share."""
+_TURNS = ("conversation", "turn", "prompt_tokens", "output_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class IdealCache:
+    """What an infinite cache finds that starts in the state that the run promises."""
+
+    reader: RecordingReader
+    workload: WorkloadConfig
+    promised: str
+    block_size: int
+    servers: int
+    warm_at: float
+    """End of the warm-up."""
+    noted: Mapping[int | None, float]
+    """Rates of the prompts of a dataset, computed when the run ended, by stage; None for the run."""
+    first_uses: Mapping[int, int] = field(default_factory=dict)
+    """Prefixes that are used in each stage, except warm-ups, for the first time since the cache was last empty."""
+
+    @classmethod
+    def load(cls, reader: RecordingReader, run: RunColumns) -> IdealCache:
+        """Read which prefixes each stage used, if several are shared and some are computed during the load."""
+        config, facts = run.header.config, run.header.engine
+        prefixes = _prefixes(config.workload)
+        uses: Mapping[int, int] = {}
+        if prefixes is not None and config.prefix_cache != WARM:
+            drained = config.prefix_cache == COLD and config.drain_at_stages
+            uses = _first_uses(reader, run, count=prefixes[1], cold_stages=drained)
+        return cls(
+            reader=reader,
+            workload=config.workload,
+            promised=config.prefix_cache,
+            block_size=(facts and facts.prefix_block) or _USUAL_BLOCK,
+            servers=max(1, len(facts.replica_urls)) if facts else 1,
+            warm_at=run.warm_at,
+            noted=noted_rates(reader.notes()),
+            first_uses=uses,
+        )
+
+    def check(self, server: ServerSummary, samples: RequestColumns, selection: Selection) -> CacheCheck:
+        """Compare the engine's hit rate over a selection with the ideal one."""
+        ideal = self._hits(samples, selection)
+        rate = server.prefix_cache_hit_rate
+        if rate is None and ideal is not None:
+            rate = self._rate_of_responses(selection)
+        if rate is None and server.prefix_cache_queries == 0 and self.promised == WARM:
+            rate = 0.0  # the engine has no prefix cache
+        return CacheCheck(
+            hit_rate=math.nan if rate is None else rate,
+            ideal=math.nan if ideal is None else ideal.rate,
+            promised=self.promised,
+            slack=0.0 if ideal is None else self._slack(ideal, server, samples, selection),
+        )
+
+    def _slack(self, ideal: HitCount, server: ServerSummary, samples: RequestColumns, selection: Selection) -> float:
+        """The part of the prompts that may be found or not.
+
+        Besides the ends of texts these are first uses that may lie outside of a window or before the first scrape, and
+        those of further servers.
+        """
+        count = samples.due.size
+        certain, uncertain = self._first_uses_in(selection)
+        queries = server.prefix_cache_queries
+        missed = queries is not None and queries < ideal.looked_up
+        uses = uncertain + (self.servers - 1 + missed) * (certain + uncertain)
+        shared = ideal.found / max(1, count - certain)
+        return (self._uncertain_tokens * count + min(uses, count) * shared) / ideal.looked_up
+
+    def _rate_of_responses(self, selection: Selection) -> float | None:
+        """The part of the prompt tokens that the responses report as cached; None if they report nothing."""
+        where, parameters = selection.where
+        condition = f"cached_tokens IS NOT NULL{f' AND {where}' if where else ''}"
+        rows = self.reader.request_rows(("cached_tokens", "prompt_tokens"), where=condition, parameters=parameters)
+        counts = np.fromiter(rows, dtype=[("cached", "f8"), ("prompt", "f8")])
+        prompts = float(counts["prompt"].sum())
+        return float(counts["cached"].sum()) / prompts if prompts > 0 else None
+
+    @property
+    def _uncertain_tokens(self) -> int:
+        """Tokens of a prompt that may be found or not: none in blocks of token ids."""
+        workload = self.workload
+        in_ids = workload.endpoint == "completions" and workload.dataset in RANDOM and not workload.conversational
+        if in_ids and self.block_size > 1:
+            return 0
+        return (_TEMPLATE_TOKENS if workload.in_messages else 2) + (0 if in_ids else self.block_size)
+
+    def _hits(self, samples: RequestColumns, selection: Selection) -> HitCount | None:
+        """The hits of the requests of a selection; None for a workload whose prompts are not known."""
+        workload = self.workload
+        computed = ~np.isnan(samples.first_token_at) & (samples.prompt_tokens > 0)
+        prompts = samples.prompt_tokens[computed]
+        if workload.n > 1 or workload.model_mix or not prompts.size:
+            return None
+        prefixes = _prefixes(workload)
+        if workload.conversational:
+            return self._hits_of_turns(selection, prefix_tokens=prefixes[0] if prefixes else 0)
+        if workload.dataset not in RANDOM:
+            rate = self.noted.get(selection.stage)
+            return None if rate is None else HitCount(rate * float(prompts.sum()), float(prompts.sum()))
+        firsts, _ = self._first_uses_in(selection)
+        if workload.cache_hit_rate is not None:
+            total = float(prompts.sum())
+            return HitCount(workload.cache_hit_rate * max(0.0, total - firsts * total / prompts.size), total)
+        length = prefixes[0] if prefixes else 0
+        return hits_of_prefixes(prompts, prefix_tokens=length, first_uses=firsts, block_size=self.block_size)
+
+    def _first_uses_in(self, selection: Selection) -> tuple[int, int]:
+        """First uses of prefixes that are in a selection, and those that may be: of a part of a stage or run."""
+        stage = selection.stage
+        uses = sum(self.first_uses.values()) if stage is None else self.first_uses.get(stage, 0)
+        begins = selection.start is None or selection.start <= self.warm_at
+        return (uses, 0) if begins and selection.until is None else (0, uses)
+
+    def _hits_of_turns(self, selection: Selection, *, prefix_tokens: int) -> HitCount | None:
+        where, parameters = selection.where
+        condition = f"turn > 0 AND first_token_at IS NOT NULL{f' AND {where}' if where else ''}"
+        rows = self.reader.request_rows(_TURNS, where=condition, parameters=parameters)
+        found = np.fromiter(rows, dtype=[(name, "f8") for name in _TURNS])
+        if not found.size:
+            return None
+        found = found[np.lexsort((found["turn"], found["conversation"]))]
+        return hits_of_conversations(
+            found["conversation"],
+            found["prompt_tokens"],
+            found["output_tokens"],
+            prefix_tokens=prefix_tokens,
+            block_size=self.block_size,
+        )
+
+
+def prefix_cache_text(promised: str, notes: list[Note]) -> str:
+    """The state that a run promises, and how it was reached, as in `cold, by reset`."""
+    methods = () if promised == AS_IS else cache_methods(notes)
+    return f"{promised}, by {' and '.join(methods)}" if methods else promised
+
+
+def _prefixes(workload: WorkloadConfig) -> tuple[int, int] | None:
+    """Length and number of the shared prefixes; None without any. With a hit rate, the length is unknown (0)."""
+    if workload.cache_hit_rate is not None:
+        return 0, workload.num_prefixes
+    from servetop.workload.build import shared_prefix  # imports the datasets
+
+    length, count = shared_prefix(workload) if workload.prefix_len or workload.dataset in RANDOM[1:] else (0, 1)
+    return (length, count) if length else None
+
+
+def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold_stages: bool) -> dict[int, int]:
+    """Count the prefixes that each stage was the first to use; `cold_stages`: the cache was emptied before each."""
+    from servetop.workload.prompts.prompt_source import prefix_picks
+
+    rows = reader.request_rows(("stage", "id"), where="first_token_at IS NOT NULL")
+    numbers = np.fromiter(rows, dtype=[("stage", "i8"), ("id", "i8")])
+    most = int(numbers["id"].max(initial=-1)) + 1
+    picks = np.fromiter(itertools.islice(prefix_picks(count, (run.header.config.seed, 0)), most), np.int64, count=most)
+    seen: set[int] = set()
+    uses = {}
+    for stage in run.stages:
+        index = stage.change.index
+        used = set(np.unique(picks[numbers["id"][numbers["stage"] == index]]).tolist())
+        known: set[int] = set() if cold_stages else seen
+        if not stage.change.warmup:
+            uses[index] = len(used - known)
+        seen |= used
+    return uses

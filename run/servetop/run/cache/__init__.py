@@ -1,0 +1,1 @@
+"""The state of the prefix cache when a load begins."""
