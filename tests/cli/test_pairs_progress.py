@@ -44,7 +44,7 @@ def paired(*differences: float, key: str = "output_throughput", scale: Scale = S
         margin=metric.margin,
         differences=differences,
         evidence=evidence(differences, DifferenceLimits.of(metric.margin, scale)),
-        error_of_one=0.01,
+        within=0.0,
     )
 
 
@@ -58,7 +58,7 @@ def state(*metrics: PairedMetric, pairs: int = 3) -> SeriesState:
 
 def test_the_line_has_pairs_the_open_metric_and_the_time_left() -> None:
     assert progress_line(state(ANSWERED, OPEN), budget=1000.0) == (
-        "pair 3 of about 6 · output tokens −2.2 % [−4.1, −0.17] · 1 of 2 answered · 3 min left"
+        "pair 3 of about 6 · output tokens −2.2 % [−3.6, −0.73] · 1 of 2 answered · 3 min left"
     )
 
 
@@ -73,12 +73,12 @@ def test_an_answered_series_is_done_and_early_intervals_are_not_shown() -> None:
 
 
 def test_texts_have_the_unit_of_the_difference() -> None:
-    points = paired(0.01, 0.01, key="mean_kv_usage", scale=Scale.ABSOLUTE)
+    points = paired(0.01, 0.01, 0.01, key="mean_kv_usage", scale=Scale.ABSOLUTE)
     assert (difference_text(points), interval_text(points)) == ("+1.0 points", "[+1.0, +1.0]")
     assert margin_text(OPEN) == "2 %"
     assert interval_text(paired(0.1)) == ""
-    assert interval_text(paired(-0.3, 0.4)) == ""  # -100 % to more than +10,000 %
-    assert interval_text(paired(5.0, 5.0)) == "[+14,741, +14,741]"
+    assert interval_text(paired(-0.3, 0.4, 0.1)) == ""  # -100 % to more than +10,000 %
+    assert interval_text(paired(5.0, 5.0, 5.0)) == "[+14,741, +14,741]"
     assert (span_text(119.2), span_text(121)) == ("120 s", "3 min")
 
 

@@ -108,6 +108,6 @@ def test_a_margin_of_the_caller_replaces_that_of_the_metric() -> None:
 
 
 def test_values_of_zero_are_compared_in_their_unit() -> None:
-    (found,) = compared([0.0, 0.0], [0.0, 0.0])
+    (found,) = compared([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
     assert found.difference.scale is Scale.ABSOLUTE
     assert (found.verdict, found.interval) == (Verdict.NO_DIFFERENCE, (0.0, 0.0))

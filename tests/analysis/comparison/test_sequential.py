@@ -31,8 +31,8 @@ def verdict(*differences: float, higher_is_better: bool = True) -> Verdict:
 
 
 def test_looks_grow_by_a_third_or_a_half() -> None:
-    assert list(looks(48)) == [2, 3, 4, 6, 8, 12, 16, 24, 32, 48]
-    assert [next_look(pairs) for pairs in (0, 1, 2, 3, 4, 5, 6, 100)] == [2, 2, 3, 4, 6, 6, 8, 128]
+    assert list(looks(48)) == [3, 4, 6, 8, 12, 16, 24, 32, 48]
+    assert [next_look(pairs) for pairs in (0, 1, 2, 3, 4, 5, 6, 100)] == [3, 3, 3, 4, 6, 6, 8, 128]
 
 
 def test_all_looks_together_spend_the_error_rate_once() -> None:
@@ -47,6 +47,12 @@ def test_a_p_value_is_that_of_students_t_divided_by_the_part_of_its_look() -> No
     found = evidence(differences, TWO)
     assert found.rises == pytest.approx(0.025 / part_of_look(4), rel=1e-3)
     assert found.differs == pytest.approx(2 * found.rises)
+
+
+def test_evidence_grows_with_pairs_that_agree() -> None:
+    differences = [4.0, 3.5, 4.5, 4.2, 3.8, 4.1, 3.9, 4.0]
+    found = [evidence(differences[:pairs], TWO, within=0.3).rises for pairs in (3, 4, 6, 8)]
+    assert all(later < earlier / 2 for earlier, later in itertools.pairwise(found))
 
 
 def test_evidence_of_an_earlier_look_stays() -> None:
@@ -67,8 +73,17 @@ def test_a_small_difference_is_not_seen_and_a_noisy_one_cannot_be_told() -> None
 
 
 def test_equal_measurements_answer_at_the_first_look() -> None:
-    assert verdict(0.0, 0.0) is Verdict.NO_DIFFERENCE
-    assert verdict(3.0, 3.0) is Verdict.BETTER
+    assert verdict(0.0, 0.0, 0.0) is Verdict.NO_DIFFERENCE
+    assert verdict(3.0, 3.0, 3.0) is Verdict.BETTER
+
+
+def test_pairs_that_agree_by_chance_are_as_uncertain_as_the_runs_vary() -> None:
+    differences = [1.7, 1.7, 1.7]
+    assert evidence(differences, TWO).rises == 0.0
+    assert evidence(differences, TWO, within=1.0).rises > 0.5
+    assert evidence([3.0, 1.0, 2.0], TWO, within=0.5) == evidence([3.0, 1.0, 2.0], TWO)
+    low, high = interval(differences, within=1.0)
+    assert high - low > 1
 
 
 def test_more_metrics_need_more_evidence() -> None:
@@ -97,7 +112,7 @@ def test_noise_and_metrics_need_more_pairs() -> None:
     spreads = [pairs_needed(spread, 0.5) for spread in (0.0, 0.1, 0.2, 0.4, 0.8)]
     known = [each for each in spreads if each is not None]
     assert len(known) == len(spreads)
-    assert known[0] == 2
+    assert known[0] == 3
     assert all(first < second for first, second in itertools.pairwise(known))
     assert (pairs_needed(0.1, 0.5, power=0.5) or 0) < known[1]
     assert (pairs_needed(0.3, 0.5, tests=10) or 0) > (pairs_needed(0.3, 0.5) or 0)

@@ -41,8 +41,8 @@ class PairedMetric:
     differences: tuple[float, ...]
     """B - A of each pair, of logarithms for a relative difference."""
     evidence: Evidence
-    error_of_one: float
-    """Standard error of the first pair's difference, from the variation within its runs and between starts."""
+    within: float
+    """Standard error of the first pair's difference, from the variation within its runs; 0 if unknown."""
     verdict: Verdict = Verdict.CANNOT_TELL
     expected: int | None = None
     """Pairs, in all, after which an answer is as likely as not; None if that cannot be estimated."""
@@ -51,18 +51,16 @@ class PairedMetric:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the differences; the error of one pair counts as one more observation of it."""
+        """Standard deviation of the differences; infinite if there is one whose error is unknown."""
         count = len(self.differences)
         if count == 1:
-            return self.error_of_one
-        squares = (count - 1) * count * self.difference.error**2
-        known = math.isfinite(self.error_of_one)
-        return math.sqrt((squares + (self.error_of_one**2 if known else 0.0)) / (count - 1 + known))
+            return self.difference.error
+        return mean_and_error(self.differences, within=self.within)[1] * math.sqrt(count)
 
     @property
     def interval(self) -> tuple[float, float]:
         """The interval of the last look, on the scale of `difference.value`; infinite before the first."""
-        low, high = interval(self.differences)
+        low, high = interval(self.differences, within=self.within)
         if self.difference.scale is Scale.ABSOLUTE:
             return low, high
         return math.expm1(low), math.expm1(high) if high < math.log(1e9) else math.inf
@@ -138,7 +136,9 @@ def _paired(
     alone = difference(metric, [a], [b], same_requests=first.same_requests, start_spread=start_spread)
     positive = all(value > 0 for pair in values for value in pair)
     scale = metric.scale if positive else Scale.ABSOLUTE
-    found = alone if len(values) == 1 else _mean_difference(values, scale)
+    variance = alone.error**2 - alone.start_variance
+    within = math.sqrt(max(variance, 0.0)) if alone.scale is scale and math.isfinite(variance) else 0.0
+    found = alone if len(values) == 1 else _mean_difference(values, scale, within=within)
     differences = tuple(_apart(*pair, scale) for pair in values)
     limit = margin_of(metric, found, margin=margin)
     return PairedMetric(
@@ -147,8 +147,8 @@ def _paired(
         difference=found,
         margin=limit,
         differences=differences,
-        evidence=evidence(differences, DifferenceLimits.of(limit, scale)),
-        error_of_one=alone.error,
+        evidence=evidence(differences, DifferenceLimits.of(limit, scale), within=within),
+        within=within,
     )
 
 
@@ -156,9 +156,9 @@ def _apart(a: float, b: float, scale: Scale) -> float:
     return b - a if scale is Scale.ABSOLUTE else math.log(b / a)
 
 
-def _mean_difference(values: Sequence[tuple[float, float]], scale: Scale) -> Difference:
+def _mean_difference(values: Sequence[tuple[float, float]], scale: Scale, *, within: float) -> Difference:
     """The mean difference of at least two pairs, with the error from the spread of the pairs."""
-    mean, error = mean_and_error([_apart(*pair, scale) for pair in values])
+    mean, error = mean_and_error([_apart(*pair, scale) for pair in values], within=within)
     levels = [_level([pair[arm] for pair in values], scale) for arm in (0, 1)]
     return Difference(
         a=levels[0],
@@ -197,7 +197,7 @@ def _with_cost(each: PairedMetric, *, tests: int) -> PairedMetric:
     distance = max(abs(mean) - half, whole - abs(mean))
     expected = pairs_needed(each.spread, distance, tests=tests, power=_LIKELY)
     usual = min(distance, limits.high - limits.half_high)
-    needed = pairs_needed(each.spread, usual, tests=tests, measured=count + math.isfinite(each.error_of_one))
+    needed = pairs_needed(each.spread, usual, tests=tests, measured=count + 1)
     next_one = next_look(count)
     return replace(
         each,

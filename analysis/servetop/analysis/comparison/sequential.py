@@ -1,17 +1,21 @@
 """Judges a growing series of paired differences at planned looks, with one error rate for all of them.
 
-After 2, 3, 4, 6, 8, 12, 16, 24… pairs, one-sided t tests compare the mean difference with half the margin and with the
+After 3, 4, 6, 8, 12, 16, 24… pairs, one-sided t tests compare the mean difference with half the margin and with the
 whole margin (the hypotheses of `verdicts`). Each look spends a part of the error rate (Lan and DeMets, "Discrete
 sequential boundaries for clinical trials", Biometrika 70, 1983): by n pairs n²/(n² + 64) of it, so half by 8 pairs, and
 never more than all of it, however long the series becomes. The parts are added up, rather than the joint distribution
 of the looks integrated as in Pocock (Biometrika 64, 1977) or O'Brien and Fleming (Biometrics 35, 1979): their
-boundaries hold for a known variance, and here two or three pairs have to estimate it. The sum is exact for normal
+boundaries hold for a known variance, and here three or four pairs have to estimate it. The sum is exact for normal
 differences of any variance, and needs 5 to 10 % more pairs.
 
 A p-value divided by the part of its look, at its smallest so far, is a p-value at any time at which the series may be
 stopped (Johari, Koomen, Pekelis and Walsh, "Always valid inference", Operations Research 70, 2022). So a budget, a kill
 or a resumption needs no correction, and Holm's method corrects for the number of metrics and stages as it does for one
 look.
+
+Few pairs may agree by chance, or because the same waves of requests bias both runs of each pair in the same way. So the
+error from the variation within the runs of a pair counts as one more observation of the spread, if it is larger; its
+weight vanishes as pairs are added.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from dataclasses import dataclass
 
 from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.student_t import quantile, upper_tail
-from servetop.analysis.comparison.verdicts import ERROR_RATE, POWER, Verdict, holm
+from servetop.analysis.comparison.verdicts import ERROR_RATE, MIN_STARTS, POWER, Verdict, holm
 
 _HALF_SPENT = 8
 """Pairs by which half of the error rate is spent."""
@@ -32,12 +36,14 @@ MOST_PAIRS = 4096
 
 
 def next_look(pairs: int) -> int:
-    """Return the number of pairs at the next look after this many: 2, 3, 4, 6, 8, 12, 16, 24 and so on."""
+    """Return the number of pairs at the next look after this many: 3, 4, 6, 8, 12, 16, 24 and so on."""
+    if pairs < MIN_STARTS:
+        return MIN_STARTS
     power = 2
     while power <= pairs:
         power *= 2
     between = power // 4 * 3
-    return between if pairs < between and between > 2 else power
+    return between if pairs < between else power
 
 
 def looks(pairs: int) -> Iterator[int]:
@@ -100,16 +106,19 @@ class Evidence:
         return min(1.0, 2 * self.exceeds)
 
 
-def evidence(differences: Sequence[float], limits: DifferenceLimits) -> Evidence:
-    """Return the p-values of a series of paired differences, in order of measurement."""
+def evidence(differences: Sequence[float], limits: DifferenceLimits, *, within: float = 0.0) -> Evidence:
+    """Return the p-values of a series of paired differences, in order of measurement.
+
+    `within` is the standard error of one difference from the variation within its runs; 0 if unknown.
+    """
     rises = falls = exceeds = 1.0
     for pairs in looks(len(differences)):
-        mean, error = mean_and_error(differences[:pairs])
+        mean, error = mean_and_error(differences[:pairs], within=within)
         part, df = part_of_look(pairs), pairs - 1
         rises = min(rises, _tail(mean - limits.half_high, error, df) / part)
         falls = min(falls, _tail(limits.half_low - mean, error, df) / part)
-        within = max(_tail(limits.high - mean, error, df), _tail(mean - limits.low, error, df))
-        exceeds = min(exceeds, within / part)
+        outside = max(_tail(limits.high - mean, error, df), _tail(mean - limits.low, error, df))
+        exceeds = min(exceeds, outside / part)
     return Evidence(rises=rises, falls=falls, exceeds=exceeds)
 
 
@@ -129,7 +138,7 @@ def sequential_verdicts(series: Sequence[Evidence], *, higher_is_better: Sequenc
     return found
 
 
-def interval(differences: Sequence[float]) -> tuple[float, float]:
+def interval(differences: Sequence[float], *, within: float = 0.0) -> tuple[float, float]:
     """Return the interval of the last look, on the scale of the differences; infinite before the first look.
 
     All intervals of a series together contain the true difference with a probability of at least 1 - ERROR_RATE.
@@ -137,7 +146,7 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
     pairs = max(looks(len(differences)), default=0)
     if not pairs:
         return -math.inf, math.inf
-    mean, error = mean_and_error(differences[:pairs])
+    mean, error = mean_and_error(differences[:pairs], within=within)
     width = quantile(1 - ERROR_RATE * part_of_look(pairs) / 2, pairs - 1) * error
     return mean - width, mean + width
 
@@ -163,12 +172,13 @@ def pairs_needed(
     return None
 
 
-def mean_and_error(differences: Sequence[float]) -> tuple[float, float]:
+def mean_and_error(differences: Sequence[float], *, within: float = 0.0) -> tuple[float, float]:
     """Return the mean of at least two differences and its standard error."""
     count = len(differences)
     mean = math.fsum(differences) / count
     squares = math.fsum((each - mean) ** 2 for each in differences)
-    return mean, math.sqrt(squares / (count - 1) / count)
+    variance = max(squares / (count - 1), (squares + within**2) / count)
+    return mean, math.sqrt(variance / count)
 
 
 def _tail(distance: float, error: float, df: int) -> float:

@@ -42,7 +42,7 @@ class SeriesOptions:
     ] = 1800.0
     pairs: Annotated[
         int | None,
-        pairs_option("--pairs", "Measure at most this many pairs.", default="as many as it takes", minimum=2),
+        pairs_option("--pairs", "Measure at most this many pairs.", default="as many as it takes", minimum=3),
     ] = None
     metric: Annotated[
         tuple[str, ...],
