@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.comparisons.changed_engine import CHANGES, find_change
 from tests.comparisons.same_engine import SETTINGS, compare_same
+from tests.comparisons.sequential_series import sequential_tables
 from tests.comparisons.tables import change_table, same_table
 from tests.judgement.__main__ import say, write_between_marks
 
@@ -29,11 +30,14 @@ def main(argv: Sequence[str]) -> int:
             for each in CHANGES
             if each in chosen
         }
+        pairs = None if options.only else pool.submit(sequential_tables, seed=options.seed, series=options.series)
         lines = [f"Seed {options.seed}.", ""]
         if same:
             lines += [*same_table({each.name: job.result() for each, job in same.items()}), ""]
         if changed:
             lines += change_table({each.name: job.result() for each, job in changed.items()})
+        if pairs is not None:
+            lines += ["", *pairs.result()]
     say("\n".join(lines))
     if options.report:
         write_between_marks(options.report, lines, mark="<!-- make judge-compare -->")
@@ -45,6 +49,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=11, help="what engines, loads and noise are drawn from")
     parser.add_argument("--pairs", type=int, default=250, help="pairs of equal engines in each setting")
     parser.add_argument("--cases", type=int, default=100, help="engines in which each change is planted")
+    parser.add_argument("--series", type=int, default=200, help="simulated series of pairs, equal and not")
     parser.add_argument("--only", action="append", default=[], help="only settings and changes with this text; repeat")
     parser.add_argument("--report", type=Path, help="write the tables into this page, between its marks")
     return parser.parse_args(argv)

@@ -32,7 +32,8 @@ def unknown(line: str) -> list[str]:
     words = shlex.split(line)
     if words and words[0] in OWN_OPTIONS:
         return []
-    given = [word.partition("=")[0] for word in words if word.startswith("-") and word != "-"]
+    single = [word for word in words if " " not in word]  # others are texts, as of --a
+    given = [word.partition("=")[0] for word in single if word.startswith("-") and word != "-"]
     command = [words[0]] if words and words[0].isalpha() else []
     return [word for word in given if word not in OPTIONS] + [word for word in command if word not in COMMANDS]
 

@@ -12,6 +12,7 @@ from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
 from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.completions import starting_with
+from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.tool_options import (
     EnginesOptions,
@@ -84,6 +85,13 @@ def sweep(line: CommandLine[SweepOptions]) -> int:
 
 _OF_THE_ENGINE = ("engine", "model", "url", "api_key_env", "engine_command")
 """Options of sweep that override its file."""
+
+
+def run_pairs(line: CommandLine[RunPairsOptions]) -> int:
+    """Measure two configurations alternately until their difference is known; exit code 98 if it is not."""
+    from servetop.cli.pairs.pairs_command import measure_pairs
+
+    return measure_pairs(line)
 
 
 def ps(line: CommandLine[JsonOptions]) -> int:
@@ -234,6 +242,7 @@ def serve(line: CommandLine[ServeOptions]) -> int:
 COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(sweep, SweepOptions),
     CommandSpec(rerun, RerunOptions),
+    CommandSpec(run_pairs, RunPairsOptions),
     CommandSpec(ps, JsonOptions),
     CommandSpec(stop, StopOptions),
     CommandSpec(attach, AttachOptions),

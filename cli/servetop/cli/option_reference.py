@@ -11,6 +11,7 @@ from servetop.cli.commands import COMMANDS
 from servetop.cli.framework.command_line import help_of, unit_of
 from servetop.cli.options.declaration import Declared, Option, declared
 from servetop.cli.options.file_keys import file_options
+from servetop.cli.options.load_options import LoadOptions
 from servetop.cli.options.run_options import RepeatableOptions, RunOptions
 
 HEAD = """# Options
@@ -35,8 +36,17 @@ def option_reference() -> str:
         if issubclass(command.options, RepeatableOptions):
             doc += "\n\nIt has the options above too, except `--config` and `--version`."
             found = [each for each in found if each.name not in file_options()]
+        elif _describes_runs(found):
+            doc += "\n\nIt has the options above too that describe engine, load, requests and results."
+            of_runs = [each.form for each in declared(RunOptions)]
+            found = [each for each in found if each.form not in of_runs]
         parts.append(f"### servetop {command.name}\n\n{doc}\n" + (f"\n{_table(found, keys=False)}" if found else ""))
     return "\n".join(parts)
+
+
+def _describes_runs(options: list[Declared]) -> bool:
+    """Whether a command takes all options of a load, as a run does."""
+    return {each.name for each in declared(LoadOptions)} <= {each.name for each in options}
 
 
 def _panels(options: type[Any]) -> dict[str, list[Declared]]:

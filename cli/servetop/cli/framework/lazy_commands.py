@@ -29,8 +29,8 @@ class CommandSpec(Generic[_Options]):
 
     @property
     def name(self) -> str:
-        """The name of the function."""
-        return self.function.__name__
+        """The name of the function, with hyphens."""
+        return self.function.__name__.replace("_", "-")
 
 
 def lazy_group(app: typer.Typer, commands: Sequence[CommandSpec[Any]]) -> TyperGroup:

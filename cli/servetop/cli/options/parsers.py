@@ -109,7 +109,7 @@ def parse_fraction(text: str) -> float:
 
 
 def parse_fractions(texts: Sequence[str]) -> dict[str, float]:
-    """Shares above 0 by metric, from KEY=SHARE texts."""
+    """Shares above 0 by metric, from texts such as `output_throughput=2%`."""
     shares = {
         key: parse_fraction(text) for key, text in _pairs("--margin", texts, example="output_throughput=2%").items()
     }

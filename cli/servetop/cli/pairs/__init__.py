@@ -1,0 +1,1 @@
+"""`servetop run-pairs`: two configurations, measured alternately."""

@@ -1,0 +1,1 @@
+"""Measures two configurations alternately until their difference is known."""
