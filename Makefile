@@ -8,7 +8,7 @@ INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 unexport PYTHONDONTWRITEBYTECODE
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare judge-cache lock audit sbom bench bench-client bench-tui sample picture options schema clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare judge-cache lock audit sbom bench bench-client bench-compare bench-tui sample picture options schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -96,6 +96,9 @@ bench-client: .venv/.installed  ## compare with other load generators, profile t
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python bench/run.py --only duel.py --only steps.py --only limits.py
 
+bench-compare: .venv/.installed  ## measure the comparison of two recordings of 1,000,000 requests (3 minutes)
+	$(BIN)/python bench/run.py --only compare.py
+
 bench-tui: .venv/.installed  ## measure the dashboard: frames, CPU, judging, an hour with 1,000,000 requests (8 minutes)
 	$(BIN)/python bench/run.py --only tui.py --only tui_hour.py
 
@@ -108,8 +111,9 @@ picture: .venv/.installed  ## draw docs/dashboard.svg and its animation from the
 options: .venv/.product  ## write docs/reference/options.md from the declared options
 	$(BIN)/python -m servetop.cli.option_reference docs/reference/options.md
 
-schema: .venv/.product  ## write docs/schema/summary.json from the summary's types
+schema: .venv/.product  ## write docs/schema/*.json from the types of the summary and of the comparison
 	@$(BIN)/python -m servetop.analysis.summary.summary_schema > docs/schema/summary.json
+	@$(BIN)/python -m servetop.analysis.comparison_report.comparison_schema > docs/schema/comparison.json
 
 lock: .venv-audit/.installed  ## pin and hash the newest versions of what CI installs (locks/)
 	.venv-audit/bin/uv pip compile $(LOCK) pyproject.toml --extra dev locks/build.in --output-file locks/ci.txt

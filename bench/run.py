@@ -61,6 +61,11 @@ PARTS = (
         "256 streams; lateness is how long after its own schedule a token was written. Target: 10,000 tokens/s with "
         "p99 ≤ 5 ms.",
     ),
+    Part(
+        "Comparing two recordings",
+        "compare.py",
+        "`servetop compare` on two recordings of 1,000,000 requests each. Targets: 15 s and 600 MB.",
+    ),
     Part("The recording", "recordings.py", "One writer, one reader, 1,000 requests/s.", ("5",)),
     Part(
         "The client, compared with others",

@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from servetop.analysis.prefix_cache.ideal_hits import HitCount, hits_of_conversations, hits_of_prefixes
+from servetop.analysis.prefix_cache.ideal_hits import HitCount, cold_stages, hits_of_conversations, hits_of_prefixes
+from servetop.core.config import RunConfig
+from servetop.core.events import StageChange
 
 
 def test_prompts_find_whole_blocks_of_their_prefix_except_at_its_first_use() -> None:
@@ -32,3 +34,13 @@ def test_a_turn_finds_the_turn_before_it_without_its_last_token() -> None:
 def test_counts_of_stages_add_up_and_none_has_no_rate() -> None:
     assert (HitCount(3, 10) + HitCount(1, 10)).rate == pytest.approx(0.2)
     assert math.isnan(HitCount(0, 0).rate)
+
+
+def test_the_cache_is_emptied_before_each_cell_or_before_the_first_load_but_not_before_a_warm_up() -> None:
+    stages = [
+        StageChange(at=0, index=each, label="", request_rate=1, max_concurrency=1, max_num_seqs=1, warmup=not each)
+        for each in range(4)
+    ]
+    assert cold_stages(stages, RunConfig()) == set()
+    assert cold_stages(stages, RunConfig(prefix_cache="cold")) == {1}
+    assert cold_stages(stages, RunConfig(prefix_cache="cold", drain_at_stages=True)) == {1, 2, 3}

@@ -27,32 +27,47 @@ TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def errors(value: Any, schema: Mapping[str, Any], where: str = "summary") -> list[str]:
-    """The mismatches of a value, for the parts of JSON Schema that the schema uses."""
+    """The mismatches of a summary."""
+    return schema_errors(value, schema, SCHEMA["$defs"], where)
+
+
+def schema_errors(
+    value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], where: str = "summary"
+) -> list[str]:
+    """The mismatches of a value, for the parts of JSON Schema that our schemas use."""
     if "$ref" in schema:
-        return errors(value, SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], where)
+        return schema_errors(value, definitions[schema["$ref"].removeprefix("#/$defs/")], definitions, where)
     if "const" in schema:
         return [] if value == schema["const"] else [f"{where}: {value!r}"]
     if "anyOf" in schema:
-        return [] if any(not errors(value, each, where) for each in schema["anyOf"]) else [f"{where}: {value!r}"]
+        return (
+            []
+            if any(not schema_errors(value, each, definitions, where) for each in schema["anyOf"])
+            else [f"{where}: {value!r}"]
+        )
     kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
     boolean = isinstance(value, bool) and "boolean" not in kinds
     if boolean or not isinstance(value, tuple(each for kind in kinds for each in TYPES[kind])):
         return [f"{where}: {value!r} is not {kinds}"]
     if isinstance(value, list):
         return [
-            error for number, each in enumerate(value) for error in errors(each, schema["items"], f"{where}[{number}]")
+            error
+            for number, each in enumerate(value)
+            for error in schema_errors(each, schema["items"], definitions, f"{where}[{number}]")
         ]
     if isinstance(value, dict):
-        return _object_errors(value, schema, where)
+        return _object_errors(value, schema, definitions, where)
     return []
 
 
-def _object_errors(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> list[str]:
+def _object_errors(
+    value: Mapping[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any], where: str
+) -> list[str]:
     found = [f"{where}: no {name}" for name in schema["required"] if name not in value]
     for name, each in value.items():
         patterns = [part for pattern, part in schema.get("patternProperties", {}).items() if re.search(pattern, name)]
         parts = [*([schema["properties"][name]] if name in schema["properties"] else []), *patterns]
-        found += [error for part in parts for error in errors(each, part, f"{where}.{name}")]
+        found += [error for part in parts for error in schema_errors(each, part, definitions, f"{where}.{name}")]
         found += [] if parts or schema["additionalProperties"] else [f"{where}: unexpected {name}"]
     return found
 

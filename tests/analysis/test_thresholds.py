@@ -33,6 +33,39 @@ def test_a_condition_is_met_or_reports_the_number(threshold: str, broken: list[s
     assert failures(SUMMARY, [threshold]) == broken
 
 
+STAGES = {
+    "stages": [
+        {"stage": 1, "p99_ttft_ms": 300.0, "steady": {"p99_ttft_ms": 200.0}, "server": {"preemptions": 0}},
+        {"stage": 2, "p99_ttft_ms": 640.0, "steady": {"p99_ttft_ms": None}, "server": {"preemptions": 4}},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("threshold", "unmet"),
+    [
+        ("stages[1].p99_ttft_ms<500", None),
+        ("stages[2].p99_ttft_ms<500", "it is 640"),
+        ("stages[1].steady.p99_ttft_ms<500", None),
+        ("stages[2].steady.p99_ttft_ms<500", "not measured"),
+        ("stages[0].p99_ttft_ms<500", "not measured"),
+        ("stages[*].p99_ttft_ms<700", None),
+        ("stages[*].p99_ttft_ms<100", "stage 1: it is 300, stage 2: it is 640"),
+        ("stages[*].server.preemptions<=0", "stage 2: it is 4"),
+    ],
+)
+def test_a_condition_may_be_that_of_one_stage_or_of_all(threshold: str, unmet: str | None) -> None:
+    assert failures(STAGES, [threshold]) == ([] if unmet is None else [f"{threshold}: {unmet}"])
+
+
+def test_a_condition_on_all_stages_is_not_met_by_a_run_without_stages() -> None:
+    assert failures({"stages": []}, ["stages[*].completed>=1"]) == ["stages[*].completed>=1: there are no stages"]
+
+
+def test_a_percentile_of_a_stage_is_computed() -> None:
+    assert percentiles_needed(["stages[2].steady.p99.9_ttft_ms<5", "stages[*].p75_itl_ms<9"]) == [99.9, 75]
+
+
 def test_every_unmet_condition_is_reported() -> None:
     assert len(failures(SUMMARY, ["p99_ttft_ms<=500", "completed>=1", "server.preemptions<1"])) == 2
 
@@ -53,6 +86,9 @@ def test_a_condition_may_name_any_percentile() -> None:
         ("completed>=many", "'many' is not a number"),
         ("completed>=nan", "'nan' is not a number"),
         ("", "is not a threshold"),
+        ("stages[2].preemption<=0", "unknown summary key 'preemption': valid keys are"),
+        ("stages[-1].completed>=1", "is not a threshold"),
+        ("stages[x].completed>=1", "unknown summary key"),
         ("<=5", "is not a threshold"),
     ],
 )

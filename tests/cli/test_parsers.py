@@ -24,6 +24,19 @@ def test_a_pair_keeps_further_equals_signs_in_its_value() -> None:
     assert parsers.parse_metadata(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
 
 
+def test_a_share_is_a_percentage_or_a_fraction() -> None:
+    assert [parsers.parse_fraction(text) for text in ("2%", " 0.5 % ", "0.02", "0")] == [0.02, 0.005, 0.02, 0.0]
+    assert parsers.parse_fractions(["a=2%", "b=0.1"]) == {"a": 0.02, "b": 0.1}
+
+
+@pytest.mark.parametrize("text", ["", "two", "-1%", "nan", "inf"])
+def test_another_share_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"use a share such as 2% or 0\.02"):
+        parsers.parse_fraction(text)
+    with pytest.raises(UsageError, match="--margin a: use a share above 0, as in a=2%"):
+        parsers.parse_fractions(["a=0"])
+
+
 def test_a_command_is_split_as_by_a_shell() -> None:
     assert parsers.parse_command("run 'two words' x") == ("run", "two words", "x")
 

@@ -31,7 +31,7 @@ from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdat
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
 from tests.tui.canned_series import series
-from tests.tui.canned_server import BATCH, BLOCKS, BOOT, PROMPT, RATES, STAGE_SECONDS, ticks
+from tests.tui.canned_server import BATCH, BLOCKS, BOOT, PEAK_SPEED, PROMPT, RATES, STAGE_SECONDS, ticks
 
 VLLM = EngineFacts(
     name="vllm", title="vLLM", version="0.32.0", model="meta-llama/Llama-2-7b-hf", url="http://127.0.0.1:8000",
@@ -224,6 +224,15 @@ def finished() -> CannedRun:
         series=series(ticks()),
         end=RunEnd(at=BOOT + STAGE_SECONDS * len(RATES), exit_code=0, reason=""),
     )  # fmt: skip
+
+
+def baseline() -> CannedRun:
+    """The same ramp on a slower server that is not the same in two settings."""
+    run = finished()
+    run.ticks = ticks(peak_speed=PEAK_SPEED * 0.8)
+    run.config = replace(CONFIG, label="main", seed=7)
+    run.facts = replace(VLLM, kv_blocks_total=BLOCKS - 300)
+    return run
 
 
 def growing(now: float = 110.0, *, facts: EngineFacts = SIM) -> CannedRun:

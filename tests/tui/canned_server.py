@@ -24,18 +24,22 @@ BLOCKS = 2880
 BATCH = 192
 PROMPT = 512
 """Tokens of most prompts."""
+PEAK_SPEED = 2900.0
+"""Output tokens/s of an endless batch."""
 _BLOCKS_PER_REQUEST, _OUTPUT = 24.0, 128
 _GIB = 1 << 30
 
 
 @cache
-def ticks(*, engine: bool = True, gpus: int = 1, seconds: float | None = None) -> Sequence[Tick]:
+def ticks(
+    *, engine: bool = True, gpus: int = 1, seconds: float | None = None, peak_speed: float = PEAK_SPEED
+) -> Sequence[Tick]:
     """Ticks of the ramp; the first BOOT seconds are without load."""
     length = BOOT + STAGE_SECONDS * len(RATES) if seconds is None else seconds
-    return tuple(_simulated(round(length / TICK_SECONDS), engine=engine, gpus=gpus))
+    return tuple(_simulated(round(length / TICK_SECONDS), engine=engine, gpus=gpus, peak_speed=peak_speed))
 
 
-def _simulated(count: int, *, engine: bool, gpus: int) -> Iterator[Tick]:
+def _simulated(count: int, *, engine: bool, gpus: int, peak_speed: float) -> Iterator[Tick]:
     rng = np.random.default_rng(7)
     waiting = running = preempted = generated = prompted = done_share = 0.0
     times = [0.0] * 4
@@ -50,7 +54,7 @@ def _simulated(count: int, *, engine: bool, gpus: int) -> Iterator[Tick]:
         waiting, running = waiting - admitted, running + admitted
         grown = running * (1 + 0.04 * math.sin(at))
         evicted = max(0.0, grown - room * 0.96) * 0.5 if grown > room * 0.96 else 0.0
-        speed = 2900.0 * running / (running + 36.0)
+        speed = peak_speed * running / (running + 36.0)
         tokens = int(speed * TICK_SECONDS)
         done_share += tokens / _OUTPUT
         finished = int(min(done_share, running))

@@ -51,6 +51,19 @@ def test_the_last_trace_owns_the_cells_that_it_draws_in() -> None:
     assert [style for _, style in row[:4]] == ["orange", "sky", "orange", "sky"]
 
 
+def test_a_shade_is_between_two_lines_in_cells_that_no_line_uses() -> None:
+    line = trace([10.0] * 10)
+    shade = ChartLine(times=TIMES, values=line.values, style="faint", down_to=np.zeros(10))
+    assert drawn(shade, line, height=3).split("\n") == ["⠉" * 10, "⡐" * 10, "⠐" * 10]
+    assert drawn(replace(shade, down_to=np.full(10, math.nan))).strip() == ""
+
+
+def test_a_line_cuts_through_an_area_so_that_it_is_seen_without_colour() -> None:
+    area, line = trace([10.0] * 10, area=True), trace([5.0] * 10, dash="fine", cuts=True)
+    assert drawn(area, line, height=1) == "⣂" * 10
+    assert drawn(area, replace(line, cuts=False), height=1) == "⣿" * 10
+
+
 def test_nothing_is_drawn_before_the_first_value() -> None:
     late = ChartLine(times=TIMES[6:], values=np.full(4, 5.0), style="sky")
     assert drawn(late, height=1)[:5] == "     "

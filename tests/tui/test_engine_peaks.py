@@ -22,8 +22,8 @@ FrameOf = Callable[..., Frame]
 def above(frame: Frame) -> tuple[str, str]:
     """The values above the bars of the queue and of the preemptions."""
     axes = Axes(window=frame.window, limit=100.0)
-    queue = draw_queue(frame.stats, axes, 28, 2, peaks=frame.peaks)
-    preemptions = draw_preemptions(frame.stats, axes, 28, 2, peaks=frame.peaks)
+    queue = draw_queue(frame.stats, axes, (28, 2), peaks=frame.peaks)
+    preemptions = draw_preemptions(frame.stats, axes, (28, 2), peaks=frame.peaks)
     return Lines(queue[:1]).plain, Lines(preemptions[:1]).plain
 
 

@@ -83,3 +83,12 @@ def test_durations_never_need_more_than_seven_characters(value: float) -> None:
 def test_rates_and_counts_never_need_more_than_six(value: float) -> None:
     assert len(formats.number(value)) <= 6
     assert len(formats.count(value)) <= 6
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "text"),
+    [(103.1, 100, "+3.1 %"), (97, 100, "−3.0 %"), (5, 5, "±0.0 %"), (0, 0, "±0.0 %"), (250, 100, "+150 %"),
+     (3300, 100, "×33"), (5, 0, "–"), (math.nan, 1, "–"), (0, 10, "−100.0 %")],
+)  # fmt: skip
+def test_a_change_from_an_earlier_value(now: float, then: float, text: str) -> None:
+    assert formats.relative(now, then) == text

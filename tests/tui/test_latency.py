@@ -41,7 +41,7 @@ def limited(canned: ModuleType, frame_of: FrameOf) -> Frame:
 
 
 def drawn(frame: Frame, width: int, height: int, metric: str = "ttft") -> list[str]:
-    return Lines(draw_latency(frame.stats, AXES, width, height, metric=metric)).plain.split("\n")
+    return Lines(draw_latency(frame.stats, AXES, (width, height), metric=metric)).plain.split("\n")
 
 
 def test_both_kinds_of_ttft_are_named_where_they_differ(limited: Frame) -> None:
@@ -63,7 +63,7 @@ def test_one_ttft_is_enough_where_they_agree(canned: ModuleType, frame_of: Frame
 
 
 def test_the_line_and_the_heat_map_are_those_from_due(limited: Frame) -> None:
-    top = Lines(draw_latency(limited.stats, AXES, 69, 14, metric="ttft")[6:10]).plain
+    top = Lines(draw_latency(limited.stats, AXES, (69, 14), metric="ttft")[6:10]).plain
     assert top.strip(" │┤8\n")
     assert max(each.percentile(50) for each in limited.heat if each.buckets.size) > 5.0
 
@@ -83,7 +83,7 @@ def test_values_beyond_an_objective_stand_out_in_table_and_chart(canned: ModuleT
     axes = Axes(window=(0.0, 110.0), limit=4.0)
 
     def styles(limit: float) -> tuple[set[str], set[str]]:
-        rows = draw_latency(stats, axes, 69, 14, metric="ttft", objectives={"ttft": limit})
+        rows = draw_latency(stats, axes, (69, 14), metric="ttft", objectives={"ttft": limit})
         return {style for _, style in rows[1][1:]}, {style for row in rows[5:] for _, style in row}
 
     assert styles(100.0) == ({"strong"}, styles(100.0)[1])
@@ -94,7 +94,7 @@ def test_values_beyond_an_objective_stand_out_in_table_and_chart(canned: ModuleT
 
 
 def test_a_metric_with_an_objective_has_its_row_in_little_room(limited: Frame) -> None:
-    rows = draw_latency(limited.stats, AXES, 49, 7, metric="ttft", objectives={"tpot": 0.04})
+    rows = draw_latency(limited.stats, AXES, (49, 7), metric="ttft", objectives={"tpot": 0.04})
     assert [row.split()[0] for row in Lines(rows).plain.replace("▸", "").split("\n")[1:4]] == ["TTFT", "TTFT", "TPOT"]
     assert max(map(row_width, rows)) <= 49
 

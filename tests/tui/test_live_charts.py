@@ -15,7 +15,7 @@ from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.charts import Axes
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import Lines, TextRow
-from servetop.tui.panels.live.kv import draw_kv
+from servetop.tui.panels.live.kv import KvExtras, draw_kv
 from servetop.tui.panels.live.load import LoadPanel, draw_load
 from servetop.tui.panels.live.preemptions import draw_preemptions
 from servetop.tui.panels.live.queue import draw_queue
@@ -41,10 +41,18 @@ def test_kv_usage_has_the_colour_of_its_own_time(canned: ModuleType, frame_of: F
     assert "vermilion" not in {style for row in rows for _, style in row}
 
 
+def test_an_asked_hit_rate_is_beside_the_counted_one(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    axes = Axes(window=frame.window, limit=1.0)
+    extras = KvExtras(wanted_hits=0.6)
+    assert ", run 31.0 %, of 60.0 % wanted" in text(draw_kv(frame.stats, axes, 100, 9, extras=extras))
+    assert "wanted" not in text(draw_kv(frame.stats, axes, 100, 9))
+
+
 def test_the_bars_of_the_queue_are_orange_only_while_requests_wait(canned: ModuleType, frame_of: FrameOf) -> None:
     for at, styles in ((50.0, {"sky"}), (122.0, {"sky", "orange"})):
         frame = frame_of(canned.finished(), at)
-        rows = draw_queue(frame.stats, Axes(window=frame.window, limit=150.0), 40, 2)
+        rows = draw_queue(frame.stats, Axes(window=frame.window, limit=150.0), (40, 2))
         assert {style for row in rows for run, style in row if run.strip()} == styles
 
 
@@ -102,9 +110,9 @@ def test_a_closed_loop_shows_requests_in_flight_and_their_limit(canned: ModuleTy
 
 def test_preemptions_have_no_axis_until_there_was_one(canned: ModuleType, frame_of: FrameOf) -> None:
     quiet = frame_of(canned.finished(), 60.0)
-    assert text(draw_preemptions(quiet.stats, Axes(window=quiet.window, limit=1.0), 40, 6)).strip() == "✓ none so far"
+    assert text(draw_preemptions(quiet.stats, Axes(window=quiet.window, limit=1.0), (40, 6))).strip() == "✓ none so far"
     before = frame_of(canned.finished(), 120.0, cursor=Cursor(at=60.0))
-    assert "┤" in text(draw_preemptions(before.stats, Axes(window=before.window, limit=20.0), 40, 6))
+    assert "┤" in text(draw_preemptions(before.stats, Axes(window=before.window, limit=20.0), (40, 6)))
 
 
 def test_an_engine_that_restarts_or_is_not_sampled_shows_no_values_of_before(

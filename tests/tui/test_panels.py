@@ -87,10 +87,10 @@ def test_every_drawing_stays_in_its_box(canned: ModuleType, frame_of: FrameOf, w
     for rows in (
         draw_load(frame.stats, axes, width, height),
         draw_throughput(frame.stats, axes, width, height),
-        draw_latency(frame.stats, axes, width, height, metric="ttft"),
+        draw_latency(frame.stats, axes, (width, height), metric="ttft"),
         draw_kv(frame.stats, axes, width, height),
-        draw_queue(frame.stats, axes, width, height),
-        draw_preemptions(frame.stats, axes, width, height),
+        draw_queue(frame.stats, axes, (width, height)),
+        draw_preemptions(frame.stats, axes, (width, height)),
         draw_gpus(frame.stats.gpus, width, height),
         draw_trust(frame.stats.trust, width, height),
         draw_timeline(frame, width, height),
@@ -126,21 +126,21 @@ async def test_each_percentile_has_its_name_even_where_only_three_rows_fit(
 
 def test_seven_rows_are_enough_for_the_lines_of_three_percentiles(canned: ModuleType, frame_of: FrameOf) -> None:
     frame = frame_of(canned.finished(), 108.0)
-    shown = draw_latency(frame.stats, Axes(window=frame.window, limit=4), 57, 7, metric="ttft")
+    shown = draw_latency(frame.stats, Axes(window=frame.window, limit=4), (57, 7), metric="ttft")
     styles = {style for row in shown[4:] for _, style in row}
     assert {"sky", "orange", "rose"} <= styles
 
 
 def test_the_charted_latency_is_marked(canned: ModuleType, frame_of: FrameOf) -> None:
     stats = frame_of(canned.finished(), 60.0).stats
-    shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="itl"))
+    shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), (60, 4), metric="itl"))
     assert [line[:5] for line in shown.split("\n")] == ["     ", " TTFT", "▸ITL ", " E2EL"]
 
 
 def test_events_with_unknown_tokens_have_no_itl() -> None:
     ticks = [Tick(client=ClientTick(index=number, chunks=3, ttft=LogHistogram.of([0.2]))) for number in range(8)]
     stats = live_stats(TickHistory(ticks), 2.0)
-    shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="ttft"))
+    shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), (60, 4), metric="ttft"))
     assert [line.strip() for line in shown.split("\n") if "ITL" in line] == ["ITL  tokens per event unknown"]
     alone = [replace(tick, client=replace(tick.client, chunks=1)) for tick in ticks]
     assert not live_stats(TickHistory(alone), 2.0).events_unsized

@@ -19,6 +19,7 @@ from servetop.core.interfaces.run_source import RunSource
 from servetop.recordings.read.reader import RecordingReader
 from servetop.tui.app import DashboardApp
 from servetop.tui.options import DashboardOptions
+from tests.tui.canned_comparison import varied
 
 Dashboard = Callable[..., DashboardApp]
 Compare = Callable[..., bool]
@@ -227,6 +228,28 @@ def test_the_recordings_browser(
 
     app = dashboard(canned.growing(), options=DashboardOptions(store=TwoRecordings(), theme=theme))
     assert snap_compare(app, terminal_size=size, run_before=all_read)
+
+
+@pytest.mark.parametrize(
+    ("key", "size", "theme"),
+    [("1", (80, 24), "dark"), ("1", (120, 40), "mono"), ("1", (220, 60), "dark"),
+     ("9", (80, 24), "dark"), ("9", (120, 40), "light"), ("9", (220, 60), "dark")],
+    ids=lambda each: each if isinstance(each, str) else f"{each[0]}x{each[1]}",
+)  # fmt: skip
+def test_a_run_with_a_baseline(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str, size: tuple[int, int], theme: str
+) -> None:
+    async def compared(pilot: Any) -> None:
+        while not pilot.app.viewer.comparison.stages:
+            await pilot.pause(0.01)
+        await pilot.press(key)
+
+    baseline = contextlib.nullcontext(canned.baseline())
+    options = DashboardOptions(
+        theme=theme, baseline=lambda: baseline, compare=lambda _: varied(), recording=Path("canned.servetop")
+    )
+    app = dashboard(canned.growing(), options=options)
+    assert snap_compare(app, terminal_size=size, run_before=compared)
 
 
 @pytest.mark.parametrize("theme", ["contrast", "mono"])

@@ -22,7 +22,8 @@ from servetop.analysis.summary.summary_types import (
 )
 from servetop.core.errors import UsageError
 
-_PATTERN = re.compile(r"\s*(?P<key>[A-Za-z_][\w.]*)\s*(?P<sign><=|>=|==|!=|<|>)\s*(?P<limit>\S+)\s*")
+_PATTERN = re.compile(r"\s*(?P<key>[A-Za-z_][\w.\[\]*]*)\s*(?P<sign><=|>=|==|!=|<|>)\s*(?P<limit>\S+)\s*")
+_STAGE = re.compile(r"stages\[(?P<stage>\d{1,6}|\*)\]\.(?P<rest>.*)")
 _PERCENTILE = re.compile(rf"(?:steady\.)?p(?P<q>\d+(?:\.\d+)?)_(?:{'|'.join((*METRICS, *REASONING_METRICS))})_ms")
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -36,21 +37,60 @@ _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """A condition on one number of the summary; `server.preemptions` is `preemptions` of its part `server`."""
+    """A condition on one number of the summary; `server.preemptions` is `preemptions` of its part `server`.
+
+    A key that begins with `stages[2].` is that of stage 2, as the summary numbers it (`stage`: from 0, with warm-ups),
+    one that begins with `stages[*].` that of every stage.
+    """
 
     key: str
     sign: str
     limit: float
 
+    @property
+    def within(self) -> str:
+        """The key without its stage."""
+        return _split(self.key)[1]
+
+    @property
+    def stage(self) -> int | None:
+        """The only stage that the condition is on; None for the whole run and for every stage."""
+        stage = _split(self.key)[0]
+        return None if stage in (None, "*") else int(stage)
+
+    def values(self, numbers: Mapping[str, Any]) -> dict[int | None, float | None]:
+        """Return the number by stage (None for the whole run) from a summary in JSON form; None if not measured."""
+        stage, key = _split(self.key)
+        if stage is None:
+            return {None: _value(numbers, key)}
+        stages = {each["stage"]: _value(each, key) for each in numbers.get("stages", ())}
+        return stages if stage == "*" else {int(stage): stages.get(int(stage))}
+
+    def is_met(self, value: float | None) -> bool:
+        """Whether a value meets the condition; one that was not measured does not."""
+        return value is not None and _SIGNS[self.sign](float(value), self.limit)
+
     def failure(self, numbers: Mapping[str, Any]) -> str | None:
         """Return one line if the summary (in JSON form) does not meet the condition or lacks the number, else None."""
-        value = _value(numbers, self.key)
-        if value is None:
-            return f"{self}: not measured"
-        return None if _SIGNS[self.sign](float(value), self.limit) else f"{self}: it is {float(value):g}"
+        values = self.values(numbers)
+        unmet = {stage: value for stage, value in values.items() if not self.is_met(value)}
+        if values and not unmet:
+            return None
+        several = len(values) > 1
+        found = [
+            f"{f'stage {stage}: ' if several else ''}{'not measured' if value is None else f'it is {float(value):g}'}"
+            for stage, value in unmet.items()
+        ]
+        return f"{self}: {', '.join(found) or 'there are no stages'}"
 
     def __str__(self) -> str:
         return f"{self.key}{self.sign}{self.limit:g}"
+
+
+def _split(key: str) -> tuple[str | None, str]:
+    """The stage (a number or `*`) of a key, None without one, and the key within it."""
+    match = _STAGE.fullmatch(key)
+    return (None, key) if match is None else (match["stage"], match["rest"])
 
 
 def _value(numbers: Mapping[str, Any], key: str) -> Any:
@@ -79,7 +119,7 @@ _PARTS = (
 
 
 def threshold_keys() -> tuple[str, ...]:
-    """Return every valid key of a threshold, except non-standard percentiles."""
+    """Return every valid key of a threshold, except non-standard percentiles and those of stages."""
     parts = (f"{part}.{key}" for part, keys in _PARTS for key in keys)
     return (*REQUEST_KEYS, *REASONING_KEYS, *parts, *(f"steady.{key}" for key in REQUEST_KEYS))
 
@@ -89,7 +129,7 @@ def parse_threshold(text: str) -> Threshold:
     match = _PATTERN.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a threshold: use KEY<=NUMBER or KEY>=NUMBER, as in p99_ttft_ms<=500")
-    key, keys = match["key"], threshold_keys()
+    key, keys = _split(match["key"])[1], threshold_keys()
     if key not in keys and percentile_of(key) is None:
         close = difflib.get_close_matches(key, keys, n=3, cutoff=0.5)
         valid = close or [*keys[:5], "p99_ttft_ms", "server.preemptions"]
@@ -100,7 +140,7 @@ def parse_threshold(text: str) -> Threshold:
         limit = math.nan
     if math.isnan(limit):
         raise UsageError(f"{text!r}: {match['limit']!r} is not a number, as in p99_ttft_ms<=500")
-    return Threshold(key=key, sign=match["sign"], limit=limit)
+    return Threshold(key=match["key"], sign=match["sign"], limit=limit)
 
 
 def percentile_of(key: str) -> float | None:
@@ -111,7 +151,7 @@ def percentile_of(key: str) -> float | None:
 
 def percentiles_needed(thresholds: Sequence[str]) -> list[float]:
     """Return the percentiles that the conditions refer to."""
-    percentiles = (percentile_of(parse_threshold(text).key) for text in thresholds)
+    percentiles = (percentile_of(parse_threshold(text).within) for text in thresholds)
     return [each for each in percentiles if each is not None]
 
 

@@ -9,6 +9,8 @@ import typer
 from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
 from servetop.cli.framework.command_line import CommandLine, typer_callback
 from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
+from servetop.cli.options.check_options import CheckOptions
+from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.completions import starting_with
 from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
@@ -158,11 +160,25 @@ def manifest(line: CommandLine[ManifestOptions]) -> int:
     return print_manifest(line.options.file, as_json=line.options.as_json)
 
 
+def compare(line: CommandLine[CompareOptions]) -> int:
+    """Compare recordings: which metrics are better or worse, by how much, or what it takes to tell."""
+    from servetop.cli.compare.compare import run_compare
+
+    return run_compare(line.options)
+
+
 def verify(line: CommandLine[VerifyOptions]) -> int:
     """Check recordings for damage; exit code 1 if one is damaged, 2 if a file is not a recording."""
     from servetop.cli.report.verify_report import run_verify
 
     return run_verify(list(line.options.files), as_json=line.options.as_json)
+
+
+def check(line: CommandLine[CheckOptions]) -> int:
+    """Check a run for CI: against a baseline, thresholds and rules; exit code 99 if it fails, 98 if it cannot tell."""
+    from servetop.cli.check.check import run_check
+
+    return run_check(line.options)
 
 
 def ls(line: CommandLine[ListOptions]) -> int:
@@ -233,7 +249,9 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(replay, ReplayOptions),
     CommandSpec(summary, SummaryOptions),
     CommandSpec(manifest, ManifestOptions),
+    CommandSpec(compare, CompareOptions),
     CommandSpec(verify, VerifyOptions),
+    CommandSpec(check, CheckOptions),
     CommandSpec(ls, ListOptions),
     CommandSpec(engines, EnginesOptions),
     CommandSpec(doctor, JsonOptions),

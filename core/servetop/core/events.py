@@ -220,7 +220,7 @@ class StageChange:
     index: int
     label: str
     request_rate: float | None
-    """Requests per second; `inf` is "as fast as the concurrency allows"; None is no load (boot, restart)."""
+    """Requests per second; `inf` is "as fast as the concurrency allows"; None is no load (boot, restart, warming)."""
     max_concurrency: int | None
     max_num_seqs: int | None
     repeat: int = 0
@@ -252,7 +252,7 @@ class Note:
     at: float
     severity: Severity
     source: str
-    """Origin of the note: `load`, `engine`, `metrics`, `recorder`, `user`."""
+    """Origin of the note: `load`, `engine`, `metrics`, `cache`, `recorder`, `user`."""
     text: str
 
 

@@ -57,3 +57,7 @@ def test_an_exponential_ramp_is_divided_by_its_rates() -> None:
     found = align([a], [a]).stages
     part = next(each for each in found if each.load.request_rate == pytest.approx(1 + 15 / 6))
     assert part.a[0][1].until == pytest.approx(64.0 * 0.4518, rel=1e-3)
+
+
+def test_the_rates_of_a_part_of_a_ramp_are_rounded_in_its_label() -> None:
+    assert StageLoad(request_rate=20 / 3, ramp_from=4.0).label == "4 to 6.67 req/s"

@@ -70,3 +70,14 @@ def test_margins_can_be_set() -> None:
     assert throughput is not None
     assert throughput.verdict is Verdict.NO_DIFFERENCE
     assert throughput.margin == pytest.approx(0.2)
+
+
+def test_a_percentile_beyond_the_sample_of_one_of_several_starts_cannot_be_compared() -> None:
+    metric = metric_named("p99_ttft_ms")
+    assert metric is not None
+    short = stage(rate=0.4)
+    a = [run("a1", short), run("a2", short)]
+    (found,) = compare(a, [run("b", short)], ComparisonOptions(metrics=[metric])).stages
+    assert [(each.verdict, each.note, each.difference) for each in found.metrics] == [
+        (Verdict.CANNOT_TELL, "too few values", None)
+    ]

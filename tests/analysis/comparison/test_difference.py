@@ -69,11 +69,28 @@ def test_starts_with_equal_seeds_are_compared_pair_by_pair() -> None:
     assert found.interval == pytest.approx((-0.02, -0.02))
 
 
-def test_repeats_of_one_start_still_carry_its_assumed_spread() -> None:
-    a = [unit(1000.0 + step, start="a") for step in (-1, 0, 1)]
-    b = [unit(1000.0 + step, start="b") for step in (-1, 0, 1)]
+def test_repeats_of_one_start_are_one_measurement_with_the_assumed_spread() -> None:
+    a = [unit(1000.0 + step, error=6.0, start="a") for step in (-1, 0, 1)]
+    b = [unit(1000.0 + step, error=6.0, start="b") for step in (-1, 0, 1)]
     found = difference(throughput(), a, b, start_spread=0.01)
-    assert found.start_variance > 2e-4
+    assert found.basis is Basis.BLOCKS
+    assert found.within_variance == pytest.approx(2 * (0.006 / math.sqrt(3)) ** 2, rel=1e-3)
+    assert found.start_variance == pytest.approx(2e-4)
+    assert found.starts == 1
+
+
+def test_two_starts_against_one_still_use_the_errors_within_the_runs() -> None:
+    a = [unit(1000.0, error=6.0, start="a1"), unit(1010.0, error=6.0, start="a2", seed=2)]
+    found = difference(throughput(), a, [unit(1005.0, error=6.0, start="b")], start_spread=0.01)
+    assert found.basis is Basis.BLOCKS
+    assert found.start_variance == pytest.approx(1.5e-4)
+
+
+def test_one_start_against_several_uses_the_spread_of_those() -> None:
+    a = [unit(value, seed=seed, start=f"a{seed}") for seed, value in enumerate((990.0, 1000.0, 1010.0))]
+    found = difference(throughput(), a, [unit(1000.0, start="b")])
+    assert found.basis is Basis.STARTS
+    assert found.error == pytest.approx(0.01 * math.sqrt(4 / 3), rel=0.01)
 
 
 def test_what_equal_requests_have_in_common_cancels() -> None:

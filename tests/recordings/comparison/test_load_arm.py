@@ -88,10 +88,12 @@ def test_only_real_engines_have_an_assumed_spread_between_starts(recording: Path
     assert loaded(tmp_path / "vllm.servetop").start_spread == START_SPREAD
 
 
-def test_request_rows_are_in_order_of_due_time_with_their_first_chunks(recording: Path) -> None:
+def test_rows_of_a_stage_are_in_order_of_due_time_with_their_first_chunks(recording: Path) -> None:
     with opened(recording) as reader:
-        rows = load_plain_requests(reader)
-    assert (np.diff(rows.columns.due) >= 0).all()
-    assert rows.columns.sized.all()
-    assert set(rows.columns.first_tokens.tolist()) == {1.0}
-    assert rows.of_stage(0).number.tolist() == list(range(8))
+        requests = load_plain_requests(reader)
+    rows = requests.rows_of_stage(0)
+    assert requests.table["id"][rows].tolist() == list(range(8))
+    columns = requests.columns(rows)
+    assert (np.diff(columns.due) >= 0).all()
+    assert columns.sized.all()
+    assert set(columns.first_tokens.tolist()) == {1.0}

@@ -21,6 +21,7 @@ from servetop.analysis.series.stats_series import LATENCIES
 from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.errors import ServetopError
 from servetop.core.interfaces.run_source import RunSource
+from servetop.tui.baseline_loading import load_baseline
 from servetop.tui.keys import VIEWING, bindings, palette_entries, palette_title
 from servetop.tui.options import DashboardOptions
 from servetop.tui.playback import Playback
@@ -85,7 +86,7 @@ class DashboardApp(App[str]):
             say=self.viewer.show_message,
         )
         self._owned = source if owns_run else None
-        self.viewer.open(source, start_at=start_at)
+        self.viewer.open(source, start_at=start_at, path=self.options.recording)
 
     def get_default_screen(self) -> Screen[object]:
         return LiveScreen(self.viewer.frame(), self.controls, size=self.size)
@@ -111,6 +112,8 @@ class DashboardApp(App[str]):
         self.set_interval(CLEAR_CACHE_SECONDS, clear_text_cache)
         self.set_interval(COLLECT_SECONDS, lambda: gc.collect())
         self.set_timer(PREPARE_SECONDS, self._prepare_screens)
+        if self.options.baseline is not None:
+            self.run_worker(load_baseline(self.viewer, self.options))
 
     def _prepare_screens(self) -> None:
         """Import the other screens, and merge the histograms of each stage, before the first key that needs them."""
@@ -165,6 +168,13 @@ class DashboardApp(App[str]):
     def action_heat(self) -> None:
         """Switch between the latency's heat map and its chart."""
         self.viewer.update_view(heat=not self.viewer.view.heat)
+
+    def action_baseline(self) -> None:
+        """Hide the baseline's lines and differences, or show them again."""
+        if self.viewer.frame().baseline is None:
+            self.viewer.show_message("no baseline: add --against FILE")
+        else:
+            self.viewer.update_view(baseline_shown=not self.viewer.view.baseline_shown)
 
     def action_curves(self) -> None:
         """Switch between ridges and cumulative curves of the distributions."""
@@ -223,7 +233,7 @@ class DashboardApp(App[str]):
         except ServetopError as error:
             self.viewer.show_message(str(error))
             return
-        self.viewer.open(source)  # an owned run continues, and quitting still asks what should happen to it
+        self.viewer.open(source, path=path)  # an owned run continues, and quitting still asks what should happen to it
         self.action_show_screen("live")
         self.redraw()
 
@@ -253,7 +263,7 @@ def _action_search() -> type[Provider]:
 
 def _screen_type(name: str) -> type[FrameScreen]:
     """The screen behind a number key, imported after the first frame: start-up needs the live screen only."""
-    from servetop.tui.screens import details, engine_screen, film_screen, log_screen, requests_screen
+    from servetop.tui.screens import comparison_screen, details, engine_screen, film_screen, log_screen, requests_screen
 
     types: dict[str, type[FrameScreen]] = {
         "requests": requests_screen.RequestsScreen,
@@ -263,6 +273,7 @@ def _screen_type(name: str) -> type[FrameScreen]:
         "config": details.ConfigScreen,
         "engine": engine_screen.EngineScreen,
         "film": film_screen.BatchFilmScreen,
+        "comparison": comparison_screen.ComparisonScreen,
     }
     return types[name]
 

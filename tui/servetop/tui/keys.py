@@ -79,6 +79,7 @@ VIEWING = (
     Key("t", "next_metric", label="metric", tooltip="Latency metric shown: TTFT, TPOT, ITL, E2EL"),
     Key("h", "heat", label="heat map",
         tooltip="Latency chart or heat map; large terminals show both"),
+    Key("a", "baseline", tooltip="Lines and differences of the baseline (--against): hide, show"),
     Key("tab", "next_panel(1)", shown="Tab",
         tooltip="Select the next panel (⇧Tab: the previous one); a click does too"),
     Key("shift+tab", "next_panel(-1)", shown="⇧Tab", tooltip="Select the previous panel"),
@@ -99,6 +100,8 @@ VIEWING = (
         tooltip="Everything else that the engine exports, such as speculative decoding"),
     Key("8", "show_screen('film')", tab="Batch film",
         tooltip="Batch film: the slots of the running batch over time; age, prefill, preemptions"),
+    Key("9", "show_screen('comparison')", tab="Compare",
+        tooltip="Comparison with the baseline (--against): changed keys, curves over the load, verdicts"),
     Key("r", "recordings", tooltip="Open, rename or delete a recording"),
     Key("T", "next_theme", tooltip="Theme: dark, light, high contrast, 16 colours, none"),
     Key("ctrl+p,colon", "command_palette", shown=":", tooltip="Find any action"),
@@ -122,8 +125,10 @@ class Tab:
     title: str
 
 
-TABS = tuple(Tab(key.keys[0], key.action.split("'")[1], key.tab) for key in VIEWING if key.tab)
+ALL_TABS = tuple(Tab(key.keys[0], key.action.split("'")[1], key.tab) for key in VIEWING if key.tab)
 """The screens behind the number keys, in their order: every row of `VIEWING` that has a tab."""
+TABS = ALL_TABS[:-1]
+"""Those of a run without a baseline."""
 _DIGITS = f"{TABS[0].digit}-{TABS[-1].digit}"
 
 _PLAYING = (
@@ -212,6 +217,9 @@ REPLAY_LINE = (
 
 STORY_LINE = (("↑↓", "select"), ("Enter", "go there"), ("esc", "close"), *REPLAY_LINE)
 """Bottom line while the story of a finished run is shown, most important first."""
+
+COMPARE = ("9", "compare")
+"""Before all others on the bottom line of the overview, if there is a baseline."""
 
 _LIVE_BEHIND = (("space", "hold"), ("p", "pause"), ("← →", "seek"), ("x", "burst"), ("m", "mark"))
 _REPLAY_BEHIND = (("space", "play/pause"), ("← →", "5 s"), ("[ ]", "event"), ("g", "go to"), ("- +", "speed"))

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from servetop.core.events import Note
 from servetop.core.interfaces.recording_store import RecordingStore
+from servetop.core.interfaces.run_source import RunSource
+
+if TYPE_CHECKING:
+    from servetop.analysis.comparison.comparison import Comparison
+
+Compare = Callable[[Path], "Comparison"]
+"""Compares the stages of a recording that are over with those of the baseline; RecordingError if it cannot be read."""
+OpenBaseline = Callable[[], AbstractContextManager[RunSource]]
+"""Opens a recording, and closes it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,5 +41,11 @@ class DashboardOptions:
     """Disable the keys that steer the run, and the renaming and deletion of recordings."""
     unrecorded_notes: Callable[[], Sequence[Note]] | None = None
     """Polled 20 times a second: new notes of the run that its recording may not contain."""
+    recording: Path | None = None
+    """The file of the run that is shown first."""
+    compare: Compare | None = None
+    """Called in a thread, again after each stage of a live run."""
+    baseline: OpenBaseline | None = None
+    """Opens the run that the one on the screen is compared with; called in a thread after the first frame."""
     on_first_frame: Callable[[], None] | None = None
     """Called once the first frame is drawn."""

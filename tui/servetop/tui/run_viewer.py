@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from servetop.core.clock import Clock
@@ -14,9 +15,13 @@ from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import RunSource, RunUpdate
 from servetop.core.tick import Tick
 from servetop.tui.options import DashboardOptions
+from servetop.tui.state.baseline import Baseline
+from servetop.tui.state.baseline_clock import BaselineClock
+from servetop.tui.state.baseline_run import BaselineRun
+from servetop.tui.state.comparison_table import ComparisonTable
 from servetop.tui.state.frame import DEFAULT_SPAN, MOST_REQUESTS, Frame, View
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, RunState
+from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, SERIES_BINS, RunState
 from servetop.tui.state.scratch_file import ScratchFile
 
 REDRAW_SECONDS = 0.25
@@ -24,6 +29,8 @@ REDUCED_MOTION_REDRAW_SECONDS = 1.0
 """Between two frames with reduced motion, unless a key requests one."""
 MOST_TICKS = 4_000
 """Ticks per read: a recording of a day needs no more memory to open than one of an hour."""
+_NO_BASELINE = "no baseline: servetop replay RUN --against BASELINE"
+_READING_BASELINE = "the baseline is being read"
 _MESSAGE_SECONDS = 5.0
 _RECENT = 300.0
 """Seconds before a time from which the usual E2EL is taken."""
@@ -37,6 +44,7 @@ class RunViewer:
     source: RunSource
     run: RunState
     view: View
+    path: Path | None
 
     def __init__(
         self, options: DashboardOptions, clock: Clock, *, redraw: Callable[[], None], call_later: Callable[..., object]
@@ -48,10 +56,15 @@ class RunViewer:
         self._call_later = call_later
         self._message_until = 0.0
         self._first_name: str | None = None
+        self._baseline: BaselineClock | None = None
+        self.comparison = ComparisonTable(note=_NO_BASELINE if options.baseline is None else _READING_BASELINE)
 
-    def open(self, source: RunSource, *, start_at: float | None = None) -> None:
-        """Read a run and show it: at `start_at` seconds, else at its live edge; a finished one whole, at its end."""
-        self.source = source
+    def open(self, source: RunSource, *, start_at: float | None = None, path: Path | None = None) -> None:
+        """Read a run and show it: at `start_at` seconds, else at its live edge; a finished one whole, at its end.
+
+        `path` is its file, from which it is compared.
+        """
+        self.source, self.path = source, path
         self._first_name = self._first_name or source.name
         self._drawn_live = source.is_live()
         keep = LIVE_TICKS if self._drawn_live else CLOSED_TICKS
@@ -76,9 +89,42 @@ class RunViewer:
         """The run as of the playhead."""
         self._drawn_at, self._changed = self.clock.now(), False
         self._drawn_view, self._drawn_live = self.view, self.source.is_live()
-        frame = self.run.at(self.view, live=self._drawn_live)
-        read_only = self.options.read_only
-        return replace(frame, requests=self._requests, in_flight=self._in_flight, read_only=read_only)
+        frame = replace(
+            self.run.at(self.view, live=self._drawn_live),
+            requests=self._requests,
+            in_flight=self._in_flight,
+            read_only=self.options.read_only,
+            run_name=self.source.name,
+            against=self.options.baseline is not None,
+            comparison=self.comparison,
+        )
+        return frame if self._baseline is None else replace(frame, baseline=self._baseline_at(frame))
+
+    @property
+    def baseline(self) -> BaselineRun | None:
+        """The run that this one is compared with; None without one, and until it is read."""
+        return None if self._baseline is None else self._baseline.baseline
+
+    @property
+    def run_names(self) -> tuple[str, str]:
+        """Of the run on the screen and of the baseline."""
+        file = self.source.name
+        return (file, "") if self._baseline is None else self._baseline.names(self.run.header, file)
+
+    def show_comparison(self, table: ComparisonTable) -> None:
+        """Show the verdicts on all stages."""
+        self.comparison = table
+        self._redraw()
+
+    def compare_with(self, baseline: BaselineRun) -> None:
+        """Show a baseline beside the run, or its newer state."""
+        self._baseline = BaselineClock(baseline)
+        self._redraw()
+
+    def _baseline_at(self, frame: Frame) -> Baseline | None:
+        if self._baseline is None:
+            return None
+        return self._baseline.at(frame, self.run.stages, self.run.end, columns=SERIES_BINS)
 
     def advance(self) -> bool:
         """Read new updates and move the playhead by the elapsed time; whether a redraw is due."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -140,8 +141,7 @@ def _differing(
     margin = options.margins.get(metric.key, metric.margin)
     if not units[0] and not units[1]:
         return None
-    if not units[0] or not units[1]:
-        note = f"not measured in {'B' if units[0] else 'A'}"
+    if note := _unknown(*units):
         return MetricComparison(metric=metric, difference=None, margin=margin, verdict=Verdict.CANNOT_TELL, note=note)
     found = difference(metric, *units, same_requests=same_requests, start_spread=start_spread)
     return MetricComparison(
@@ -150,6 +150,15 @@ def _differing(
         margin=margin_of(metric, found, margin=options.margins.get(metric.key)),
         verdict=Verdict.CANNOT_TELL,
     )
+
+
+def _unknown(a: Sequence[ArmUnit], b: Sequence[ArmUnit]) -> str:
+    """Return why there is no difference; empty if there is one."""
+    if not a or not b:
+        return f"not measured in {'B' if a else 'A'}"
+    several = max(len(a), len(b)) > 1
+    beyond = any(math.isinf(each.estimate.value) for each in (*a, *b))
+    return "too few values" if several and beyond else ""
 
 
 def _units(metric: ComparedMetric, arm: _Arm) -> list[ArmUnit]:

@@ -1,10 +1,11 @@
 """The difference of a metric between two arms, each of one or several starts, with its interval.
 
 Starts are the unit: with several, their spread is the error (Student's t; paired where the starts of both arms used
-equal seeds). With one start of each arm, the error is that within the runs, plus an assumed spread between starts. If
-both runs sent the same requests (equal seeds), the influences of equal slices are subtracted before their error is
-computed, so that what the requests have in common cancels (common random numbers). Otherwise the intervals of both
-runs are combined by MOVER, which keeps the asymmetry of percentiles. Relative differences are computed from logarithms.
+equal seeds). With one start of each arm, or two of one, the error is that within the runs, plus an assumed spread
+between starts. If both runs sent the same requests (equal seeds), the influences of equal slices are subtracted before
+their error is computed, so that what the requests have in common cancels (common random numbers). Otherwise the
+intervals of both runs are combined by MOVER, which keeps the asymmetry of percentiles. Relative differences are
+computed from logarithms.
 
 Sources: Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (levels of variation, ratios);
 Glasserman and Yao, "Some guidelines and guarantees for common random numbers", Management Science 38 (1992); Zou and
@@ -27,6 +28,8 @@ from servetop.analysis.comparison.estimate import CONFIDENCE, Estimate
 from servetop.analysis.comparison.student_t import quantile
 from servetop.core.arrays import FloatArray
 
+_MIN_START_DF = 2
+"""Degrees of freedom from which on the spread between starts is estimated; with 1 an interval would say nothing."""
 _LARGEST_LOG = 20.0
 """A larger factor, of some 500 million, is infinite."""
 
@@ -121,34 +124,29 @@ def difference(
     """Compare two arms of at least one unit each.
 
     `same_requests` says that the slices of the only two units hold the same requests. `start_spread` is the assumed
-    standard deviation between starts, as a fraction, for an arm whose units all belong to one start.
+    standard deviation between starts, as a fraction, where there are too few to estimate it.
     """
     positive = all(each.estimate.value > 0 for each in (*a, *b))
     scale = metric.scale if positive else Scale.ABSOLUTE
-    in_a, in_b = ([_Scaled.of(each, scale) for each in arm] for arm in (a, b))
-    if len(a) == len(b) == 1:
-        parts = _of_blocks(in_a[0], in_b[0], same_requests=same_requests)
-    else:
-        parts = _of_starts(in_a, in_b)
-    single = sum(len({each.start for each in arm}) == 1 for arm in (a, b))
+    in_a, in_b = (_by_start(arm, scale) for arm in (a, b))
+    of_starts = len(in_a) + len(in_b) - 2 >= _MIN_START_DF
+    parts = _of_starts(in_a, in_b) if of_starts else _of_blocks(_merged(in_a), _merged(in_b), paired=same_requests)
     level = 1.0 if scale is Scale.RELATIVE else abs(a[0].estimate.value)
-    start_variance = single * (start_spread * level) ** 2
-    low, high = (math.sqrt(each**2 + start_variance) for each in (parts.low_error, parts.high_error))
-    centre = _mean(in_b) - _mean(in_a)
+    assumed = 0.0 if of_starts else (start_spread * level) ** 2 * (1 / len(in_a) + 1 / len(in_b))
     measured = max(parts.low_error, parts.high_error) ** 2
-    of_starts = parts.basis in (Basis.STARTS, Basis.PAIRED_STARTS)
+    centres = (_merged(in_a).centre, _merged(in_b).centre)
     return Difference(
-        a=_level(in_a, scale),
-        b=_level(in_b, scale),
-        value=math.expm1(centre) if scale is Scale.RELATIVE else centre,
-        low_error=low,
-        high_error=high,
-        df=_with_known_variance(parts.df, measured, start_variance),
+        a=_level(centres[0], scale),
+        b=_level(centres[1], scale),
+        value=math.expm1(centres[1] - centres[0]) if scale is Scale.RELATIVE else centres[1] - centres[0],
+        low_error=math.sqrt(parts.low_error**2 + assumed),
+        high_error=math.sqrt(parts.high_error**2 + assumed),
+        df=_with_known_variance(parts.df, measured, assumed),
         basis=parts.basis,
         scale=scale,
         within_variance=0.0 if of_starts else measured,
-        start_variance=start_variance + (measured if of_starts else 0.0),
-        starts=min(len(a), len(b)),
+        start_variance=measured if of_starts else assumed,
+        starts=min(len(in_a), len(in_b)),
         shortage=max(each.estimate.shortage for each in (*a, *b)),
     )
 
@@ -195,12 +193,36 @@ def _log_errors(each: Estimate) -> tuple[float, float]:
     )
 
 
-def _of_blocks(a: _Scaled, b: _Scaled, *, same_requests: bool) -> _Errors:
-    if same_requests:
-        paired = standard_error(b.influence - a.influence)
+def _by_start(arm: Sequence[ArmUnit], scale: Scale) -> list[_Scaled]:
+    """The units of an arm, those of one start merged."""
+    starts: dict[str, list[_Scaled]] = {}
+    for unit in arm:
+        starts.setdefault(unit.start, []).append(_Scaled.of(unit, scale))
+    return [_merged(units) for units in starts.values()]
+
+
+def _merged(units: Sequence[_Scaled]) -> _Scaled:
+    """The mean of independent measurements."""
+    if len(units) == 1:
+        return units[0]
+    low, high = ([getattr(each, name) for each in units] for name in ("low_error", "high_error"))
+    variances = [max(pair) ** 2 for pair in zip(low, high, strict=True)]
+    return _Scaled(
+        centre=math.fsum(each.centre for each in units) / len(units),
+        low_error=math.hypot(*low) / len(units),
+        high_error=math.hypot(*high) / len(units),
+        df=_satterthwaite(variances, [each.df for each in units]),
+        influence=units[0].influence,
+        seed=units[0].seed,
+    )
+
+
+def _of_blocks(a: _Scaled, b: _Scaled, *, paired: bool) -> _Errors:
+    if paired:
+        found = standard_error(b.influence - a.influence)
         unknown = math.inf in (a.low_error, a.high_error, b.low_error, b.high_error)
-        error = math.inf if unknown else paired.value
-        return _Errors(low_error=error, high_error=error, df=paired.df, basis=Basis.PAIRED_BLOCKS)
+        error = math.inf if unknown else found.value
+        return _Errors(low_error=error, high_error=error, df=found.df, basis=Basis.PAIRED_BLOCKS)
     variances = (max(each.low_error, each.high_error) ** 2 for each in (a, b))
     return _Errors(
         low_error=math.hypot(b.low_error, a.high_error),
@@ -233,12 +255,8 @@ def _pairs(a: Sequence[_Scaled], b: Sequence[_Scaled]) -> list[tuple[_Scaled, _S
     return [(each, by_seed[each.seed]) for each in a]
 
 
-def _mean(arm: Sequence[_Scaled]) -> float:
-    return math.fsum(each.centre for each in arm) / len(arm)
-
-
-def _level(arm: Sequence[_Scaled], scale: Scale) -> float:
-    return math.exp(_mean(arm)) if scale is Scale.RELATIVE else _mean(arm)
+def _level(centre: float, scale: Scale) -> float:
+    return math.exp(centre) if scale is Scale.RELATIVE else centre
 
 
 def _satterthwaite(variances: Sequence[float], dfs: Sequence[float]) -> float:

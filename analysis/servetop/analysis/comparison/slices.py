@@ -14,7 +14,7 @@ from servetop.analysis.comparison.batch_means import SERIES
 from servetop.analysis.comparison.stage_sample import StageSample
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 
-_MIN_PER_SLICE = 2
+MIN_PER_SLICE = 2
 _MAX_MISMATCH = 0.01
 """Fraction of the requests with other lengths from which on two runs did not send the same requests."""
 
@@ -78,7 +78,7 @@ def _same_lengths(a: StageSample, b: StageSample, in_a: IntArray, in_b: IntArray
 
 
 def _sliced(sample: StageSample, chosen: IntArray) -> SlicedStage | None:
-    count = next((each for each in SERIES if chosen.size >= each * _MIN_PER_SLICE), None)
+    count = next((each for each in SERIES if chosen.size >= each * MIN_PER_SLICE), None)
     if count is None:
         return None
     bounds = np.linspace(0, chosen.size, count + 1).round().astype(np.int64)

@@ -28,8 +28,8 @@ class StageLoad:
     @property
     def label(self) -> str:
         """Short name, such as `8 req/s · conc. 64`."""
-        rate = "as fast as possible" if math.isinf(self.request_rate) else f"{self.request_rate:g} req/s"
-        parts = [rate if self.ramp_from is None else f"{self.ramp_from:g} to {rate}"]
+        rate = "as fast as possible" if math.isinf(self.request_rate) else f"{round(self.request_rate, 2):g} req/s"
+        parts = [rate if self.ramp_from is None else f"{round(self.ramp_from, 2):g} to {rate}"]
         if self.max_concurrency is not None:
             parts.append(f"conc. {self.max_concurrency}")
         if self.max_num_seqs is not None:
@@ -93,6 +93,8 @@ class StageSample:
     counters: Mapping[str, Cumulative] = field(default_factory=dict)
     """`output_tokens`, `preemptions`, `kv_usage` (seconds of usage), `joules`; absent if unknown."""
     gaps: TokenGaps | None = None
+    index: int = 0
+    """Number of the stage in its run, as in the summary: from 0, with warm-ups."""
 
     def completions(self, edges: FloatArray) -> FloatArray:
         """Return the successful requests between consecutive times; shape (edges - 1,).

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
 from servetop.core.arrays import FloatArray
+from servetop.core.config import AS_IS, RunConfig
+from servetop.core.events import StageChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +62,9 @@ def hits_of_conversations(
 def whole_blocks(tokens: FloatArray, *, block_size: int) -> FloatArray:
     """Tokens in whole blocks."""
     return np.asarray(np.maximum(tokens, 0.0) // block_size * block_size)
+
+
+def cold_stages(stages: Sequence[StageChange], config: RunConfig) -> Set[int]:
+    """The numbers of the stages before which the cache was emptied: each cell of a sweep, or the first load."""
+    loads = [stage.index for stage in stages if not stage.warmup] if config.prefix_cache != AS_IS else []
+    return frozenset(loads if config.drain_at_stages else loads[:1])

@@ -21,7 +21,7 @@ _AFTER_THE_END = ("not_recorded",)
 
 def summary_json(summary: RunSummary | Measurements) -> dict[str, Any]:
     """Return a summary as dictionaries, lists, strings and numbers, as specified by docs/schema/summary.json."""
-    return _object(summary)
+    return plain_object(summary)
 
 
 def set_up_json(summary: RunSummary) -> dict[str, Any]:
@@ -31,8 +31,8 @@ def set_up_json(summary: RunSummary) -> dict[str, Any]:
     return {key: value for name in kept for key, value in _members(summary, name).items()}
 
 
-def _object(value: Any) -> dict[str, Any]:
-    """Return the JSON object of a dataclass; a later key replaces the value of an earlier one."""
+def plain_object(value: Any) -> dict[str, Any]:
+    """Return the JSON object of any dataclass; a later key replaces the value of an earlier one."""
     members: dict[str, Any] = {}
     for each in dataclasses.fields(value):
         members.update(_members(value, each.name))
@@ -56,7 +56,7 @@ def _flat(owner: Any, value: Any) -> dict[str, Any]:
     if value is None and isinstance(owner, SteadySummary):
         return dict.fromkeys(REQUEST_KEYS)
     if not isinstance(value, Mapping):
-        return _object(value)
+        return plain_object(value)
     members: dict[str, Any] = {}
     for name, each in value.items():
         latency = each.items() if isinstance(each, LatencySummary) else {}
@@ -66,5 +66,5 @@ def _flat(owner: Any, value: Any) -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
-        return _object(value)
+        return plain_object(value)
     return [_value(each) for each in value] if isinstance(value, tuple) else value

@@ -28,7 +28,7 @@ _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", types
 def summary_schema() -> dict[str, Any]:
     """Return the schema as dictionaries and lists (JSON Schema, draft 2020-12)."""
     definitions: dict[str, Any] = {}
-    root = _object(RunSummary, definitions)
+    root = object_schema(RunSummary, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:servetop:summary:{VERSION}",
@@ -39,7 +39,7 @@ def summary_schema() -> dict[str, Any]:
     }
 
 
-def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
+def object_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a dataclass; the keys of flat fields are added to it."""
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -57,7 +57,7 @@ def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
             required += statistic_keys(METRICS) if of_latencies else []
             free = free or not of_latencies
         else:
-            nested = _object(inner, definitions)
+            nested = object_schema(inner, definitions)
             nullable = kind is SteadySummary
             properties |= _nullable(nested["properties"]) if nullable else nested["properties"]
             patterns |= nested.get("patternProperties", {})
@@ -84,7 +84,7 @@ def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "array", "items": _type(typing.get_args(inner)[0], definitions)}
     if dataclasses.is_dataclass(inner) and isinstance(inner, type):
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", inner.__name__).lower()
-        definitions.setdefault(name, _object(inner, definitions))
+        definitions.setdefault(name, object_schema(inner, definitions))
         return {"$ref": f"#/$defs/{name}"}
     return {"type": [_PLAIN[inner], "null"] if optional else _PLAIN[inner]}
 

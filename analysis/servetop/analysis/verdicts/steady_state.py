@@ -35,6 +35,8 @@ MIN_STAYS = 4.0
 """Minimum window as a multiple of the mean time in the system; in less, the first requests may be unfinished."""
 MIN_SHARE = 0.5
 """Minimum window as a fraction of the constant load; a later start suggests that it has not settled."""
+RAMPED = "the load was ramped or kept changing"
+"""Reason of a load that has no steady state by design."""
 _BLOCKS = 24
 _Z = 2.5758
 """Quantile of the normal distribution for a two-sided level of 1 %."""
@@ -64,6 +66,11 @@ class SteadyWindow:
     def seconds(self) -> float | None:
         """Length of the window; None without a steady state."""
         return None if self.start is None or self.end is None else self.end - self.start
+
+
+def shows_trend(reason: str) -> bool:
+    """Whether a reason says that figures had a trend, rather than that the load was too short to find one."""
+    return reason.startswith(("in flight ", "output tokens/s "))
 
 
 def steady_window(stage: TickColumns, *, cooldown: float = 0.0) -> SteadyWindow:
@@ -204,7 +211,7 @@ def _no_constant_load_reason(load: TickColumns, *, ticks: int) -> str:
     active = ~np.isnan(load.request_rate)
     targets = (load.request_rate[active], np.nan_to_num(load.max_concurrency[active], nan=-1.0))
     if any(np.unique(each).size > 1 for each in targets):
-        return "the load was ramped or kept changing"
+        return RAMPED
     what = "the longest part without a pause" if load.paused.any() else "the constant load"
     return f"{what} lasted {_seconds(ticks)}: at least {_seconds(max(MIN_TICKS, MIN_SHARE * load.size))} are needed"
 

@@ -77,6 +77,15 @@ class DisplayOptions:
             complete=completions.themes,
         ),
     ] = ""
+    against: Annotated[
+        str,
+        output_option(
+            "--against",
+            "Recording to compare with on the screen: its lines behind those of the run, and the differences.",
+            unit="FILE|latest",
+            complete=completions.recordings,
+        ),
+    ] = ""
     reduced_motion: Annotated[bool, output_option("--reduced-motion", "Redraw once a second, without animations.")] = (
         False
     )

@@ -98,7 +98,7 @@ def _pairs(option: str, texts: Sequence[str], *, example: str) -> dict[str, str]
 
 def parse_fraction(text: str) -> float:
     """A share such as `2%` or `0.02`, at least 0."""
-    number = text.strip().removesuffix("%")
+    number = text.strip().removesuffix("%").strip()
     try:
         value = float(number) / (100 if text.strip().endswith("%") else 1)
     except ValueError:

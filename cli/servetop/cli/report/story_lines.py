@@ -20,8 +20,8 @@ def story_lines(story: StorySummary) -> list[str]:
 
 def story_markdown(story: StorySummary) -> list[str]:
     """The headline in bold, then a list."""
-    items = (f"- {f'{_mark(line)} '.lstrip()}{_escaped(line.text)}" for line in story.lines)
-    return [f"**{_escaped(story.headline)}**", "", *items]
+    items = (f"- {f'{_mark(line)} '.lstrip()}{escaped_markdown(line.text)}" for line in story.lines)
+    return [f"**{escaped_markdown(story.headline)}**", "", *items]
 
 
 def _mark(line: StoryLineSummary) -> str:
@@ -30,5 +30,6 @@ def _mark(line: StoryLineSummary) -> str:
     return "" if line.at is None else formats.minutes(line.at)
 
 
-def _escaped(text: str) -> str:
+def escaped_markdown(text: str) -> str:
+    """One line of text without characters that Markdown would interpret."""
     return "".join(f"\\{each}" if each in _SPECIAL else each for each in sanitize_line(text))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from servetop.cli.options.output_options import DisplayOptions
+from servetop.cli.viewing.baseline_file import with_baseline_path
 from servetop.cli.viewing.display_options import check_theme, dashboard_options, end_with_terminal
 from servetop.cli.viewing.viewer_signals import PAGE_SERVER, ViewerSignals
 from servetop.core.clock import MonotonicClock
@@ -41,7 +42,7 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
             raise UsageError("the dashboard needs a terminal: print a recording with servetop summary, or add --web")
         source = shown.open(first)
         options = dashboard_options(
-            display,
+            with_baseline_path(display),
             shown,
             browse=name is None,
             exit_requested=exit_requested,
@@ -49,7 +50,7 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
             unrecorded_notes=RecordingTrouble(source.header) if source.is_live() else None,
         )
         with signals.caught():
-            run_dashboard(source, options=options)
+            run_dashboard(source, options=replace(options, recording=first))
     finally:
         store.close()
     return int(ExitCode.INTERRUPTED if signals.exit_requested() else ExitCode.OK)
@@ -76,6 +77,7 @@ def run_with_dashboard(
     """
     gc.disable()  # until everything is loaded
     check_theme(display.theme)
+    display = with_baseline_path(display)
     with stderr_file() as stderr:
         run = OwnedRun.start(config, recording, stderr=stderr, resume=resume, throw_away=throw_away, await_frame=True)
         signals = ViewerSignals(run.signal)
@@ -127,7 +129,7 @@ def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str
     options = dashboard_options(display, store, exit_requested=signals.exit_requested, unrecorded_notes=unrecorded)
     try:
         return signals.exit_requested() or run_dashboard(
-            reader, owns_run=True, options=replace(options, on_first_frame=run.shown)
+            reader, owns_run=True, options=replace(options, on_first_frame=run.shown, recording=run.recording)
         )
     finally:
         store.close()

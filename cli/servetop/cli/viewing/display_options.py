@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from servetop.cli.options.output_options import DisplayOptions
+from servetop.cli.viewing.baseline_file import baseline_opener, comparer
 from servetop.core.errors import UsageError
 from servetop.tui.drawing.palette import THEME_NAMES
 
@@ -55,6 +56,8 @@ def dashboard_options(
         exit_requested=exit_requested,
         read_only=read_only,
         unrecorded_notes=unrecorded_notes,
+        baseline=baseline_opener(display),
+        compare=comparer(display),
     )
 
 

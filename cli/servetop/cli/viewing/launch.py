@@ -44,6 +44,9 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     if options.detach and (output.web or output.no_record):
         other = "--web" if output.web else "--no-record"
         raise UsageError(f"--detach and {other} exclude each other: a detached run is found by its recording")
+    if options.display.against and (headless or options.detach):
+        other = "--detach" if options.detach else "--json" if options.as_json else "--headless"
+        raise UsageError(f"--against and {other} exclude each other: it draws the baseline in the dashboard")
     if not headless and not output.web and not options.detach and not console.is_terminal():
         raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
     with _recording_path(config, output) as new_path:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from servetop.cli.options.output_options import DisplayOptions
+from servetop.cli.viewing.baseline_file import with_baseline_path
 from servetop.cli.viewing.display_options import check_theme
 from servetop.cli.viewing.viewer_signals import ViewerSignals
 from servetop.cli.web.web_address import WebAddress
@@ -20,6 +21,7 @@ from servetop.run import console
 def serve_recording(recording: Path, address: WebAddress, display: DisplayOptions) -> int:
     """Serves viewers of a recording until Ctrl-C."""
     check_web(display)
+    display = with_baseline_path(display)
     signals = ViewerSignals()
     with signals.caught():
         _serve(recording, address, display, signals)
@@ -43,6 +45,7 @@ def run_in_browser(
     from servetop.run.process.owned_run import OwnedRun, stderr_file
 
     check_web(display)
+    display = with_baseline_path(display)
     with stderr_file() as stderr:
         run = OwnedRun.start(config, recording, stderr=stderr, resume=resume, throw_away=throw_away)
         signals = ViewerSignals(run.signal)
@@ -76,6 +79,7 @@ def viewer_command(recording: Path, display: DisplayOptions, *, steer: bool) -> 
     command = [sys.executable, "-m", "servetop", "replay", str(recording.absolute())]
     command += [] if steer else ["--read-only"]
     command += ["--theme", display.theme] if display.theme else []
+    command += ["--against", display.against] if display.against else []
     command += ["--reduced-motion"] if display.reduced_motion else []
     return command
 

@@ -15,7 +15,7 @@ from servetop.analysis.comparison.stage_sample import Cumulative, StageLoad, Sta
 from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.verdicts.steady_state import SteadyWindow
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
@@ -35,19 +35,30 @@ def load_arm_run(reader: RecordingReader, *, objectives: Mapping[str, float] | N
 
     `objectives` (seconds by metric) replaces those of the run for its goodput. Takes about 100 bytes per request.
     """
-    run = load_run(reader)
-    requests = load_plain_requests(reader)
+    return arm_run_of(load_run(reader), load_plain_requests(reader), name=str(reader.path), objectives=objectives)
+
+
+def arm_run_of(
+    run: RunColumns, requests: PlainRequests, *, name: str, objectives: Mapping[str, float] | None = None
+) -> ArmRun:
+    """Return the same from columns that were already read."""
     goodput = run.header.config.goodput if objectives is None else objectives
     windows = steady_windows(run)
-    source = _Source(run=run, counters=_counters(run), gaps=_gaps(run), goodput=goodput)
+    source = _Source(run=run, requests=requests, counters=_counters(run), gaps=_gaps(run), goodput=goodput)
     stages = []
-    for stage in run.stages:
-        rows = requests.of_stage(stage.change.index)
-        if not stage.change.warmup and rows.number.size:
-            stages.append(source.sample(stage, rows, window=windows[stage.change.index]))
+    for index, stage in compared_stages(run, requests).items():
+        stages.append(source.sample(stage, requests.rows_of_stage(index), window=windows[index]))
     engine = run.header.config.engine.name if run.header.engine is None else run.header.engine.name
     spread = 0.0 if engine in _SAME_AT_EACH_START else START_SPREAD
-    return ArmRun(name=str(reader.path), stages=stages, start_spread=spread)
+    return ArmRun(name=name, stages=stages, start_spread=spread)
+
+
+def compared_stages(run: RunColumns, requests: PlainRequests) -> dict[int, StagePeriod]:
+    """Return the stages with requests, except warm-ups, by their number."""
+    present = set(np.unique(requests.table["stage"]).tolist())
+    return {
+        stage.change.index: stage for stage in run.stages if not stage.change.warmup and stage.change.index in present
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,13 +66,14 @@ class _Source:
     """What all stages of a run share."""
 
     run: RunColumns
+    requests: PlainRequests
     counters: Mapping[str, Cumulative]
     gaps: TokenGaps | None
     goodput: Mapping[str, float]
 
-    def sample(self, stage: StagePeriod, rows: PlainRequests, *, window: SteadyWindow) -> StageSample:
+    def sample(self, stage: StagePeriod, rows: IntArray, *, window: SteadyWindow) -> StageSample:
         """The measurements of one stage, from its steady window or its whole load."""
-        columns = rows.columns
+        columns = self.requests.columns(rows)
         ok = columns.with_status(RequestStatus.OK)
         per_request = latencies_by_request(columns)
         latencies = {name: np.where(ok, per_request[name], math.nan) for name in _LATENCIES}
@@ -76,7 +88,7 @@ class _Source:
             until=until,
             steady=window.start is not None,
             reason=window.reason,
-            number=rows.number,
+            number=self.requests.table["id"][rows],
             due=columns.due,
             sent=columns.sent,
             done_at=columns.done_at,
@@ -87,6 +99,7 @@ class _Source:
             good=meets_objectives(per_request, self.goodput, ok=ok) if self.goodput else None,
             counters=self.counters,
             gaps=None if reason else self.gaps,
+            index=stage.change.index,
         )
 
     def _load(self, stage: StagePeriod) -> StageLoad:

@@ -4,91 +4,110 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from servetop.analysis.columns.request_columns import STATUSES, RequestColumns
+from servetop.analysis.confounding.measure import RequestTable
 from servetop.analysis.percentiles import Distribution
-from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.chunk_codec import chunk_sizes_known
-from servetop.core.events import TokenSource
-from servetop.recordings.format.column_bounds import NOT_NULL
+from servetop.core.events import RequestStatus, TokenSource
 from servetop.recordings.read.reader import RecordingReader
 
 _BLOCK = 20_000
-_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
-            "first_output_at", "reasoning_tokens")  # fmt: skip
-_COLUMNS = (*_NUMBERS, "id", "stage", "status", "token_source", "length(chunk_times) / 4", "chunk_tokens")
-_STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
+_TIMES = ("due", "sent", "first_token_at", "done_at", "first_output_at")
+_TOKENS = ("prompt_tokens", "output_tokens", "reasoning_tokens")
+_METRIC_COLUMNS = (*_TIMES, *_TOKENS)
+_CODED = " ".join(f"WHEN '{status}' THEN {code}" for code, status in enumerate(STATUSES))
+_SOURCE = "token_source"
+_EXPRESSIONS = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(chunk_times) / 4, 0)"}
+_TYPES: Any = [
+    *((name, "f8") for name in _TIMES),
+    *((name, "f4") for name in (*_TOKENS, "stage", "replica", "chunks")),
+    *((name, "i8") for name in ("seq", "id")),
+    ("status", "i1"),
+    (_SOURCE, "U1"),
+]
+"""Single precision is exact up to 16 million; the first letter of a source of token counts is enough."""
+_COLUMNS = [_EXPRESSIONS.get(name, name) for name, _ in _TYPES]
+_STATUSES = ", ".join(f"'{each}'" for each in STATUSES)
+_VALID = f"due IS NOT NULL AND typeof(id) = 'integer' AND status IN ({_STATUSES})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlainRequests:
-    """Requests in order of due time, with their numbers and stages; without token gaps."""
+    """All requests in the order in which they were recorded; arrays of shape (requests,)."""
 
-    columns: RequestColumns
-    number: IntArray
-    stage: IntArray
+    table: npt.NDArray[Any]
+    """One record per request, with the names of the columns; NaN is unknown."""
+    first_tokens: FloatArray
+    """Tokens of the first chunk; 1 for a request without chunks."""
+    sized: BoolArray
+    """Whether the tokens of each chunk are known."""
 
-    def of_stage(self, index: int) -> PlainRequests:
-        """Return the requests of one stage."""
-        return self._chosen(np.flatnonzero(self.stage == index))
+    def rows_of_stage(self, index: int) -> IntArray:
+        """Return the places of the requests of one stage, in order of due time and number."""
+        rows = np.flatnonzero(self.table["stage"] == index)
+        return rows[np.lexsort((self.table["id"][rows], self.table["due"][rows]))]
 
-    def in_order(self) -> PlainRequests:
-        """Return the requests in order of due time and number."""
-        return self._chosen(np.lexsort((self.number, self.columns.due)))
+    def lengths(self) -> RequestTable:
+        """Return the requests as the conditions of a run need them."""
+        status = self.table["status"]
+        return RequestTable(
+            ids=self.table["id"],
+            stages=self.table["stage"],
+            prompt=self.table["prompt_tokens"],
+            output=self.table["output_tokens"],
+            ok=status == STATUSES.index(RequestStatus.OK),
+            cancelled=status == STATUSES.index(RequestStatus.CANCELLED),
+            replicas=self.table["replica"],
+        )
 
-    def _chosen(self, rows: IntArray) -> PlainRequests:
-        names = (*_NUMBERS, "status", "token_source", "first_tokens", "sized")
-        chosen: dict[str, Any] = {name: getattr(self.columns, name)[rows] for name in names}
-        return PlainRequests(columns=replace(self.columns, **chosen), number=self.number[rows], stage=self.stage[rows])
+    def columns(self, rows: IntArray) -> RequestColumns:
+        """Return the columns of these requests, without token gaps and without the sources of token counts."""
+        return RequestColumns(
+            **{name: self.table[name][rows].astype(np.float64) for name in _METRIC_COLUMNS},
+            status=self.table["status"][rows].astype(np.int64),
+            token_source=np.zeros(rows.size, dtype="<U1"),
+            first_tokens=self.first_tokens[rows],
+            sized=self.sized[rows],
+            itl=Distribution.of(np.empty(0)),
+            tokens_by_second=np.empty(0),
+        )
 
 
 def load_plain_requests(reader: RecordingReader) -> PlainRequests:
-    """Read all requests with a valid status, in order of due time."""
-    rows = reader.request_rows(_COLUMNS)
-    status, required = _COLUMNS.index("status"), [_COLUMNS.index(name) for name in ("due", *sorted(NOT_NULL))]
-    valid = (row for row in rows if row[status] in _STATUS_NUMBERS and all(row[at] is not None for at in required))
-    blocks = [_block([])]
-    while block := list(itertools.islice(valid, _BLOCK)):
-        blocks.append(_block(block))
-    return PlainRequests(
-        columns=RequestColumns(
-            **{name: np.concatenate([block[name] for block in blocks]) for name in blocks[0] if name not in _OWN},
-            itl=Distribution.of(np.empty(0)),
-            tokens_by_second=np.empty(0),
-        ),
-        number=np.concatenate([block["number"] for block in blocks]),
-        stage=np.concatenate([block["stage"] for block in blocks]),
-    ).in_order()
+    """Read all requests with a valid status."""
+    table = np.fromiter(reader.request_rows(_COLUMNS, where=_VALID), dtype=_TYPES)
+    first, counted = np.ones(table.size), table["chunks"].astype(np.float64)
+    by_sequence = np.argsort(table["seq"])
+    blobs = reader.request_rows(("seq", "chunk_tokens"), where=f"chunk_tokens IS NOT NULL AND {_VALID}")
+    while block := list(itertools.islice(blobs, _BLOCK)):
+        sequence, first_of_block, total = _chunk_tokens(block)
+        rows = by_sequence[np.searchsorted(table["seq"], sequence, sorter=by_sequence)]
+        first[rows], counted[rows] = first_of_block, total
+    sized = chunk_sizes_known(table["output_tokens"], counted) | (table[_SOURCE] == TokenSource.DISPUTED[0])
+    return PlainRequests(table=table, first_tokens=first, sized=sized)
 
 
-_OWN = ("number", "stage")
+def _chunk_tokens(rows: Sequence[tuple[int, bytes]]) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the row number, the tokens of the first chunk and those of all chunks of each row."""
+    found = [
+        _chunk_sums([row for row in rows if (row[1][:1] == b"1") == narrow], narrow=narrow) for narrow in (True, False)
+    ]
+    sequence, first, total = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return sequence, first, total
 
 
-def _block(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-    values = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(_COLUMNS, ())
-    arrays: dict[str, Any] = {name: np.array(values[name], dtype=np.float64) for name in _NUMBERS}
-    chunks = np.array(values["length(chunk_times) / 4"], dtype=np.float64)
-    sources = np.array([each or "" for each in values["token_source"]], dtype="<U9")
-    first, counted = _chunk_tokens(values["chunk_tokens"], np.nan_to_num(chunks))
-    return arrays | {
-        "status": np.array([_STATUS_NUMBERS[each] for each in values["status"]], dtype=np.int64),
-        "token_source": sources,
-        "first_tokens": first,
-        "sized": chunk_sizes_known(arrays["output_tokens"], counted) | (sources == TokenSource.DISPUTED),
-        "number": np.array(values["id"], dtype=np.int64),
-        "stage": np.array(values["stage"], dtype=np.int64),
-    }
-
-
-def _chunk_tokens(blobs: Sequence[bytes | None], chunks: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the tokens of each request's first chunk, and of all its chunks (core/chunk_codec.py)."""
-    first, total = np.ones(chunks.size), chunks.copy()
-    for place, blob in enumerate(blobs):
-        if blob:
-            counts = np.frombuffer(blob, dtype="<u1" if blob[:1] == b"1" else "<u4", offset=1)
-            first[place], total[place] = counts[0], counts.sum()
-    return first, total
+def _chunk_sums(rows: Sequence[tuple[int, bytes]], *, narrow: bool) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the same for rows whose counts have one byte each, or four (core/chunk_codec.py)."""
+    kept = [(number, blob[1:]) for number, blob in rows if len(blob) > 1]
+    counts = np.frombuffer(b"".join(blob for _, blob in kept), dtype="<u1" if narrow else "<u4")
+    lengths = np.array([len(blob) for _, blob in kept], dtype=np.int64) // (1 if narrow else 4)
+    starts = np.cumsum(lengths) - lengths
+    totals = np.add.reduceat(counts, starts, dtype=np.float64) if kept else np.empty(0)
+    return np.array([number for number, _ in kept], dtype=np.int64), counts[starts].astype(np.float64), totals

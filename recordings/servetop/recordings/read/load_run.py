@@ -18,11 +18,12 @@ from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 
 
-def load_run(reader: RecordingReader) -> RunColumns:
-    """Read everything except the requests."""
+def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) -> RunColumns:
+    """Read everything except the requests, and except the ticks if they are given."""
     reader.refresh()
     reader.check_requests()
-    ticks, samples, gpus = reader.ticks(), reader.engine_samples(), reader.gpu_samples()
+    ticks = reader.ticks() if ticks is None else ticks
+    samples, gpus = reader.engine_samples(), reader.gpu_samples()
     return RunColumns(
         header=reader.header,
         end=reader.end,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,10 +12,10 @@ import numpy as np
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import RunColumns
 from servetop.analysis.prefix_cache.cache_notes import cache_methods, noted_rates
-from servetop.analysis.prefix_cache.ideal_hits import HitCount, hits_of_conversations, hits_of_prefixes
+from servetop.analysis.prefix_cache.ideal_hits import HitCount, cold_stages, hits_of_conversations, hits_of_prefixes
 from servetop.analysis.summary.summary_types import ServerSummary
 from servetop.analysis.verdicts.cache_check import CacheCheck
-from servetop.core.config import AS_IS, COLD, RANDOM, WARM, WorkloadConfig
+from servetop.core.config import AS_IS, RANDOM, WARM, WorkloadConfig
 from servetop.core.events import Note
 from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.reader import RecordingReader
@@ -50,8 +50,8 @@ class IdealCache:
         prefixes = _prefixes(config.workload)
         uses: Mapping[int, int] = {}
         if prefixes is not None and config.prefix_cache != WARM:
-            drained = config.prefix_cache == COLD and config.drain_at_stages
-            uses = _first_uses(reader, run, count=prefixes[1], cold_stages=drained)
+            cold = cold_stages([stage.change for stage in run.stages], config)
+            uses = _first_uses(reader, run, count=prefixes[1], cold=cold)
         return cls(
             reader=reader,
             workload=config.workload,
@@ -170,8 +170,8 @@ def _prefixes(workload: WorkloadConfig) -> tuple[int, int] | None:
     return (length, count) if length else None
 
 
-def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold_stages: bool) -> dict[int, int]:
-    """Count the prefixes that each stage was the first to use; `cold_stages`: the cache was emptied before each."""
+def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold: Set[int]) -> dict[int, int]:
+    """Count the prefixes that each stage was the first to use; the cache was emptied before those in `cold`."""
     from servetop.workload.prompts.prompt_source import prefix_picks
 
     rows = reader.request_rows(("stage", "id"), where="first_token_at IS NOT NULL")
@@ -183,8 +183,9 @@ def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold_st
     for stage in run.stages:
         index = stage.change.index
         used = set(np.unique(picks[numbers["id"][numbers["stage"] == index]]).tolist())
-        known: set[int] = set() if cold_stages else seen
+        if index in cold:
+            seen = set()
         if not stage.change.warmup:
-            uses[index] = len(used - known)
+            uses[index] = len(used - seen)
         seen |= used
     return uses

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from servetop.analysis.confounding.conditions import RunConditions
 from servetop.analysis.confounding.measure import RequestTable, RunEvidence, measure_conditions
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import RequestStatus
+from servetop.core.tick import Tick
 from servetop.recordings.read.load_run import stage_periods
 from servetop.recordings.read.reader import RecordingReader
 
@@ -25,15 +28,24 @@ _TYPES = (("ids", "i8"), ("stages", "f4"), ("prompt", "f4"), ("output", "f4"), (
 """Single precision is exact up to 16 million; NULL is NaN, and no number of a damaged file is too large."""
 
 
-def run_conditions(reader: RecordingReader, *, ideal_hit_rate: float | None = None) -> RunConditions:
-    """Measure a run and its stages; takes about 60 bytes per request."""
+def run_conditions(
+    reader: RecordingReader,
+    *,
+    ideal_hit_rate: float | None = None,
+    ticks: Sequence[Tick] | None = None,
+    requests: RequestTable | None = None,
+) -> RunConditions:
+    """Measure a run and its stages, from ticks and requests that were already read or else from those of the recording.
+
+    Takes about 60 bytes per request.
+    """
     reader.refresh()
     return measure_conditions(
         RunEvidence(
             header=reader.header,
             stages=stage_periods(reader.stages()),
-            history=TickHistory(reader.ticks()),
-            requests=_requests(reader),
+            history=TickHistory(reader.ticks() if ticks is None else ticks),
+            requests=(_requests(reader) if requests is None else requests).as_sent(),
             engine_samples=reader.engine_samples(),
             replica_samples=reader.replica_samples(),
             gpu_samples=reader.gpu_samples(),
@@ -46,4 +58,4 @@ def run_conditions(reader: RecordingReader, *, ideal_hit_rate: float | None = No
 def _requests(reader: RecordingReader) -> RequestTable:
     rows = reader.request_rows(_COLUMNS)
     table = np.fromiter(rows, dtype=list(_TYPES))
-    return RequestTable(**{name: table[name] for name, _ in _TYPES}).as_sent()
+    return RequestTable(**{name: table[name] for name, _ in _TYPES})

@@ -6,13 +6,13 @@ The dataset is at hand then; a summary made elsewhere reads the result from a no
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 import numpy as np
 
 from servetop.analysis.prefix_cache.cache_notes import SOURCE, ideal_note
-from servetop.analysis.prefix_cache.ideal_hits import HitCount
-from servetop.core.config import COLD, RANDOM, RunConfig
+from servetop.analysis.prefix_cache.ideal_hits import HitCount, cold_stages
+from servetop.core.config import RANDOM, RunConfig
 from servetop.core.errors import ServetopError
 from servetop.core.events import Note, Severity
 from servetop.core.interfaces.dialect import Prompt
@@ -34,7 +34,8 @@ def ideal_rates_note(reader: RecordingReader, config: RunConfig, *, at: float) -
     if not stage_of or max(stage_of) >= MOST_PROMPTS:
         return None
     try:
-        counts = _counts(_prompts(config, reader), stage_of, config, block_size=_block_size(reader))
+        cold = cold_stages(reader.stages(), config)
+        counts = _counts(_prompts(config, reader), stage_of, cold, block_size=_block_size(reader))
     except (ServetopError, OSError):
         return None
     warmups = {stage.index for stage in reader.stages() if stage.warmup}
@@ -62,7 +63,7 @@ def _block_size(reader: RecordingReader) -> int:
 
 
 def _counts(
-    prompts: Iterator[Prompt], stage_of: Mapping[int, int], config: RunConfig, *, block_size: int
+    prompts: Iterator[Prompt], stage_of: Mapping[int, int], cold: Set[int], *, block_size: int
 ) -> dict[int, HitCount]:
     """Hits of each stage, in the order of the requests; the cache is empty when a cold cell begins."""
     from servetop.workload.prompts.repeated_prompts import Seen, found_shares
@@ -72,7 +73,7 @@ def _counts(
     numbered = enumerate(itertools.islice(prompts, max(stage_of) + 1))
     sent = ((stage_of[number], prompt) for number, prompt in numbered if number in stage_of)
     for stage, part in itertools.groupby(sent, key=lambda pair: pair[0]):
-        if config.prefix_cache == COLD and config.drain_at_stages:
+        if stage in cold:
             seen = set()
         found = np.array(list(found_shares((prompt for _, prompt in part), block_size=block_size, seen=seen)))
         count = HitCount(float((found[:, 0] * found[:, 1]).sum()), float(found[:, 1].sum()))

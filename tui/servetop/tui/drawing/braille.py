@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 DASHES = {"solid": (1, 1), "dashed": (8, 12), "dotted": (1, 4)}
 """Dots drawn, and the period; whole cells, so that the colours of overlapping lines alternate."""
-SWATCHES = {"solid": "⠤⠤⠤", "dashed": "⠤⠤⠄", "dotted": "⠄⠄⠄"}
+_PATTERNS = {**DASHES, "fine": (1, 2)}
+"""Those of series, and that of the run that they are compared with."""
+SWATCHES = {"solid": "⠤⠤⠤", "dashed": "⠤⠤⠄", "dotted": "⠄⠄⠄", "fine": "⠂⠂⠂"}
 """The legend's swatch of each dash."""
 _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
 """Value of each dot in a cell's code point (Unicode 15, chapter 21.1)."""
@@ -36,9 +38,13 @@ class ChartLine:
     values: FloatArray
     style: str
     dash: str = "solid"
-    """One of `DASHES`; an area is hatched unless it is solid."""
+    """One of `DASHES`, or `fine`; an area is hatched unless it is solid."""
     area: bool = False
     """Fill down to zero."""
+    down_to: FloatArray | None = None
+    """Shade the area between the values and these, in cells that no other series uses."""
+    cuts: bool = False
+    """Clear the dots of earlier series around it, as a line must that crosses an area."""
 
     @property
     def swatch(self) -> Run:
@@ -53,15 +59,23 @@ def raster(
 ) -> list[list[Run]]:
     """`height` rows of `width` cells: `window` in seconds from left to right, 0 to `limit` from bottom to top.
 
-    Later traces cover earlier ones: a cell has the style of the last one that drew in it.
+    Later traces cover earlier ones: a cell has the style of the last one that drew in it. Shades come after all others.
     """
     dots = np.zeros((height, 4, width, 2), dtype=np.bool_)
     owners = np.full((height, width), -1, dtype=np.int64)
-    for number, trace in enumerate(traces):
-        levels = _levels(trace, columns=width * 2, window=window) / limit * (height * 4 - 1)
-        cells = (_area if trace.area else _line)(levels, height * 4, trace.dash).reshape(dots.shape)
+    for number, trace in sorted(enumerate(traces), key=lambda pair: pair[1].down_to is not None):
+        scale = (height * 4 - 1) / limit
+        levels = _levels(trace, trace.values, columns=width * 2, window=window) * scale
+        if trace.down_to is not None:
+            base = _levels(trace, trace.down_to, columns=width * 2, window=window) * scale
+            cells = _shade(levels, base, height * 4).reshape(dots.shape) & (owners < 0)[:, None, :, None]
+        else:
+            cells = (_area if trace.area else _line)(levels, height * 4, trace.dash).reshape(dots.shape)
+        used = np.asarray(cells.any(axis=(1, 3)))
+        if trace.cuts:
+            dots &= ~_around(_line(levels, height * 4, "solid")).reshape(dots.shape)
         dots |= cells
-        owners[cells.any(axis=(1, 3))] = number
+        owners[used] = number
     styles = [*(trace.style for trace in traces), ""]
     return [_runs(text, owners[y], styles) for y, text in enumerate(cells_of(dots.reshape(height * 4, width * 2)))]
 
@@ -79,8 +93,8 @@ def parted(line: ChartLine, high: BoolArray, *, style: str) -> tuple[ChartLine, 
     return replace(line, values=low_values), replace(line, values=high_values, style=style)
 
 
-def _levels(trace: ChartLine, *, columns: int, window: tuple[float, float]) -> FloatArray:
-    """The trace's value in each dot column, interpolated linearly between samples; NaN outside them."""
+def _levels(trace: ChartLine, series: FloatArray, *, columns: int, window: tuple[float, float]) -> FloatArray:
+    """A series on the trace's times in each dot column, interpolated linearly between samples; NaN outside them."""
     blank = np.full(columns, np.nan)
     if not trace.times.size:
         return blank
@@ -91,8 +105,8 @@ def _levels(trace: ChartLine, *, columns: int, window: tuple[float, float]) -> F
     left = np.maximum(right - 1, 0)
     gap = trace.times[right] - trace.times[left]
     share = np.clip(np.divide(at - trace.times[left], gap, out=np.ones(columns), where=gap > 0), 0, 1)
-    values = trace.values[left] + (trace.values[right] - trace.values[left]) * share
-    nearest = np.where(share < 0.5, trace.values[left], trace.values[right])
+    values = series[left] + (series[right] - series[left]) * share
+    nearest = np.where(share < 0.5, series[left], series[right])
     inside = (at > trace.times[0] - step) & (at < trace.times[-1] + step / 2)
     return np.where(inside, np.where(np.isnan(values), nearest, values), blank)
 
@@ -105,10 +119,18 @@ def _line(levels: FloatArray, dots: int, dash: str) -> BoolArray:
     known = ~np.isnan(levels)
     low, high = (np.rint(np.where(known, edge, -9)) for edge in (reach.min(axis=0), reach.max(axis=0)))
     rows = np.arange(dots)[::-1, None]
-    drawn, period = DASHES[dash]
+    drawn, period = _PATTERNS[dash]
     visible = known & (np.arange(levels.size) % period < drawn)
     result: BoolArray = (rows >= np.minimum(low, dots - 1)) & (rows <= high) & visible
     return result
+
+
+def _around(line: BoolArray) -> BoolArray:
+    """The dots of a line and those above and below it."""
+    wide = line.copy()
+    wide[1:] |= line[:-1]
+    wide[:-1] |= line[1:]
+    return wide
 
 
 def _area(levels: FloatArray, dots: int, dash: str) -> BoolArray:
@@ -119,6 +141,15 @@ def _area(levels: FloatArray, dots: int, dash: str) -> BoolArray:
         return filled
     hatched: BoolArray = filled & ((rows + np.arange(levels.size)) % 2 == 0)
     return hatched
+
+
+def _shade(levels: FloatArray, base: FloatArray, dots: int) -> BoolArray:
+    """A sparse pattern between two lines, without the dots of either."""
+    unknown = np.isnan(levels + base)
+    low, high = (np.rint(np.where(unknown, -1, edge)) for edge in (np.fmin(levels, base), np.fmax(levels, base)))
+    rows, columns = np.arange(dots)[::-1, None], np.arange(levels.size)
+    sparse: BoolArray = (rows > low) & (rows < high) & (rows % 2 == 0) & ((rows // 2 + columns) % 2 == 0)
+    return sparse
 
 
 def _runs(text: str, owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:

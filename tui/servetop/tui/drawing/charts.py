@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,8 @@ class Axes:
     """Between two labels of the vertical axis; 1 for values that are whole."""
     from_now: bool = False
     """Label distances from the right edge instead of times of the run."""
+    across: Mapping[float, str] | None = None
+    """Labels of the horizontal axis by value, if it is not time."""
     marks: tuple[float, ...] = ()
     """Times with a vertical line: stage changes."""
     cursor: float | None = None
@@ -59,7 +61,10 @@ def _framed(plot: Sequence[list[Run]], axes: Axes, *, width: int, height: int) -
     labels = {y: f"{axes.label(value):>{GUTTER - 1}}┤" for y, value in ticks.items()}
     left = [labels.get(y, " " * (GUTTER - 1) + "│") for y in range(len(plot))]
     rows: list[TextRow] = [[(label, "faint"), *row] if gutter else row for label, row in zip(left, plot, strict=True)]
-    below = time_axis(axes.window, width - gutter, gutter, from_now=axes.from_now)
+    if axes.across is None:
+        below = time_axis(axes.window, width - gutter, gutter, from_now=axes.from_now)
+    else:
+        below = _value_axis(axes.across, axes.window, width - gutter, gutter)
     return [*rows, below][:height]
 
 
@@ -166,6 +171,17 @@ def _punctured(row: list[Run], columns: Sequence[int], mark: str) -> list[Run]:
         result.append((text[low:], style))
         position += len(text)
     return result
+
+
+def _value_axis(labels: Mapping[float, str], window: tuple[float, float], canvas: int, gutter: int) -> TextRow:
+    """Labels centred below their values, those that overlap an earlier one omitted."""
+    text = ""
+    for value, label in sorted(labels.items()):
+        column = round((value - window[0]) / (window[1] - window[0]) * (canvas - 1))
+        start = min(max(column - len(label) // 2, 0), canvas - len(label))
+        if start >= len(text) + bool(text):
+            text = text.ljust(start) + label
+    return [(" " * gutter + text[:canvas], "faint")]
 
 
 def time_axis(window: tuple[float, float], canvas: int, gutter: int, *, from_now: bool = False) -> TextRow:

@@ -85,6 +85,19 @@ def signed_percent(share: float | None) -> str:
     return f"{sign}{abs(share) * 100:.1f} %"
 
 
+def relative(now: float, then: float) -> str:
+    """By how much a value differs from an earlier one, in at most 8 characters: `+3.1 %`, `−45.0 %`, `+120 %`, `×12`.
+
+    `–` if either is unknown, and for a value above an earlier one of 0.
+    """
+    if math.isnan(now) or math.isnan(then) or (then == 0 and now != 0):
+        return UNKNOWN
+    share = 0.0 if now == then else now / then - 1
+    if share < 0.9995:
+        return signed_percent(share)
+    return f"+{share * 100:.0f} %" if share < 9.995 else f"×{count(now / then)}"
+
+
 def clock_time(value: float) -> str:
     """A time of the run as `00:02:14`, 8 characters up to a hundred hours."""
     whole = max(0, int(value + 1e-9))

@@ -16,10 +16,12 @@ AGES = ("age1", "age2", "age3", "age4")
 """Colours of a request's age, young to old, which also differ in their shade."""
 BATCH = ("bright", "notch")
 """Colours of the batch film: prefill, and a pause after a preemption."""
+BASELINE = ("baseline",)
+"""Colour of the run that another one is compared with, whose lines also differ in their dash."""
 TEXTS = ("muted", "strong", "faint", "key", "cursor", "title")
 """Weights of text: labels, main numbers, axes, keys, the position on the timeline, names."""
 
-STYLES = frozenset((*HUES, *STATES, *HEAT, *AGES, *BATCH, *TEXTS))
+STYLES = frozenset((*HUES, *STATES, *HEAT, *AGES, *BATCH, *BASELINE, *TEXTS))
 """All style names."""
 
 THEME_NAMES = ("dark", "light", "contrast", "ansi", "mono")

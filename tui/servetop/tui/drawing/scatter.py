@@ -20,6 +20,7 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted, merged, placard
 
 GLYPHS = (("●", "○"), ("■", "□"), ("▲", "△"), ("◆", "◇"), ("▼", "▽"), ("★", "☆"))
 """By batch size in ascending order: a cell on the Pareto front, and another one."""
+_BASELINE, _BEFORE_NAME = "baseline", " baseline  "
 _X_TICKS = 4
 """Intervals of the throughput axis."""
 
@@ -105,15 +106,23 @@ class _Canvas:
         return None
 
 
-def draw_scatter(points: Sequence[Point], width: int, height: int, *, latency: str) -> list[TextRow]:
-    """Throughput across, latency up (logarithmic, named `latency`); each point has its label beside it."""
-    known = [point for point in points if point.latency > 0 and point.throughput > 0]
+def draw_scatter(
+    points: Sequence[Point], width: int, height: int, *, latency: str, before: Sequence[Point] = ()
+) -> list[TextRow]:
+    """Throughput across, latency up (logarithmic, named `latency`); each point has its label beside it.
+
+    The points of a baseline, `before`, have a line of their own style behind the others, without labels.
+    """
+    known, old = ([point for point in each if point.latency > 0 and point.throughput > 0] for each in (points, before))
     if not known or height < 6 or width < 3 * GUTTER:
         return placard("no cell has finished yet" if height >= 6 else "no room", width=width, height=height)
-    ticks = log_ticks(min(each.latency for each in known), max(each.latency for each in known), most=5)
-    most = round_limit(max(each.throughput for each in known))
+    latencies = [each.latency for each in (*known, *old)]
+    ticks = log_ticks(min(latencies), max(latencies), most=5)
+    most = round_limit(max(each.throughput for each in (*known, *old)))
     canvas = _Canvas(rows=height - 3, columns=width - GUTTER, most=most, low=ticks[0], high=ticks[-1])
-    cells = _lines(canvas, known)
+    cells = _lines(canvas, known, old)
+    for y, x in map(canvas.cell, old):
+        cells[y][x] = ("○", _BASELINE)
     for (y, x), run in _texts(canvas, known):
         cells[y][x : x + len(run[0])] = [(letter, run[1]) for letter in run[0]]
     labels = {_tick_row(canvas, value): axis_seconds(value) for value in ticks}
@@ -122,24 +131,28 @@ def draw_scatter(points: Sequence[Point], width: int, height: int, *, latency: s
         for y, row in enumerate(cells)
     ]
     head: TextRow = [(latency, "muted"), (" (log)", "faint")]
-    return [fitted(head, width), *plot, _throughput_axis(canvas), _legend(known, width)]
+    legend = _legend(known, width - len(_BEFORE_NAME) - 1 if old else width)
+    named: TextRow = [("○", _BASELINE), (_BEFORE_NAME, "muted")] if old else []
+    return [fitted(head, width), *plot, _throughput_axis(canvas), [*named, *legend]]
 
 
 def _tick_row(canvas: _Canvas, value: float) -> int:
     return canvas.cell(Point(batch=None, order=0, label="", throughput=0, latency=value))[0]
 
 
-def _lines(canvas: _Canvas, points: Sequence[Point]) -> list[list[Run]]:
-    """The cells of the canvas with the line of each batch size in dots."""
+def _lines(canvas: _Canvas, points: Sequence[Point], before: Sequence[Point]) -> list[list[Run]]:
+    """The cells of the canvas with the line of each batch size in dots, those of the baseline with every second one."""
     dots = np.zeros((canvas.rows * 4, canvas.columns * 2), dtype=np.bool_)
     owners = [[""] * canvas.columns for _ in range(canvas.rows)]
-    for number, line in enumerate(lines(points).values()):
-        for one, other in itertools.pairwise(canvas.dot(points[each]) for each in line):
+    drawn = [(before, line, _BASELINE, 2) for line in lines(before).values()]
+    drawn += [(points, line, HUES[number % len(HUES)], 1) for number, line in enumerate(lines(points).values())]
+    for of, line, style, period in drawn:
+        for one, other in itertools.pairwise(canvas.dot(of[each]) for each in line):
             steps = int(max(abs(other[0] - one[0]), abs(other[1] - one[1]), 1)) + 1
-            ys, xs = (np.rint(np.linspace(one[side], other[side], steps)).astype(int) for side in (0, 1))
+            ys, xs = (np.rint(np.linspace(one[side], other[side], steps)).astype(int)[::period] for side in (0, 1))
             dots[ys, xs] = True
             for y, x in zip(ys // 4, xs // 2, strict=True):
-                owners[y][x] = HUES[number % len(HUES)]
+                owners[y][x] = style
     return [list(zip(row, styles, strict=True)) for row, styles in zip(cells_of(dots), owners, strict=True)]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, spread
-from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE, STORY_LINE, TABS, screen_line
+from servetop.tui.keys import ALWAYS, COMPARE, LIVE_LINE, REPLAY_LINE, STORY_LINE, TABS, screen_line
 from servetop.tui.panels.live.story_card import card_shown
 from servetop.tui.panels.panel import Panel
-from servetop.tui.panels.tabs import TabLine, draw_tabs
+from servetop.tui.panels.tabs import TabLine, draw_tabs, tabs_of
 from servetop.tui.state.command_requests import described
 from servetop.tui.state.frame import Frame
 
@@ -40,8 +40,10 @@ class KeyLine(Panel):
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         if frame.story is not None and card_shown(frame):
-            return [draw_keys(STORY_LINE, width)]
-        return [draw_keys(LIVE_LINE if frame.live and not frame.read_only else REPLAY_LINE, width)]
+            line: Sequence[tuple[str, str]] = STORY_LINE
+        else:
+            line = LIVE_LINE if frame.live and not frame.read_only else REPLAY_LINE
+        return [draw_keys((COMPARE, *line) if frame.against else line, width)]
 
 
 class ScreenLine(Panel):
@@ -79,7 +81,8 @@ def draw_status(frame: Frame, width: int) -> TextRow:
 
 def status_tabs(frame: Frame, width: int) -> list[TextRow]:
     """The tabs left of the time axis; none while there is a message, or if their titles would be cut."""
-    parts = [] if _message(frame) else draw_tabs(TABS, _OVERVIEW, width - row_width(_right(frame)) - 2)
+    room = width - row_width(_right(frame)) - 2
+    parts = [] if _message(frame) else draw_tabs(tabs_of(frame, _OVERVIEW), _OVERVIEW, room)
     return [] if any("…" in text for part in parts for text, _ in part) else parts
 
 

@@ -13,19 +13,27 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_wid
 from servetop.tui.panels.live.gpu import gpu_name
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import engine_name
+from servetop.tui.state.baseline import STYLE, Baseline
 from servetop.tui.state.frame import Frame
 
 _SETTLED = (0, 130)
 """Exit codes of runs that ended as planned or were interrupted."""
 _LEAST_FIRST = (
-    "gpu", "run share", "owner", "word", "version", "model tail", "brand", "limit", "as felt", "model", "unit",
-    "place", "engine tail", "batch", "objectives", "stage",
+    "changed keys", "gpu", "run share", "owner", "word", "version", "changes", "model tail", "brand", "limit",
+    "as felt", "model", "baseline tail", "unit", "place", "change count", "engine tail", "batch", "objectives",
+    "baseline", "stage",
 )  # fmt: skip
 """What gives way as the line gets narrower, in this order; time and state never do."""
 _GAP = 2
 """Blank cells between both sides, at least."""
 _MODEL_TAIL, _ENGINE_TAIL = 14, 8
 """Cells of the model's and of the engine's name without their tails."""
+_LONGEST_BASELINE, _BASELINE_TAIL = 24, 10
+"""Cells of the baseline's name, and without its tail."""
+_AMBIGUOUS = ("name", "version", "count", "args", "environment")
+"""Last parts of keys that say little without their group."""
+_MOST_KEYS = 3
+"""Changed keys that are named; of more only the number is."""
 
 
 class HeaderLine(Panel):
@@ -61,7 +69,41 @@ def _left(frame: Frame, omitted: Set[str]) -> list[Run]:
         run for name, style in ((model, ""), (gpu, "muted")) if name for run in ((" · ", ""), (name, style))
     ]
     brand: list[Run] = [] if "brand" in omitted else [("servetop ", "title"), ("▸ ", "muted")]
-    return [*brand, *engine, *more]
+    return [*brand, *engine, *more, *baseline_runs(frame, omitted=omitted)]
+
+
+def baseline_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
+    """` vs main · engine.kv_blocks_total, workload.seed differ`: the baseline and what else differs from it."""
+    baseline = frame.baseline
+    if baseline is None or "baseline" in omitted:
+        return []
+    name = sanitize_line(baseline.name)
+    runs: list[Run] = [
+        (" vs ", "muted"),
+        (shortened(name, _BASELINE_TAIL if "baseline tail" in omitted else _LONGEST_BASELINE), STYLE),
+    ]
+    return [*runs, *([] if "change count" in omitted else _change_runs(baseline, omitted))]
+
+
+def _change_runs(baseline: Baseline, omitted: Set[str]) -> list[Run]:
+    """What differs between both manifests; a difference of the workload stands out."""
+    unlike, changed = baseline.incomparable_keys, baseline.changed_keys
+    keys, style = (unlike, "bad") if unlike else (changed, "warn")
+    if not keys:
+        return [] if "changes" in omitted else [(" · ", ""), ("same manifest", "muted")]
+    plural = "s" * (len(keys) > 1)
+    if "changes" in omitted:
+        return [(" · ", ""), ("▲ unlike" if unlike else f"{len(keys)} key{plural}", style)]
+    named = "changed keys" not in omitted and len(keys) <= _MOST_KEYS
+    text = ", ".join(sanitize_line(_short(key)) for key in keys) if named else f"{len(keys)} key{plural}"
+    differs = f"{text} {'differs' if len(keys) == 1 else 'differ'}"
+    return [(" · ", ""), (f"▲ not comparable: {differs}" if unlike else differs, style)]
+
+
+def _short(key: str) -> str:
+    """The last part of a dotted key, with the group that an ambiguous one needs."""
+    group, _, name = key.rpartition(".")
+    return f"{group.rpartition('.')[2]} {name}".strip() if name in _AMBIGUOUS else name
 
 
 def _model_name(frame: Frame, omitted: Set[str]) -> str:

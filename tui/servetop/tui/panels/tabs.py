@@ -8,7 +8,7 @@ from textual import events
 from textual.message import Message
 
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width, shortened
-from servetop.tui.keys import TABS, Tab
+from servetop.tui.keys import ALL_TABS, TABS, Tab
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
@@ -42,13 +42,18 @@ class TabLine(Panel):
 
     def parts(self, width: int) -> list[TextRow]:
         """One part per tab; none if something else is shown instead."""
-        return draw_tabs(TABS, self._shown, width)
+        return draw_tabs(tabs_of(self.frame, self._shown), self._shown, width)
 
     def on_click(self, event: events.Click) -> None:
         at = event.get_content_offset(self)
         screen = None if at is None else tab_at(self.parts(self.size.width), at.x)
         if screen is not None:
             self.post_message(self.Chosen(screen))
+
+
+def tabs_of(frame: Frame | None, shown: str) -> Sequence[Tab]:
+    """The tabs, with the comparison only if there is a baseline or that screen is shown."""
+    return ALL_TABS if shown == ALL_TABS[-1].screen or (frame is not None and frame.against) else TABS
 
 
 def draw_tabs(tabs: Sequence[Tab], shown: str, width: int) -> list[TextRow]:
@@ -81,7 +86,7 @@ def _part(tab: Tab, shown: str, title: str, gap: int) -> list[Run]:
 def tab_at(parts: Sequence[TextRow], column: int) -> str | None:
     """The screen of the tab that is drawn at a column; None right of all, or if there are none."""
     end = 0
-    for tab, part in zip(TABS, parts, strict=bool(parts)):
+    for tab, part in zip(ALL_TABS, parts, strict=False):
         end += row_width(part)
         if column < end:
             return tab.screen

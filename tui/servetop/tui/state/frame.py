@@ -18,6 +18,8 @@ from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import TextRow
+from servetop.tui.state.baseline import Baseline
+from servetop.tui.state.comparison_table import ComparisonTable
 from servetop.tui.state.engine_page import EnginePage
 from servetop.tui.state.engine_peaks import EnginePeaks
 from servetop.tui.state.playhead import Playhead
@@ -50,6 +52,8 @@ class View:
     """The app's message on the last key."""
     cursor: Cursor | None = None
     """The time on the axis whose values are shown; None shows those of the playhead."""
+    baseline_shown: bool = True
+    """Show the baseline's lines and values beside those of the run."""
     story_line: int = 0
     """The selected line of the run's story, from 0."""
     story_hidden: bool = False
@@ -134,6 +138,14 @@ class Frame:
     """Returns the table of replicas for a width in cells; no rows for a single server."""
     engine_page: Callable[[int], EnginePage] = no_engine_page
     """Returns the metrics that no panel shows, with trends for that many cells; only one screen needs them."""
+    against: bool = False
+    """Whether the run is compared with another one, which may not be read yet."""
+    baseline: Baseline | None = None
+    """The run that this one is compared with; None without one, and until it is read."""
+    run_name: str = ""
+    """The name of the run's file."""
+    comparison: ComparisonTable = ComparisonTable()
+    """The comparison with the baseline."""
     overview: FloatArray
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
     overview_until: float
@@ -143,6 +155,11 @@ class Frame:
     def cursor(self) -> float | None:
         """The cursor's time in seconds; None without a cursor."""
         return None if self.pointed is None else self.pointed.at
+
+    @property
+    def shown_baseline(self) -> Baseline | None:
+        """The baseline, unless the user hid it."""
+        return self.baseline if self.view.baseline_shown else None
 
     @property
     def stage(self) -> StageChange | None:

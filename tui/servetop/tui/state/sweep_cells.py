@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.config import PredictedCell, StageConfig
 from servetop.core.events import StageChange
 from servetop.core.histogram import LogHistogram
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import METRICS, StageMetrics
 
@@ -41,6 +43,25 @@ _LEAST_BACKLOG = 5
 """... and at least this many."""
 _DIP = 0.95
 """A dip is less than this share of the best throughput at a lower load; smaller differences are noise."""
+
+
+class StagedRun(Protocol):
+    """What cells are made of: a frame, or a baseline."""
+
+    @property
+    def header(self) -> RunHeader:
+        """The header with the plan."""
+        ...
+
+    @property
+    def steady(self) -> Mapping[int, SteadyWindow]:
+        """Steady windows of finished stages by index."""
+        ...
+
+    @property
+    def per_stage(self) -> Callable[[], Sequence[StageMetrics]]:
+        """Returns the results of the stages with a load."""
+        ...
 
 
 CellKey = tuple[int | None, Load]
@@ -101,11 +122,11 @@ def deviations(cells: Mapping[CellKey, Cell], prediction: Mapping[CellKey, float
     ]
 
 
-def others(frame: Frame) -> list[OtherStage]:
+def others(run: StagedRun) -> list[OtherStage]:
     """Stages that are not comparable with those of the same rate, with the reason, in their order."""
     found = []
-    for each in frame.per_stage():
-        reason = "" if math.isnan(each.output_rate) else _why_other(each, frame.header.config.stages)
+    for each in run.per_stage():
+        reason = "" if math.isnan(each.output_rate) else _why_other(each, run.header.config.stages)
         if reason:
             found.append(OtherStage(stage=each, reason=reason))
     return found
@@ -131,14 +152,14 @@ def _why_other(figures: StageMetrics, plan: Sequence[StageConfig]) -> str:
     return ""
 
 
-def measured(frame: Frame) -> dict[CellKey, Cell]:
+def measured(run: StagedRun) -> dict[CellKey, Cell]:
     """Cells of the stages with a constant load of their own, by batch size and load."""
-    apart = {id(each.stage) for each in others(frame)}
+    apart = {id(each.stage) for each in others(run)}
     groups: dict[CellKey, list[StageMetrics]] = {}
-    for each in frame.per_stage():
+    for each in run.per_stage():
         if not math.isnan(each.output_rate) and id(each) not in apart:
             groups.setdefault((each.stage.max_num_seqs, load_of(each.stage)), []).append(each)
-    return {key: _cell(group, frame.steady) for key, group in groups.items()}
+    return {key: _cell(group, run.steady) for key, group in groups.items()}
 
 
 def _cell(group: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> Cell:
@@ -150,6 +171,18 @@ def _cell(group: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> 
         repeats=len(group),
         histograms={name: LogHistogram.merged([each.histograms[name] for each in group]) for name in METRICS},
     )
+
+
+def rates_before(cells: Mapping[CellKey, Cell], baseline: StagedRun) -> dict[CellKey, float]:
+    """The baseline's output tokens/s by cell of the run.
+
+    If no batch size is common, it may be the change itself: then each load has that of the same load.
+    """
+    before = {key: cell.output_rate for key, cell in measured(baseline).items() if not cell.running_now}
+    if cells.keys() & before.keys():
+        return before
+    by_load = {load: rate for (_, load), rate in before.items()}
+    return {key: by_load[key[1]] for key in cells if key[1] in by_load}
 
 
 def _has_none(window: SteadyWindow | None) -> bool:

@@ -27,6 +27,7 @@ from servetop.tui.state.sweep_cells import (
     others,
     planned_cells,
     predicted,
+    rates_before,
 )
 
 PERCENTILE = 99
@@ -57,14 +58,18 @@ class SweepTable:
     planned: Sequence[CellKey] = ()
     predictions: dict[CellKey, float] = field(default_factory=dict)
     others: Sequence[OtherStage] = ()
+    before: dict[CellKey, float] = field(default_factory=dict)
+    """The baseline's output tokens/s, which take the place of predictions."""
     metric: str = "ttft"
     """The latency below each throughput."""
 
     @classmethod
     def of(cls, frame: Frame) -> SweepTable:
         """The table as of the frame's time."""
+        cells, baseline = measured(frame), frame.shown_baseline
         return cls(
-            cells=measured(frame),
+            cells=cells,
+            before={} if baseline is None else rates_before(cells, baseline.run),
             planned=planned_cells(frame),
             predictions=predicted(frame),
             others=others(frame),
@@ -83,8 +88,8 @@ class SweepTable:
 
     @property
     def rows_per_batch(self) -> int:
-        """Rows of a batch size if there is room: throughput, latency, and the prediction if there is one."""
-        return 3 if self.predictions else 2
+        """Rows of a batch size if there is room: throughput, latency, and the difference or prediction if any."""
+        return 3 if self.predictions or self.before else 2
 
     @property
     def height(self) -> int:
@@ -154,7 +159,7 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
         for key, (glyph, heat) in zip(keys, shades, strict=True):
             marks = ("★" if key == peak else "") + ("▼" if key in dipped else "")
             first += [(glyph * shade, heat), *_number(cells.get(key), marks, key in table.planned)]
-            texts = _latency(cells.get(key), table.metric), _prediction(table.predictions.get(key))
+            texts = _latency(cells.get(key), table.metric), _reference(table, key)
             for row, text in zip(below, texts, strict=True):
                 row += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "muted")]
         shown = [first, below[0], below[1]] if per_batch == 3 else [first, below[0]]
@@ -186,8 +191,12 @@ def _latency(cell: Cell | None, metric: str) -> str:
     return "" if math.isnan(value) else formats.axis_seconds(value)
 
 
-def _prediction(value: float | None) -> str:
-    return "" if value is None else f"≈{formats.count(value)}"
+def _reference(table: SweepTable, key: CellKey) -> str:
+    """The difference from the baseline, else the prediction."""
+    cell, before, predicted_rate = table.cells.get(key), table.before.get(key), table.predictions.get(key)
+    if table.before:
+        return "" if cell is None or before is None else formats.relative(cell.output_rate, before).replace(" ", "")
+    return "" if predicted_rate is None else f"≈{formats.count(predicted_rate)}"
 
 
 def _other(each: OtherStage) -> TextRow:
@@ -208,7 +217,8 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
     done = {key: cell.output_rate for key, cell in table.cells.items() if not cell.running_now}
     used = {
         f"below: {LABELS[table.metric]} p{PERCENTILE}": per_batch > 1,
-        "≈ predicted": per_batch > 2,
+        "≈ predicted": per_batch > 2 and not table.before,
+        "% vs baseline": per_batch > 2 and bool(table.before),
         "★ peak": any(done.values()),
         "▼ dip": bool(dips(done)),
         "▲ preempted": any(cell.preempted for cell in cells),
@@ -234,7 +244,10 @@ class CurvePanel(Panel):
         if len({*table.cells, *(table.planned if frame.end is None else ())}) < 2:
             return _invitation(bool(table.cells), width, height)
         points = [_point(key, cell, table.metric) for key, cell in table.cells.items() if not cell.running_now]
-        return draw_scatter(points, width, height, latency=f"{LABELS[table.metric]} p{PERCENTILE}")
+        baseline = frame.shown_baseline
+        before = {} if baseline is None else measured(baseline.run)
+        known = [_point(key, cell, table.metric) for key, cell in before.items() if not cell.running_now]
+        return draw_scatter(points, width, height, latency=f"{LABELS[table.metric]} p{PERCENTILE}", before=known)
 
 
 def _invitation(one: bool, width: int, height: int) -> Sequence[TextRow]:

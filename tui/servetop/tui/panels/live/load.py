@@ -11,10 +11,12 @@ from servetop.analysis.live_stats import LiveStats
 from servetop.core.arrays import FloatArray
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
-from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
+from servetop.tui.drawing.charts import Axes, Bars, chart
 from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import Run, TextRow, joined
+from servetop.tui.panels.baseline_parts import bars_or_lines, delta, named
 from servetop.tui.panels.time_chart import TimeChart
+from servetop.tui.state.baseline import Baseline
 from servetop.tui.state.frame import Frame
 
 _WIDE = 38
@@ -38,15 +40,28 @@ class LoadPanel(TimeChart):
                 [] if load.max_concurrency is None else [(" of ", ""), (str(load.max_concurrency), "strong")]
             )
             users = [("Load ", "title"), (formats.count(load.in_flight), "strong"), *limit, (" in flight", "")]
-            return [users, [(done, "strong"), (" req/s", "")]]
+            return [users, [(done, "strong"), (" req/s", "")], *_change(frame)]
         unit = " req/s done" if self.size.width >= _WIDE else " req/s"
-        return [[("Load ", "title"), (done, "strong"), (unit, "")], [(offered, "strong"), (" offered", "")]]
+        first: TextRow = [("Load ", "title"), (done, "strong"), (unit, "")]
+        return [first, *_change(frame), [(offered, "strong"), (" offered", "")]]
 
     def peak(self, frame: Frame) -> float:
-        return peak_of(*(line.values for line, _ in _lines(frame.stats))) * _HEADROOM
+        before = [] if frame.shown_baseline is None else [_before(frame.stats, frame.shown_baseline)]
+        return peak_of(*(line.values for line, _ in _lines(frame.stats)), *before) * _HEADROOM
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        return draw_load(frame.stats, self.axes(frame), width, height)
+        return draw_load(frame.stats, self.axes(frame), width, height, baseline=frame.shown_baseline)
+
+
+def _change(frame: Frame) -> list[TextRow]:
+    """The difference of the completed requests/s from the baseline's."""
+    baseline = frame.shown_baseline
+    return [delta(frame.stats.rates.completed, baseline.rates_now["ok"])] if baseline else []
+
+
+def _before(stats: LiveStats, baseline: Baseline) -> FloatArray:
+    """What the baseline did: completed requests/s; in a closed loop, requests in flight."""
+    return baseline.gauges["in_flight"] if is_closed_loop(stats) else baseline.rates["ok"]
 
 
 def is_closed_loop(stats: LiveStats) -> bool:
@@ -55,18 +70,24 @@ def is_closed_loop(stats: LiveStats) -> bool:
     return bool(np.isnan(series.target).all() and not np.isnan(series.target_concurrency).all())
 
 
-def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
+def draw_load(
+    stats: LiveStats, axes: Axes, width: int, height: int, *, baseline: Baseline | None = None
+) -> list[TextRow]:
     """Counts and a chart of the load; in few rows, counts and a sparkline."""
-    lines = _lines(stats)
+    lines, before = _lines(stats), None if baseline is None else _before(stats, baseline)
     if height < 6:
         main = lines[-1][0]
         bars = Bars(times=main.times, values=main.values, style=main.style)
         counts = [joined(_counts(stats), width=width, gap="  ")] if height > 1 else []
-        return [*counts, *block_bars(bars, axes, width=width, height=height - len(counts))]
-    named: list[TextRow] = [[line.swatch, (f" {name}", "muted")] for line, name in reversed(lines)]
-    edges = [] if is_closed_loop(stats) else _edges(stats)
-    plot = chart([*edges, *(line for line, _ in lines)], _with_spike(stats, axes), width=width, height=height - 1)
-    return [joined([*named, *_counts(stats)], width=width, gap="  "), *plot]
+        rows = height - len(counts)
+        return [*counts, *bars_or_lines(bars, axes, before, baseline=baseline, width=width, height=rows)]
+    swatches: list[TextRow] = [[line.swatch, (f" {name}", "muted")] for line, name in reversed(lines)]
+    if baseline is None or before is None:
+        below = [] if is_closed_loop(stats) else _edges(stats)
+    else:
+        below = baseline.lines(before, beside=lines[-1][0])
+    plot = chart([*below, *(line for line, _ in lines)], _with_spike(stats, axes), width=width, height=height - 1)
+    return [joined([*swatches, *named(baseline), *_counts(stats)], width=width, gap="  "), *plot]
 
 
 def _lines(stats: LiveStats) -> list[tuple[ChartLine, str]]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.charts import Axes, Bars, bar_chart, block_bars
+from servetop.tui.drawing.braille import ChartLine
+from servetop.tui.drawing.charts import Axes, Bars, bar_chart, chart
 from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import TextRow, joined, placard, shortened
+from servetop.tui.panels.baseline_parts import bars_or_lines
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import why_missing, why_outdated
+from servetop.tui.state.baseline import Baseline
 from servetop.tui.state.engine_peaks import EnginePeaks
 from servetop.tui.state.frame import Frame
 
@@ -40,30 +45,44 @@ class PreemptionsPanel(TimeChart):
         return [[("Preemptions ", "title"), *first], *others]
 
     def peak(self, frame: Frame) -> float:
-        return peak_of(frame.stats.series.preemptions)
+        before = [] if frame.shown_baseline is None else [frame.shown_baseline.rates["preemptions"]]
+        return peak_of(frame.stats.series.preemptions, *before)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         missing = why_missing(frame, "preemptions_total")
         if missing:
             return placard(missing, width=width, height=height)
         lost = "" if frame.peaks else why_outdated(frame)
-        return draw_preemptions(frame.stats, self.axes(frame), width, height, lost=lost, peaks=frame.peaks)
+        return draw_preemptions(
+            frame.stats, self.axes(frame), (width, height), lost=lost, peaks=frame.peaks, baseline=frame.shown_baseline
+        )
 
 
 def draw_preemptions(
-    stats: LiveStats, axes: Axes, width: int, height: int, *, lost: str = "", peaks: EnginePeaks | None = None
-) -> list[TextRow]:
+    stats: LiveStats, axes: Axes, size: tuple[int, int], *, lost: str = "", peaks: EnginePeaks | None = None,
+    baseline: Baseline | None = None,
+) -> list[TextRow]:  # fmt: skip
     """Bars over time; a sentence while there was none.
 
     Narrow panels have the values above (the `peaks` of a finished run), or the reason why they are `lost`.
     """
-    if not (stats.totals.preemptions > 0 or peak_of(stats.series.preemptions) > 0):
+    width, height = size
+    before = (
+        None if baseline is None else np.where(baseline.rates["preemptions"] > 0, baseline.rates["preemptions"], np.nan)
+    )
+    highest = peak_of(stats.series.preemptions, *([] if before is None else [before]))
+    if not (stats.totals.preemptions > 0 or highest > 0):
         return placard("✓ none" if peaks else "✓ none so far", width=width, height=height)
     bars = Bars(times=stats.series.times, values=stats.series.preemptions, style="vermilion")
     values = [(shortened(lost, width), "warn")] if lost else joined(_values(stats, peaks), width=width, gap="  ")
     above: list[TextRow] = [values] if width < _WIDE and height > 1 else []
     if height < PreemptionsPanel.axes_from:
-        return [*above, *block_bars(bars, axes, width=width, height=height - len(above))]
+        rows = height - len(above)
+        return [*above, *bars_or_lines(bars, axes, before, baseline=baseline, width=width, height=rows)]
+    if baseline is not None and before is not None:
+        area = ChartLine(times=bars.times, values=bars.values, style=bars.style, area=True)
+        lines = (area, *baseline.lines(before, over_area=True))
+        return [*above, *chart(lines, axes, width=width, height=height - len(above))]
     return [*above, *bar_chart(bars, axes, width=width, height=height - len(above))]
 
 

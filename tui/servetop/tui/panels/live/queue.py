@@ -8,13 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
+from servetop.core.arrays import FloatArray
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
-from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
+from servetop.tui.drawing.charts import Axes, Bars, chart
 from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import Run, TextRow, joined, placard, shortened
+from servetop.tui.panels.baseline_parts import bars_or_lines, delta
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import why_missing, why_outdated
+from servetop.tui.state.baseline import Baseline
 from servetop.tui.state.engine_peaks import EnginePeaks
 from servetop.tui.state.frame import Frame
 
@@ -22,6 +25,8 @@ ROOM_FOR_REPLICAS = 14
 """Rows from which the table of replicas is shown below the chart."""
 _WIDE = 30
 """Cells from which the title has room for both numbers; in fewer they are above the bars if there are two rows."""
+_WIDEST = 44
+"""Cells from which it also has room for the difference from a baseline."""
 _NARROW = 22
 """Cells from which they have their swatches there."""
 
@@ -42,11 +47,19 @@ class QueuePanel(TimeChart):
             return [[("Queue ", "title"), (lost, "warn")]]
         values = _values(frame.stats, frame.peaks)
         first, *others = [value[1:] for value in reversed(values)] if narrow else values
-        return [[("Queue", "title"), *peak, ("" if narrow else " ", ""), *first], *others]
+        title: TextRow = [("Queue", "title"), *peak, ("" if narrow else " ", ""), *first]
+        return [[*title, *self._change(frame)], *others]
+
+    def _change(self, frame: Frame) -> TextRow:
+        """The difference of the running requests from the baseline's, if there is room; not of peaks."""
+        baseline, sample = frame.shown_baseline, frame.stats.engine
+        if baseline is None or sample is None or frame.peaks or self.size.width < _WIDEST:
+            return []
+        return [(" ", ""), *delta(sample.running, baseline.gauges_now["running"])]
 
     def peak(self, frame: Frame) -> float:
-        series = frame.stats.series
-        return peak_of(series.running + np.nan_to_num(series.waiting))
+        series, baseline = frame.stats.series, frame.shown_baseline
+        return peak_of(series.running + np.nan_to_num(series.waiting), *([_before(baseline)] if baseline else []))
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         missing = why_missing(frame, "running", "waiting")
@@ -54,7 +67,10 @@ class QueuePanel(TimeChart):
             return placard(missing, width=width, height=height)
         replicas = frame.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
         room = max(height - len(replicas), self.axes_from) if replicas else height
-        chart_rows = draw_queue(frame.stats, self.axes(frame), width, room, lost=_why_unknown(frame), peaks=frame.peaks)
+        chart_rows = draw_queue(
+            frame.stats, self.axes(frame), (width, room), lost=_why_unknown(frame), peaks=frame.peaks,
+            baseline=frame.shown_baseline,
+        )  # fmt: skip
         return [*chart_rows, *replicas][:height]
 
     def axes(self, frame: Frame) -> Axes:
@@ -67,21 +83,31 @@ def _why_unknown(frame: Frame) -> str:
 
 
 def draw_queue(
-    stats: LiveStats, axes: Axes, width: int, height: int, *, lost: str = "", peaks: EnginePeaks | None = None
-) -> list[TextRow]:
+    stats: LiveStats, axes: Axes, size: tuple[int, int], *, lost: str = "", peaks: EnginePeaks | None = None,
+    baseline: Baseline | None = None,
+) -> list[TextRow]:  # fmt: skip
     """Running requests below, waiting ones on top of them (hatched); in few rows both as bars.
 
     Narrow panels have the values above (the `peaks` of a finished run), or the reason why they are `lost`.
     """
+    width, height = size
     above = [_above(_values(stats, peaks), width, lost)] if width < _WIDE and height > 1 else []
     waits, runs = _areas(stats)
+    before = None if baseline is None else _before(baseline)
     if height >= QueuePanel.axes_from:
-        return [*above, *chart((waits, runs), axes, width=width, height=height - len(above))]
+        lines = [] if baseline is None or before is None else baseline.lines(before, over_area=True)
+        return [*above, *chart((waits, runs, *lines), axes, width=width, height=height - len(above))]
     bars = Bars(
         times=waits.times, values=waits.values, style=runs.style, alert=waits.values > runs.values,
         alert_style=waits.style,
     )  # fmt: skip
-    return [*above, *block_bars(bars, axes, width=width, height=max(height - len(above), 1))]
+    rows = max(height - len(above), 1)
+    return [*above, *bars_or_lines(bars, axes, before, baseline=baseline, width=width, height=rows)]
+
+
+def _before(baseline: Baseline) -> FloatArray:
+    """The baseline's running and waiting requests together."""
+    return baseline.gauges["running"] + np.nan_to_num(baseline.gauges["waiting"])
 
 
 def _above(values: Sequence[TextRow], width: int, lost: str) -> TextRow:

@@ -13,7 +13,9 @@ from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of, round_limit
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
+from servetop.tui.panels.baseline_parts import bars_or_lines, delta, named
 from servetop.tui.panels.time_chart import TimeChart
+from servetop.tui.state.baseline import Baseline
 from servetop.tui.state.frame import Frame
 
 _WIDE = 42
@@ -27,34 +29,42 @@ class ThroughputPanel(TimeChart):
         rates, wide = frame.stats.rates, _is_wide(self.size.width)
         unit = " tok/s out" if wide else " tok/s"
         output: TextRow = [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (unit, "")]
-        return [output, [(formats.count(rates.prompt_tokens), "strong"), (" in", "")]][: 1 + wide]
+        baseline = frame.shown_baseline
+        change = [delta(rates.output_tokens, baseline.rates_now["output_tokens"])] if baseline else []
+        return [output, *change, *[[(formats.count(rates.prompt_tokens), "strong"), (" in", "")]][:wide]]
 
     def peak(self, frame: Frame) -> float:
-        smoothed = frame.stats.series.smoothed
-        return peak_of(smoothed["output_tokens"].mean, smoothed["engine_output_tokens"].mean)
+        smoothed, baseline = frame.stats.series.smoothed, frame.shown_baseline
+        before = [baseline.rates["output_tokens"]] if baseline else []
+        return peak_of(smoothed["output_tokens"].mean, smoothed["engine_output_tokens"].mean, *before)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        return draw_throughput(frame.stats, self.axes(frame), width, height)
+        return draw_throughput(frame.stats, self.axes(frame), width, height, baseline=frame.shown_baseline)
 
 
-def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
+def draw_throughput(
+    stats: LiveStats, axes: Axes, width: int, height: int, *, baseline: Baseline | None = None
+) -> list[TextRow]:
     """Output as a chart; input has a scale of its own, because it is often ten times the output."""
     series = stats.series
     output, engine_output = (series.smoothed[name].mean for name in ("output_tokens", "engine_output_tokens"))
     client = ChartLine(times=series.times, values=output, style="sky")
     engine = ChartLine(times=series.times, values=engine_output, style="orange", dash="dashed")
+    before = None if baseline is None else baseline.rates["output_tokens"]
     if height < 6:
         bars = Bars(times=series.times, values=output, style="sky")
         first = [] if _is_wide(width) or height < 2 else [fitted(_input(stats), width)]
-        return [*first, *block_bars(bars, axes, width=width, height=max(height - len(first), 1))]
+        rows = max(height - len(first), 1)
+        return [*first, *bars_or_lines(bars, axes, before, baseline=baseline, width=width, height=rows)]
     counted = not np.isnan(series.engine_output_tokens).all()
-    parts: list[TextRow] = [[client.swatch, (" out", "muted")]]
+    parts: list[TextRow] = [[client.swatch, (" out", "muted")], *named(baseline)]
     if not _is_wide(width):
         parts.append(_input(stats))
     if counted:
         count = f"{formats.count(stats.rates.engine_output_tokens):>6}"
         parts.append([engine.swatch, (" out, engine's count ", "muted"), (count, "strong")])
-    traces = [engine, client] if counted else [client]
+    lines = [] if baseline is None or before is None else baseline.lines(before, beside=client)
+    traces = [*lines, engine, client] if counted else [*lines, client]
     return [
         joined(parts, width=width),
         _input_row(stats, axes, width),

@@ -1,0 +1,140 @@
+"""Builds the report of a comparison from the recordings of its configurations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from servetop.analysis.comparison.comparison import (
+    Comparison,
+    ComparisonOptions,
+    MetricComparison,
+    StageComparison,
+    compare,
+)
+from servetop.analysis.comparison.estimate import CONFIDENCE
+from servetop.analysis.comparison.verdicts import ERROR_RATE
+from servetop.analysis.comparison_report.headline import headline, overall_verdict
+from servetop.analysis.comparison_report.measured_arm import MeasuredArm
+from servetop.analysis.comparison_report.other_causes import lettered, other_causes
+from servetop.analysis.comparison_report.preconditions import (
+    check_measured,
+    check_same_workload,
+    check_stages,
+    warnings_of,
+)
+from servetop.analysis.comparison_report.report_types import (
+    ArmComparison,
+    ChangedKey,
+    ComparedStage,
+    ComparedValue,
+    ComparisonReport,
+)
+from servetop.analysis.manifest.manifest_diff import manifest_differences
+
+
+def comparison_report(
+    a: MeasuredArm, others: Sequence[MeasuredArm], options: ComparisonOptions, *, anyway: bool = False
+) -> ComparisonReport:
+    """Compare each other configuration with the first.
+
+    UsageError for what cannot be compared: other workloads (unless `anyway`), no load in common, nothing measured.
+    """
+    return ComparisonReport(
+        a=a.summary(),
+        error_rate=ERROR_RATE,
+        confidence=CONFIDENCE,
+        comparisons=tuple(arm_comparison(a, b, options, anyway=anyway) for b in others),
+    )
+
+
+def arm_comparison(
+    a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions, *, anyway: bool = False
+) -> ArmComparison:
+    """Compare two configurations; UsageError as above."""
+    unlike = check_same_workload(a, b, anyway=anyway)
+    check_measured(a)
+    check_measured(b)
+    runs_a, runs_b = [run.arm for run in a.runs], [run.arm for run in b.runs]
+    comparison = compare(runs_a, runs_b, options)
+    stages = report_stages(comparison, options, letter=b.letter)
+    check_stages(stages, a, b)
+    differences = manifest_differences(a.first.header, b.first.header)
+    single = min(len(a.runs), len(b.runs)) == 1
+    assumed = options.start_spread
+    spread = max(run.start_spread for run in (*runs_a, *runs_b)) if assumed is None else assumed
+    return ArmComparison(
+        b=b.summary(),
+        verdict=str(overall_verdict(stages)),
+        headline=headline(b.letter, stages),
+        warnings=warnings_of(a, b, unlike=unlike),
+        differences=tuple(
+            ChangedKey(key=each.key, kind=str(each.kind), a=each.a, b=each.b)
+            for each in differences
+            if not each.unknown
+        ),
+        unknown=tuple(each.key for each in differences if each.unknown),
+        other_causes=other_causes(a, b),
+        start_spread=spread if single else 0.0,
+        stages=stages,
+        only_a=tuple(load.label for load in comparison.only_a),
+        only_b=tuple(load.label for load in comparison.only_b),
+    )
+
+
+def report_stages(
+    comparison: Comparison, options: ComparisonOptions, *, letter: str = "B"
+) -> tuple[ComparedStage, ...]:
+    """Return the stages of a comparison as plain values."""
+    return tuple(_stage(stage, options, letter=letter) for stage in comparison.stages)
+
+
+def _stage(stage: StageComparison, options: ComparisonOptions, *, letter: str) -> ComparedStage:
+    load, enough = stage.load, min(stage.requests) > 0
+    return ComparedStage(
+        label=load.label,
+        request_rate=load.request_rate,
+        ramp_from=load.ramp_from,
+        max_concurrency=load.max_concurrency,
+        max_num_seqs=load.max_num_seqs,
+        seconds_a=stage.seconds[0],
+        seconds_b=stage.seconds[1],
+        requests_a=stage.requests[0],
+        requests_b=stage.requests[1],
+        starts_a=stage.starts[0],
+        starts_b=stage.starts[1],
+        same_requests=stage.same_requests,
+        unsteady=stage.unsteady,
+        not_measured=tuple(each.key for each in options.metrics if stage.metric(each.key) is None) if enough else (),
+        metrics=tuple(_value(each, letter=letter) for each in stage.metrics) if enough else (),
+    )
+
+
+def _value(each: MetricComparison, *, letter: str) -> ComparedValue:
+    metric, found = each.metric, each.difference
+    low, high = (None, None) if found is None else found.interval
+    needs = each.needs
+    return ComparedValue(
+        key=metric.key,
+        title=metric.title,
+        unit=metric.unit,
+        family=str(metric.family),
+        higher_is_better=metric.higher_is_better,
+        a=None if found is None else _finite(found.a),
+        b=None if found is None else _finite(found.b),
+        difference=None if found is None else _finite(found.value),
+        scale=str(metric.scale if found is None else found.scale),
+        low=_finite(low),
+        high=_finite(high),
+        margin=each.margin,
+        verdict=str(each.verdict),
+        probability=each.probability,
+        basis=None if found is None else str(found.basis),
+        more_starts=None if needs is None or not needs.starts else needs.starts,
+        more_seconds=None if needs is None or needs.starts else needs.seconds,
+        note=lettered(each.note, letter),
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,59 @@
+"""Other causes than the change under test, from the measured conditions of each pair of recordings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from servetop.analysis.comparison_report.measured_arm import MeasuredArm, MeasuredRun
+from servetop.analysis.comparison_report.report_types import OtherCause
+from servetop.analysis.confounding.confounder import Confounder, ConfounderKind
+from servetop.analysis.confounding.confounders import confounders
+
+
+def other_causes(a: MeasuredArm, b: MeasuredArm) -> tuple[OtherCause, ...]:
+    """Return the causes found in any pair of recordings, each with the text of the first pair that has it."""
+    pairs = paired_runs(a, b)
+    texts: dict[ConfounderKind, list[Confounder]] = {}
+    for first, second in pairs:
+        for each in _of_pair(first, second):
+            texts.setdefault(each.kind, []).append(each)
+    return tuple(
+        OtherCause(
+            kind=str(kind),
+            text=lettered(found[0].text, b.letter),
+            metrics=found[0].metrics,
+            severity=found[0].severity.name.lower(),
+            pairs=len(found),
+            of_pairs=len(pairs),
+        )
+        for kind, found in texts.items()
+    )
+
+
+def lettered(text: str, letter: str) -> str:
+    """Return a text on A and B for A and another configuration."""
+    return re.sub(r"\bB\b", letter, text)
+
+
+def paired_runs(a: MeasuredArm, b: MeasuredArm) -> list[tuple[MeasuredRun, MeasuredRun]]:
+    """Return pairs of recordings: those with equal seeds if each has such a partner, else in the given order."""
+    by_seed = {run.header.config.seed: run for run in b.runs}
+    seeds = {run.header.config.seed for run in a.runs}
+    if len(seeds) == len(a.runs) and len(by_seed) == len(b.runs) and seeds == set(by_seed):
+        return [(run, by_seed[run.header.config.seed]) for run in a.runs]
+    return list(zip(a.runs, b.runs, strict=False))
+
+
+def _of_pair(a: MeasuredRun, b: MeasuredRun) -> Sequence[Confounder]:
+    """The confounders of two runs, or of their common stages if they have others besides; one of each kind."""
+    loads = [[stage.load for stage in run.arm.stages] for run in (a, b)]
+    if loads[0] == loads[1]:
+        return confounders(a.conditions, b.conditions)
+    found: dict[ConfounderKind, Confounder] = {}
+    for index, load in zip(a.stage_indexes, loads[0], strict=True):
+        if load in loads[1]:
+            other = b.stage_indexes[loads[1].index(load)]
+            for each in confounders(a.conditions.stages[index], b.conditions.stages[other]):
+                found.setdefault(each.kind, each)
+    return tuple(found.values())

@@ -1,0 +1,167 @@
+"""The report of a comparison as plain values: its fields are the keys of `servetop compare --json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+_RATE: dict[str, Any] = {"rate": True}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedArm:
+    """One configuration, measured by one or several recordings."""
+
+    letter: str
+    """`A`, `B`, …"""
+    name: str
+    """Label of the run, or else the name of its recording."""
+    recordings: tuple[str, ...]
+    engine: str
+    engine_version: str | None
+    model: str | None
+    seeds: tuple[int, ...]
+    """Of the recordings, without repetitions."""
+    starts: int
+    """Number of recordings: the engine was started for each."""
+    seconds: float
+    """Length of all recordings."""
+    requests: int
+    """Requests that ended, of any status, without warm-ups."""
+    failed: int
+    """Requests that did not succeed."""
+    date: str
+    """Start of the first recording, as ISO 8601."""
+    running: bool
+    """One of the runs has not ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedKey:
+    """A key of the manifests whose values differ."""
+
+    key: str
+    kind: str
+    """`workload`, `setting`, `client` or `seed`."""
+    a: str | None
+    """None: not recorded."""
+    b: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherCause:
+    """A measured condition, other than the change under test, that may explain a difference."""
+
+    kind: str
+    """Such as `cache`, `lengths`, `client`, `kv size`, `gpu clocks` or `replicas`."""
+    text: str
+    metrics: tuple[str, ...]
+    """The latencies and rates that it bears on, such as `ttft` and `throughput`."""
+    severity: str
+    """`warning`, or `error` if the figures of a run do not describe the engine."""
+    pairs: int
+    """Pairs of recordings in which it was found."""
+    of_pairs: int
+    """Pairs of recordings that were examined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedValue:
+    """One metric of one stage; unknown values, such as a percentile beyond the sample, and infinite limits are None."""
+
+    key: str
+    """As in the summary's JSON, such as `p99_ttft_ms`."""
+    title: str
+    unit: str
+    family: str
+    """Metrics whose verdicts are corrected together."""
+    higher_is_better: bool
+    a: float | None
+    b: float | None
+    difference: float | None
+    """B - A, as a fraction of A or in the unit of the metric."""
+    scale: str
+    """`relative` or `absolute`: the scale of difference, low, high and margin."""
+    low: float | None
+    """Lower limit of the interval that contains the true difference with 95 %."""
+    high: float | None
+    margin: float
+    """Smallest difference looked for."""
+    verdict: str
+    """`better`, `worse`, `no difference seen` or `cannot tell`."""
+    probability: float
+    """Of such a difference if the true one is at most half the margin, corrected for the family."""
+    basis: str | None
+    """Where the error comes from: `starts`, `paired starts`, `blocks` or `paired blocks`."""
+    more_starts: int | None
+    """Further starts of each configuration that would tell; None if not known or not needed."""
+    more_seconds: float | None
+    """Further seconds of this stage in each run that would tell."""
+    note: str
+    """Why there is no difference, or no cost of telling; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedStage:
+    """Two stages of equal load."""
+
+    label: str
+    request_rate: float = field(metadata=_RATE)
+    """Requests/s; `inf`: as fast as possible."""
+    ramp_from: float | None
+    max_concurrency: int | None
+    max_num_seqs: int | None
+    seconds_a: float
+    """Length of the compared windows."""
+    seconds_b: float
+    requests_a: int
+    requests_b: int
+    starts_a: int
+    starts_b: int
+    same_requests: bool
+    """Both runs sent the same requests, which were compared pairwise."""
+    unsteady: str
+    """Why a window is not a steady state; empty if all are."""
+    not_measured: tuple[str, ...]
+    """Keys of metrics that neither side measured."""
+    metrics: tuple[ComparedValue, ...]
+    """Empty if one side has too few requests."""
+
+    def metric(self, key: str) -> ComparedValue | None:
+        """Return the metric with this key; None if neither side measured it."""
+        return next((each for each in self.metrics if each.key == key), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmComparison:
+    """One configuration compared with the first."""
+
+    b: ComparedArm
+    verdict: str
+    """`better`, `worse`, `mixed`, `no difference seen` or `cannot tell`."""
+    headline: str
+    """The result in one sentence."""
+    warnings: tuple[str, ...]
+    differences: tuple[ChangedKey, ...]
+    """Keys of the manifests that differ."""
+    unknown: tuple[str, ...]
+    """Keys that only one of the manifests has, so that they may differ."""
+    other_causes: tuple[OtherCause, ...]
+    start_spread: float
+    """Assumed standard deviation between starts, as a fraction, where a configuration has only one."""
+    stages: tuple[ComparedStage, ...]
+    only_a: tuple[str, ...]
+    """Loads without a counterpart."""
+    only_b: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonReport:
+    """All configurations compared with the first."""
+
+    a: ComparedArm
+    error_rate: float
+    """Largest probability of a wrong `better` or `worse` in a family of metrics."""
+    confidence: float
+    """Of every interval."""
+    comparisons: tuple[ArmComparison, ...]

@@ -1,0 +1,166 @@
+"""Tests whether a run is worse than a baseline by more than a limit (non-inferiority), and what it would cost to tell.
+
+*Kept*: the 95 % interval of the difference lies within the limit, which a run that is worse by more than the limit
+achieves with a probability of at most 2.5 %. This is not corrected for the number of gates: a run passes only if all
+are kept, so the gate with the largest loss bounds the error (Berger, Technometrics 24, 1982). *Regression*: the
+difference is beyond the limit; corrected by Holm's method, so that one of all gates is wrong with a probability of at
+most 5 %. Everything else *cannot be decided*. Source of the test: ICH Harmonised Guideline E9, section 3.3.2 (1998).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
+from servetop.analysis.comparison.difference import Difference
+from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.comparison.student_t import upper_tail
+from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, cost_of_answer, holm
+from servetop.analysis.gates.regression_limit import RegressionLimit
+
+_UNEQUAL = 0.10
+"""Relative difference of lengths from which on a drift makes two runs incomparable."""
+
+
+class GateOutcome(StrEnum):
+    """Whether a run keeps a limit."""
+
+    KEPT = "kept"
+    REGRESSION = "regression"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressionGate:
+    """One limit, applied to one load."""
+
+    limit: RegressionLimit
+    load: StageLoad | None
+    """None if the stage has no counterpart in the baseline."""
+    difference: Difference | None
+    outcome: GateOutcome = GateOutcome.CANNOT_TELL
+    probability: float = 1.0
+    """Of such a difference if the run were worse by exactly the limit, corrected for the number of gates."""
+    needs: Cost | None = None
+    """What would distinguish half of the limit from the limit, or bound the loss at all, if it cannot be decided."""
+    note: str = ""
+    """Why it cannot be decided, if not for the width of the interval."""
+
+    @property
+    def allowed(self) -> float:
+        """The limit on the scale of the difference; NaN without one."""
+        return math.nan if self.difference is None else self.limit.on_scale_of(self.difference)
+
+    @property
+    def largest_loss(self) -> float:
+        """The worst end of the interval, on the scale of the difference: the smallest limit that would be kept."""
+        if self.difference is None:
+            return math.inf
+        low, high = self.difference.interval
+        return max(0.0, -low if self.limit.metric.higher_is_better else high)
+
+
+def judge_regressions(
+    comparison: Comparison,
+    limits: Sequence[RegressionLimit],
+    *,
+    loads: Mapping[int, StageLoad],
+    obstacle: Callable[[StageLoad, RegressionLimit], str] | None = None,
+) -> tuple[RegressionGate, ...]:
+    """Judge every limit on every stage that it is for and that has a counterpart.
+
+    `loads` are those of the run's stages by number; `obstacle` returns why figures cannot be believed, or nothing.
+    """
+    gates = []
+    for limit in limits:
+        wanted = None if limit.stage is None else loads[limit.stage]
+        stages = [each for each in comparison.stages if wanted is None or same_load(each.load, wanted)]
+        gates += [_found(limit, each, why=obstacle(each.load, limit) if obstacle else "") for each in stages]
+        if not stages:
+            note = "the baseline has no stage with this load"
+            gates.append(RegressionGate(limit=limit, load=None, difference=None, note=note))
+    return _judged(gates, comparison)
+
+
+def same_load(compared: StageLoad, stage: StageLoad) -> bool:
+    """Whether a compared load is that of a stage, or a part of its ramp."""
+    batches = {compared.max_num_seqs, stage.max_num_seqs}
+    if compared.max_concurrency != stage.max_concurrency or (len(batches) > 1 and None not in batches):
+        return False
+    if compared.ramp_from is None or stage.ramp_from is None:
+        return compared.ramp_from == stage.ramp_from and compared.request_rate == stage.request_rate
+    low, high = sorted((stage.ramp_from, stage.request_rate))
+    return (
+        low <= min(compared.ramp_from, compared.request_rate) and max(compared.ramp_from, compared.request_rate) <= high
+    )
+
+
+def _found(limit: RegressionLimit, stage: StageComparison, *, why: str) -> RegressionGate:
+    measured = stage.metric(limit.metric.key)
+    note = why or _missing(measured) or _drift(stage)
+    difference = None if measured is None else measured.difference
+    return RegressionGate(limit=limit, load=stage.load, difference=difference, note=note)
+
+
+def _missing(measured: MetricComparison | None) -> str:
+    if measured is None:
+        return "not measured, or of too few requests"
+    if measured.difference is not None:
+        return ""
+    return "not measured in the baseline" if measured.note.endswith("in A") else "not measured in the run"
+
+
+def _drift(stage: StageComparison) -> str:
+    """Why two unsteady stages are not comparable; empty if they sent equally many requests, or for as long."""
+    if not stage.unsteady:
+        return ""
+    for lengths in (stage.seconds, stage.requests):
+        a, b = (length / max(1, starts) for length, starts in zip(lengths, stage.starts, strict=True))
+        if abs(b - a) <= _UNEQUAL * a:
+            return ""
+    return f"unequally long, and not steady ({stage.unsteady}): measure both for as long"
+
+
+def _judged(gates: Sequence[RegressionGate], comparison: Comparison) -> tuple[RegressionGate, ...]:
+    """Judge the gates that nothing blocks, corrected for their number."""
+    open_gates = [each for each in gates if each.difference is not None and not each.note]
+    adjusted = holm([_beyond(each) for each in open_gates])
+    seconds = {stage.load: min(a / max(1, n) for a, n in zip(stage.seconds, stage.starts, strict=True))
+               for stage in comparison.stages}  # fmt: skip
+    by_gate = dict(zip(map(id, open_gates), adjusted, strict=True))
+    return tuple(
+        _outcome(each, by_gate[id(each)], seconds=seconds[each.load], tests=len(open_gates))
+        if id(each) in by_gate and each.load is not None
+        else each
+        for each in gates
+    )
+
+
+def _beyond(gate: RegressionGate) -> float:
+    """The probability of such a difference if the run were worse by the limit."""
+    if gate.difference is None:
+        return 1.0
+    below, above = gate.difference.deviation(gate.allowed)
+    probability = upper_tail(below if gate.limit.metric.higher_is_better else above, gate.difference.df)
+    return 1.0 if math.isnan(probability) else probability
+
+
+def _outcome(gate: RegressionGate, probability: float, *, seconds: float, tests: int) -> RegressionGate:
+    judged = replace(gate, probability=probability)
+    if gate.largest_loss <= gate.allowed:
+        return replace(judged, outcome=GateOutcome.KEPT)
+    if probability < ERROR_RATE:
+        return replace(judged, outcome=GateOutcome.REGRESSION)
+    difference = gate.difference
+    if difference is None or not gate.allowed > 0:
+        zero = f"the baseline is 0: give the limit in {gate.limit.metric.unit}"
+        return replace(judged, note=zero if gate.limit.amount else "any difference exceeds a limit of 0: allow a loss")
+    low, high = difference.interval
+    if high - low < gate.allowed / 2:
+        return replace(judged, note="the loss is too close to the limit")
+    needs = cost_of_answer(difference, margin=gate.allowed, seconds=seconds, tests=tests)
+    unknown = needs is None or difference.shortage > 1
+    return replace(judged, needs=needs, note="too few requests to say how uncertain it is" if unknown else "")

@@ -1,0 +1,1 @@
+"""`servetop check`: gates for CI."""

@@ -1,0 +1,1 @@
+"""The command `servetop compare`: text, Markdown and JSON of a comparison."""

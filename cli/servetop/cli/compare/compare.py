@@ -1,0 +1,64 @@
+"""`servetop compare`: loads the recordings, compares them and prints the report."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+
+from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, metric_named
+from servetop.analysis.comparison.comparison import ComparisonOptions
+from servetop.analysis.comparison_report.build_report import comparison_report
+from servetop.analysis.comparison_report.report_types import ComparisonReport
+from servetop.analysis.summary.summary_json import plain_object
+from servetop.cli.compare.comparison_markdown import markdown_lines
+from servetop.cli.compare.comparison_text import comparison_parts
+from servetop.cli.options.compare_options import CompareOptions
+from servetop.cli.tables import out_tables, stdout_console
+from servetop.core.errors import ExitCode, UsageError
+from servetop.recordings.comparison.load_comparison import distinct_arms, first_objectives, load_arm
+from servetop.run import console
+
+
+def run_compare(options: CompareOptions) -> int:
+    """Compare the first configuration with each other one; OK, whatever the result."""
+    if options.as_json and options.markdown:
+        raise UsageError("--json and --markdown exclude each other: give one of them")
+    report = report_of(options)
+    if options.as_json:
+        console.out_json(plain_object(report))
+    elif options.markdown:
+        console.out(*markdown_lines(report))
+    else:
+        out_tables(*comparison_parts(report, width=stdout_console().width))
+    return int(ExitCode.OK)
+
+
+def report_of(options: CompareOptions) -> ComparisonReport:
+    """Load the recordings and compare them; UsageError or RecordingError, in one line, for what cannot be compared."""
+    if not 2 <= len(options.recordings) <= len(string.ascii_uppercase):
+        raise UsageError("compare needs two configurations or more, as in: servetop compare main.servetop new.servetop")
+    chosen = ComparisonOptions(
+        metrics=metrics_named(options.metric), margins=_margins(options.margin or {}), start_spread=options.start_spread
+    )
+    paths = distinct_arms(options.recordings)
+    objectives = first_objectives(paths)
+    arms = [
+        load_arm(letter, arm, objectives=objectives) for letter, arm in zip(string.ascii_uppercase, paths, strict=False)
+    ]
+    return comparison_report(arms[0], arms[1:], chosen, anyway=options.anyway)
+
+
+def metrics_named(keys: Sequence[str]) -> tuple[ComparedMetric, ...]:
+    """Return the metrics with these keys, all without any; UsageError for an unknown one."""
+    return tuple(_known("--metric", key) for key in keys) or METRICS
+
+
+def _margins(margins: Mapping[str, float]) -> dict[str, float]:
+    return {_known("--margin", key).key: margin for key, margin in margins.items()}
+
+
+def _known(option: str, key: str) -> ComparedMetric:
+    metric = metric_named(key)
+    if metric is None:
+        raise UsageError(f"{option} {key}: use one of {', '.join(each.key for each in METRICS)}")
+    return metric

@@ -1,0 +1,68 @@
+"""The report of a comparison as Markdown, for pull requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from servetop.analysis.comparison_report.difference_texts import difference_text, interval_text
+from servetop.analysis.comparison_report.report_types import ArmComparison, ComparedStage, ComparisonReport
+from servetop.cli.compare.compared_values import arm_text, name_text, stage_text, value_text, verdict_text
+from servetop.cli.compare.comparison_text import NOT_RECORDED, cause_lines, legend
+from servetop.cli.report.story_lines import escaped_markdown
+
+
+def markdown_lines(report: ComparisonReport) -> list[str]:
+    """The result first, then what differs, then a table for each stage."""
+    arms = [report.a, *(each.b for each in report.comparisons)]
+    lines = [line for each in report.comparisons for line in (f"**{escaped_markdown(each.headline)}**", "")]
+    lines += [f"- {arm.letter}: {escaped_markdown(arm_text(arm))}" for arm in arms]
+    for each in report.comparisons:
+        lines += ["", *_comparison_lines(each)]
+    return [*lines, "", *(f"<sub>{escaped_markdown(line)}</sub><br>" for line in legend(report))]
+
+
+def _comparison_lines(each: ArmComparison) -> Iterator[str]:
+    letter = each.b.letter
+    yield f"### {letter} compared with A"
+    yield ""
+    warnings = [f"⚠ {text}" for text in (*each.warnings, *cause_lines(each))]
+    yield from (f"- {escaped_markdown(text)}" for text in warnings)
+    if warnings:
+        yield ""
+    if each.differences:
+        rows = [(each.key, each.a or NOT_RECORDED, each.b or NOT_RECORDED) for each in each.differences]
+        yield from _table(("changed", "A", letter), rows)
+        yield ""
+    for stage in each.stages:
+        yield from _stage_lines(stage, letter=letter, start_spread=each.start_spread)
+        yield ""
+    for name, loads in (("A", each.only_a), (letter, each.only_b)):
+        if loads:
+            yield f"Only in {name}: {escaped_markdown(', '.join(loads))}"
+
+
+def _stage_lines(stage: ComparedStage, *, letter: str, start_spread: float) -> Iterator[str]:
+    about = stage_text(stage, letter=letter, start_spread=start_spread)
+    yield f"**{escaped_markdown(stage.label)}**: {escaped_markdown(about)}"
+    yield ""
+    rows = [
+        (
+            name_text(value),
+            *(value_text(each, value.unit) for each in (value.a, value.b)),
+            difference_text(value),
+            interval_text(value),
+            verdict_text(value),
+        )
+        for value in stage.metrics
+    ]
+    yield from _table(("metric", "A", letter, "difference", "95 % interval", "verdict"), rows)
+
+
+def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield _row(heading)
+    yield _row([":--", *["--:"] * (len(heading) - 2), ":--"], escape=False)
+    yield from map(_row, rows)
+
+
+def _row(cells: Sequence[str], *, escape: bool = True) -> str:
+    return f"| {' | '.join(escaped_markdown(each) if escape else each for each in cells)} |"

@@ -1,0 +1,51 @@
+"""The options of `servetop compare`."""
+
+from typing import Annotated
+
+from servetop.cli.options import completions
+from servetop.cli.options.declaration import Argument, Option, options_class
+from servetop.cli.options.output_options import AsJson
+from servetop.cli.options.parsers import parse_fraction, parse_fractions
+
+
+@options_class
+class CompareOptions:
+    """The options of `servetop compare`."""
+
+    recordings: Annotated[
+        tuple[str, ...],
+        Argument(
+            "RECORDING...",
+            "Two configurations or more; each is a recording (latest, a name or a file), several of them with "
+            "commas between, or a folder of them.",
+            complete=completions.recordings,
+        ),
+    ]
+    metric: Annotated[
+        tuple[str, ...],
+        Option("--metric", "Compare only this metric, as in p99_ttft_ms; repeat.", unit="KEY", default="all"),
+    ] = ()
+    margin: Annotated[
+        dict[str, float] | None,
+        Option(
+            "--margin",
+            "Smallest difference of a metric to look for, as in output_throughput=1%; repeat.",
+            unit="KEY=SHARE",
+            default="2% of throughput and means, 5% of p50 and p90, 10% of p99",
+            repeat=True,
+            parse=parse_fractions,
+        ),
+    ] = None
+    start_spread: Annotated[
+        float | None,
+        Option(
+            "--start-spread",
+            "Assumed standard deviation between starts of the engine, where a configuration has one recording only.",
+            unit="SHARE",
+            default="1%, or 0 for the simulator",
+            parse=parse_fraction,
+        ),
+    ] = None
+    anyway: Annotated[bool, Option("--anyway", "Compare unlike workloads, with a warning.")] = False
+    markdown: Annotated[bool, Option("--markdown", "Print Markdown, as for a pull request.")] = False
+    as_json: AsJson = False

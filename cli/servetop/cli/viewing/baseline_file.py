@@ -1,0 +1,78 @@
+"""The recording that `--against` names: checked before a run starts, opened when the dashboard asks for it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from servetop.cli.options.output_options import DisplayOptions
+
+if TYPE_CHECKING:
+    from servetop.analysis.comparison.alignment import ArmRun
+    from servetop.analysis.comparison.comparison import Comparison
+    from servetop.core.events import StageChange
+    from servetop.core.interfaces.run_source import RunSource
+
+
+def with_baseline_path(display: DisplayOptions) -> DisplayOptions:
+    """Returns the options with the path of the baseline instead of its name; RecordingError if it cannot be read.
+
+    `latest` is the newest recording before the run that is about to start.
+    """
+    if not display.against:
+        return display
+    from servetop.recordings.library.catalog import resolve
+    from servetop.recordings.read.reader import RecordingReader
+
+    path = resolve(display.against).absolute()
+    RecordingReader.open(path, examine=False).close(merge_log=False)
+    return dataclasses.replace(display, against=str(path))
+
+
+def comparer(display: DisplayOptions) -> Callable[[Path], Comparison] | None:
+    """Returns what compares a recording with the baseline; None without `--against`."""
+    if not display.against:
+        return None
+
+    def compared(path: Path) -> Comparison:
+        from servetop.analysis.comparison.comparison import compare
+
+        return compare([_finished_stages(Path(display.against))], [_finished_stages(path)])
+
+    return compared
+
+
+def _finished_stages(path: Path) -> ArmRun:
+    """The run with the stages that are over."""
+    from servetop.recordings.comparison.load_arm import load_arm_run
+    from servetop.recordings.read.reader import RecordingReader
+
+    with contextlib.closing(RecordingReader.open(path, examine=False)) as reader:
+        run = load_arm_run(reader)
+        return without_stage_in_force(run, reader.stages()) if reader.is_live() else run
+
+
+def without_stage_in_force(run: ArmRun, stages: Sequence[StageChange]) -> ArmRun:
+    """The stages of a live run that are over; `stages` are all its changes."""
+    from servetop.analysis.series.stage_clock import stage_spans
+
+    in_force = min((span.start for span in stage_spans(stages) if math.isinf(span.until)), default=math.inf)
+    return dataclasses.replace(run, stages=[stage for stage in run.stages if stage.start < in_force])
+
+
+def baseline_opener(display: DisplayOptions) -> Callable[[], AbstractContextManager[RunSource]] | None:
+    """Returns what opens the baseline, and closes it again; None without `--against`."""
+    if not display.against:
+        return None
+
+    def opened() -> AbstractContextManager[RunSource]:
+        from servetop.recordings.read.reader import RecordingReader
+
+        return contextlib.closing(RecordingReader.open(Path(display.against)))
+
+    return opened

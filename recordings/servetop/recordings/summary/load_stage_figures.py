@@ -1,0 +1,105 @@
+"""Loads the figures that the rules of honesty need, without decoding the times of the requests' chunks.
+
+They are those of the summary; the gaps between tokens come from the histograms of the ticks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.columns.request_columns import STATUSES
+from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
+from servetop.analysis.honesty.stage_figures import StageFigures
+from servetop.analysis.summary.engine_metrics import server_summary
+from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
+from servetop.analysis.summary.steady_metrics import steady_windows
+from servetop.analysis.summary.summary_types import TrustSummary
+from servetop.analysis.summary.trust_metrics import trust_summary
+from servetop.analysis.verdicts.cache_check import CacheCheck
+from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow
+from servetop.core.arrays import IntArray
+from servetop.core.events import RequestStatus, TokenSource
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.comparison.plain_requests import PlainRequests
+from servetop.recordings.read.load_requests import Selection, load_timeline
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.cache_metrics import IdealCache
+from servetop.recordings.summary.cooldown import CoolDowns
+
+_OK = STATUSES.index(RequestStatus.OK)
+_FAILED = [STATUSES.index(each) for each in (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)]
+
+
+def load_stage_figures(reader: RecordingReader, run: RunColumns, requests: PlainRequests) -> tuple[StageFigures, ...]:
+    """Measure each stage with load, except warm-ups, from columns that were already read."""
+    timeline, windows = load_timeline(reader), steady_windows(run)
+    source = _Source(
+        run=run,
+        requests=requests,
+        timeline=timeline,
+        cooldowns=CoolDowns.load(reader, run),
+        cache=IdealCache.load(reader, run),
+    )
+    return tuple(source.figures(stage, windows[stage.change.index]) for stage in run.stages if not stage.change.warmup)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Source:
+    run: RunColumns
+    requests: PlainRequests
+    timeline: InFlightTimeline
+    cooldowns: CoolDowns
+    cache: IdealCache
+
+    def figures(self, stage: StagePeriod, window: SteadyWindow) -> StageFigures:
+        """The figures of a stage without its cool-down, and of its steady window."""
+        number = stage.change.index
+        rows = self.requests.rows_of_stage(number)
+        due = self.requests.table["due"][rows]
+        whole = rows[due < self.cooldowns.starts.get(number, math.inf)]
+        excluded = tuple(pair for pair in self.cooldowns.starts.items() if pair[0] == number)
+        compared, period, selection = whole, stage.period, Selection(stage=number, excluded=excluded)
+        server = server_summary(self.run, period, timeline=self.timeline)
+        cache = self.cache.check(server, self.requests.columns(whole), selection)
+        if window.start is not None and window.end is not None:
+            period = Period(start=window.start, until=window.end)
+            compared = rows[(due >= period.start) & (due < period.until)]
+        status = self.requests.table["status"][whole]
+        generating, in_flight = self._flow(stage.period)
+        return StageFigures(
+            stage=number,
+            label=stage.change.label,
+            requests=whole.size,
+            completed=int((status == _OK).sum()),
+            failed=int(np.isin(status, _FAILED).sum()),
+            compared_completed=int((self.requests.table["status"][compared] == _OK).sum()),
+            trust=self._trust(compared, period),
+            steady_seconds=window.seconds,
+            unsteady=window.reason,
+            cache=cache,
+            generating=generating,
+            in_flight=in_flight,
+        )
+
+    def _trust(self, rows: IntArray, period: Period) -> TrustSummary:
+        letters = self.requests.table["token_source"][rows]
+        sources = np.empty(rows.size, dtype="<U9")
+        for source in TokenSource:
+            sources[letters == source[0]] = source
+        columns = dataclasses.replace(self.requests.columns(rows), token_source=sources)
+        return trust_summary(self.run, columns, timeline=self.timeline, period=period, cache=CacheCheck())
+
+    def _flow(self, period: Period) -> tuple[float | None, float | None]:
+        """Mean requests that wait for a token, and in flight; None without gaps, or over less than MIN_TICKS."""
+        within = period.contains(self.run.tick_ends)
+        gaps = LogHistogram.merged(itertools.compress(self.run.token_gaps, within))
+        if not gaps.count or within.sum() < MIN_TICKS:
+            return None, None
+        in_flight = self.timeline.in_flight(self.run, self.run.tick_ends[within])
+        return gaps.total / (int(within.sum()) * TICK_SECONDS), float(in_flight.mean())

@@ -1,0 +1,44 @@
+"""Canned comparisons of two runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from servetop.analysis.comparison.compared_metrics import Scale, metric_named
+from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
+from servetop.analysis.comparison.difference import Basis, Difference
+from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.comparison.verdicts import Cost, Verdict
+
+LOSS = Difference(
+    a=1000.0, b=900.0, value=-0.1, low_error=0.01, high_error=0.01, df=20.0, basis=Basis.BLOCKS, scale=Scale.RELATIVE
+)
+
+
+TAIL = replace(LOSS, a=20.0, b=2300.0, value=114.0)
+USAGE = replace(LOSS, a=0.5, b=0.52, value=0.02, scale=Scale.ABSOLUTE)
+
+
+def compared(key: str, difference: Difference | None, verdict: Verdict, **more: object) -> MetricComparison:
+    metric = metric_named(key)
+    assert metric is not None
+    return MetricComparison(metric=metric, difference=difference, margin=0.02, verdict=verdict, **more)  # type: ignore[arg-type]
+
+
+def comparison(*metrics: MetricComparison) -> Comparison:
+    stage = StageComparison(
+        load=StageLoad(request_rate=8.0), seconds=(15.0, 14.0), requests=(120, 1118), starts=(1, 1),
+        same_requests=False, unsteady="the load lasted 15 s", metrics=metrics,
+    )  # fmt: skip
+    return Comparison(stages=(stage,), only_a=(StageLoad(request_rate=4.0),), only_b=(StageLoad(request_rate=9.0),))
+
+
+def varied() -> Comparison:
+    """One stage with every verdict."""
+    return comparison(
+        compared("output_throughput", LOSS, Verdict.WORSE),
+        compared("mean_ttft_ms", replace(LOSS, a=52.0, b=47.0, value=-0.096), Verdict.BETTER),
+        compared("p99_ttft_ms", TAIL, Verdict.CANNOT_TELL, needs=Cost(starts=3)),
+        compared("mean_kv_usage", USAGE, Verdict.NO_DIFFERENCE),
+        compared("request_goodput", None, Verdict.CANNOT_TELL, note="not measured in B"),
+    )
