@@ -14,7 +14,8 @@ from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions
 from servetop.analysis.comparison.sequential import DifferenceLimits, evidence
 from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.verdicts import Verdict
-from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text, span_text
+from servetop.analysis.comparison_report.difference_texts import duration_text
+from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text
 from servetop.cli.pairs.pairs_progress import progress_line
 from servetop.cli.pairs.pairs_report import end_reason, print_series
 from servetop.core.config import RunConfig
@@ -78,8 +79,8 @@ def test_texts_have_the_unit_of_the_difference() -> None:
     assert margin_text(OPEN) == "2 %"
     assert interval_text(paired(0.1)) == ""
     assert interval_text(paired(-0.3, 0.4, 0.1)) == ""  # -100 % to more than +10,000 %
-    assert interval_text(paired(5.0, 5.0, 5.0)) == "[+14,741, +14,741]"
-    assert (span_text(119.2), span_text(121)) == ("120 s", "3 min")
+    assert interval_text(paired(5.0, 5.0, 5.0)) == "[+15k, +15k]"
+    assert (duration_text(119.2), duration_text(121)) == ("120 s", "3 min")
 
 
 def test_the_reason_of_an_open_series_is_its_limit_and_the_cost() -> None:

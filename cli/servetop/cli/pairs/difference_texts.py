@@ -1,4 +1,4 @@
-"""Differences, intervals and spans of time of a series, as short texts."""
+"""Differences, intervals and margins of a series of pairs, as short texts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 
 from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.paired_runs import PairedMetric
+from servetop.analysis.comparison_report.difference_texts import signed
 
-_MINUTE = 60
 _LOWEST, _HIGHEST = -0.9, 100.0
 """Relative differences beyond which an interval that contains 0 is not shown."""
 
@@ -29,20 +29,6 @@ def interval_text(metric: PairedMetric) -> str:
 def margin_text(metric: PairedMetric) -> str:
     """The smallest difference looked for: `2 %`."""
     return f"{metric.margin * _factor(metric):.2g} {_unit(metric)}"
-
-
-def signed(value: float) -> str:
-    """A number with its sign and two or three digits; `0` without a sign."""
-    size = abs(value)
-    digits = f"{size:.2f}" if size < 0.995 else f"{size:.1f}" if size < 99.95 else f"{size:,.0f}"
-    if not float(digits.replace(",", "")):
-        return "0"
-    return f"{'+' if value > 0 else '−'}{digits}"
-
-
-def span_text(seconds: float) -> str:
-    """A span of time, rounded up: `45 s`, `12 min`."""
-    return f"{math.ceil(seconds)} s" if seconds <= 2 * _MINUTE else f"{math.ceil(seconds / _MINUTE)} min"
 
 
 def _factor(metric: PairedMetric) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from servetop.cli.pairs.difference_texts import difference_text, interval_text, span_text
+from servetop.analysis.comparison_report.difference_texts import duration_text
+from servetop.cli.pairs.difference_texts import difference_text, interval_text
 from servetop.run import console
 from servetop.run.pairs.pair_series import SeriesPlan, SeriesState
 
@@ -44,7 +45,7 @@ def progress_line(state: SeriesState, *, budget: float) -> str:
         parts.append(f"{name} {difference_text(shown)} {known}".rstrip())
         if len(state.metrics) > 1:
             parts.append(f"{len(state.metrics) - len(still_open)} of {len(state.metrics)} answered")
-    parts.append(f"{span_text(state.seconds_left(budget))} left" if still_open else "done")
+    parts.append(f"{duration_text(state.seconds_left(budget))} left" if still_open else "done")
     return " · ".join(parts)
 
 

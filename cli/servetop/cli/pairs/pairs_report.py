@@ -11,7 +11,8 @@ from rich.table import Table
 from servetop.analysis.comparison.paired_runs import PairedMetric
 from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.verdicts import ERROR_RATE
-from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text, span_text
+from servetop.analysis.comparison_report.difference_texts import duration_text
+from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text
 from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.errors import ExitCode
 from servetop.run import console
@@ -33,7 +34,7 @@ def print_series(result: SeriesResult, plan: SeriesPlan, *, folder: Path, as_jso
         state = result.state
         if missing := _not_measured(result, plan):
             console.out("", f"not measured: {', '.join(missing)}")
-        spent, budget = span_text(state.seconds), span_text(plan.budget)
+        spent, budget = duration_text(state.seconds), duration_text(plan.budget)
         pairs = "1 pair" if state.pairs == 1 else f"{state.pairs} pairs"
         console.out("", f"{pairs} in {spent} of {budget} · recordings in {folder}")
     if result.exit_code is not ExitCode.OK:
@@ -68,7 +69,7 @@ def end_reason(result: SeriesResult, plan: SeriesPlan, *, folder: Path) -> str:
             return f"{result.reason}: to continue after pair {state.pairs}, add --into {folder} --resume"
         case SeriesEnd.FAILED:
             return result.reason
-    limit = f"{plan.pairs} pairs" if result.end is SeriesEnd.PAIRS else f"the budget of {span_text(plan.budget)}"
+    limit = f"{plan.pairs} pairs" if result.end is SeriesEnd.PAIRS else f"the budget of {duration_text(plan.budget)}"
     titles = list(dict.fromkeys(each.metric.title for each in state.open_metrics))
     return f"cannot tell {', '.join(titles)} within {limit}{_cost(result)}"
 
@@ -82,7 +83,7 @@ def _cost(result: SeriesResult) -> str:
         return ": the pairs differ too much to say how many would tell"
     more = max(known) - state.pairs
     limit = "more --pairs" if result.end is SeriesEnd.PAIRS else "a larger --budget"
-    time = span_text(more * state.pair_seconds)
+    time = duration_text(more * state.pair_seconds)
     return f": about {more} more pairs ({time}) would tell, with --resume and {limit}"
 
 
