@@ -1,11 +1,13 @@
 """Slices of a stage hold equally many consecutive requests, and the same ones in runs with equal seeds."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 
 from servetop.analysis.comparison.slices import sliced, sliced_pair
+from servetop.analysis.comparison.stage_sample import StageLoad
 from tests.analysis.comparison.samples import stage
 
 
@@ -55,3 +57,14 @@ def test_sums_leave_out_unknown_values() -> None:
     values = np.ones(64)
     values[:2] = np.nan
     assert found.sums(values).tolist() == [0.0, *[2.0] * 31]
+
+
+def test_slices_of_a_closed_loop_hold_whole_waves() -> None:
+    load = StageLoad(request_rate=math.inf, max_concurrency=12)
+    found = sliced(stage(rate=8.0, seconds=50.0, load=load))
+    assert found is not None
+    assert found.chosen.size == 400 // 12 * 12
+    assert set(np.bincount(found.slice_of).tolist()) == {12, 24}
+    few = sliced(stage(rate=8.0, seconds=10.0, load=load))
+    assert few is not None
+    assert few.chosen.size == 80

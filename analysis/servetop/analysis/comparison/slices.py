@@ -6,11 +6,12 @@ closed loop, where the times of the requests depend on the engine.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.comparison.batch_means import SERIES
+from servetop.analysis.comparison.batch_means import MIN_OBSERVATIONS, SERIES
 from servetop.analysis.comparison.stage_sample import StageSample
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 
@@ -78,16 +79,29 @@ def _same_lengths(a: StageSample, b: StageSample, in_a: IntArray, in_b: IntArray
 
 
 def _sliced(sample: StageSample, chosen: IntArray) -> SlicedStage | None:
-    count = next((each for each in SERIES if chosen.size >= each * MIN_PER_SLICE), None)
+    wave = _wave(sample, chosen.size)
+    chosen = chosen[: chosen.size // wave * wave]
+    count = next((each for each in SERIES if chosen.size >= each * max(wave, MIN_PER_SLICE)), None)
     if count is None:
         return None
-    bounds = np.linspace(0, chosen.size, count + 1).round().astype(np.int64)
+    bounds = np.linspace(0, chosen.size // wave, count + 1).round().astype(np.int64) * wave
     starts = sample.due[chosen[bounds[:-1]]]
     edges = np.append(starts, _end(sample, int(chosen[-1])))
     if not (np.diff(edges) > 0).all():  # requests that were due at once: slices of equal time
         edges = np.linspace(sample.start, sample.until, count + 1)
     slice_of = np.repeat(np.arange(count), np.diff(bounds))
     return SlicedStage(sample=sample, chosen=chosen, slice_of=slice_of, edges=edges)
+
+
+def _wave(sample: StageSample, requests: int) -> int:
+    """The requests that a closed loop sends together, of which slices hold whole numbers; 1 for other loads.
+
+    Requests of similar length start and end in waves. Slices that cut them at different places would differ in
+    throughput for no other reason, and so would two windows.
+    """
+    users = sample.load.max_concurrency
+    closed = users is not None and math.isinf(sample.load.request_rate)
+    return users if users is not None and closed and requests >= MIN_OBSERVATIONS * users else 1
 
 
 def _end(sample: StageSample, last: int) -> float:
