@@ -83,8 +83,9 @@ validate: .venv/.product  ## compare the simulator with the published tables
 judge: .venv/.installed  ## judge simulated runs with known causes and rates, and write docs/judgement.md (15 minutes; SEEDS: other draws)
 	$(BIN)/python -m tests.judgement --judge --seed $(or $(SEEDS),11 12 13) $(if $(SEEDS),,--report docs/judgement.md)
 
-judge-compare: .venv/.installed  ## compare simulated runs whose difference is known, and write docs/explanation/comparison.md (an hour; SEEDS: another draw)
+judge-compare: .venv/.installed  ## compare simulated runs whose difference is known, and write docs/explanation/ (hours; SEEDS: another draw)
 	$(BIN)/python -m tests.comparisons --seed $(or $(SEEDS),11) $(if $(SEEDS),,--report docs/explanation/comparison.md)
+	$(BIN)/python -m tests.judgement.contaminations --seed $(or $(SEEDS),11) $(if $(SEEDS),,--report docs/explanation/confounders.md)
 
 judge-cache: .venv/.installed  ## judge asked hit rates and planted prefix caches, and write docs/how-to/prefix-cache.md (2 minutes)
 	$(BIN)/python -m tests.judgement.cache_honesty --report docs/how-to/prefix-cache.md

@@ -12,7 +12,7 @@ from tests.comparisons.changed_engine import CHANGES, find_change
 from tests.comparisons.same_engine import SETTINGS, compare_same
 from tests.comparisons.sequential_series import sequential_tables
 from tests.comparisons.tables import change_table, same_table
-from tests.judgement.__main__ import say, write_between_marks
+from tests.judgement.report_page import say, write_between_marks
 
 
 def main(argv: Sequence[str]) -> int:

@@ -19,7 +19,7 @@ from servetop.recordings.comparison.load_arm import load_arm_run
 from servetop.recordings.read.reader import RecordingReader
 from tests.comparisons.same_engine import Tally
 from tests.comparisons.tables import same_table
-from tests.judgement.__main__ import say
+from tests.judgement.report_page import say
 
 HOME = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "servetop-integration" / "vllm"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.judgement.judging import report, score
 from tests.judgement.kinds import KINDS, each_scenario
 from tests.judgement.recordings import write_recording
+from tests.judgement.report_page import say, write_between_marks
 from tests.judgement.scenario import Scenario, describe
 
 MARK = "<!-- make judge -->"
@@ -44,14 +45,8 @@ def judge(options: argparse.Namespace) -> int:
     lines = [f"Seeds {', '.join(map(str, options.seed))}: {len(scores)} runs.", "", *report(scores)]
     say("\n".join(lines))
     if options.report:
-        write_between_marks(options.report, lines)
+        write_between_marks(options.report, lines, mark=MARK)
     return 0
-
-
-def write_between_marks(page: Path, lines: Sequence[str], *, mark: str = MARK) -> None:
-    """Replace what is between the two marks of a page."""
-    before, _, after = page.read_text(encoding="utf-8").split(mark, 2)
-    page.write_text("\n".join([f"{before}{mark}", "", *lines, "", f"{mark}{after}"]), encoding="utf-8")
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
@@ -79,11 +74,6 @@ def line(scenario: Scenario, *, rates: bool) -> str:
 def number(value: float | None, width: int) -> str:
     """A number with one decimal or, below 10, two; a dash if unknown."""
     return f"{'–' if value is None else format(value, '.2f' if value < 10 else '.1f'):>{width}}"
-
-
-def say(text: str) -> None:
-    """Print a line at once."""
-    print(text, flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from servetop.recordings.summary.summary import run_summary
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 from servetop.workload.prompts.hit_rate_prompts import check_hit_rate
-from tests.judgement.__main__ import say
 from tests.judgement.recordings import write_recording
+from tests.judgement.report_page import say
 
 MARK = "<!-- make judge-cache -->"
 """Encloses the figures in the page."""

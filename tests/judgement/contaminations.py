@@ -27,10 +27,13 @@ from servetop.recordings.summary.run_conditions import run_conditions
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
 from tests.judgement.contaminated_pairs import CONTAMINATIONS, Pair, draw_pair
 from tests.judgement.recordings import write_recording
+from tests.judgement.report_page import say, write_between_marks
 
 RECORDED_EVERY = 5
 """One of so many pairs is written as two recordings and loaded again."""
 SHARE_NAMED = 0.95
+MARK = "<!-- contaminations -->"
+"""Encloses the table in the page."""
 CLEAN = "none"
 
 
@@ -154,6 +157,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, nargs="+", default=[11, 12, 13])
     parser.add_argument("--cases", type=int, default=100, help="pairs of each kind and seed")
     parser.add_argument("--kind", action="append", default=[], choices=[CLEAN, *CONTAMINATIONS])
+    parser.add_argument("--report", type=Path, help="write the table into this page, between its marks")
     options = parser.parse_args(argv)
     kinds = [None if name == CLEAN else ConfounderKind(name) for name in options.kind or [CLEAN, *CONTAMINATIONS]]
     scores = []
@@ -161,13 +165,12 @@ def main(argv: Sequence[str]) -> int:
         for score in judge_contaminations(seed, options.cases, kinds=kinds):
             scores.append(score)
             if score.others or (score.planted and not score.found):
-                _say(f"{score.name}: {score.detail}; named: {'; '.join(score.texts) or 'nothing'}")
-    _say("\n".join(["", *report(scores)]))
+                say(f"{score.name}: {score.detail}; named: {'; '.join(score.texts) or 'nothing'}")
+    lines = [f"Seeds {', '.join(map(str, options.seed))}:", "", *report(scores)]
+    say("\n".join(["", *lines]))
+    if options.report:
+        write_between_marks(options.report, lines, mark=MARK)
     return 0 if holds(scores) else 1
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from servetop.analysis.judgement.run_verdict import RunCause
-from tests.judgement.__main__ import MARK, main, write_between_marks
+from tests.judgement.__main__ import MARK, main
 from tests.judgement.judging import Score, report, score
 from tests.judgement.kinds import KINDS, scenario
+from tests.judgement.report_page import write_between_marks
 
 RIGHT = Score(
     kind="kv overload", name="kv 0", right=True, verdict=RunCause.KV, onset_error=-0.5, knee_error=0.02,
@@ -54,7 +55,7 @@ def test_a_rate_that_was_kept_is_wrong_only_above_the_sustainable_one() -> None:
 def test_the_figures_are_written_between_the_marks(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# Page\n\n{MARK}\nold\n{MARK}\n\nend\n")
-    write_between_marks(page, ["Seeds 21: 74 runs."])
+    write_between_marks(page, ["Seeds 21: 74 runs."], mark=MARK)
     assert page.read_text() == f"# Page\n\n{MARK}\n\nSeeds 21: 74 runs.\n\n{MARK}\n\nend\n"
 
 
