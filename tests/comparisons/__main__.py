@@ -23,12 +23,12 @@ def main(argv: Sequence[str]) -> int:
         same = {
             each: pool.submit(compare_same, each, seed=options.seed, pairs=options.pairs)
             for each in SETTINGS
-            if each in chosen
+            if each in chosen and options.pairs
         }
         changed = {
             each: pool.submit(find_change, each, seed=options.seed, cases=options.cases)
             for each in CHANGES
-            if each in chosen
+            if each in chosen and options.cases
         }
         pairs = None if options.only else pool.submit(sequential_tables, seed=options.seed, series=options.series)
         lines = [f"Seed {options.seed}.", ""]
