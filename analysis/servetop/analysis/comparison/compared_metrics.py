@@ -22,7 +22,7 @@ class Scale(StrEnum):
     """How a difference is expressed."""
 
     RELATIVE = "relative"
-    """As a fraction of A."""
+    """A fraction of the value of A."""
     ABSOLUTE = "absolute"
     """In the metric's own unit."""
 
@@ -32,7 +32,7 @@ class ComparedMetric:
     """One metric of a comparison."""
 
     key: str
-    """As in the summary's JSON, such as `p99_ttft_ms`."""
+    """The key in the summary's JSON, such as `p99_ttft_ms`."""
     title: str
     unit: str
     family: Family

@@ -76,7 +76,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonOptions:
-    """What to compare, and how."""
+    """Metrics, margins and the spread between starts of a comparison."""
 
     metrics: Sequence[ComparedMetric] = METRICS
     margins: Mapping[str, float] = field(default_factory=dict)

@@ -25,7 +25,7 @@ from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.core.units import MS_PER_S
 
 CONFIDENCE = 0.95
-"""Two-sided, of every interval."""
+"""The two-sided confidence of every interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,9 +34,9 @@ class Estimate:
 
     value: float
     influence: FloatArray
-    """Of each slice; shape (slices,)."""
+    """The influence of each slice; shape (slices,)."""
     error: StandardError
-    """Of the mean of the influences."""
+    """The standard error of the mean of the influences."""
     low_error: float
     """Standard error towards lower values; differs from `high_error` for percentiles. Infinite if unknown."""
     high_error: float

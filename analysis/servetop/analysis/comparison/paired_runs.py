@@ -68,7 +68,7 @@ class PairedMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedOptions:
-    """What to compare, and how."""
+    """Metrics and margins of a comparison of pairs."""
 
     metrics: Sequence[ComparedMetric]
     margins: Mapping[str, float] = field(default_factory=dict)

@@ -89,9 +89,9 @@ class Evidence:
     """P-values of a series, valid at any time at which it is stopped."""
 
     rises: float
-    """Of a difference of at most half the margin upwards (one-sided)."""
+    """The one-sided p-value of an increase of at most half the margin."""
     falls: float
-    """Of a difference of at most half the margin downwards (one-sided)."""
+    """The one-sided p-value of a decrease of at most half the margin."""
     exceeds: float
     """Of a difference of at least the margin, in either direction (one-sided)."""
 

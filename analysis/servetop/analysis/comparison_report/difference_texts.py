@@ -8,7 +8,7 @@ from servetop.analysis.comparison_report.report_types import ComparedValue
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _MANY_STARTS = 1000
-"""From here on the number itself would be a false precision."""
+"""More starts than these are printed as `1,000+`, because an exact number would suggest a precision that it lacks."""
 _POINTS = "share"
 """Unit of metrics whose absolute differences are points of a percentage."""
 

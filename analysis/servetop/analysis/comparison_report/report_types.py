@@ -21,7 +21,7 @@ class ComparedArm:
     engine_version: str | None
     model: str | None
     seeds: tuple[int, ...]
-    """Of the recordings, without repetitions."""
+    """The different seeds of the recordings."""
     starts: int
     """Number of recordings: the engine was started for each."""
     seconds: float
@@ -70,7 +70,7 @@ class ComparedValue:
     """One metric of one stage; unknown values, such as a percentile beyond the sample, and infinite limits are None."""
 
     key: str
-    """As in the summary's JSON, such as `p99_ttft_ms`."""
+    """The key in the summary's JSON, such as `p99_ttft_ms`."""
     title: str
     unit: str
     family: str
@@ -163,5 +163,5 @@ class ComparisonReport:
     error_rate: float
     """Largest probability of a wrong `better` or `worse` in a family of metrics."""
     confidence: float
-    """Of every interval."""
+    """The confidence of every interval."""
     comparisons: tuple[ArmComparison, ...]
