@@ -8,10 +8,12 @@ from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison_report.measured_arm import MeasuredArm, MeasuredRun
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
+from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from tests.analysis.measured_conditions import conditions
 
 FACTS = EngineFacts(name="vllm", title="vLLM", version="0.9.1", model="llama-2-7b")
+ENDED = RunEnd(at=60.0, exit_code=0, reason="")
 CONFIG = RunConfig(
     engine=EngineConfig(name="vllm"),
     workload=WorkloadConfig(input_len=128, output_len=64),
@@ -23,7 +25,14 @@ CONFIG = RunConfig(
 
 def run(name: str, config: RunConfig = CONFIG, facts: EngineFacts = FACTS, **fields: Any) -> MeasuredRun:
     header = RunHeader(config=config, anchor=ClockAnchor(origin_ns=0, wall_epoch_s=1_763_921_160.0), engine=facts)
-    values: dict[str, Any] = {"seconds": 60.0, "requests": 480, "failed": 0, "completed": 480, "stage_indexes": ()}
+    values: dict[str, Any] = {
+        "seconds": 60.0,
+        "requests": 480,
+        "failed": 0,
+        "completed": 480,
+        "stage_indexes": (),
+        "end": ENDED,
+    }
     values |= {"arm": ArmRun(name=name, stages=()), "conditions": conditions()} | fields
     return MeasuredRun(path=f"runs/{name}.servetop", header=header, **values)
 

@@ -9,6 +9,7 @@ import pytest
 
 from servetop.analysis.confounding.cache_rule import cache_confounder
 from servetop.analysis.confounding.conditions import CacheCounts, ReplicaCounts, RunConditions
+from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.core.config import WorkloadConfig
 from tests.analysis.measured_conditions import conditions, lengths
 
@@ -70,9 +71,13 @@ def test_a_lower_hit_rate_later_is_named_only_if_nothing_else_explains_the_evict
 
 
 def test_a_hit_rate_beyond_the_ideal_of_the_workload_is_named_on_one_side_only() -> None:
-    a, b = (dataclasses.replace(_run(first, first), ideal_hit_rate=0.30) for first in (0.30, 0.34))
+    a, b, close = (
+        dataclasses.replace(_run(0.3, 0.3), cache_check=CacheCheck(hit_rate=rate, ideal=0.30))
+        for rate in (0.31, 0.35, 0.33)
+    )
     assert cache_confounder(a, b, explained=True) is not None
     assert cache_confounder(b, b, explained=True) is None
+    assert cache_confounder(a, close, explained=True) is None, "on both sides of the limit by little"
 
 
 def test_engines_without_these_counters_and_other_workloads_are_not_compared() -> None:

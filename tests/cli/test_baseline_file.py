@@ -18,7 +18,7 @@ from servetop.cli.viewing.baseline_file import (
 )
 from servetop.cli.web.web import viewer_command
 from servetop.core.errors import RecordingError
-from servetop.recordings.comparison.load_arm import load_arm_run
+from servetop.recordings.comparison.load_comparison import RecordedColumns
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import Servetop
 
@@ -52,17 +52,18 @@ def test_a_run_does_not_differ_from_itself() -> None:
     compare = comparer(with_baseline_path(DisplayOptions(against=str(GOLDEN))))
     assert compare is not None
     found = compare(GOLDEN)
-    assert found.stages
-    assert not found.with_verdict(Verdict.BETTER, Verdict.WORSE)
+    assert found.comparison.stages
+    assert not found.causes
+    assert not found.comparison.with_verdict(Verdict.BETTER, Verdict.WORSE)
 
 
 def test_the_stage_in_force_of_a_live_run_is_not_compared() -> None:
     with contextlib.closing(RecordingReader.open(GOLDEN)) as reader:
-        run, stages = load_arm_run(reader), reader.stages()
+        run, stages = RecordedColumns.load(reader).measured(), reader.stages()
     over = without_stage_in_force(run, stages)
-    assert len(over.stages) == len(run.stages) - 1
+    assert len(over.arm.stages) == len(over.stage_indexes) == len(run.arm.stages) - 1
     restarting = [*stages, replace(stages[-1], at=stages[-1].at + 60, index=-1, request_rate=None)]
-    assert without_stage_in_force(run, restarting).stages == run.stages
+    assert without_stage_in_force(run, restarting).arm.stages == run.arm.stages
 
 
 @pytest.mark.integration

@@ -8,10 +8,8 @@ import pytest
 
 from servetop.analysis.summary.request_metrics import finite
 from servetop.core.config import StageConfig
-from servetop.recordings.comparison.plain_requests import load_plain_requests
-from servetop.recordings.read.load_run import load_run
+from servetop.recordings.comparison.load_comparison import RecordedColumns
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.load_stage_figures import load_stage_figures
 from servetop.recordings.summary.summary import run_summary
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind
@@ -32,7 +30,7 @@ def test_figures_are_those_of_the_summary_without_its_token_gaps(tmp_path: Path)
     path = tmp_path / "run.servetop"
     write_recording(run_virtually(plan), path)
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        found = load_stage_figures(reader, load_run(reader), load_plain_requests(reader))
+        found = RecordedColumns.load(reader).stage_figures()
         stages = run_summary(reader).stages
     assert [each.stage for each in found] == [each.stage for each in stages] == [1, 2]
     assert [each.steady_seconds is not None for each in found] == [True, False]
@@ -55,5 +53,5 @@ def test_requests_that_wait_for_a_token_are_part_of_those_in_flight(tmp_path: Pa
     path = tmp_path / "run.servetop"
     write_recording(run_virtually(plan_of(StageConfig(request_rate=6.0, duration=14.0))), path)
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        (figures,) = load_stage_figures(reader, load_run(reader), load_plain_requests(reader))
+        (figures,) = RecordedColumns.load(reader).stage_figures()
     assert figures.generating == pytest.approx(figures.in_flight, rel=0.05)

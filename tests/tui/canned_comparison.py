@@ -9,6 +9,7 @@ from servetop.analysis.comparison.comparison import Comparison, MetricComparison
 from servetop.analysis.comparison.difference import Basis, Difference
 from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.verdicts import Cost, Verdict
+from servetop.analysis.comparison_report.run_comparison import RunComparison
 
 LOSS = Difference(
     a=1000.0, b=900.0, value=-0.1, low_error=0.01, high_error=0.01, df=20.0, basis=Basis.BLOCKS, scale=Scale.RELATIVE
@@ -16,6 +17,10 @@ LOSS = Difference(
 
 
 TAIL = replace(LOSS, a=20.0, b=2300.0, value=114.0)
+CAUSE = (
+    "cache: the prefix cache had 58% of the first 14,000 prompt tokens in the run and 31% in the baseline: "
+    "the cache of the run held prompts of this workload before the run"
+)
 USAGE = replace(LOSS, a=0.5, b=0.52, value=0.02, scale=Scale.ABSOLUTE)
 
 
@@ -33,12 +38,13 @@ def comparison(*metrics: MetricComparison) -> Comparison:
     return Comparison(stages=(stage,), only_a=(StageLoad(request_rate=4.0),), only_b=(StageLoad(request_rate=9.0),))
 
 
-def varied() -> Comparison:
-    """One stage with every verdict."""
-    return comparison(
+def varied() -> RunComparison:
+    """One stage with every verdict, and another cause than the change."""
+    found = comparison(
         compared("output_throughput", LOSS, Verdict.WORSE),
         compared("mean_ttft_ms", replace(LOSS, a=52.0, b=47.0, value=-0.096), Verdict.BETTER),
         compared("p99_ttft_ms", TAIL, Verdict.CANNOT_TELL, needs=Cost(starts=3)),
         compared("mean_kv_usage", USAGE, Verdict.NO_DIFFERENCE),
         compared("request_goodput", None, Verdict.CANNOT_TELL, note="not measured in B"),
     )
+    return RunComparison(comparison=found, causes=[CAUSE])

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from servetop.analysis.comparison.comparison import Comparison
 from servetop.analysis.comparison.verdicts import Verdict
+from servetop.analysis.comparison_report.run_comparison import RunComparison
 from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
 from servetop.core.errors import RecordingError
 from servetop.core.interfaces.run_source import RunSource
@@ -49,16 +49,15 @@ def test_values_have_the_units_of_their_metric_and_notes_what_would_tell() -> No
 
 def test_an_interval_without_an_end_is_not_shown() -> None:
     endless = replace(LOSS, low_error=50.0, high_error=50.0, df=1.0)
-    table = comparison_table(
-        comparison(compared("output_throughput", endless, Verdict.CANNOT_TELL)), baseline="", run=""
-    )
+    found = comparison(compared("output_throughput", endless, Verdict.CANNOT_TELL))
+    table = comparison_table(RunComparison(comparison=found), baseline="", run="")
     assert table.stages[0].rows[0].interval == ""
 
 
 def test_loads_of_one_run_only_and_stages_that_are_not_steady_are_named() -> None:
     assert TABLE.unmatched == ("only in main: 4 req/s", "only in new: 9 req/s")
     assert TABLE.stages[0].extent == "15 and 14 s · 120 and 1,118 requests · not steady: the load lasted 15 s"
-    empty = comparison_table(replace(comparison(), stages=()), baseline="main", run="new")
+    empty = comparison_table(RunComparison(comparison=replace(comparison(), stages=())), baseline="main", run="new")
     assert "no stage" in empty.note
 
 
@@ -77,9 +76,12 @@ def test_columns_are_at_the_same_place_in_all_rows_and_never_wider_than_the_pane
         assert all(line[place - 2 : place] == "  " for line in drawn)
 
 
-def test_stages_are_headings_and_unmatched_loads_come_last() -> None:
+def test_other_causes_come_first_then_stages_as_headings_and_unmatched_loads_last() -> None:
     lines = Lines(comparison_rows(TABLE, 116)).plain.split("\n")
-    assert lines[0].startswith("8 req/s  15 and 14 s")
+    assert lines[0].startswith(
+        "▲ other cause: cache: the prefix cache had 58% of the first 14,000 prompt tokens in the"
+    )
+    assert lines[2].startswith("8 req/s  15 and 14 s")
     assert lines[-1].startswith("only in new: 9 req/s")
 
 
@@ -108,11 +110,11 @@ async def test_the_comparison_is_made_in_the_background_once_for_a_finished_run(
 ) -> None:
     asked: list[Path] = []
 
-    def compare(path: Path) -> Comparison:
+    def compare(path: Path) -> RunComparison:
         asked.append(path)
         if path.stem == "broken":
             raise RecordingError("broken.servetop is damaged")
-        return comparison(compared("output_throughput", LOSS, Verdict.WORSE))
+        return RunComparison(comparison=comparison(compared("output_throughput", LOSS, Verdict.WORSE)))
 
     path = tmp_path / "run.servetop"
     options = DashboardOptions(baseline=lambda: source(canned.finished()), compare=compare, recording=path)

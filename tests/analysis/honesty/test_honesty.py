@@ -12,10 +12,8 @@ from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
-from servetop.recordings.comparison.plain_requests import load_plain_requests
-from servetop.recordings.read.load_run import load_run
+from servetop.recordings.comparison.load_comparison import RecordedColumns
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.load_stage_figures import load_stage_figures
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, Outage, OutageKind, VirtualRunPlan
 from tests.cli.summaries import TRUST
@@ -27,7 +25,7 @@ def states(plan: VirtualRunPlan, folder: Path) -> dict[str, RuleState]:
     path = folder / "run.servetop"
     write_recording(run_virtually(plan), path)
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        stages = load_stage_figures(reader, load_run(reader), load_plain_requests(reader))
+        stages = RecordedColumns.load(reader).stage_figures()
         return {each.name: each.state for each in worst_by_rule(judge_honesty(stages))}
 
 

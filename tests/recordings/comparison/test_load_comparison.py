@@ -11,6 +11,7 @@ from servetop.core.errors import RecordingError, UsageError
 from servetop.recordings.comparison.load_comparison import (
     distinct_arms,
     first_objectives,
+    headers_of,
     load_measured_run,
     recordings_named,
 )
@@ -52,11 +53,12 @@ def test_a_run_is_loaded_with_its_counts_and_the_objectives_of_another(tmp_path:
     stages = (StageConfig(request_rate=10.0, duration=2.0, warmup=True), StageConfig(request_rate=20.0, duration=4.0))
     path = record_briefly(tmp_path / "run.servetop", *stages)
     strict = record_briefly(tmp_path / "strict.servetop", *stages, goodput={"ttft": 1e-9})
-    assert first_objectives([[path], [strict]]) == {"ttft": 1e-9}
+    assert first_objectives(header for arm in headers_of([[path], [strict]]) for header in arm) == {"ttft": 1e-9}
     run = load_measured_run(path, objectives={"ttft": 1e-9})
     (stage,) = run.arm.stages
     assert stage.good is not None
     assert not stage.good.any()
     assert (run.requests, run.completed, run.failed) == (stage.number.size, stage.number.size, 0)
-    assert (run.name, run.running, run.ended, run.damage) == ("run", False, True, None)
+    assert (run.name, run.running, run.damage) == ("run", False, None)
+    assert run.end is not None
     assert load_measured_run(path).arm.stages[0].good is None

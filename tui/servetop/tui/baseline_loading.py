@@ -75,3 +75,5 @@ def _table(compare: Compare, path: Path, names: tuple[str, str], *, note: str) -
         return comparison_table(compare(path), run=names[0], baseline=names[1], note=note)
     except ServetopError as error:
         return ComparisonTable(note=str(error))
+    except Exception as error:  # a defect here must not end the dashboard of a run
+        return ComparisonTable(note=f"the comparison failed: {type(error).__name__}: {error}")

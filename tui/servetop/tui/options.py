@@ -13,9 +13,9 @@ from servetop.core.interfaces.recording_store import RecordingStore
 from servetop.core.interfaces.run_source import RunSource
 
 if TYPE_CHECKING:
-    from servetop.analysis.comparison.comparison import Comparison
+    from servetop.analysis.comparison_report.run_comparison import RunComparison
 
-Compare = Callable[[Path], "Comparison"]
+Compare = Callable[[Path], "RunComparison"]
 """Compares the stages of a recording that are over with those of the baseline; RecordingError if it cannot be read."""
 OpenBaseline = Callable[[], AbstractContextManager[RunSource]]
 """Opens a recording, and closes it again."""

@@ -16,13 +16,8 @@ from servetop.analysis.comparison.estimate import CONFIDENCE
 from servetop.analysis.comparison.verdicts import ERROR_RATE
 from servetop.analysis.comparison_report.headline import headline, overall_verdict
 from servetop.analysis.comparison_report.measured_arm import MeasuredArm
-from servetop.analysis.comparison_report.other_causes import lettered, other_causes
-from servetop.analysis.comparison_report.preconditions import (
-    check_measured,
-    check_same_workload,
-    check_stages,
-    warnings_of,
-)
+from servetop.analysis.comparison_report.other_causes import named, other_causes
+from servetop.analysis.comparison_report.preconditions import check_measured, check_stages, warnings_of
 from servetop.analysis.comparison_report.report_types import (
     ArmComparison,
     ChangedKey,
@@ -33,26 +28,21 @@ from servetop.analysis.comparison_report.report_types import (
 from servetop.analysis.manifest.manifest_diff import manifest_differences
 
 
-def comparison_report(
-    a: MeasuredArm, others: Sequence[MeasuredArm], options: ComparisonOptions, *, anyway: bool = False
-) -> ComparisonReport:
-    """Compare each other configuration with the first.
+def comparison_report(a: MeasuredArm, others: Sequence[MeasuredArm], options: ComparisonOptions) -> ComparisonReport:
+    """Compare each other configuration with the first; UsageError if nothing was measured, or no load is in common.
 
-    UsageError for what cannot be compared: other workloads (unless `anyway`), no load in common, nothing measured.
+    Different workloads are compared with a warning: `check_same_workload` refuses them before they are loaded.
     """
     return ComparisonReport(
         a=a.summary(),
         error_rate=ERROR_RATE,
         confidence=CONFIDENCE,
-        comparisons=tuple(arm_comparison(a, b, options, anyway=anyway) for b in others),
+        comparisons=tuple(arm_comparison(a, b, options) for b in others),
     )
 
 
-def arm_comparison(
-    a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions, *, anyway: bool = False
-) -> ArmComparison:
+def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -> ArmComparison:
     """Compare two configurations; UsageError as above."""
-    unlike = check_same_workload(a, b, anyway=anyway)
     check_measured(a)
     check_measured(b)
     runs_a, runs_b = [run.arm for run in a.runs], [run.arm for run in b.runs]
@@ -67,7 +57,7 @@ def arm_comparison(
         b=b.summary(),
         verdict=str(overall_verdict(stages)),
         headline=headline(b.letter, stages),
-        warnings=warnings_of(a, b, unlike=unlike),
+        warnings=warnings_of(a, b),
         differences=tuple(
             ChangedKey(key=each.key, kind=str(each.kind), a=each.a, b=each.b)
             for each in differences
@@ -132,7 +122,7 @@ def _value(each: MetricComparison, *, letter: str) -> ComparedValue:
         basis=None if found is None else str(found.basis),
         more_starts=None if needs is None or not needs.starts else needs.starts,
         more_seconds=None if needs is None or needs.starts else needs.seconds,
-        note=lettered(each.note, letter),
+        note=named(each.note, a="A", b=letter),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison_report.report_types import ComparedArm
 from servetop.analysis.confounding.conditions import RunConditions
+from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 
 
@@ -31,8 +32,8 @@ class MeasuredRun:
     """Errors, timeouts and truncated answers among them."""
     completed: int
     running: bool = False
-    ended: bool = True
-    """False while it runs, or if it was killed."""
+    end: RunEnd | None = None
+    """None while it runs, or if it was killed."""
     damage: str | None = None
 
     @property

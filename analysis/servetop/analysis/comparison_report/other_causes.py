@@ -16,12 +16,12 @@ def other_causes(a: MeasuredArm, b: MeasuredArm) -> tuple[OtherCause, ...]:
     pairs = paired_runs(a, b)
     texts: dict[ConfounderKind, list[Confounder]] = {}
     for first, second in pairs:
-        for each in _of_pair(first, second):
+        for each in causes_in_pair(first, second):
             texts.setdefault(each.kind, []).append(each)
     return tuple(
         OtherCause(
             kind=str(kind),
-            text=lettered(found[0].text, b.letter),
+            text=named(found[0].text, a="A", b=b.letter),
             metrics=found[0].metrics,
             severity=found[0].severity.name.lower(),
             pairs=len(found),
@@ -31,9 +31,9 @@ def other_causes(a: MeasuredArm, b: MeasuredArm) -> tuple[OtherCause, ...]:
     )
 
 
-def lettered(text: str, letter: str) -> str:
-    """Return a text on A and B for A and another configuration."""
-    return re.sub(r"\bB\b", letter, text)
+def named(text: str, *, a: str, b: str) -> str:
+    """Return a text on A and B with other names for them."""
+    return re.sub(r"\b[AB]\b", lambda found: a if found[0] == "A" else b, text)
 
 
 def paired_runs(a: MeasuredArm, b: MeasuredArm) -> list[tuple[MeasuredRun, MeasuredRun]]:
@@ -45,10 +45,11 @@ def paired_runs(a: MeasuredArm, b: MeasuredArm) -> list[tuple[MeasuredRun, Measu
     return list(zip(a.runs, b.runs, strict=False))
 
 
-def _of_pair(a: MeasuredRun, b: MeasuredRun) -> Sequence[Confounder]:
-    """The confounders of two runs, or of their common stages if they have others besides; one of each kind."""
+def causes_in_pair(a: MeasuredRun, b: MeasuredRun) -> Sequence[Confounder]:
+    """Return the confounders of two runs, or of their common stages if they have others besides; one of each kind."""
     loads = [[stage.load for stage in run.arm.stages] for run in (a, b)]
-    if loads[0] == loads[1]:
+    whole = all(run.conditions.stages.keys() <= set(run.stage_indexes) for run in (a, b))
+    if whole and loads[0] == loads[1]:
         return confounders(a.conditions, b.conditions)
     found: dict[ConfounderKind, Confounder] = {}
     for index, load in zip(a.stage_indexes, loads[0], strict=True):

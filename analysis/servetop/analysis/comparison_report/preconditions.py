@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from servetop.analysis.comparison.batch_means import SERIES
 from servetop.analysis.comparison.slices import MIN_PER_SLICE
@@ -15,28 +15,34 @@ from servetop.analysis.manifest.manifest_diff import (
     manifest_differences,
 )
 from servetop.core.errors import UsageError
+from servetop.core.interfaces.run_source import RunHeader
 
 MIN_REQUESTS = min(SERIES) * MIN_PER_SLICE
 """Requests of a stage below which it is not divided into slices, so that nothing is known about its error."""
 _MOST_LISTED = 4
 
 
-def check_same_workload(a: MeasuredArm, b: MeasuredArm, *, anyway: bool) -> tuple[ManifestDifference, ...]:
-    """Return the keys in which the workloads of any two recordings differ; UsageError unless `anyway`."""
+def unlike_keys(a: Sequence[RunHeader], b: Sequence[RunHeader]) -> tuple[ManifestDifference, ...]:
+    """Return the keys in which the workload of any recording differs from that of the first one."""
     found: dict[str, ManifestDifference] = {}
-    for run in (*a.runs[1:], *b.runs):
-        for each in comparable(a.first.header, run.header):
+    for header in (*a[1:], *b):
+        for each in comparable(a[0], header):
             found.setdefault(each.key, each)
-    if found and not anyway:
-        raise UsageError(f"{_unlike_text(tuple(found.values()), a, b)}: compare equal workloads, or give --anyway")
     return tuple(found.values())
 
 
-def _unlike_text(found: Sequence[ManifestDifference], a: MeasuredArm, b: MeasuredArm) -> str:
+def check_same_workload(a: Sequence[RunHeader], others: Mapping[str, Sequence[RunHeader]]) -> None:
+    """Raise UsageError if the workload of A differs from that of another configuration, by its letter."""
+    for letter, headers in others.items():
+        if found := unlike_keys(a, headers):
+            raise UsageError(f"{_unlike_text(found, letter)}: compare equal workloads, or give --anyway")
+
+
+def _unlike_text(found: Sequence[ManifestDifference], letter: str) -> str:
     first = found[0]
     rest = [each.key for each in found[1:]]
     more = f" ({_listed(rest)} differ{'s' if len(rest) == 1 else ''} too)" if rest else ""
-    return f"{a.letter} and {b.letter} have different workloads: {first.key} is {first.a} and {first.b}{more}"
+    return f"A and {letter} have different workloads: {first.key} is {first.a} and {first.b}{more}"
 
 
 def _listed(keys: Sequence[str]) -> str:
@@ -67,10 +73,11 @@ def _loads(arm: MeasuredArm) -> list[str]:
     return list(dict.fromkeys(stage.load.label for run in arm.runs for stage in run.arm.stages))
 
 
-def warnings_of(a: MeasuredArm, b: MeasuredArm, *, unlike: Sequence[ManifestDifference]) -> tuple[str, ...]:
+def warnings_of(a: MeasuredArm, b: MeasuredArm) -> tuple[str, ...]:
     """Return what limits the comparison, one sentence each."""
+    unlike = unlike_keys(*([run.header for run in arm.runs] for arm in (a, b)))
     return (
-        *([f"{_unlike_text(unlike, a, b)}; the figures below include that"] if unlike else ()),
+        *([f"{_unlike_text(unlike, b.letter)}; the figures below include that"] if unlike else ()),
         *(text for arm in (a, b) for run in arm.runs for text in _run_warnings(arm, run)),
         *(text for arm in (a, b) for text in _mixture_warnings(arm)),
         *_objective_warnings(a, b),
@@ -82,7 +89,7 @@ def _run_warnings(arm: MeasuredArm, run: MeasuredRun) -> Iterator[str]:
         yield run.damage
     if run.running:
         yield f"{arm.letter} ({run.name}) is still running: what it has measured so far is compared"
-    elif not run.ended:
+    elif run.end is None:
         yield f"{arm.letter} ({run.name}) ended without notice: what was recorded is compared"
     if run.failed:
         yield f"{arm.letter} ({run.name}): {run.failed:,} of {run.requests:,} requests failed; latencies omit them"

@@ -16,8 +16,6 @@ SAME_PROMPTS_LIMIT = 0.03
 """Difference of the hit rates that matters if one server received the same prompts in the same order in both runs."""
 OTHER_PROMPTS_LIMIT = 0.05
 """The same for other prompts of the same workload, and for whole runs, in which blocks are evicted."""
-IDEAL_LIMIT = 0.03
-"""By how much a cold cache's hit rate may exceed the ideal, which does not know where blocks end."""
 STANDARD_ERRORS = 4.0
 MIN_REQUESTS = 20
 """Requests at the start below which hit rates are not compared."""
@@ -53,9 +51,9 @@ def cache_confounder(a: RunConditions, b: RunConditions, *, explained: bool) -> 
     """
     if not same_requests_configured(a.config, b.config):
         return None
-    beyond = tuple(_beyond_ideal(each) for each in (a, b))
-    if beyond[0] != beyond[1]:
-        return _warm(_Rates(a=a.cache.hit_rate, b=b.cache.hit_rate, margin=0.0, volume=math.nan), "the prompt tokens")
+    checked = _Rates(a=a.cache_check.hit_rate, b=b.cache_check.hit_rate, margin=SAME_PROMPTS_LIMIT, volume=math.nan)
+    if a.cache_check.exceeds != b.cache_check.exceeds and checked.differ:
+        return _warm(checked, "the prompt tokens")
     start = _start_rates(a, b)
     if start is not None:
         return _warm(start, f"the first {start.volume:,.0f} prompt tokens")
@@ -68,10 +66,6 @@ def cache_confounder(a: RunConditions, b: RunConditions, *, explained: bool) -> 
 def _warm(rates: _Rates, of: str) -> Confounder:
     warm = "B" if rates.b > rates.a else "A"
     return _confounder(rates, f"{rates.text(of)}: the cache of {warm} held prompts of this workload before the run")
-
-
-def _beyond_ideal(run: RunConditions) -> bool:
-    return run.ideal_hit_rate is not None and run.cache.hit_rate > run.ideal_hit_rate + IDEAL_LIMIT
 
 
 def _start_rates(a: RunConditions, b: RunConditions) -> _Rates | None:

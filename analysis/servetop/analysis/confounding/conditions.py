@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.analysis.verdicts.trust import Trust
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.config import RunConfig
@@ -31,8 +32,8 @@ class RunConditions:
     """Lines of the engine's log with an error."""
     restarts: int = 0
     """Times that the engine's counters restarted from 0."""
-    ideal_hit_rate: float | None = None
-    """Fraction of the prompt tokens that a prefix cache empty at the start can find at most; None if unknown."""
+    cache_check: CacheCheck = CacheCheck()
+    """The hit rate of the run beside what its workload explains."""
     stages: Mapping[int, RunConditions] = field(default_factory=dict)
 
 

@@ -22,6 +22,7 @@ from servetop.analysis.confounding.conditions import (
 )
 from servetop.analysis.judgement.log_severity import severity_of
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.analysis.verdicts.consistency import increase
 from servetop.analysis.verdicts.live_trust import live_trust
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
@@ -75,7 +76,7 @@ class RunEvidence:
     replica_samples: Sequence[ReplicaSample] = ()
     gpu_samples: Sequence[GpuSample] = ()
     log_lines: Sequence[LogLine] = ()
-    ideal_hit_rate: float | None = None
+    cache_check: CacheCheck = CacheCheck()
 
     @cached_property
     def scraped_at(self) -> FloatArray:
@@ -151,7 +152,7 @@ def _measured(
         replicas=replicas,
         error_lines=int(period.contains(run.errors_at).sum()),
         restarts=int(period.contains(run.restarted_at).sum()),
-        ideal_hit_rate=run.ideal_hit_rate,
+        cache_check=run.cache_check,
         stages=parts or {},
     )
 

@@ -160,7 +160,8 @@ def _steady(stage: StageFigures) -> Judged:
 def _prefix_cache(stage: StageFigures) -> Judged:
     check = stage.cache
     if math.isnan(check.hit_rate):
-        return _not_applicable("the engine exports no hits of its prefix cache")
+        known = f"; at least {check.at_least:.1%} by the times to first token" if check.at_least > 0 else ""
+        return _not_applicable(f"the engine exports no hits of its prefix cache{known}")
     if math.isnan(check.ideal):
         text = f"{check.hit_rate:.1%} of the prompt tokens were cached; what the workload implies is unknown"
         return _not_applicable(text)

@@ -9,6 +9,7 @@ import numpy as np
 
 from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.engine_gauges import kv_usages
+from servetop.analysis.prefix_cache.ideal_hits import HitCount
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.summary_types import EngineSummary, ServerSummary
 from servetop.core.arrays import FloatArray
@@ -34,6 +35,7 @@ def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimelin
         prefix_cache_hits=hits,
         prefix_cache_queries=queries,
         prefix_cache_hit_rate=hits / queries if hits is not None and queries else None,
+        prefix_cache_hit_rate_at_least=None,
         prefix_cache_ideal_hit_rate=None,
         peaks_reason=None,
     )
@@ -48,6 +50,20 @@ def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimelin
         return replace(summary, max_kv_usage=None, max_running=None, max_waiting=None, peaks_reason=reason)
     unknown: dict[str, Any] = dict.fromkeys(each.name for each in fields(ServerSummary))
     return ServerSummary(**unknown | {"peaks_reason": reason})
+
+
+def counted_hits(server: ServerSummary) -> HitCount | None:
+    """Return the tokens that the engine found in its prefix cache and looked up; None if unknown."""
+    if server.prefix_cache_hits is None or server.prefix_cache_queries is None:
+        return None
+    return HitCount(server.prefix_cache_hits, server.prefix_cache_queries)
+
+
+def hits_in_period(run: RunColumns, period: Period) -> HitCount | None:
+    """Return the same for a period, from the scrapes within it."""
+    within = period.contains(run.scraped_at)
+    hits, queries = (_sum(run.engine[f"prefix_cache_{name}_total"][within]) for name in ("hits", "queries"))
+    return None if hits is None or queries is None else HitCount(hits, queries)
 
 
 def engine_summary(run: RunColumns) -> EngineSummary:

@@ -109,6 +109,7 @@ class ServerSummary:
     prefix_cache_hits: float | None
     prefix_cache_queries: float | None
     prefix_cache_hit_rate: float | None
+    prefix_cache_hit_rate_at_least: float | None
     prefix_cache_ideal_hit_rate: float | None
     peaks_reason: str | None
     """Why metrics are None although the engine exports them."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.confounding.conditions import RunConditions
-from servetop.analysis.confounding.confounders import confounders
+from servetop.analysis.comparison_report.measured_arm import MeasuredRun
+from servetop.analysis.comparison_report.run_comparison import cause_texts
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.manifest.manifest_diff import (
     DifferenceKind,
@@ -21,15 +21,9 @@ from servetop.analysis.manifest.manifest_diff import (
 )
 from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.errors import NotARecordingError, RecordingError, UsageError
-from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.recordings.comparison.load_arm import arm_run_of
-from servetop.recordings.comparison.load_comparison import recordings_named
-from servetop.recordings.comparison.plain_requests import load_plain_requests
-from servetop.recordings.read.load_run import load_run
+from servetop.recordings.comparison.load_comparison import RecordedColumns, recordings_named
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.load_stage_figures import load_stage_figures
-from servetop.recordings.summary.run_conditions import run_conditions
 from servetop.recordings.summary.summary import run_summary
 
 
@@ -37,20 +31,30 @@ from servetop.recordings.summary.summary import run_summary
 class CheckedRun:
     """A recording with everything that a check needs of it."""
 
-    path: Path
-    header: RunHeader
-    end: RunEnd | None
-    """None if the recording is broken off."""
+    measured: MeasuredRun
     stages: Sequence[StageFigures]
-    arm: ArmRun
-    conditions: RunConditions
     summary: Mapping[str, Any]
     """In JSON form; empty if no threshold needs it."""
 
     @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(self.measured.path)
+
+    @property
     def name(self) -> str:
         """The name of the file without its ending."""
-        return self.path.stem
+        return self.measured.name
+
+    @property
+    def header(self) -> RunHeader:
+        """What was known before the first request."""
+        return self.measured.header
+
+    @property
+    def arm(self) -> ArmRun:
+        """Its stages as they are compared."""
+        return self.measured.arm
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -93,15 +97,10 @@ def _load(path: Path, *, objectives: Mapping[str, float] | None, percentiles: Se
     with contextlib.closing(opened) as reader:
         if reader.is_live():
             raise UsageError(f"{path} is still being written: wait for the end of its run (servetop ps lists it)")
-        ticks, requests = reader.ticks(), load_plain_requests(reader)
-        run = load_run(reader, ticks=ticks)
+        columns = RecordedColumns.load(reader)
         checked = CheckedRun(
-            path=path,
-            header=reader.header,
-            end=run.end,
-            stages=load_stage_figures(reader, run, requests),
-            arm=arm_run_of(run, requests, name=str(path), objectives=objectives),
-            conditions=run_conditions(reader, ticks=ticks, requests=requests.lengths()),
+            measured=columns.measured(objectives=objectives),
+            stages=columns.stage_figures(),
             summary={} if percentiles is None else _summary(reader, percentiles),
         )
         if reader.damage is not None:
@@ -142,19 +141,17 @@ def state_warnings(runs: Sequence[CheckedRun]) -> list[str]:
     """Return one line for each run that did not end as it should have."""
     lines = []
     for run in runs:
-        if run.end is None:
+        end = run.measured.end
+        if end is None:
             lines.append(f"{run.path} is broken off: the end of its run is missing")
-        elif run.end.exit_code:
-            lines.append(f"{run.path} ended with exit code {run.end.exit_code}: {run.end.reason}")
+        elif end.exit_code:
+            lines.append(f"{run.path} ended with exit code {end.exit_code}: {end.reason}")
     return lines
 
 
 def other_cause_warnings(baseline: CheckedRun, run: CheckedRun) -> list[str]:
-    """Return what else than the change may have caused a difference, if both recordings have the same loads."""
-    if [stage.load for stage in baseline.arm.stages] != [stage.load for stage in run.arm.stages]:
-        return []
-    found = confounders(baseline.conditions, run.conditions)
-    return [f"other cause of a difference: {each.kind} (A: baseline, B: run): {each.text}" for each in found]
+    """Return what else than the change may have caused a difference, in the loads that both recordings have."""
+    return [f"other cause of a difference: {text}" for text in cause_texts(baseline.measured, run.measured)]
 
 
 def known_changes(baseline: CheckedRun, run: CheckedRun) -> tuple[ManifestDifference, ...]:

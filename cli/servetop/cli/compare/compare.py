@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import string
 from collections.abc import Mapping, Sequence
 
 from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, metric_named
 from servetop.analysis.comparison.comparison import ComparisonOptions
 from servetop.analysis.comparison_report.build_report import comparison_report
+from servetop.analysis.comparison_report.preconditions import check_same_workload
 from servetop.analysis.comparison_report.report_types import ComparisonReport
 from servetop.analysis.summary.summary_json import plain_object
 from servetop.cli.compare.comparison_markdown import markdown_lines
@@ -15,7 +17,7 @@ from servetop.cli.compare.comparison_text import comparison_parts
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.tables import out_tables, stdout_console
 from servetop.core.errors import ExitCode, UsageError
-from servetop.recordings.comparison.load_comparison import distinct_arms, first_objectives, load_arm
+from servetop.recordings.comparison.load_comparison import distinct_arms, first_objectives, headers_of, load_arm
 from servetop.run import console
 
 
@@ -41,11 +43,12 @@ def report_of(options: CompareOptions) -> ComparisonReport:
         metrics=metrics_named(options.metric), margins=_margins(options.margin or {}), start_spread=options.start_spread
     )
     paths = distinct_arms(options.recordings)
-    objectives = first_objectives(paths)
-    arms = [
-        load_arm(letter, arm, objectives=objectives) for letter, arm in zip(string.ascii_uppercase, paths, strict=False)
-    ]
-    return comparison_report(arms[0], arms[1:], chosen, anyway=options.anyway)
+    headers = dict(zip(string.ascii_uppercase, headers_of(paths), strict=False))
+    if not options.anyway:
+        check_same_workload(headers["A"], {letter: arm for letter, arm in headers.items() if letter != "A"})
+    objectives = first_objectives(itertools.chain.from_iterable(headers.values()))
+    arms = [load_arm(letter, arm, objectives=objectives) for letter, arm in zip(headers, paths, strict=True)]
+    return comparison_report(arms[0], arms[1:], chosen)
 
 
 def metrics_named(keys: Sequence[str]) -> tuple[ComparedMetric, ...]:

@@ -128,10 +128,14 @@ def _totals(summary: RunSummary) -> Group:
 
 
 def _cache_hits(server: ServerSummary) -> str:
-    """The hit rate beside that of an infinite cache, where that is known: `59.8 % of 60.0 %`."""
-    ideal = server.prefix_cache_ideal_hit_rate
+    """The hit rate or its lower bound, beside the ideal one where that is known: `59.8 % (ideal 60.0 %)`."""
+    ideal, bound = server.prefix_cache_ideal_hit_rate, server.prefix_cache_hit_rate_at_least
     hits = formats.percent(server.prefix_cache_hit_rate)
-    return hits if ideal is None or server.prefix_cache_hit_rate is None else f"{hits} (ideal {formats.percent(ideal)})"
+    if server.prefix_cache_hit_rate is None:
+        if bound is None:
+            return hits
+        hits = f"≥ {formats.percent(bound)} by TTFT"
+    return hits if ideal is None else f"{hits} (ideal {formats.percent(ideal)})"
 
 
 def _goodput_label(objectives: Sequence[str]) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from servetop.cli.options.output_options import DisplayOptions
 
 if TYPE_CHECKING:
-    from servetop.analysis.comparison.alignment import ArmRun
-    from servetop.analysis.comparison.comparison import Comparison
+    from servetop.analysis.comparison_report.measured_arm import MeasuredRun
+    from servetop.analysis.comparison_report.run_comparison import RunComparison
     from servetop.core.events import StageChange
     from servetop.core.interfaces.run_source import RunSource
 
@@ -34,35 +34,37 @@ def with_baseline_path(display: DisplayOptions) -> DisplayOptions:
     return dataclasses.replace(display, against=str(path))
 
 
-def comparer(display: DisplayOptions) -> Callable[[Path], Comparison] | None:
+def comparer(display: DisplayOptions) -> Callable[[Path], RunComparison] | None:
     """Returns what compares a recording with the baseline; None without `--against`."""
     if not display.against:
         return None
 
-    def compared(path: Path) -> Comparison:
-        from servetop.analysis.comparison.comparison import compare
+    def compared(path: Path) -> RunComparison:
+        from servetop.analysis.comparison_report.run_comparison import compare_with_baseline
 
-        return compare([_finished_stages(Path(display.against))], [_finished_stages(path)])
+        return compare_with_baseline(_finished_stages(Path(display.against)), _finished_stages(path))
 
     return compared
 
 
-def _finished_stages(path: Path) -> ArmRun:
+def _finished_stages(path: Path) -> MeasuredRun:
     """The run with the stages that are over."""
-    from servetop.recordings.comparison.load_arm import load_arm_run
+    from servetop.recordings.comparison.load_comparison import RecordedColumns
     from servetop.recordings.read.reader import RecordingReader
 
     with contextlib.closing(RecordingReader.open(path, examine=False)) as reader:
-        run = load_arm_run(reader)
+        run = RecordedColumns.load(reader).measured()
         return without_stage_in_force(run, reader.stages()) if reader.is_live() else run
 
 
-def without_stage_in_force(run: ArmRun, stages: Sequence[StageChange]) -> ArmRun:
+def without_stage_in_force(run: MeasuredRun, stages: Sequence[StageChange]) -> MeasuredRun:
     """The stages of a live run that are over; `stages` are all its changes."""
     from servetop.analysis.series.stage_clock import stage_spans
 
     in_force = min((span.start for span in stage_spans(stages) if math.isinf(span.until)), default=math.inf)
-    return dataclasses.replace(run, stages=[stage for stage in run.stages if stage.start < in_force])
+    over = [stage for stage in run.arm.stages if stage.start < in_force]
+    indexes = tuple(stage.index for stage in over)
+    return dataclasses.replace(run, arm=dataclasses.replace(run.arm, stages=over), stage_indexes=indexes)
 
 
 def baseline_opener(display: DisplayOptions) -> Callable[[], AbstractContextManager[RunSource]] | None:

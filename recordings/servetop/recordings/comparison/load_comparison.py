@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from servetop.analysis.columns.request_columns import STATUSES
-from servetop.analysis.columns.run_columns import RunColumns
+from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.comparison_report.measured_arm import MeasuredArm, MeasuredRun
 from servetop.analysis.confounding.conditions import RunConditions
+from servetop.analysis.honesty.stage_figures import StageFigures
+from servetop.analysis.summary.engine_metrics import hits_in_period
+from servetop.analysis.verdicts.cache_check import CacheCheck
+from servetop.core.arrays import BoolArray
 from servetop.core.errors import UsageError
 from servetop.core.events import RequestStatus
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.comparison.load_arm import arm_run_of, compared_stages
 from servetop.recordings.comparison.plain_requests import PlainRequests, load_plain_requests
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.library.paths import SUFFIX
+from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.cache_metrics import IdealCache, computed_prompts
+from servetop.recordings.summary.load_stage_figures import load_stage_figures
 from servetop.recordings.summary.run_conditions import run_conditions
 
 _FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
@@ -60,13 +70,19 @@ def distinct_arms(arguments: Sequence[str]) -> list[tuple[Path, ...]]:
     return arms
 
 
-def first_objectives(arms: Sequence[Sequence[Path]]) -> Mapping[str, float]:
-    """Return the objectives (seconds by metric) of the first recording that has any; RecordingError if unreadable."""
-    for path in (path for arm in arms for path in arm):
-        with contextlib.closing(RecordingReader.open(path, examine=False)) as reader:
-            if reader.header.config.goodput:
-                return reader.header.config.goodput
-    return {}
+def headers_of(arms: Sequence[Sequence[Path]]) -> list[list[RunHeader]]:
+    """Return what each recording knows before its first request; RecordingError if one cannot be read."""
+    return [[_header(path) for path in arm] for arm in arms]
+
+
+def _header(path: Path) -> RunHeader:
+    with contextlib.closing(RecordingReader.open(path, examine=False)) as reader:
+        return reader.header
+
+
+def first_objectives(headers: Iterable[RunHeader]) -> Mapping[str, float]:
+    """Return the objectives (seconds by metric) of the first run that has any."""
+    return next((each.config.goodput for each in headers if each.config.goodput), {})
 
 
 def load_arm(letter: str, paths: Sequence[Path], *, objectives: Mapping[str, float] | None = None) -> MeasuredArm:
@@ -78,32 +94,65 @@ def load_measured_run(path: Path, *, objectives: Mapping[str, float] | None = No
     """Load one recording, finished or growing; RecordingError if it cannot be read."""
     reader = RecordingReader.open(path)
     try:
-        requests = load_plain_requests(reader)
-        run, conditions = _run_and_conditions(reader, requests)
-        warmup = [stage.change.index for stage in run.stages if stage.change.warmup]
-        counted = requests.table["status"][~np.isin(requests.table["stage"], warmup)]
-        counts = {status: int((counted == code).sum()) for code, status in enumerate(STATUSES)}
-        last = float(run.tick_ends[-1]) if run.tick_ends.size else TICK_SECONDS
-        return MeasuredRun(
-            path=str(path),
-            header=run.header,
-            arm=arm_run_of(run, requests, name=str(path), objectives=objectives),
-            stage_indexes=tuple(compared_stages(run, requests)),
-            conditions=conditions,
-            seconds=last if run.end is None else run.end.at,
-            requests=counted.size,
-            failed=sum(counts[status] for status in _FAILED),
-            completed=counts[RequestStatus.OK],
-            running=reader.is_live(),
-            ended=run.end is not None,
-            damage=reader.damage,
-        )
+        return RecordedColumns.load(reader).measured(objectives=objectives)
     finally:
         reader.close(merge_log=False)
 
 
-def _run_and_conditions(reader: RecordingReader, requests: PlainRequests) -> tuple[RunColumns, RunConditions]:
-    """Both read the ticks, which take more memory than what is kept of them."""
-    ticks = reader.ticks()
-    run = load_run(reader, ticks=ticks)
-    return run, run_conditions(reader, ticks=ticks, requests=requests.lengths())
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordedColumns:
+    """The columns of a recording from which it is compared and checked."""
+
+    reader: RecordingReader
+    run: RunColumns
+    requests: PlainRequests
+    cache: IdealCache
+    conditions: RunConditions
+
+    @classmethod
+    def load(cls, reader: RecordingReader) -> RecordedColumns:
+        """Read all requests and ticks; the ticks, which take more memory, are not kept."""
+        requests, ticks = load_plain_requests(reader), reader.ticks()
+        run = load_run(reader, ticks=ticks)
+        cache = IdealCache.load(reader, run)
+        check = _whole_check(cache, run, requests)
+        conditions = run_conditions(reader, ticks=ticks, requests=requests.lengths(), cache_check=check)
+        return cls(reader=reader, run=run, requests=requests, cache=cache, conditions=conditions)
+
+    def stage_figures(self) -> tuple[StageFigures, ...]:
+        """Return the figures of each stage that the rules of honesty need."""
+        return load_stage_figures(self.reader, self.run, self.requests, cache=self.cache)
+
+    def measured(self, *, objectives: Mapping[str, float] | None = None) -> MeasuredRun:
+        """Return the run as it is compared; `objectives` (seconds by metric) replaces its own."""
+        run, path = self.run, str(self.reader.path)
+        counted = self.requests.table["status"][_after_warmup(run, self.requests)]
+        counts = {status: int((counted == code).sum()) for code, status in enumerate(STATUSES)}
+        last = float(run.tick_ends[-1]) if run.tick_ends.size else TICK_SECONDS
+        return MeasuredRun(
+            path=path,
+            header=run.header,
+            arm=arm_run_of(run, self.requests, name=path, objectives=objectives),
+            stage_indexes=tuple(compared_stages(run, self.requests)),
+            conditions=self.conditions,
+            seconds=last if run.end is None else run.end.at,
+            requests=counted.size,
+            failed=sum(counts[status] for status in _FAILED),
+            completed=counts[RequestStatus.OK],
+            running=self.reader.is_live(),
+            end=run.end,
+            damage=self.reader.damage,
+        )
+
+
+def _whole_check(cache: IdealCache, run: RunColumns, requests: PlainRequests) -> CacheCheck:
+    """The hit rate of the whole run, without warm-ups, beside the ideal one."""
+    rows = _after_warmup(run, requests)
+    prompts = computed_prompts(*(requests.table[name][rows] for name in ("prompt_tokens", "first_token_at")))
+    selection = Selection(start=None if run.warm_at == -math.inf else run.warm_at)
+    return cache.check(hits_in_period(run, Period(start=run.warm_at)), prompts, selection)
+
+
+def _after_warmup(run: RunColumns, requests: PlainRequests) -> BoolArray:
+    warmup = [stage.change.index for stage in run.stages if stage.change.warmup]
+    return np.asarray(~np.isin(requests.table["stage"], warmup))

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import RunColumns
 from servetop.analysis.prefix_cache.cache_notes import cache_methods, noted_rates
 from servetop.analysis.prefix_cache.ideal_hits import HitCount, cold_stages, hits_of_conversations, hits_of_prefixes
-from servetop.analysis.summary.summary_types import ServerSummary
+from servetop.analysis.prefix_cache.ttft_by_position import PrefixUses
 from servetop.analysis.verdicts.cache_check import CacheCheck
+from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.config import AS_IS, RANDOM, WARM, WorkloadConfig
 from servetop.core.events import Note
 from servetop.recordings.read.load_requests import Selection
@@ -40,15 +40,15 @@ class IdealCache:
     """End of the warm-up."""
     noted: Mapping[int | None, float]
     """Rates of the prompts of a dataset, computed when the run ended, by stage; None for the run."""
-    first_uses: Mapping[int, int] = field(default_factory=dict)
-    """Prefixes that are used in each stage, except warm-ups, for the first time since the cache was last empty."""
+    first_uses: Mapping[int, IntArray] = field(default_factory=dict)
+    """Ids of the requests that were the first to use a prefix since the cache was empty, by stage, except warm-ups."""
 
     @classmethod
     def load(cls, reader: RecordingReader, run: RunColumns) -> IdealCache:
         """Read which prefixes each stage used, if several are shared and some are computed during the load."""
         config, facts = run.header.config, run.header.engine
         prefixes = _prefixes(config.workload)
-        uses: Mapping[int, int] = {}
+        uses: Mapping[int, IntArray] = {}
         if prefixes is not None and config.prefix_cache != WARM:
             cold = cold_stages([stage.change for stage in run.stages], config)
             uses = _first_uses(reader, run, count=prefixes[1], cold=cold)
@@ -63,31 +63,45 @@ class IdealCache:
             first_uses=uses,
         )
 
-    def check(self, server: ServerSummary, samples: RequestColumns, selection: Selection) -> CacheCheck:
-        """Compare the engine's hit rate over a selection with the ideal one."""
-        ideal = self._hits(samples, selection)
-        rate = server.prefix_cache_hit_rate
+    def check(self, counted: HitCount | None, prompts: FloatArray, selection: Selection) -> CacheCheck:
+        """Compare the tokens that the engine counted over a selection, None if unknown, with the ideal ones.
+
+        `prompts` are those of `computed_prompts` of the same requests.
+        """
+        ideal = self._hits(prompts, selection)
+        rate = None if counted is None or not counted.looked_up else counted.rate
         if rate is None and ideal is not None:
             rate = self._rate_of_responses(selection)
-        if rate is None and server.prefix_cache_queries == 0 and self.promised == WARM:
+        if rate is None and counted is not None and self.promised == WARM:
             rate = 0.0  # the engine has no prefix cache
         return CacheCheck(
             hit_rate=math.nan if rate is None else rate,
+            at_least=self._rate_by_position(selection) if rate is None and counted is None else math.nan,
             ideal=math.nan if ideal is None else ideal.rate,
             promised=self.promised,
-            slack=0.0 if ideal is None else self._slack(ideal, server, samples, selection),
+            slack=0.0 if ideal is None else self._slack(ideal, counted, prompts.size, selection),
         )
 
-    def _slack(self, ideal: HitCount, server: ServerSummary, samples: RequestColumns, selection: Selection) -> float:
+    def _rate_by_position(self, selection: Selection) -> float:
+        """The lower bound from the times to first token; NaN if the prefixes or too few first uses are known."""
+        if not self.first_uses:
+            return math.nan
+        firsts = np.concatenate([*self.first_uses.values()])
+        where, parameters = selection.where
+        condition = f"first_token_at IS NOT NULL{f' AND {where}' if where else ''}"
+        rows = self.reader.request_rows(("id", "sent", "first_token_at"), where=condition, parameters=parameters)
+        found = np.fromiter(rows, dtype=[("id", "i8"), ("sent", "f8"), ("first", "f8")])
+        uses = PrefixUses(sent=found["sent"], ttft=found["first"] - found["sent"], first=np.isin(found["id"], firsts))
+        return uses.hit_rate_at_least()
+
+    def _slack(self, ideal: HitCount, counted: HitCount | None, count: int, selection: Selection) -> float:
         """The part of the prompts that may be found or not.
 
         Besides the ends of texts these are first uses that may lie outside of a window or before the first scrape, and
         those of further servers.
         """
-        count = samples.due.size
         certain, uncertain = self._first_uses_in(selection)
-        queries = server.prefix_cache_queries
-        missed = queries is not None and queries < ideal.looked_up
+        missed = counted is not None and counted.looked_up < ideal.looked_up
         uses = uncertain + (self.servers - 1 + missed) * (certain + uncertain)
         shared = ideal.found / max(1, count - certain)
         return (self._uncertain_tokens * count + min(uses, count) * shared) / ideal.looked_up
@@ -110,11 +124,9 @@ class IdealCache:
             return 0
         return (_TEMPLATE_TOKENS if workload.in_messages else 2) + (0 if in_ids else self.block_size)
 
-    def _hits(self, samples: RequestColumns, selection: Selection) -> HitCount | None:
+    def _hits(self, prompts: FloatArray, selection: Selection) -> HitCount | None:
         """The hits of the requests of a selection; None for a workload whose prompts are not known."""
         workload = self.workload
-        computed = ~np.isnan(samples.first_token_at) & (samples.prompt_tokens > 0)
-        prompts = samples.prompt_tokens[computed]
         if workload.n > 1 or workload.model_mix or not prompts.size:
             return None
         prefixes = _prefixes(workload)
@@ -133,7 +145,7 @@ class IdealCache:
     def _first_uses_in(self, selection: Selection) -> tuple[int, int]:
         """First uses of prefixes that are in a selection, and those that may be: of a part of a stage or run."""
         stage = selection.stage
-        uses = sum(self.first_uses.values()) if stage is None else self.first_uses.get(stage, 0)
+        uses = sum(each.size for number, each in self.first_uses.items() if stage in (None, number))
         begins = selection.start is None or selection.start <= self.warm_at
         return (uses, 0) if begins and selection.until is None else (0, uses)
 
@@ -154,6 +166,11 @@ class IdealCache:
         )
 
 
+def computed_prompts(prompt_tokens: FloatArray, first_token_at: FloatArray) -> FloatArray:
+    """Return the lengths in tokens of the prompts that the engine has computed: those with a first token."""
+    return np.asarray(prompt_tokens[~np.isnan(first_token_at) & (prompt_tokens > 0)], dtype=np.float64)
+
+
 def prefix_cache_text(promised: str, notes: list[Note]) -> str:
     """The state that a run promises, and how it was reached, as in `cold, by reset`."""
     methods = () if promised == AS_IS else cache_methods(notes)
@@ -170,22 +187,23 @@ def _prefixes(workload: WorkloadConfig) -> tuple[int, int] | None:
     return (length, count) if length else None
 
 
-def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold: Set[int]) -> dict[int, int]:
-    """Count the prefixes that each stage was the first to use; the cache was emptied before those in `cold`."""
+def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold: Set[int]) -> dict[int, IntArray]:
+    """Find the first request of each stage that used a prefix; the cache was emptied before the stages in `cold`."""
     from servetop.workload.prompts.prompt_source import prefix_picks
 
     rows = reader.request_rows(("stage", "id"), where="first_token_at IS NOT NULL")
     numbers = np.fromiter(rows, dtype=[("stage", "i8"), ("id", "i8")])
     most = int(numbers["id"].max(initial=-1)) + 1
     picks = np.fromiter(itertools.islice(prefix_picks(count, (run.header.config.seed, 0)), most), np.int64, count=most)
-    seen: set[int] = set()
+    seen = np.empty(0, dtype=np.int64)
     uses = {}
     for stage in run.stages:
         index = stage.change.index
-        used = set(np.unique(picks[numbers["id"][numbers["stage"] == index]]).tolist())
+        ids = np.sort(numbers["id"][numbers["stage"] == index])
+        used, places = np.unique(picks[ids], return_index=True)
         if index in cold:
-            seen = set()
+            seen = seen[:0]
         if not stage.change.warmup:
-            uses[index] = len(used - seen)
-        seen |= used
+            uses[index] = ids[places[~np.isin(used, seen)]]
+        seen = np.union1d(seen, used)
     return uses

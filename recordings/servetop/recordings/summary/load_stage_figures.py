@@ -15,7 +15,7 @@ import numpy as np
 from servetop.analysis.columns.request_columns import STATUSES
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
 from servetop.analysis.honesty.stage_figures import StageFigures
-from servetop.analysis.summary.engine_metrics import server_summary
+from servetop.analysis.summary.engine_metrics import counted_hits, server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.summary.summary_types import TrustSummary
@@ -29,14 +29,16 @@ from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.comparison.plain_requests import PlainRequests
 from servetop.recordings.read.load_requests import Selection, load_timeline
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.cache_metrics import IdealCache
+from servetop.recordings.summary.cache_metrics import IdealCache, computed_prompts
 from servetop.recordings.summary.cooldown import CoolDowns
 
 _OK = STATUSES.index(RequestStatus.OK)
 _FAILED = [STATUSES.index(each) for each in (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)]
 
 
-def load_stage_figures(reader: RecordingReader, run: RunColumns, requests: PlainRequests) -> tuple[StageFigures, ...]:
+def load_stage_figures(
+    reader: RecordingReader, run: RunColumns, requests: PlainRequests, *, cache: IdealCache
+) -> tuple[StageFigures, ...]:
     """Measure each stage with load, except warm-ups, from columns that were already read."""
     timeline, windows = load_timeline(reader), steady_windows(run)
     source = _Source(
@@ -44,7 +46,7 @@ def load_stage_figures(reader: RecordingReader, run: RunColumns, requests: Plain
         requests=requests,
         timeline=timeline,
         cooldowns=CoolDowns.load(reader, run),
-        cache=IdealCache.load(reader, run),
+        cache=cache,
     )
     return tuple(source.figures(stage, windows[stage.change.index]) for stage in run.stages if not stage.change.warmup)
 
@@ -66,7 +68,8 @@ class _Source:
         excluded = tuple(pair for pair in self.cooldowns.starts.items() if pair[0] == number)
         compared, period, selection = whole, stage.period, Selection(stage=number, excluded=excluded)
         server = server_summary(self.run, period, timeline=self.timeline)
-        cache = self.cache.check(server, self.requests.columns(whole), selection)
+        prompts = computed_prompts(*(self.requests.table[name][whole] for name in ("prompt_tokens", "first_token_at")))
+        cache = self.cache.check(counted_hits(server), prompts, selection)
         if window.start is not None and window.end is not None:
             period = Period(start=window.start, until=window.end)
             compared = rows[(due >= period.start) & (due < period.until)]

@@ -9,6 +9,7 @@ import numpy as np
 from servetop.analysis.confounding.conditions import RunConditions
 from servetop.analysis.confounding.measure import RequestTable, RunEvidence, measure_conditions
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.core.events import RequestStatus
 from servetop.core.tick import Tick
 from servetop.recordings.read.load_run import stage_periods
@@ -31,7 +32,7 @@ _TYPES = (("ids", "i8"), ("stages", "f4"), ("prompt", "f4"), ("output", "f4"), (
 def run_conditions(
     reader: RecordingReader,
     *,
-    ideal_hit_rate: float | None = None,
+    cache_check: CacheCheck | None = None,
     ticks: Sequence[Tick] | None = None,
     requests: RequestTable | None = None,
 ) -> RunConditions:
@@ -50,7 +51,7 @@ def run_conditions(
             replica_samples=reader.replica_samples(),
             gpu_samples=reader.gpu_samples(),
             log_lines=reader.log_lines(),
-            ideal_hit_rate=ideal_hit_rate,
+            cache_check=CacheCheck() if cache_check is None else cache_check,
         )
     )
 

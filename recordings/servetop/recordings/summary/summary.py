@@ -12,7 +12,7 @@ from typing import Any
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
 from servetop.analysis.summary.energy_metrics import energy_summary
-from servetop.analysis.summary.engine_metrics import engine_summary, server_summary
+from servetop.analysis.summary.engine_metrics import counted_hits, engine_summary, server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.request_metrics import finite, request_summary
 from servetop.analysis.summary.steady_metrics import steady_summary, steady_windows, whole_steady, with_rates_within
@@ -34,7 +34,7 @@ from servetop.recordings.read.load_requests import Selection, load_requests, loa
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.breakdowns import model_summaries, replica_summaries
-from servetop.recordings.summary.cache_metrics import IdealCache, prefix_cache_text
+from servetop.recordings.summary.cache_metrics import IdealCache, computed_prompts, prefix_cache_text
 from servetop.recordings.summary.cooldown import CoolDowns
 from servetop.recordings.summary.exported import engine_metrics
 from servetop.recordings.summary.failure_metrics import failure_reasons
@@ -122,11 +122,17 @@ class _Source:
         samples = samples or load_requests(self.reader, selection)
         config = self.run.header.config
         server = server_summary(self.run, period, timeline=self.timeline)
-        check = self.cache.check(server, samples, selection)
+        check = self.cache.check(
+            counted_hits(server), computed_prompts(samples.prompt_tokens, samples.first_token_at), selection
+        )
         return Measurements(
             requests=request_summary(samples, goodput=config.goodput, percentiles=config.metric_percentiles),
             turns=turn_summaries(self.reader, selection),
-            server=dataclasses.replace(server, prefix_cache_ideal_hit_rate=finite(check.ideal)),
+            server=dataclasses.replace(
+                server,
+                prefix_cache_ideal_hit_rate=finite(check.ideal),
+                prefix_cache_hit_rate_at_least=finite(check.at_least),
+            ),
             energy=energy_summary(self.run, period),
             trust=trust_summary(self.run, samples, timeline=self.timeline, period=period, cache=check),
         )

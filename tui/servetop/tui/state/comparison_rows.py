@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 
 from servetop.analysis.comparison.compared_metrics import Scale
-from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
+from servetop.analysis.comparison.comparison import MetricComparison, StageComparison
+from servetop.analysis.comparison_report.run_comparison import RunComparison
 from servetop.core.units import MS_PER_S
 from servetop.tui.drawing import formats
 from servetop.tui.state.comparison_table import ComparisonRow, ComparisonTable, StageVerdicts
 
 
-def comparison_table(comparison: Comparison, *, baseline: str, run: str, note: str = "") -> ComparisonTable:
+def comparison_table(found: RunComparison, *, baseline: str, run: str, note: str = "") -> ComparisonTable:
     """The texts of a comparison of a run with its baseline, whose names are given."""
+    comparison = found.comparison
     stages = tuple(
         StageVerdicts(load=stage.load.label, extent=_extent(stage), rows=tuple(map(_row, stage.metrics)))
         for stage in comparison.stages
@@ -22,7 +24,7 @@ def comparison_table(comparison: Comparison, *, baseline: str, run: str, note: s
     unmatched = tuple(f"only in {name}: {load.label}" for name, loads in only for load in loads)
     if not stages and not note:
         note = "no stage of the run has the load of a stage of the baseline" if unmatched else "no finished requests"
-    return ComparisonTable(stages=stages, unmatched=unmatched, note=note)
+    return ComparisonTable(stages=stages, causes=tuple(found.causes), unmatched=unmatched, note=note)
 
 
 def _extent(stage: StageComparison) -> str:

@@ -42,6 +42,8 @@ class ComparisonTable:
     """What the comparison screen shows."""
 
     stages: tuple[StageVerdicts, ...] = ()
+    causes: tuple[str, ...] = ()
+    """What else than the change may have caused a difference, one phrase each."""
     unmatched: tuple[str, ...] = ()
     """Loads that only one of the runs has, with its name."""
     note: str = ""

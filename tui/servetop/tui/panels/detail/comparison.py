@@ -9,6 +9,7 @@ from textual.reactive import reactive
 
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing.log_rows import wrapped
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.baseline import STYLE
@@ -94,8 +95,10 @@ def heading(run: str, baseline: str, width: int) -> TextRow:
 
 
 def comparison_rows(table: ComparisonTable, width: int) -> list[TextRow]:
-    """Each stage with its rows, then the loads that only one of the runs has."""
+    """Other causes of a difference, each stage with its rows, then the loads that only one of the runs has."""
     rows: list[TextRow] = []
+    for text in table.causes:
+        rows += wrapped([("▲ other cause: ", "warn")], [(sanitize_line(text), "")], width)
     for stage in table.stages:
         rows += [_stage_row(stage, width), *(metric_row(row, width) for row in stage.rows)]
     return [*rows, *(fitted([(sanitize_line(text), "muted")], width) for text in table.unmatched)]
