@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from servetop.analysis.comparison.compared_metrics import metric_named
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison_report.report_types import (
     ArmComparison,
     ComparedArm,
@@ -56,7 +57,7 @@ def arm(letter: str, **fields: Any) -> ComparedArm:
 def comparison(*stages: ComparedStage, letter: str = "B", **fields: Any) -> ArmComparison:
     values: dict[str, Any] = {
         "verdict": "worse", "headline": f"{letter} is worse", "warnings": (), "differences": (), "unknown": (),
-        "other_causes": (), "start_spread": 0.01, "only_a": (), "only_b": (),
+        "other_causes": (), "start_spread": StartSpread.everywhere(0.01), "only_a": (), "only_b": (),
     }  # fmt: skip
     return ArmComparison(b=arm(letter), stages=stages, **(values | fields))
 

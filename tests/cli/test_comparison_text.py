@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from servetop.analysis.comparison.start_spread import SAME
 from servetop.analysis.comparison_report.report_types import ChangedKey, ComparisonReport, OtherCause
 from servetop.cli.compare.compared_values import stage_text
 from servetop.cli.compare.comparison_markdown import markdown_lines
@@ -87,7 +88,7 @@ def test_the_order_is_what_is_compared_what_differs_the_result_and_the_stages() 
 def test_what_the_errors_of_a_stage_rest_on_is_said(basis: str, text: str) -> None:
     starts = {"paired blocks": (1, 1), "starts": (3, 2), "paired starts": (2, 2)}[basis]
     found = stage(value("output_throughput", "worse", basis=basis), starts_a=starts[0], starts_b=starts[1])
-    assert text in stage_text(found, letter="B", start_spread=0.0)
+    assert text in stage_text(found, letter="B", start_spread=SAME)
 
 
 def test_a_stage_with_too_few_requests_has_no_table() -> None:

@@ -11,6 +11,7 @@ from random import Random
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.compared_metrics import metric_named
 from servetop.analysis.comparison.comparison import ComparisonOptions, MetricComparison, compare
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Cost, Verdict
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 from tests.comparisons.drawn_runs import START_SPREAD, DrawnLoad, arm, draw_load, start_effect
@@ -20,8 +21,8 @@ _FIRST_STARTS = 5
 """Starts of each arm of the first comparison, where starts differ."""
 _ROUNDS = 3
 """How often what the comparison asks for is measured, before it counts as unanswered."""
-_LONGEST = 20_000.0
-"""Seconds beyond which a run is not lengthened: the case counts as unanswered."""
+_MOST_REQUESTS = 200_000
+"""Requests beyond which a run is not lengthened: the case counts as unanswered."""
 _MOST_STARTS = 150
 
 
@@ -95,7 +96,7 @@ class _Measuring:
         metric = metric_named(self.change.metric)
         assert metric is not None
         spread = START_SPREAD if self.change.start_effects else 0.0
-        options = ComparisonOptions(metrics=[metric], start_spread=spread)
+        options = ComparisonOptions(metrics=[metric], start_spread=StartSpread.everywhere(spread))
         (stage,) = compare(self._arm(0), self._arm(1), options).stages
         (found,) = stage.metrics
         return found
@@ -104,7 +105,7 @@ class _Measuring:
         """Measure as much more as the comparison asked for; False if that is too much."""
         self.starts += cost.starts
         self.seconds += cost.seconds
-        return self.seconds <= _LONGEST and self.starts <= _MOST_STARTS
+        return self.load.requests(self.seconds) <= _MOST_REQUESTS and self.starts <= _MOST_STARTS
 
     def _start_effect(self) -> float:
         return start_effect(self.random) if self.change.start_effects else 1.0

@@ -35,6 +35,10 @@ class DrawnLoad:
     base: ConstantRates
     stage: StageConfig
 
+    def requests(self, seconds: float) -> float:
+        """About how many requests the load sends in a time."""
+        return seconds * min(self.stage.request_rate, self.base.saturated)
+
     def plan(self, seed: int, *, slower: float = 1.0, seconds: float | None = None) -> VirtualRunPlan:
         """The plan of a run whose engine takes `slower` times as long for everything."""
         stage = self.stage if seconds is None else dataclasses.replace(self.stage, duration=seconds)

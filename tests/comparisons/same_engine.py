@@ -10,6 +10,7 @@ from random import Random
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.compared_metrics import Family
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 from tests.comparisons.drawn_runs import START_SPREAD, DrawnLoad, arm, draw_load, start_effect
 
@@ -71,7 +72,7 @@ def compare_pair(setting: Setting, load: DrawnLoad, random: Random) -> Compariso
         slower = [start_effect(random) if setting.start_effects else 1.0 for _ in seeds]
         arms.append(arm([load.plan(seed, slower=each) for seed, each in zip(used, slower, strict=True)], name))
     spread = START_SPREAD if setting.start_effects else 0.0
-    return compare(arms[0], arms[1], ComparisonOptions(start_spread=spread))
+    return compare(arms[0], arms[1], ComparisonOptions(start_spread=StartSpread.everywhere(spread)))
 
 
 def compare_same(setting: Setting, *, seed: int, pairs: int) -> Tally:

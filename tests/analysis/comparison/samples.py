@@ -6,6 +6,7 @@ import numpy as np
 
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.stage_sample import Cumulative, StageLoad, StageSample
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.core.arrays import FloatArray
 
 
@@ -54,7 +55,7 @@ def steady_counter(at: FloatArray, per_second: float) -> Cumulative:
 
 def run(name: str, *stages: StageSample, start_spread: float = 0.0) -> ArmRun:
     """A recording with these stages."""
-    return ArmRun(name=name, stages=stages, start_spread=start_spread)
+    return ArmRun(name=name, stages=stages, start_spread=StartSpread.everywhere(start_spread))
 
 
 def ramp(low: float, high: float, *, seconds: float = 60.0) -> StageSample:

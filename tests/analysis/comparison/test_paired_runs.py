@@ -12,6 +12,7 @@ from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Scale, metric_named
 from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions, compare_pairs
 from servetop.analysis.comparison.stage_sample import StageLoad, StageSample
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 
 REQUESTS = 64
@@ -27,7 +28,7 @@ TTFT, TPOT = metric("mean_ttft_ms"), metric("mean_tpot_ms")
 
 
 def run(name: str, *stages: StageSample, start_spread: float = 0.0) -> ArmRun:
-    return ArmRun(name=name, stages=stages, start_spread=start_spread)
+    return ArmRun(name=name, stages=stages, start_spread=StartSpread.everywhere(start_spread))
 
 
 def stage(ttft: float, *, seed: int = 1, rate: float = 1.0, wave: float = 0.0) -> StageSample:

@@ -89,7 +89,8 @@ def test_longer_runs_tell_what_varies_within_them() -> None:
     assert cost is not None
     assert cost.starts == 0
     assert cost.seconds == pytest.approx(60 * ((0.01 * (1.95996 + 1.64485) / half) ** 2 - 1), rel=1e-3)
-    assert str(Cost(seconds=1250.4)) == "1,250 more s of each"
+    texts = [str(Cost(seconds=seconds)) for seconds in (119.6, 1250.4, 8000.0)]
+    assert texts == ["120 more s of each", "21 more min of each", "2 more h of each"]
 
 
 def test_only_more_starts_tell_what_varies_between_them() -> None:

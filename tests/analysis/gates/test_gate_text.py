@@ -31,7 +31,7 @@ def test_a_sentence_says_what_would_tell() -> None:
     assert kept == "+5.0 %, 95 % interval +3.0 to +7.1 %, limit 10 %"
     assert unsure.startswith("+5.0 %, 95 % interval −2.9 to +13.6 %, limit 10 %: ")
     assert unsure.endswith(
-        " more s of each would distinguish half of the limit from the limit; a limit of 13.6 % would be kept"
+        " more min of each would distinguish half of the limit from the limit; a limit of 13.6 % would be kept"
     )
 
 

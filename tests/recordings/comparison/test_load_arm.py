@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from servetop.analysis.comparison.alignment import ArmRun
+from servetop.analysis.comparison.start_spread import ELSEWHERE, SAME
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
-from servetop.recordings.comparison.load_arm import START_SPREAD, load_arm_run
+from servetop.recordings.comparison.load_arm import load_arm_run
 from servetop.recordings.comparison.plain_requests import load_plain_requests
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
@@ -80,12 +81,12 @@ def test_counters_accumulate_over_the_run(recording: Path) -> None:
 
 
 def test_only_real_engines_have_an_assumed_spread_between_starts(recording: Path, tmp_path: Path) -> None:
-    assert loaded(recording).start_spread == 0.0
+    assert loaded(recording).start_spread == SAME
     run = run_virtually(VirtualRunPlan(config=RunConfig(stages=STAGES[1:2])))
     assert run.header.engine is not None
     header = dataclasses.replace(run.header, engine=dataclasses.replace(run.header.engine, name="vllm"))
     write_recording(dataclasses.replace(run, header=header), tmp_path / "vllm.servetop")
-    assert loaded(tmp_path / "vllm.servetop").start_spread == START_SPREAD
+    assert loaded(tmp_path / "vllm.servetop").start_spread == ELSEWHERE
 
 
 def test_rows_of_a_stage_are_in_order_of_due_time_with_their_first_chunks(recording: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from servetop.analysis.comparison.stage_sample import StageLoad, StageSample
+from servetop.analysis.comparison.start_spread import SAME, StartSpread
 
 _RAMP_PARTS = 6
 _MIN_REQUESTS_OF_PART = 64
@@ -21,8 +22,8 @@ class ArmRun:
 
     name: str
     stages: Sequence[StageSample]
-    start_spread: float = 0.0
-    """Assumed standard deviation between starts of its engine, as a fraction of a metric."""
+    start_spread: StartSpread = SAME
+    """How much its engine is assumed to vary between starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

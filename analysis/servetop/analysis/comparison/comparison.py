@@ -12,6 +12,7 @@ from servetop.analysis.comparison.difference import ArmUnit, Difference, differe
 from servetop.analysis.comparison.estimate import estimate
 from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
 from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import (
     Cost,
     Verdict,
@@ -81,8 +82,8 @@ class ComparisonOptions:
     metrics: Sequence[ComparedMetric] = METRICS
     margins: Mapping[str, float] = field(default_factory=dict)
     """Margins by key, instead of those of the metrics."""
-    start_spread: float | None = None
-    """Assumed standard deviation between starts, as a fraction; None for those of the runs."""
+    start_spread: StartSpread | None = None
+    """What is assumed where there are too few starts; None for that of the runs."""
 
 
 def compare(a: Sequence[ArmRun], b: Sequence[ArmRun], options: ComparisonOptions | None = None) -> Comparison:
@@ -90,13 +91,13 @@ def compare(a: Sequence[ArmRun], b: Sequence[ArmRun], options: ComparisonOptions
     chosen = options or ComparisonOptions()
     spread = chosen.start_spread
     if spread is None:
-        spread = max((run.start_spread for run in (*a, *b)), default=0.0)
+        spread = StartSpread.largest(run.start_spread for run in (*a, *b))
     alignment = align(a, b)
     stages = [_compared(stage, chosen, start_spread=spread) for stage in alignment.stages]
-    return Comparison(stages=_judged(stages, chosen), only_a=alignment.only_a, only_b=alignment.only_b)
+    return Comparison(stages=_judged(stages), only_a=alignment.only_a, only_b=alignment.only_b)
 
 
-def _compared(stage: AlignedStage, options: ComparisonOptions, *, start_spread: float) -> StageComparison:
+def _compared(stage: AlignedStage, options: ComparisonOptions, *, start_spread: StartSpread) -> StageComparison:
     pair = sliced_pair(stage.a[0][1], stage.b[0][1]) if len(stage.a) == len(stage.b) == 1 else None
     arms = _sliced_arms(stage) if pair is None else ([(stage.a[0][0], pair[0])], [(stage.b[0][0], pair[1])])
     metrics = [
@@ -134,7 +135,7 @@ def _differing(
     *,
     options: ComparisonOptions,
     same_requests: bool,
-    start_spread: float,
+    start_spread: StartSpread,
 ) -> MetricComparison | None:
     """The difference of a metric, not judged yet; None if neither side measured it."""
     units = [_units(metric, arm) for arm in (a, b)]
@@ -143,7 +144,7 @@ def _differing(
         return None
     if note := _unknown(*units):
         return MetricComparison(metric=metric, difference=None, margin=margin, verdict=Verdict.CANNOT_TELL, note=note)
-    found = difference(metric, *units, same_requests=same_requests, start_spread=start_spread)
+    found = difference(metric, *units, same_requests=same_requests, start_spread=start_spread.of(metric))
     return MetricComparison(
         metric=metric,
         difference=found,
@@ -156,9 +157,9 @@ def _unknown(a: Sequence[ArmUnit], b: Sequence[ArmUnit]) -> str:
     """Return why there is no difference; empty if there is one."""
     if not a or not b:
         return f"not measured in {'B' if a else 'A'}"
+    values = [each.estimate.value for each in (*a, *b)]
     several = max(len(a), len(b)) > 1
-    beyond = any(math.isinf(each.estimate.value) for each in (*a, *b))
-    return "too few values" if several and beyond else ""
+    return "too few values" if any(math.isnan(each) or (several and math.isinf(each)) for each in values) else ""
 
 
 def _units(metric: ComparedMetric, arm: _Arm) -> list[ArmUnit]:
@@ -166,9 +167,8 @@ def _units(metric: ComparedMetric, arm: _Arm) -> list[ArmUnit]:
     return [ArmUnit(estimate=each, seed=seed, start=name) for name, seed, each in estimates if each is not None]
 
 
-def _judged(stages: Sequence[StageComparison], options: ComparisonOptions) -> tuple[StageComparison, ...]:
+def _judged(stages: Sequence[StageComparison]) -> tuple[StageComparison, ...]:
     """Judge all metrics, corrected for the number of metrics and stages of each family."""
-    del options
     by_family: dict[Family, list[tuple[int, int]]] = {}
     for place, stage in enumerate(stages):
         for position, each in enumerate(stage.metrics):

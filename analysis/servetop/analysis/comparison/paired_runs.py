@@ -22,6 +22,7 @@ from servetop.analysis.comparison.sequential import (
 )
 from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
 from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict, margin_of
 
 _LIKELY = 0.5
@@ -77,14 +78,14 @@ class PairedOptions:
 
 def compare_pairs(a: Sequence[ArmRun], b: Sequence[ArmRun], options: PairedOptions) -> tuple[PairedMetric, ...]:
     """Compare run i of A with run i of B, for each load that both have; a metric that was not measured is left out."""
-    spread = max((run.start_spread for run in (*a, *b)), default=0.0)
+    spread = StartSpread.largest(run.start_spread for run in (*a, *b))
     names = [(first.name, second.name) for first, second in zip(a, b, strict=True)]
     found = []
     for stage in align(a, b).stages:
         pairs = [each for each in (_stage_pair(stage, *pair) for pair in names) if each is not None]
         for metric in options.metrics:
             margin = options.margins.get(metric.key)
-            measured = _paired(metric, stage.load, pairs, margin=margin, start_spread=spread)
+            measured = _paired(metric, stage.load, pairs, margin=margin, start_spread=spread.of(metric))
             found += [] if measured is None else [measured]
     return _judged(found)
 

@@ -26,6 +26,10 @@ MIN_STARTS = 3
 """Starts of each configuration below which their spread is hardly known."""
 
 
+_UNITS = (("h", 3600), ("min", 60))
+"""Units in which long times are given, with their seconds."""
+
+
 class Verdict(StrEnum):
     """What a comparison says about one metric."""
 
@@ -48,7 +52,8 @@ class Cost:
     def __str__(self) -> str:
         if self.starts:
             return f"{self.starts:,} more start{'s' if self.starts > 1 else ''} of each"
-        return f"{self.seconds:,.0f} more s of each"
+        unit, size = next((each for each in _UNITS if self.seconds >= 2 * each[1]), ("s", 1))
+        return f"{self.seconds / size:,.0f} more {unit} of each"
 
 
 def margin_of(metric: ComparedMetric, difference: Difference, *, margin: float | None = None) -> float:

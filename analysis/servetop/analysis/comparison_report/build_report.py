@@ -13,6 +13,7 @@ from servetop.analysis.comparison.comparison import (
     compare,
 )
 from servetop.analysis.comparison.estimate import CONFIDENCE
+from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.verdicts import ERROR_RATE
 from servetop.analysis.comparison_report.headline import headline, overall_verdict
 from servetop.analysis.comparison_report.measured_arm import MeasuredArm
@@ -52,7 +53,7 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
     differences = manifest_differences(a.first.header, b.first.header)
     single = min(len(a.runs), len(b.runs)) == 1
     assumed = options.start_spread
-    spread = max(run.start_spread for run in (*runs_a, *runs_b)) if assumed is None else assumed
+    spread = StartSpread.largest(run.start_spread for run in (*runs_a, *runs_b)) if assumed is None else assumed
     return ArmComparison(
         b=b.summary(),
         verdict=str(overall_verdict(stages)),
@@ -65,7 +66,7 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
         ),
         unknown=tuple(each.key for each in differences if each.unknown),
         other_causes=other_causes(a, b),
-        start_spread=spread if single else 0.0,
+        start_spread=spread if single else SAME,
         stages=stages,
         only_a=tuple(load.label for load in comparison.only_a),
         only_b=tuple(load.label for load in comparison.only_b),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from servetop.analysis.comparison.start_spread import StartSpread
+
 _RATE: dict[str, Any] = {"rate": True}
 
 
@@ -147,8 +149,8 @@ class ArmComparison:
     unknown: tuple[str, ...]
     """Keys that only one of the manifests has, so that they may differ."""
     other_causes: tuple[OtherCause, ...]
-    start_spread: float
-    """Assumed standard deviation between starts, as a fraction, where a configuration has only one."""
+    start_spread: StartSpread
+    """What is assumed between starts where a configuration has only one; 0 where starts were compared."""
     stages: tuple[ComparedStage, ...]
     only_a: tuple[str, ...]
     """Loads without a counterpart."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.gates.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
 from servetop.analysis.gates.regression_gate import judge_regressions, same_load
 from servetop.analysis.gates.regression_limit import RegressionLimit, parse_regression_limit
@@ -45,6 +46,8 @@ class Wanted:
     thresholds: Sequence[Threshold]
     rules: Sequence[HonestyRule]
     anyway: bool
+    start_spread: StartSpread | None = None
+    """What is assumed where there are too few starts; None for that of the runs."""
 
 
 def run_check(options: CheckOptions, *, environment: Mapping[str, str] = os.environ) -> int:
@@ -84,6 +87,7 @@ def _wanted(options: CheckOptions) -> Wanted:
         thresholds=[parse_threshold(text) for text in options.threshold],
         rules=chosen_rules(options.rule, options.ignore),
         anyway=options.anyway,
+        start_spread=None if options.start_spread is None else StartSpread.everywhere(options.start_spread),
     )
 
 
@@ -129,9 +133,8 @@ def check_runs(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], want
 def _compared(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], wanted: Wanted) -> Comparison:
     """The comparison of the metrics with limits; UsageError if no load is on both sides."""
     metrics = {limit.metric.key: limit.metric for limit in wanted.limits}
-    comparison = compare(
-        [run.arm for run in baselines], [run.arm for run in runs], ComparisonOptions(metrics=tuple(metrics.values()))
-    )
+    chosen = ComparisonOptions(metrics=tuple(metrics.values()), start_spread=wanted.start_spread)
+    comparison = compare([run.arm for run in baselines], [run.arm for run in runs], chosen)
     if not comparison.stages:
         loads = [", ".join(load.label for load in side) or "none" for side in (comparison.only_a, comparison.only_b)]
         raise UsageError(f"no load is on both sides: the baseline has {loads[0]}; the run has {loads[1]}")

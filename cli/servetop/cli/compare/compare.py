@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, metric_named
 from servetop.analysis.comparison.comparison import ComparisonOptions
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison_report.build_report import comparison_report
 from servetop.analysis.comparison_report.preconditions import check_same_workload
 from servetop.analysis.comparison_report.report_types import ComparisonReport
@@ -39,8 +40,11 @@ def report_of(options: CompareOptions) -> ComparisonReport:
     """Load the recordings and compare them; UsageError or RecordingError, in one line, for what cannot be compared."""
     if not 2 <= len(options.recordings) <= len(string.ascii_uppercase):
         raise UsageError("compare needs two configurations or more, as in: servetop compare main.servetop new.servetop")
+    assumed = options.start_spread
     chosen = ComparisonOptions(
-        metrics=metrics_named(options.metric), margins=_margins(options.margin or {}), start_spread=options.start_spread
+        metrics=metrics_named(options.metric),
+        margins=_margins(options.margin or {}),
+        start_spread=None if assumed is None else StartSpread.everywhere(assumed),
     )
     paths = distinct_arms(options.recordings)
     headers = dict(zip(string.ascii_uppercase, headers_of(paths), strict=False))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from servetop.analysis.comparison.compared_metrics import metric_named
 from servetop.analysis.comparison.difference import Basis
+from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.comparison_report.difference_texts import cost_text
 from servetop.analysis.comparison_report.report_types import ComparedArm, ComparedStage, ComparedValue
@@ -45,7 +46,7 @@ def arm_text(arm: ComparedArm) -> str:
     )
 
 
-def stage_text(stage: ComparedStage, *, letter: str, start_spread: float) -> str:
+def stage_text(stage: ComparedStage, *, letter: str, start_spread: StartSpread) -> str:
     """How much of a stage was compared, and on what its errors rest."""
     seconds = (formats.seconds(stage.seconds_a), formats.seconds(stage.seconds_b))
     parts = [
@@ -55,14 +56,20 @@ def stage_text(stage: ComparedStage, *, letter: str, start_spread: float) -> str
         if stage.starts_a == stage.starts_b
         else f"{_counted(stage.starts_a, 'start')} of A, {stage.starts_b:,} of {letter}",
     ]
-    if start_spread and min(stage.starts_a, stage.starts_b) == 1:
-        parts.append(f"starts assumed to vary by {start_spread * 100:.2g} %")
+    if start_spread != SAME and min(stage.starts_a, stage.starts_b) == 1:
+        parts.append(f"starts assumed to vary by {_spread_text(start_spread)}")
     bases = {value.basis for value in stage.metrics if value.basis}
     parts += [text for basis, text in _BASES.items() if basis in bases]
     if stage.not_measured:
         parts.append(f"not measured: {', '.join(map(_title, stage.not_measured))}")
     steady = f"not steady: {stage.unsteady}" if stage.unsteady else ""
     return "; ".join(filter(None, (", ".join(parts), steady)))
+
+
+def _spread_text(spread: StartSpread) -> str:
+    """`1 %`, or `5 % (latencies 20 %)`."""
+    others, latencies = (f"{each * 100:.2g} %" for each in (spread.others, spread.latencies))
+    return others if others == latencies else f"{others} (latencies {latencies})"
 
 
 def _title(key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison_report.difference_texts import difference_text, interval_text
 from servetop.analysis.comparison_report.report_types import ArmComparison, ComparedStage, ComparisonReport
 from servetop.cli.compare.compared_values import arm_text, name_text, stage_text, value_text, verdict_text
@@ -41,7 +42,7 @@ def _comparison_lines(each: ArmComparison) -> Iterator[str]:
             yield f"Only in {name}: {escaped_markdown(', '.join(loads))}"
 
 
-def _stage_lines(stage: ComparedStage, *, letter: str, start_spread: float) -> Iterator[str]:
+def _stage_lines(stage: ComparedStage, *, letter: str, start_spread: StartSpread) -> Iterator[str]:
     about = stage_text(stage, letter=letter, start_spread=start_spread)
     yield f"**{escaped_markdown(stage.label)}**: {escaped_markdown(about)}"
     yield ""

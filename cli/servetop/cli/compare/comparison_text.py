@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.comparison_report.difference_texts import difference_text, interval_text, margin_text
 from servetop.analysis.comparison_report.report_types import (
@@ -92,7 +93,7 @@ def cause_lines(each: ArmComparison) -> list[str]:
     ]
 
 
-def stage_part(stage: ComparedStage, *, letter: str, start_spread: float, short: bool) -> Group:
+def stage_part(stage: ComparedStage, *, letter: str, start_spread: StartSpread, short: bool) -> Group:
     """The metrics of one stage as a table, with `short` of 80 columns."""
     about = cell(stage_text(stage, letter=letter, start_spread=start_spread))
     title = titled(stage.label, about)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from servetop.cli.options import completions
+from servetop.cli.options.compare_options import StartSpreadShare
 from servetop.cli.options.declaration import Argument, Option, options_class
 from servetop.cli.options.output_options import AsJson
 
@@ -50,6 +51,7 @@ class CheckOptions:
         tuple[str, ...], Option("--rule", "Apply only this rule to the recordings; repeat.", unit="NAME")
     ] = ()
     ignore: Annotated[tuple[str, ...], Option("--ignore", "Do not apply this rule; repeat.", unit="NAME")] = ()
+    start_spread: StartSpreadShare = None
     anyway: Annotated[bool, Option("--anyway", "Compare recordings of different workloads.")] = False
     as_json: AsJson = False
     junit: Annotated[Path | None, Option("--junit", "Write JUnit XML to this file.", unit="FILE")] = None

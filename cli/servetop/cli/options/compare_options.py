@@ -7,6 +7,17 @@ from servetop.cli.options.declaration import Argument, Option, options_class
 from servetop.cli.options.output_options import AsJson
 from servetop.cli.options.parsers import parse_fraction, parse_fractions
 
+StartSpreadShare = Annotated[
+    float | None,
+    Option(
+        "--start-spread",
+        "Assumed standard deviation between starts of the engine, where a configuration has one recording only.",
+        unit="SHARE",
+        default="5%, and 20% for latencies; 1% on GPUs; 0 for the simulator",
+        parse=parse_fraction,
+    ),
+]
+
 
 @options_class
 class CompareOptions:
@@ -36,16 +47,7 @@ class CompareOptions:
             parse=parse_fractions,
         ),
     ] = None
-    start_spread: Annotated[
-        float | None,
-        Option(
-            "--start-spread",
-            "Assumed standard deviation between starts of the engine, where a configuration has one recording only.",
-            unit="SHARE",
-            default="1%, or 0 for the simulator",
-            parse=parse_fraction,
-        ),
-    ] = None
+    start_spread: StartSpreadShare = None
     anyway: Annotated[bool, Option("--anyway", "Compare unlike workloads, with a warning.")] = False
     markdown: Annotated[bool, Option("--markdown", "Print Markdown, as for a pull request.")] = False
     as_json: AsJson = False

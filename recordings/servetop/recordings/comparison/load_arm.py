@@ -12,6 +12,7 @@ from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.stage_sample import Cumulative, StageLoad, StageSample, TokenGaps
+from servetop.analysis.comparison.start_spread import ELSEWHERE, ON_GPU, SAME, StartSpread
 from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.verdicts.steady_state import SteadyWindow
@@ -23,8 +24,6 @@ from servetop.recordings.comparison.plain_requests import PlainRequests, load_pl
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 
-START_SPREAD = 0.01
-"""Assumed standard deviation between starts of a real engine, as a fraction of any metric."""
 _SAME_AT_EACH_START = ("sim",)
 """Engines that behave the same after every start."""
 _LATENCIES = ("ttft", "tpot", "e2el")
@@ -48,9 +47,14 @@ def arm_run_of(
     stages = []
     for index, stage in compared_stages(run, requests).items():
         stages.append(source.sample(stage, requests.rows_of_stage(index), window=windows[index]))
+    return ArmRun(name=name, stages=stages, start_spread=_start_spread(run))
+
+
+def _start_spread(run: RunColumns) -> StartSpread:
     engine = run.header.config.engine.name if run.header.engine is None else run.header.engine.name
-    spread = 0.0 if engine in _SAME_AT_EACH_START else START_SPREAD
-    return ArmRun(name=name, stages=stages, start_spread=spread)
+    if engine in _SAME_AT_EACH_START:
+        return SAME
+    return ON_GPU if run.gpus else ELSEWHERE
 
 
 def compared_stages(run: RunColumns, requests: PlainRequests) -> dict[int, StagePeriod]:
