@@ -114,9 +114,7 @@ def test_a_broken_rule_on_either_side_makes_the_limit_undecidable(check: Check, 
         code, found, _ = check(*words, *limit)
         assert (code, outcomes(found)) == (98, ["cannot tell", "kept"])
         assert f"failures is broken in the {side}: " in found["items"][0]["text"]
-        assert any(
-            "other cause of a difference: failures: " in each for each in found["warnings"]
-        )
+        assert any("other cause of a difference: failures: " in each for each in found["warnings"])
     code, found, _ = check(failing, "--baseline", baseline, *limit, "--ignore", "failures")
     assert (code, outcomes(found)) == (0, ["kept", "kept"])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.columns.request_columns import RequestColumns
+from servetop.analysis.columns.request_columns import STATUSES
 from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.stage_sample import Cumulative, StageLoad, StageSample, TokenGaps
@@ -16,7 +16,7 @@ from servetop.analysis.comparison.start_spread import ELSEWHERE, ON_GPU, SAME, S
 from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.verdicts.steady_state import SteadyWindow
-from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
@@ -27,6 +27,8 @@ from servetop.recordings.read.reader import RecordingReader
 _SAME_AT_EACH_START = ("sim",)
 """Engines that behave the same after every start."""
 _LATENCIES = ("ttft", "tpot", "e2el")
+_BLOCK = 100_000
+"""Requests whose columns are in memory at once."""
 
 
 def load_arm_run(reader: RecordingReader, *, objectives: Mapping[str, float] | None = None) -> ArmRun:
@@ -77,14 +79,15 @@ class _Source:
 
     def sample(self, stage: StagePeriod, rows: IntArray, *, window: SteadyWindow) -> StageSample:
         """The measurements of one stage, from its steady window or its whole load."""
-        columns = self.requests.columns(rows)
-        ok = columns.with_status(RequestStatus.OK)
-        per_request = latencies_by_request(columns)
-        latencies = {name: np.where(ok, per_request[name], math.nan) for name in _LATENCIES}
-        if reason := no_itl_reason(columns.sized[ok]):
-            latencies["tpot"] = np.full(columns.due.size, math.nan)
+        table = self.requests.table
+        due, sent, done_at = (table[name][rows] for name in ("due", "sent", "done_at"))
+        prompts, outputs = (table[name][rows].astype(np.float64) for name in ("prompt_tokens", "output_tokens"))
+        ok = np.asarray(table["status"][rows] == STATUSES.index(RequestStatus.OK))
+        latencies, good = self._latencies(rows)
+        if reason := no_itl_reason(self.requests.sized[rows[ok]]):
+            latencies["tpot"] = np.full(rows.size, math.nan)
         load = self._load(stage)
-        start, until = self._period(stage, columns, window=window, ramps=load.ramp_from is not None)
+        start, until = self._period(stage, due, done_at, window=window, ramps=load.ramp_from is not None)
         return StageSample(
             load=load,
             seed=self.run.header.config.seed,
@@ -92,19 +95,32 @@ class _Source:
             until=until,
             steady=window.start is not None,
             reason=window.reason,
-            number=self.requests.table["id"][rows],
-            due=columns.due,
-            sent=columns.sent,
-            done_at=columns.done_at,
+            number=table["id"][rows],
+            due=due,
+            sent=sent,
+            done_at=done_at,
             ok=ok,
             latencies=latencies,
-            prompt_tokens=columns.prompt_tokens,
-            output_tokens=columns.output_tokens,
-            good=meets_objectives(per_request, self.goodput, ok=ok) if self.goodput else None,
+            prompt_tokens=prompts,
+            output_tokens=outputs,
+            good=good if self.goodput else None,
             counters=self.counters,
             gaps=None if reason else self.gaps,
             index=stage.change.index,
         )
+
+    def _latencies(self, rows: IntArray) -> tuple[dict[str, FloatArray], BoolArray]:
+        """The latencies of successful requests, else NaN, and which meet the objectives; in blocks, to save memory."""
+        latencies = {name: np.full(rows.size, math.nan) for name in _LATENCIES}
+        good = np.zeros(rows.size, dtype=np.bool_)
+        for first in range(0, rows.size, _BLOCK):
+            block = slice(first, first + _BLOCK)
+            columns = self.requests.columns(rows[block])
+            ok, per_request = columns.with_status(RequestStatus.OK), latencies_by_request(columns)
+            for name, values in latencies.items():
+                values[block][ok] = per_request[name][ok]
+            good[block] = meets_objectives(per_request, self.goodput, ok=ok)
+        return latencies, good
 
     def _load(self, stage: StagePeriod) -> StageLoad:
         change, planned = stage.change, self._planned(stage)
@@ -123,10 +139,10 @@ class _Source:
         return planned if planned is not None and planned.request_rate == stage.change.request_rate else None
 
     def _period(
-        self, stage: StagePeriod, columns: RequestColumns, *, window: SteadyWindow, ramps: bool
+        self, stage: StagePeriod, due: FloatArray, done_at: FloatArray, *, window: SteadyWindow, ramps: bool
     ) -> tuple[float, float]:
         """The steady window, or else the time from the first request due to the last one, without the cool-down."""
-        first, last = float(columns.due[0]), float(columns.due[-1])
+        first, last = float(due[0]), float(due[-1])
         if ramps:
             planned = self._planned(stage)
             seconds = None if planned is None else planned.duration
@@ -134,7 +150,7 @@ class _Source:
         if window.start is not None and window.end is not None:
             return window.start, window.end
         if last - first < TICK_SECONDS:  # all at once: until the last one ended
-            last = float(np.nanmax(columns.done_at, initial=first))
+            last = float(np.nanmax(done_at, initial=first))
         return first, max(last - self.run.header.config.cooldown, first) + TICK_SECONDS / 1000
 
 

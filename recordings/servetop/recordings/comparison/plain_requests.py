@@ -70,7 +70,7 @@ class PlainRequests:
     def columns(self, rows: IntArray) -> RequestColumns:
         """Return the columns of these requests, without token gaps and without the sources of token counts."""
         return RequestColumns(
-            **{name: self.table[name][rows].astype(np.float64) for name in _METRIC_COLUMNS},
+            **{name: self.table[name][rows].astype(np.float64, copy=False) for name in _METRIC_COLUMNS},
             status=self.table["status"][rows].astype(np.int64),
             token_source=np.zeros(rows.size, dtype="<U1"),
             first_tokens=self.first_tokens[rows],
