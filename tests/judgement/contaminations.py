@@ -21,9 +21,9 @@ from servetop.analysis.confounding.measure import RequestTable, RunEvidence, mea
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample, RequestStatus
+from servetop.recordings.comparison.load_comparison import RecordedColumns
 from servetop.recordings.read.load_run import stage_periods
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.run_conditions import run_conditions
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
 from tests.judgement.contaminated_pairs import CONTAMINATIONS, Pair, draw_pair
 from tests.judgement.recordings import write_recording
@@ -119,7 +119,7 @@ def _recorded_conditions(run: VirtualRun) -> RunConditions:
         write_recording(run, path)
         reader = RecordingReader.open(path)
         try:
-            return run_conditions(reader)
+            return RecordedColumns.load(reader).conditions
         finally:
             reader.close()
 
@@ -166,7 +166,8 @@ def main(argv: Sequence[str]) -> int:
             scores.append(score)
             if score.others or (score.planted and not score.found):
                 say(f"{score.name}: {score.detail}; named: {'; '.join(score.texts) or 'nothing'}")
-    lines = [f"Seeds {', '.join(map(str, options.seed))}:", "", *report(scores)]
+    several = "s" if len(options.seed) > 1 else ""
+    lines = [f"Seed{several} {', '.join(map(str, options.seed))}:", "", *report(scores)]
     say("\n".join(["", *lines]))
     if options.report:
         write_between_marks(options.report, lines, mark=MARK)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.comparison.student_t import quantile
-from servetop.core.arrays import BoolArray, FloatArray, IntArray
+from servetop.core.arrays import BoolArray, FloatArray
 
 CONFIDENCE = 0.975
 """Probability that the hit rate is not below the bound."""
@@ -50,12 +50,9 @@ class PrefixUses:
         """What later uses save of the mean time of the first uses among them, one value per group."""
         order = np.argsort(self.sent, kind="stable")
         first, ttft = self.first[order], self.ttft[order]
-        number: IntArray = np.cumsum(first) - first  # of first uses before each request
-        groups = [number // GROUP == each for each in range(int(first.sum()) // GROUP)]
-        return np.array(
-            [
-                1 - ttft[within & ~first].mean() / ttft[within & first].mean()
-                for within in groups
-                if (within & ~first).sum() >= GROUP
-            ]
-        )
+        group = (np.cumsum(first) - first) // GROUP  # by the number of first uses before
+        counts = np.bincount(group[~first], minlength=int(first.sum()) // GROUP + 1)
+        sums = [np.bincount(group[each], weights=ttft[each], minlength=counts.size) for each in (first, ~first)]
+        whole = np.flatnonzero(np.bincount(group[first], minlength=counts.size) == GROUP)
+        enough = whole[counts[whole] >= GROUP]
+        return np.asarray(1 - (sums[1][enough] / counts[enough]) / (sums[0][enough] / GROUP))
