@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.comparison.student_t import quantile
-from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.arrays import BoolArray, FloatArray, IntArray
 
 CONFIDENCE = 0.975
 """Probability that the hit rate is not below the bound."""
@@ -50,7 +50,8 @@ class PrefixUses:
         """What later uses save of the mean time of the first uses among them, one value per group."""
         order = np.argsort(self.sent, kind="stable")
         first, ttft = self.first[order], self.ttft[order]
-        group = (np.cumsum(first) - first) // GROUP  # by the number of first uses before
+        before: IntArray = np.cumsum(first) - first
+        group = before // GROUP
         counts = np.bincount(group[~first], minlength=int(first.sum()) // GROUP + 1)
         sums = [np.bincount(group[each], weights=ttft[each], minlength=counts.size) for each in (first, ~first)]
         whole = np.flatnonzero(np.bincount(group[first], minlength=counts.size) == GROUP)
