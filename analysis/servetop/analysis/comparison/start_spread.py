@@ -14,7 +14,7 @@ class StartSpread:
 
     latencies: float
     others: float
-    """Of throughput, goodput, energy and the engine's own metrics."""
+    """For throughput, goodput, energy and the engine's own metrics."""
 
     def of(self, metric: ComparedMetric) -> float:
         """Return the one of a metric."""
@@ -38,11 +38,10 @@ class StartSpread:
 SAME = StartSpread.everywhere(0.0)
 """Of an engine that behaves the same after every start, such as the simulator."""
 ON_GPU = StartSpread.everywhere(0.01)
-"""Of an engine on GPUs that nothing else uses: an assumption."""
+"""Of an engine whose GPUs are recorded: an assumption that was not measured."""
 ELSEWHERE = StartSpread(latencies=0.2, others=0.05)
 """Of an engine whose GPUs are unknown, or that shares its processors with the client.
 
-Measured with 100 starts of vLLM on two processors: throughput varied by 4 %, mean latencies by 6 to 9 %, and latencies
-above the median by up to 20 %, as a closed loop falls into one of several rhythms that then last
-(`python -m tests.comparisons.real_vllm`).
+Chosen after 100 starts of vLLM on two processors gave too many false alarms with 1 %; not confirmed by other runs yet
+(docs/explanation/comparison.md).
 """

@@ -48,12 +48,12 @@ class CheckedRun:
 
     @property
     def header(self) -> RunHeader:
-        """What was known before the first request."""
+        """The header of the recording."""
         return self.measured.header
 
     @property
     def arm(self) -> ArmRun:
-        """Its stages as they are compared."""
+        """The stages of the run, as the comparison takes them."""
         return self.measured.arm
 
     @property
