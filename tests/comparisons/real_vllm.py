@@ -42,14 +42,14 @@ def measure(recording: Path, *, seed: int) -> None:
         raise subprocess.CalledProcessError(done.returncode, argv, stderr=done.stderr)
 
 
-def recordings(folder: Path, *, pairs: int, same_seed: bool) -> list[Path]:
+def recordings(folder: Path, *, pairs: int, first_seed: int, same_seed: bool) -> list[Path]:
     """Measure what is missing; the runs of a pair follow each other."""
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     for number in range(2 * pairs):
         path = folder / f"run-{number:03}.servetop"
         if not path.exists():
-            measure(path, seed=number // 2 if same_seed else number)
+            measure(path, seed=first_seed + (number // 2 if same_seed else number))
             say(f"{path.name} measured")
         found.append(path)
     return found
@@ -78,9 +78,10 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.comparisons.real_vllm", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pairs", type=int, default=50)
+    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first run; each further run adds 1")
     parser.add_argument("--same-seed", action="store_true", help="send the same requests in both runs of a pair")
     options = parser.parse_args(argv)
-    paths = recordings(options.folder, pairs=options.pairs, same_seed=options.same_seed)
+    paths = recordings(options.folder, pairs=options.pairs, first_seed=options.first_seed, same_seed=options.same_seed)
     runs = [loaded(path) for path in paths]
     tallies = {}
     for starts in (1, _GROUP):
