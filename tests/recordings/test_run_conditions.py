@@ -108,6 +108,16 @@ def test_a_file_without_replicas_gpus_and_cache_counters_has_the_rest(tmp_path: 
     assert math.isnan(found.cache.hit_rate)
 
 
+def test_errors_that_the_engine_logs_when_it_is_stopped_are_not_counted(run: VirtualRun, tmp_path: Path) -> None:
+    last = max(record.done_at or 0.0 for record in run.records)
+    lines = (
+        LogLine(at=last - 0.1, text="ERROR: no space left on device"),
+        LogLine(at=last + 0.3, text="ERROR 11-23 20:59:38 [async_llm.py:906] AsyncLLM output_handler failed."),
+    )
+    found = _conditions(dataclasses.replace(run, log_lines=lines), tmp_path / "run.servetop")
+    assert found.error_lines == found.stages[2].error_lines == 1
+
+
 def test_a_restart_of_the_engine_is_counted(run: VirtualRun, tmp_path: Path) -> None:
     ticks = [
         dataclasses.replace(tick, engine=dataclasses.replace(tick.engine, generation_tokens_total=float(number % 30)))

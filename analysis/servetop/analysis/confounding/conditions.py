@@ -29,7 +29,7 @@ class RunConditions:
     """Readings of each device under the engine, by its index."""
     replicas: ReplicaCounts
     error_lines: int = 0
-    """Lines of the engine's log with an error."""
+    """Lines of the engine's log with an error, while there was load."""
     restarts: int = 0
     """Times that the engine's counters restarted from 0."""
     cache_check: CacheCheck = CacheCheck()

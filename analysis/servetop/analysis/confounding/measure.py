@@ -101,9 +101,23 @@ class RunEvidence:
 
     @cached_property
     def errors_at(self) -> FloatArray:
-        """The times of the log's lines with an error."""
-        found = [line.at for line in self.log_lines if severity_of(line.text) is Severity.ERROR]
-        return np.array(found, dtype=np.float64)
+        """The times of the log's lines with an error, while a stage had load: engines also log errors when stopped."""
+        times = np.array([line.at for line in self.log_lines if severity_of(line.text) is Severity.ERROR])
+        under_load = [Period(start=each.period.start, until=self._load_end(each.period)) for each in self.stages]
+        within = [each.contains(times) for each in under_load]
+        return times[np.any(within, axis=0)] if within else np.empty(0)
+
+    def _load_end(self, period: Period) -> float:
+        """The end of the last tick of a period in which a request was in flight or ended."""
+        ends, active = self._tick_load
+        within = active & (ends > period.start) & (ends - TICK_SECONDS < period.until)
+        return float(ends[within][-1]) if within.any() else period.start
+
+    @cached_property
+    def _tick_load(self) -> tuple[FloatArray, BoolArray]:
+        """The end of each tick, and whether a request was in flight or ended in it."""
+        active = sum(np.nan_to_num(self.history.column(name)) for name in ("in_flight", "ok", "failed", "cancelled"))
+        return np.array([tick.end for tick in self.history.ticks]), np.asarray(active > 0)
 
     @cached_property
     def devices(self) -> Mapping[int, Sequence[GpuSample]]:
