@@ -51,14 +51,34 @@ def test_one_start_of_each_adds_the_assumed_spread_between_starts() -> None:
     assert spread.df > alone.df
 
 
-def test_several_starts_use_their_own_spread_and_no_assumption() -> None:
-    a = [unit(value, seed=seed, start=f"a{seed}") for seed, value in enumerate((990.0, 1000.0, 1010.0))]
-    b = [unit(value, seed=10 + seed, start=f"b{seed}") for seed, value in enumerate((990.0, 1000.0, 1010.0))]
-    found = difference(throughput(), a, b, start_spread=0.01)
+def starts_of(arm: str, *values: float) -> list[ArmUnit]:
+    return [unit(value, seed=100 * ord(arm) + seed, start=f"{arm}{seed}") for seed, value in enumerate(values)]
+
+
+def test_five_starts_of_each_use_their_own_spread_and_no_assumption() -> None:
+    values = (990.0, 990.0, 1000.0, 1010.0, 1010.0)
+    found = difference(throughput(), starts_of("a", *values), starts_of("b", *values), start_spread=0.2)
     assert found.basis is Basis.STARTS
-    assert found.df == 4
-    assert found.error == pytest.approx(0.01 * math.sqrt(2 / 3), rel=0.01)
-    assert found.starts == 3
+    assert found.df == 8
+    assert found.error == pytest.approx(0.01 * math.sqrt(2 / 5), rel=0.01)
+    assert found.start_variance == pytest.approx(found.error**2)
+
+
+@pytest.mark.parametrize(("assumed", "spread"), [(0.0, 0.01), (0.005, 0.01), (0.03, 0.03)])
+def test_fewer_than_five_starts_vary_at_least_as_much_as_assumed(assumed: float, spread: float) -> None:
+    values = (990.0, 1000.0, 1010.0)
+    found = difference(throughput(), starts_of("a", *values), starts_of("b", *values), start_spread=assumed)
+    assert found.basis is Basis.STARTS
+    assert (found.df, found.starts) == (4, 3)
+    assert found.error == pytest.approx(spread * math.sqrt(2 / 3), rel=0.01)
+    assert found.start_variance == pytest.approx(found.error**2)
+
+
+def test_few_starts_that_agree_by_chance_show_no_difference() -> None:
+    a, b = starts_of("a", 1000.0, 1001.0, 1002.0), starts_of("b", 950.0, 951.0, 952.0)
+    alone, assumed = (difference(throughput(), a, b, start_spread=each).interval for each in (0.0, 0.05))
+    assert alone[1] < 0
+    assert assumed[0] < 0 < assumed[1]
 
 
 def test_starts_with_equal_seeds_are_compared_pair_by_pair() -> None:

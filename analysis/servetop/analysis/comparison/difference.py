@@ -1,11 +1,11 @@
 """The difference of a metric between two arms, each of one or several starts, with its interval.
 
 Starts are the unit: with several, their spread is the error (Student's t; paired where the starts of both arms used
-equal seeds). With one start of each arm, or two of one, the error is that within the runs, plus an assumed spread
-between starts. If both runs sent the same requests (equal seeds), the influences of equal slices are subtracted before
-their error is computed, so that what the requests have in common cancels (common random numbers). Otherwise the
-intervals of both runs are combined by MOVER, which keeps the asymmetry of percentiles. Relative differences are
-computed from logarithms.
+equal seeds), but not less than an assumed spread where an arm has fewer than ENOUGH_STARTS. With one start of each arm,
+or two of one, the error is that within the runs, plus the assumed spread. If both runs sent the same requests (equal
+seeds), the influences of equal slices are subtracted before their error is computed, so that what the requests have in
+common cancels (common random numbers). Otherwise the intervals of both runs are combined by MOVER, which keeps the
+asymmetry of percentiles. Relative differences are computed from logarithms.
 
 Sources: Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (levels of variation, ratios);
 Glasserman and Yao, "Some guidelines and guarantees for common random numbers", Management Science 38 (1992); Zou and
@@ -30,6 +30,13 @@ from servetop.core.arrays import FloatArray
 
 _MIN_START_DF = 2
 """Degrees of freedom from which on the spread between starts is estimated; with 1 an interval would say nothing."""
+ENOUGH_STARTS = 5
+"""Starts of each arm from which on their spread alone is the error.
+
+The metrics of real engines have modes and outliers, so a few starts can agree by chance. With fewer than five starts of
+each arm, not even a permutation test, which assumes no distribution, could reach 5 % for each of four metrics:
+the probability that all of one arm exceed all of the other is 2 / C(2n, n).
+"""
 _LARGEST_LOG = 20.0
 """A larger factor, of some 500 million, is infinite."""
 
@@ -124,7 +131,8 @@ def difference(
     """Compare two arms of at least one unit each.
 
     `same_requests` says that the slices of the only two units hold the same requests. `start_spread` is the assumed
-    standard deviation between starts, as a fraction, where there are too few to estimate it.
+    standard deviation between starts, as a fraction: instead of the measured one where there are too few to measure it,
+    and the least where there are fewer than ENOUGH_STARTS.
     """
     positive = all(each.estimate.value > 0 for each in (*a, *b))
     scale = metric.scale if positive else Scale.ABSOLUTE
@@ -132,8 +140,10 @@ def difference(
     of_starts = len(in_a) + len(in_b) - 2 >= _MIN_START_DF
     parts = _of_starts(in_a, in_b) if of_starts else _of_blocks(_merged(in_a), _merged(in_b), paired=same_requests)
     level = 1.0 if scale is Scale.RELATIVE else abs(a[0].estimate.value)
-    assumed = 0.0 if of_starts else (start_spread * level) ** 2 * (1 / len(in_a) + 1 / len(in_b))
+    assumed = (start_spread * level) ** 2 * (1 / len(in_a) + 1 / len(in_b))
     measured = max(parts.low_error, parts.high_error) ** 2
+    if of_starts:  # only what the measured spread lacks of the assumed one is added
+        assumed = max(assumed - measured, 0.0) if min(len(in_a), len(in_b)) < ENOUGH_STARTS else 0.0
     centres = (_merged(in_a).centre, _merged(in_b).centre)
     return Difference(
         a=_level(centres[0], scale),
@@ -141,11 +151,11 @@ def difference(
         value=math.expm1(centres[1] - centres[0]) if scale is Scale.RELATIVE else centres[1] - centres[0],
         low_error=math.sqrt(parts.low_error**2 + assumed),
         high_error=math.sqrt(parts.high_error**2 + assumed),
-        df=_with_known_variance(parts.df, measured, assumed),
+        df=parts.df if of_starts else _with_known_variance(parts.df, measured, assumed),
         basis=parts.basis,
         scale=scale,
         within_variance=0.0 if of_starts else measured,
-        start_variance=measured if of_starts else assumed,
+        start_variance=measured + assumed if of_starts else assumed,
         starts=min(len(in_a), len(in_b)),
         shortage=max(each.estimate.shortage for each in (*a, *b)),
     )

@@ -12,6 +12,7 @@ from servetop.analysis.comparison.comparison import (
     StageComparison,
     compare,
 )
+from servetop.analysis.comparison.difference import ENOUGH_STARTS
 from servetop.analysis.comparison.estimate import CONFIDENCE
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.verdicts import ERROR_RATE
@@ -51,7 +52,7 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
     stages = report_stages(comparison, options, letter=b.letter)
     check_stages(stages, a, b)
     differences = manifest_differences(a.first.header, b.first.header)
-    single = min(len(a.runs), len(b.runs)) == 1
+    few = min(len(a.runs), len(b.runs)) < ENOUGH_STARTS
     assumed = options.start_spread
     spread = StartSpread.largest(run.start_spread for run in (*runs_a, *runs_b)) if assumed is None else assumed
     return ArmComparison(
@@ -66,7 +67,7 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
         ),
         unknown=tuple(each.key for each in differences if each.unknown),
         other_causes=other_causes(a, b),
-        start_spread=spread if single else SAME,
+        start_spread=spread if few else SAME,
         stages=stages,
         only_a=tuple(load.label for load in comparison.only_a),
         only_b=tuple(load.label for load in comparison.only_b),

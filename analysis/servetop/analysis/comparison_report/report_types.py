@@ -150,7 +150,7 @@ class ArmComparison:
     """Keys that only one of the manifests has, so that they may differ."""
     other_causes: tuple[OtherCause, ...]
     start_spread: StartSpread
-    """What is assumed between starts where a configuration has only one; 0 where starts were compared."""
+    """What is assumed between starts, at least, where a configuration has fewer than five; 0 with more."""
     stages: tuple[ComparedStage, ...]
     only_a: tuple[str, ...]
     """Loads without a counterpart."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from servetop.analysis.comparison.compared_metrics import metric_named
-from servetop.analysis.comparison.difference import Basis
+from servetop.analysis.comparison.difference import ENOUGH_STARTS, Basis
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.comparison_report.difference_texts import cost_text
@@ -56,8 +56,9 @@ def stage_text(stage: ComparedStage, *, letter: str, start_spread: StartSpread) 
         if stage.starts_a == stage.starts_b
         else f"{_counted(stage.starts_a, 'start')} of A, {stage.starts_b:,} of {letter}",
     ]
-    if start_spread != SAME and min(stage.starts_a, stage.starts_b) == 1:
-        parts.append(f"starts assumed to vary by {_spread_text(start_spread)}")
+    fewest = min(stage.starts_a, stage.starts_b)
+    if start_spread != SAME and fewest < ENOUGH_STARTS:
+        parts.append(f"starts assumed to vary by {'at least ' if fewest > 1 else ''}{_spread_text(start_spread)}")
     bases = {value.basis for value in stage.metrics if value.basis}
     parts += [text for basis, text in _BASES.items() if basis in bases]
     if stage.not_measured:

@@ -11,7 +11,7 @@ StartSpreadShare = Annotated[
     float | None,
     Option(
         "--start-spread",
-        "Assumed standard deviation between starts of the engine, where a configuration has one recording only.",
+        "Assumed standard deviation between starts of the engine; the least of two to four starts, unused with five.",
         unit="SHARE",
         default="5%, and 20% for latencies; 1% on GPUs; 0 for the simulator",
         parse=parse_fraction,
