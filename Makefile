@@ -8,7 +8,7 @@ INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 unexport PYTHONDONTWRITEBYTECODE
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare judge-cache lock audit sbom bench bench-client bench-compare bench-tui sample picture options schema clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare judge-cache judge-price lock audit sbom bench bench-client bench-compare bench-tui sample picture options schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -89,6 +89,9 @@ judge-compare: .venv/.installed  ## compare simulated runs whose difference is k
 
 judge-cache: .venv/.installed  ## judge asked hit rates and planted prefix caches, and write docs/how-to/prefix-cache.md (2 minutes)
 	$(BIN)/python -m tests.judgement.cache_honesty --report docs/how-to/prefix-cache.md
+
+judge-price: .venv/.installed  ## judge the intervals of costs on simulated runs, and write docs/how-to/price.md (4 minutes; SEED: another draw)
+	$(BIN)/python -m tests.judgement.cost_intervals --seed $(or $(SEED),11) $(if $(SEED),,--report docs/how-to/price.md)
 
 bench: .venv/.installed  ## measure performance and write docs/performance.md
 	$(BIN)/python bench/run.py

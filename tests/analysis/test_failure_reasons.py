@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from servetop.analysis.failure_reasons import OTHER, FailureTally
+from servetop.core.config_values.failure_limit import FailureLimit
 from servetop.core.errors import UsageError
-from servetop.core.failure_limit import FailureLimit
 
 
 @pytest.mark.parametrize(

@@ -160,3 +160,46 @@ def test_unknown_metrics_a_single_recording_and_two_formats_are_refused(folder: 
     assert "two configurations or more" in refused(names[0])
     with pytest.raises(UsageError, match="exclude each other"):
         run_compare(compared(*names, as_json=True, markdown=True))
+
+
+def test_prices_add_the_cost_per_token_and_the_price_at_which_it_would_be_equal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = (folder / "main.servetop", folder / "slower.servetop")
+    report = report_of(compared(*names, price=("2/h", "3/h")))
+    (result,) = report.comparisons
+    assert (report.a.price_per_hour, result.b.price_per_hour) == (2.0, 3.0)
+    cost = result.stages[0].metric("cost_per_million_tokens")
+    assert cost is not None
+    assert cost.difference is not None
+    assert cost.verdict == "worse"
+    assert cost.difference == pytest.approx(0.5, rel=0.1), "the same load costs in proportion to the price"
+    (equal,) = result.break_even
+    assert equal.per_hour == pytest.approx(3 / (1 + cost.difference))
+    assert equal.low < equal.per_hour < (equal.high or 0)
+    run_compare(compared(*names, price=("2/h", "3/h")))
+    assert "B costs as much per token as A at " in capsys.readouterr().out
+
+
+def test_one_price_is_that_of_all_and_without_prices_there_is_no_cost(folder: Path) -> None:
+    names = (folder / "main.servetop", folder / "slower.servetop")
+    report = report_of(compared(*names, price=("2/h",)))
+    assert (report.a.price_per_hour, report.comparisons[0].b.price_per_hour) == (2.0, 2.0)
+    without = report_of(compared(*names)).comparisons[0]
+    assert without.break_even == ()
+    assert "cost_per_million_tokens" not in without.stages[0].not_measured
+
+
+@pytest.mark.parametrize(
+    ("prices", "complaint"),
+    [
+        (("2/h", "3/h", "4/h"), "3 prices: give one for all, or one for each configuration"),
+        (("2/h", "1/Mtok"), "compare needs prices per hour"),
+        (("$2/h", "3€/h"), "in the same currency"),
+        (("cheap",), "--price cheap: use 2.5/h for all that serves"),
+    ],
+)
+def test_prices_that_do_not_fit_the_configurations_are_refused(
+    folder: Path, prices: tuple[str, ...], complaint: str
+) -> None:
+    assert complaint in refused(folder / "main.servetop", folder / "slower.servetop", price=prices)

@@ -123,6 +123,7 @@ def test_a_missing_file_is_named_in_the_error() -> None:
         ("--engine", "vllm", "--engine-command", "python -m x 'y z'", "--port", "8001", "--", "--dtype", "half"),
         ("--dataset-name", "azure-conv", "--time-scale", "2", "--store-texts", "--temperature", "0.5"),
         ("--metric-percentiles", "99.9,75", "--threshold", "p12.5_itl_ms<=5"),
+        ("--price", " $2.5/h ", "--price", "$3:0.3:15/Mtok", "--threshold", "cost.per_million_tokens<=0.5"),
     ],
 )
 def test_the_run_of_a_recording_is_repeated_exactly(
@@ -164,6 +165,11 @@ def test_names_of_other_tools_suggest_our_option(capsys: pytest.CaptureFixture[s
     assert (
         capsys.readouterr().err == f"servetop: no such option: {typed}: did you mean {meant}? (see servetop --help)\n"
     )
+
+
+def test_a_threshold_on_a_cost_needs_a_price() -> None:
+    with pytest.raises(UsageError, match=r"--threshold cost.per_request<=1: add what the server costs, as in --price"):
+        config_of("--threshold", "cost.per_request<=1")
 
 
 def test_percentiles_are_those_requested_and_those_that_thresholds_need() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from servetop.core.config_values.failure_limit import FailureLimit
 from servetop.core.errors import UsageError
-from servetop.core.failure_limit import FailureLimit
 
 
 @pytest.mark.parametrize("text", ["1%", " 1 % ", "0.01", ".01"])

@@ -253,8 +253,11 @@ def test_requests_read_in_blocks_give_the_same_summary(
     assert in_blocks == pytest.approx(whole)
 
 
-def test_every_key_of_a_threshold_is_a_number_of_the_summary(summary_of: Summarise, make_request: MakeRequest) -> None:
-    summary = summary_of(make_request(1, 0.0, reasoning_tokens=1, first_output_at=0.2))
+def test_every_key_of_a_threshold_is_a_number_of_the_summary(
+    summary_of: Summarise, make_request: MakeRequest, header: RunHeader
+) -> None:
+    config = replace(header.config, prices=("2/h",))
+    summary = summary_of(make_request(1, 0.0, reasoning_tokens=1, first_output_at=0.2), config=config)
     for key in threshold_keys():
         part, _, name = key.rpartition(".")
         assert name in (summary[part] if part else summary), key

@@ -92,3 +92,27 @@ def test_rates_and_counts_never_need_more_than_six(value: float) -> None:
 )  # fmt: skip
 def test_a_change_from_an_earlier_value(now: float, then: float, text: str) -> None:
     assert formats.relative(now, then) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "currency", "text"),
+    [
+        (0.31234, "$", "$0.312"),
+        (0.000213, None, "0.000213"),
+        (2.5, "EUR", "2.50 EUR"),
+        (12.345, "€", "€12.3"),
+        (1249.6, "$", "$1,250"),
+        (0.0, None, "0"),
+        (math.nan, "$", "–"),
+        (None, "$", "–"),
+    ],
+)
+def test_money_has_three_digits_and_its_currency_where_it_belongs(
+    value: float | None, currency: str | None, text: str
+) -> None:
+    assert formats.money(value, currency) == text
+
+
+def test_an_interval_of_money_has_the_decimals_of_the_amount() -> None:
+    assert formats.money_interval(0.312, (0.3049, 0.3201), "$") == "$0.312 [0.305, 0.320]"
+    assert formats.money_interval(0.312, None, "$") == "$0.312"

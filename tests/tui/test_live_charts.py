@@ -92,6 +92,22 @@ def test_throughput_is_the_mean_of_five_seconds(canned: ModuleType, frame_of: Fr
     assert len(drawn) == 1
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_with_a_price_the_throughput_has_what_a_million_tokens_cost(
+    size: tuple[int, int],
+    canned: ModuleType,
+    dashboard: Callable[..., DashboardApp],
+    text_of: Callable[[DashboardApp, str], str],
+) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, prices=("$2.5/h",))
+    app = dashboard(run, start_at=60.0)
+    async with app.run_test(size=size):
+        rates = app.viewer.frame().stats.rates
+        cost = 2.5 / 3600 / (rates.prompt_tokens + rates.output_tokens) * 1e6
+        assert f"${cost:.3f}/Mtok" in text_of(app, "#throughput")
+
+
 def test_a_closed_loop_shows_requests_in_flight_and_their_limit(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.finished()
     users = {"request_rate": math.inf, "max_concurrency": 150}

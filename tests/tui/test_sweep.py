@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from servetop.core.config import PredictedCell
+from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.histogram import LogHistogram
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing import formats

@@ -109,6 +109,13 @@ _PARTS = (
     ("server", _number_keys(ServerSummary, but="peaks_reason")),
     ("energy", _number_keys(EnergySummary, but="source")),
     (
+        "cost",
+        (
+            "per_request", "per_million_tokens", "per_million_input_tokens", "per_million_cached_tokens",
+            "per_million_output_tokens",
+        ),
+    ),
+    (
         "trust",
         (
             "slip_p99_ms", "loop_lag_p99_ms", "offered_rate", "sent_rate", "completed_rate", "littles_law_error",
@@ -153,6 +160,11 @@ def percentiles_needed(thresholds: Sequence[str]) -> list[float]:
     """Return the percentiles that the conditions refer to."""
     percentiles = (percentile_of(parse_threshold(text).within) for text in thresholds)
     return [each for each in percentiles if each is not None]
+
+
+def needs_a_price(text: str) -> bool:
+    """Whether a condition is on a cost, which is measured only with a price."""
+    return parse_threshold(text).within.startswith("cost.")
 
 
 def check_thresholds(summary: RunSummary, thresholds: Sequence[str]) -> list[str]:

@@ -139,7 +139,9 @@ def summary(line: CommandLine[SummaryOptions]) -> int:
         raise UsageError("--json and --markdown exclude each other: give one of them")
     if options.story or options.markdown:
         return print_story(options.file, markdown=options.markdown, as_json=options.as_json)
-    return print_recording(options.file, as_json=options.as_json, percentiles=options.metric_percentiles)
+    return print_recording(
+        options.file, as_json=options.as_json, percentiles=options.metric_percentiles, prices=options.price
+    )
 
 
 def rerun(line: CommandLine[RerunOptions]) -> int:

@@ -9,7 +9,7 @@ from servetop.cli.configuration.prediction import predict_specs
 from servetop.cli.configuration.sweep_file import GRID, read_sweep, sweep_config
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.viewing.launch import Output, launch
-from servetop.core.config import PredictedCell
+from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import UsageError
 from servetop.run import console
 from servetop.run.sweep.presets import sweep_data

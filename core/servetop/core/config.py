@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
+from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES
+from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import UsageError
-from servetop.core.failure_limit import DEFAULT_MAX_FAILURES
 
 STANDARD_PERCENTILES = (50.0, 90.0, 95.0, 99.0)
 """Percentiles in every summary; `metric_percentiles` adds others."""
@@ -199,18 +200,6 @@ class StageConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedCell:
-    """The simulator's prediction of one cell of a sweep."""
-
-    max_num_seqs: int | None
-    request_rate: float
-    max_concurrency: int | None = None
-    output_throughput: float
-    """Tokens/s."""
-    preemptions: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """A whole run."""
 
@@ -222,6 +211,8 @@ class RunConfig:
     """Service-level objectives by metric (`ttft`, `ttfot`, `tpot`, `e2el`), in seconds."""
     thresholds: tuple[str, ...] = ()
     """Conditions on the summary, such as `p99_ttft_ms<=500`; the exit code is 99 if one is not met."""
+    prices: tuple[str, ...] = ()
+    """Price of the server per hour, and perhaps one to compare it with, as in `2.5/h` (`config_values.price`)."""
     max_failures: str = DEFAULT_MAX_FAILURES
     """Number or share of requests that may fail, such as `10`, `2%` or `0.02`; beyond it the exit code is 1."""
     drain_at_stages: bool = False

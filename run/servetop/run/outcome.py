@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from servetop.analysis.failure_reasons import FAILED, FailureTally
+from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.events import Action, RequestRecord, RequestStatus, RunEnd, StageChange
-from servetop.core.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 
 PRECEDENCE = (ExitCode.INTERRUPTED, ExitCode.ENGINE_FAILED, ExitCode.USAGE, ExitCode.RUN_FAILED, ExitCode.THRESHOLDS)
 """If several things go wrong, the first of these codes is the exit code (docs/reference/exit-codes.md)."""

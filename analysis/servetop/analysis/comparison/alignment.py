@@ -22,6 +22,8 @@ class ArmRun:
 
     name: str
     stages: Sequence[StageSample]
+    gpus: int | None = None
+    """How many the engine uses; None if unknown."""
     start_spread: StartSpread = SAME
     """How much its engine is assumed to vary between starts."""
 

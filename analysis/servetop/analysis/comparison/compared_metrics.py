@@ -16,6 +16,7 @@ class Family(StrEnum):
     E2EL = "E2EL"
     ENGINE = "engine"
     ENERGY = "energy"
+    COST = "cost"
 
 
 class Scale(StrEnum):
@@ -116,7 +117,18 @@ METRICS: tuple[ComparedMetric, ...] = (
 )
 
 
+COST_METRIC = ComparedMetric(
+    key="cost_per_million_tokens",
+    title="cost",
+    unit="/M tok",
+    family=Family.COST,
+    higher_is_better=False,
+    margin=MEAN_MARGIN,
+)
+"""Of runs with a price: the cost of input and output tokens alike."""
+
+
 def metric_named(key: str) -> ComparedMetric | None:
     """Return the metric with this key; `median_…` means `p50_…`; None if there is none."""
     spelled = key.replace("median_", "p50_", 1) if key.startswith("median_") else key
-    return next((each for each in METRICS if each.key == spelled), None)
+    return next((each for each in (*METRICS, COST_METRIC) if each.key == spelled), None)

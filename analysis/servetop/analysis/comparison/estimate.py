@@ -17,9 +17,10 @@ from typing import Protocol
 import numpy as np
 
 from servetop.analysis.comparison.batch_means import StandardError, standard_error
-from servetop.analysis.comparison.compared_metrics import ComparedMetric
+from servetop.analysis.comparison.compared_metrics import COST_METRIC, ComparedMetric
 from servetop.analysis.comparison.slices import SlicedStage
 from servetop.analysis.comparison.student_t import quantile
+from servetop.analysis.cost.hourly_price import MILLION, SECONDS_PER_HOUR
 from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.core.units import MS_PER_S
@@ -83,6 +84,8 @@ def _ratio_parts(stage: SlicedStage, key: str) -> tuple[FloatArray, FloatArray] 
         "mean_kv_usage": ("kv_usage", seconds),
         "joules_per_output_token": ("joules", amounts.get("output_tokens")),
     }.get(key, ("", None))
+    if key == COST_METRIC.key and sample.price_per_hour is not None and "tokens" in amounts:
+        return seconds * sample.price_per_hour / SECONDS_PER_HOUR, amounts["tokens"] / MILLION
     if below is None or above not in amounts or np.isnan(amounts[above]).any():
         return None
     return amounts[above], below

@@ -91,8 +91,10 @@ class StageSample:
     good: BoolArray | None = None
     """Whether each request met all objectives; None without objectives."""
     counters: Mapping[str, Cumulative] = field(default_factory=dict)
-    """`output_tokens`, `preemptions`, `kv_usage` (seconds of usage), `joules`; absent if unknown."""
+    """`output_tokens`, `tokens` (with input), `preemptions`, `kv_usage` (seconds of usage), `joules`; if known."""
     gaps: TokenGaps | None = None
+    price_per_hour: float | None = None
+    """Of everything that serves; None without a price."""
     index: int = 0
     """Number of the stage in its run, as in the summary: from 0, with warm-ups."""
 

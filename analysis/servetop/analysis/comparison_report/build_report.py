@@ -16,6 +16,7 @@ from servetop.analysis.comparison.difference import ENOUGH_STARTS
 from servetop.analysis.comparison.estimate import CONFIDENCE
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.verdicts import ERROR_RATE
+from servetop.analysis.comparison_report.break_even import break_even_prices
 from servetop.analysis.comparison_report.headline import headline, overall_verdict
 from servetop.analysis.comparison_report.measured_arm import MeasuredArm
 from servetop.analysis.comparison_report.other_causes import named, other_causes
@@ -69,6 +70,7 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
         other_causes=other_causes(a, b),
         start_spread=spread if few else SAME,
         stages=stages,
+        break_even=break_even_prices(stages, b.price_per_hour),
         only_a=tuple(load.label for load in comparison.only_a),
         only_b=tuple(load.label for load in comparison.only_b),
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 
 from servetop.analysis.comparison.alignment import ArmRun
+from servetop.analysis.comparison.priced_arm import with_price
 from servetop.analysis.comparison_report.report_types import ComparedArm
 from servetop.analysis.confounding.conditions import RunConditions
+from servetop.core.config_values.price import HourlyPrice
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 
@@ -54,6 +56,15 @@ class MeasuredArm:
         """The recording whose header stands for all."""
         return self.runs[0]
 
+    @property
+    def price_per_hour(self) -> float | None:
+        """The price of everything that serves; None without one."""
+        return next((stage.price_per_hour for stage in self.first.arm.stages), None)
+
+    def with_price(self, price: HourlyPrice) -> MeasuredArm:
+        """Return the same recordings at another price."""
+        return replace(self, runs=[replace(run, arm=with_price(run.arm, price)) for run in self.runs])
+
     def summary(self) -> ComparedArm:
         """Return its description for the report."""
         header = self.first.header
@@ -70,6 +81,7 @@ class MeasuredArm:
             seeds=tuple(dict.fromkeys(run.header.config.seed for run in self.runs)),
             starts=len(self.runs),
             seconds=sum(run.seconds for run in self.runs),
+            price_per_hour=self.price_per_hour,
             requests=sum(run.requests for run in self.runs),
             failed=sum(run.failed for run in self.runs),
             date=datetime.fromtimestamp(header.anchor.wall_epoch_s, tz=UTC).isoformat(timespec="seconds"),

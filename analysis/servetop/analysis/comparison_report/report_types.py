@@ -28,6 +28,8 @@ class ComparedArm:
     """Number of recordings: the engine was started for each."""
     seconds: float
     """Length of all recordings."""
+    price_per_hour: float | None
+    """Of everything that serves; None without a price."""
     requests: int
     """Requests that ended, of any status, without warm-ups."""
     failed: int
@@ -135,6 +137,18 @@ class ComparedStage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BreakEvenPrice:
+    """The price at which a configuration costs as much per token as A; infinite limits are None."""
+
+    label: str
+    """Of the stage."""
+    per_hour: float
+    low: float
+    """Lower limit of the interval that contains the true price with 95 %."""
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmComparison:
     """One configuration compared with the first."""
 
@@ -152,6 +166,8 @@ class ArmComparison:
     start_spread: StartSpread
     """What is assumed between starts, at least, where a configuration has fewer than five; 0 with more."""
     stages: tuple[ComparedStage, ...]
+    break_even: tuple[BreakEvenPrice, ...]
+    """By stage; empty without prices."""
     only_a: tuple[str, ...]
     """Loads without a counterpart."""
     only_b: tuple[str, ...]

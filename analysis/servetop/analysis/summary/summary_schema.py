@@ -19,7 +19,7 @@ from servetop.analysis.summary.summary_types import (
     statistic_keys,
 )
 
-VERSION = "1.4"
+VERSION = "1.5"
 """The major version changes when a key is removed or changes its meaning, the minor version when one is added."""
 _STATISTIC = rf"^(mean|median|std|p\d+(\.\d+)?)_({'|'.join((*METRICS, *REASONING_METRICS))})_ms$"
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
@@ -75,13 +75,16 @@ def object_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 def _field(hint: Any, metadata: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     schema = _type(hint, definitions)
+    if schema.get("type") == "array" and _without_none(hint)[1] and "omitted" not in metadata:
+        schema["type"] = ["array", "null"]
     return {"anyOf": [schema, {"const": "inf"}]} if "rate" in metadata else schema
 
 
 def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     inner, optional = _without_none(hint)
     if typing.get_origin(inner) is tuple:
-        return {"type": "array", "items": _type(typing.get_args(inner)[0], definitions)}
+        items = _type(typing.get_args(inner)[0], definitions)
+        return {"type": "array", "items": items}
     if dataclasses.is_dataclass(inner) and isinstance(inner, type):
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", inner.__name__).lower()
         definitions.setdefault(name, object_schema(inner, definitions))

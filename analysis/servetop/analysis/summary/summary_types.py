@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from servetop.analysis.cost.cost_summary import CostSummary
 from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.failure_reasons import Failure
 from servetop.analysis.summary.story_summary import StorySummary
@@ -169,6 +170,8 @@ class Measurements:
     server: ServerSummary
     energy: EnergySummary
     trust: TrustSummary
+    cost: CostSummary | None = field(default=None, metadata=OMITTED)
+    """None without a price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

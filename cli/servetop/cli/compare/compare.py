@@ -6,7 +6,7 @@ import itertools
 import string
 from collections.abc import Mapping, Sequence
 
-from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, metric_named
+from servetop.analysis.comparison.compared_metrics import COST_METRIC, METRICS, ComparedMetric, metric_named
 from servetop.analysis.comparison.comparison import ComparisonOptions
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison_report.build_report import comparison_report
@@ -17,6 +17,7 @@ from servetop.cli.compare.comparison_markdown import markdown_lines
 from servetop.cli.compare.comparison_text import comparison_parts
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.tables import out_tables, stdout_console
+from servetop.core.config_values.price import HourlyPrice, parse_price
 from servetop.core.errors import ExitCode, UsageError
 from servetop.recordings.comparison.load_comparison import distinct_arms, first_objectives, headers_of, load_arm
 from servetop.run import console
@@ -41,23 +42,39 @@ def report_of(options: CompareOptions) -> ComparisonReport:
     if not 2 <= len(options.recordings) <= len(string.ascii_uppercase):
         raise UsageError("compare needs two configurations or more, as in: servetop compare main.servetop new.servetop")
     assumed = options.start_spread
-    chosen = ComparisonOptions(
-        metrics=metrics_named(options.metric),
-        margins=_margins(options.margin or {}),
-        start_spread=None if assumed is None else StartSpread.everywhere(assumed),
-    )
+    prices = _prices(options)
     paths = distinct_arms(options.recordings)
     headers = dict(zip(string.ascii_uppercase, headers_of(paths), strict=False))
     if not options.anyway:
         check_same_workload(headers["A"], {letter: arm for letter, arm in headers.items() if letter != "A"})
     objectives = first_objectives(itertools.chain.from_iterable(headers.values()))
     arms = [load_arm(letter, arm, objectives=objectives) for letter, arm in zip(headers, paths, strict=True)]
+    arms = [arm.with_price(price) for arm, price in zip(arms, prices, strict=True)] if prices else arms
+    priced = any(arm.price_per_hour is not None for arm in arms)
+    chosen = ComparisonOptions(
+        metrics=metrics_named(options.metric) or (*METRICS, *([COST_METRIC] if priced else [])),
+        margins=_margins(options.margin or {}),
+        start_spread=None if assumed is None else StartSpread.everywhere(assumed),
+    )
     return comparison_report(arms[0], arms[1:], chosen)
 
 
+def _prices(options: CompareOptions) -> list[HourlyPrice]:
+    """The price of each configuration; none if none is given. UsageError for what does not fit."""
+    parsed = [parse_price(text) for text in options.price]
+    hourly = [each for each in parsed if isinstance(each, HourlyPrice)]
+    if len(hourly) < len(parsed):
+        raise UsageError("--price: compare needs prices per hour, as in 2.5/h")
+    if len({each.currency for each in hourly}) > 1:
+        raise UsageError("--price: give all prices in the same currency")
+    if len(hourly) not in (0, 1, len(options.recordings)):
+        raise UsageError(f"--price: {len(hourly)} prices: give one for all, or one for each configuration")
+    return hourly * len(options.recordings) if len(hourly) == 1 else hourly
+
+
 def metrics_named(keys: Sequence[str]) -> tuple[ComparedMetric, ...]:
-    """Return the metrics with these keys, all without any; UsageError for an unknown one."""
-    return tuple(_known("--metric", key) for key in keys) or METRICS
+    """Return the metrics with these keys; UsageError for an unknown one."""
+    return tuple(_known("--metric", key) for key in keys)
 
 
 def _margins(margins: Mapping[str, float]) -> dict[str, float]:
@@ -67,5 +84,5 @@ def _margins(margins: Mapping[str, float]) -> dict[str, float]:
 def _known(option: str, key: str) -> ComparedMetric:
     metric = metric_named(key)
     if metric is None:
-        raise UsageError(f"{option} {key}: use one of {', '.join(each.key for each in METRICS)}")
+        raise UsageError(f"{option} {key}: use one of {', '.join(each.key for each in (*METRICS, COST_METRIC))}")
     return metric

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from servetop.analysis.comparison.compared_metrics import metric_named
+from servetop.analysis.comparison.compared_metrics import COST_METRIC, metric_named
 from servetop.analysis.comparison.difference import ENOUGH_STARTS, Basis
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.comparison_report.difference_texts import cost_text
-from servetop.analysis.comparison_report.report_types import ComparedArm, ComparedStage, ComparedValue
+from servetop.analysis.comparison_report.report_types import ArmComparison, ComparedArm, ComparedStage, ComparedValue
 from servetop.tui.drawing import formats
 
 _SHORT = {"output tokens": "output", "preemptions": "preempt."}
@@ -39,6 +39,7 @@ def arm_text(arm: ComparedArm) -> str:
                 _counted(arm.starts, "start"),
                 formats.seconds(arm.seconds),
                 _counted(arm.requests, "request"),
+                f"{formats.money(arm.price_per_hour)}/h" if arm.price_per_hour is not None else "",
                 f"{arm.date[:16].replace('T', ' ')} UTC",
                 "still running" if arm.running else "",
             ),
@@ -88,7 +89,7 @@ def value_text(value: float | None, unit: str) -> str:
     """A value in its unit."""
     if value is not None and unit == "share":
         return f"{value * 100:.1f} %"
-    return formats.in_full(value)
+    return formats.money(value) if unit == COST_METRIC.unit else formats.in_full(value)
 
 
 def verdict_text(value: ComparedValue, *, short: bool = False) -> str:
@@ -99,6 +100,15 @@ def verdict_text(value: ComparedValue, *, short: bool = False) -> str:
     cost = cost_text(starts=value.more_starts, seconds=value.more_seconds)
     reason = cost or (value.note if value.difference is None and value.note else "too few values")
     return f"{sign} {reason}" if short else f"{sign} {value.verdict}: {reason}"
+
+
+def break_even_lines(each: ArmComparison) -> list[str]:
+    """One line for each stage with costs: the price at which the configuration costs as much per token as A."""
+    return [
+        f"{found.label}: {each.b.letter} costs as much per token as A at {formats.money(found.per_hour)}/h "
+        f"[{formats.money(found.low)}, {'∞' if found.high is None else formats.money(found.high)}]"
+        for found in each.break_even
+    ]
 
 
 def _counted(count: int, noun: str) -> str:

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison_report.difference_texts import difference_text, interval_text
 from servetop.analysis.comparison_report.report_types import ArmComparison, ComparedStage, ComparisonReport
-from servetop.cli.compare.compared_values import arm_text, name_text, stage_text, value_text, verdict_text
+from servetop.cli.compare.compared_values import (
+    arm_text,
+    break_even_lines,
+    name_text,
+    stage_text,
+    value_text,
+    verdict_text,
+)
 from servetop.cli.compare.comparison_text import NOT_RECORDED, cause_lines, legend
 from servetop.cli.report.story_lines import escaped_markdown
 
@@ -37,6 +44,7 @@ def _comparison_lines(each: ArmComparison) -> Iterator[str]:
     for stage in each.stages:
         yield from _stage_lines(stage, letter=letter, start_spread=each.start_spread)
         yield ""
+    yield from (f"- break-even: {escaped_markdown(line)}" for line in break_even_lines(each))
     for name, loads in (("A", each.only_a), (letter, each.only_b)):
         if loads:
             yield f"Only in {name}: {escaped_markdown(', '.join(loads))}"

@@ -19,7 +19,14 @@ from servetop.analysis.comparison_report.report_types import (
     ComparedValue,
     ComparisonReport,
 )
-from servetop.cli.compare.compared_values import arm_text, name_text, stage_text, value_text, verdict_text
+from servetop.cli.compare.compared_values import (
+    arm_text,
+    break_even_lines,
+    name_text,
+    stage_text,
+    value_text,
+    verdict_text,
+)
 from servetop.cli.tables import cell, light_table, titled
 
 NOT_RECORDED = "not recorded"
@@ -59,6 +66,8 @@ def _comparison_parts(each: ArmComparison, *, several: bool, short: bool) -> Ite
     yield titled("Result", cell(each.headline))
     for stage in each.stages:
         yield stage_part(stage, letter=letter, start_spread=each.start_spread, short=short)
+    if each.break_even:
+        yield titled("Break-even", _lines(break_even_lines(each)))
     for name, loads in (("A", each.only_a), (letter, each.only_b)):
         if loads:
             yield cell(f"only in {name}: {', '.join(loads)}")

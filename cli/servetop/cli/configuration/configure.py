@@ -11,7 +11,14 @@ from servetop.cli.configuration.workload_settings import prefix_cache_of, resolv
 from servetop.cli.options.config_file import ConfigFile, check_complete
 from servetop.cli.options.engine_options import ConnectionOptions
 from servetop.cli.options.run_options import RepeatableOptions
-from servetop.core.config import STANDARD_PERCENTILES, ConnectionConfig, EngineConfig, RunConfig
+from servetop.core.config import (
+    STANDARD_PERCENTILES,
+    ConnectionConfig,
+    EngineConfig,
+    RunConfig,
+    StageConfig,
+    WorkloadConfig,
+)
 from servetop.core.errors import UsageError
 from servetop.workload.request_headers import all_headers
 
@@ -36,9 +43,7 @@ def run_config(
     workload, replay = resolved(workload_config(options))
     repeated = file.stages if file is not None and not describes_load(load) else ()
     stages = with_warmup(repeated or stages_of(load, replay), load.num_warmups)
-    check(workload, stages)
-    check_cooldown(load.cooldown, stages)
-    all_headers(workload, os.environ)  # a variable that is not set is an error before anything is recorded
+    _check_load(workload, stages, cooldown=load.cooldown)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
     workload = dataclasses.replace(workload, endpoint=endpoint_at(engine.name, workload.endpoint))
     config = RunConfig(
@@ -52,7 +57,8 @@ def run_config(
         prefix_cache=prefix_cache_of(load.prefix_cache, workload),
         goodput=results.goodput,
         thresholds=results.threshold,
-        metric_percentiles=extra_percentiles(results.metric_percentiles, results.threshold),
+        metric_percentiles=extra_percentiles(results.metric_percentiles, results.threshold, prices=results.price),
+        prices=results.price,
         max_failures=results.max_failures,
         label=results.label,
         metadata=results.metadata,
@@ -60,6 +66,12 @@ def run_config(
     if file is not None and not allow_redacted:
         check_complete(config)
     return config
+
+
+def _check_load(workload: WorkloadConfig, stages: tuple[StageConfig, ...], *, cooldown: float) -> None:
+    check(workload, stages)
+    check_cooldown(cooldown, stages)
+    all_headers(workload, os.environ)  # a variable that is not set is an error before anything is recorded
 
 
 def endpoint_at(engine: str, endpoint: str) -> str:
@@ -80,16 +92,20 @@ def endpoint_at(engine: str, endpoint: str) -> str:
     return endpoint_of(endpoint, found.endpoints, title=found.title)
 
 
-def extra_percentiles(wanted: Sequence[float], thresholds: Sequence[str]) -> tuple[float, ...]:
+def extra_percentiles(
+    wanted: Sequence[float], thresholds: Sequence[str], *, prices: Sequence[str] = ()
+) -> tuple[float, ...]:
     """Percentiles that are wanted or that a threshold needs, without the standard ones.
 
-    UsageError for an invalid threshold, before the run rather than after it.
+    UsageError for an invalid threshold, or one on a cost without a price, before the run rather than after it.
     """
     found = set(wanted)
     if thresholds:
-        from servetop.analysis.thresholds import percentiles_needed  # not needed by every start
+        from servetop.analysis.thresholds import needs_a_price, percentiles_needed  # not needed by every start
 
         found |= set(percentiles_needed(thresholds))
+        if not prices and (priced := [text for text in thresholds if needs_a_price(text)]):
+            raise UsageError(f"--threshold {priced[0]}: add what the server costs, as in --price 2.5/h")
     return tuple(sorted(found - set(STANDARD_PERCENTILES)))
 
 

@@ -21,11 +21,11 @@ from servetop.cli.options.conversion import read_options
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.file_keys import ENGINE_ARGS, TABLES, option_of_key, values_of_file
 from servetop.cli.options.option_names import plain
-from servetop.cli.options.parsers import parse_goodput, parse_metadata, parse_percentiles, parse_workers
+from servetop.cli.options.parsers import parse_goodput, parse_metadata, parse_percentiles, parse_prices, parse_workers
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
+from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.errors import UsageError
-from servetop.core.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.units import parse_rate, parse_seconds
 from servetop.engines.control.connection import check_connection
 from servetop.run.sweep.presets import sweep_data
@@ -58,6 +58,7 @@ class SweepFile:
     seed: int = 0
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
+    prices: tuple[str, ...] = ()
     metric_percentiles: str = ""
     max_failures: str = DEFAULT_MAX_FAILURES
     """Number or fraction of requests that may fail in the whole sweep."""
@@ -70,13 +71,13 @@ class SweepFile:
 
 GRID = ("max_num_seqs", "request_rate", "max_concurrency")
 """Keys whose every combination is a cell."""
-_LISTS = (*GRID, "goodput", "thresholds", "metadata")
+_LISTS = (*GRID, "goodput", "thresholds", "prices", "metadata")
 _OWN = {
     name: name
     for name in (*GRID, "duration", "num_prompts", "num_warmups", "cooldown", "prefix_cache", "workers", "seed")
 }
 _OWN |= {name: name for name in ("goodput", "metric_percentiles", "max_failures", "label", "metadata")}
-_OWN["threshold"] = "thresholds"
+_OWN |= {"threshold": "thresholds", "price": "prices"}
 """By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
 _EXTRA = ("repeats", "sim")
 _HEADINGS = ("sweep", "grid", "load", "run", "servetop")
@@ -160,8 +161,9 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
     """The run that measures all cells, ordered so that each batch size is set once."""
     _check(sweep)
     check_connection(sweep.engine.connection, attached=sweep.engine.url is not None)
-    percentiles = extra_percentiles(parse_percentiles(sweep.metric_percentiles), sweep.thresholds)
+    percentiles = extra_percentiles(parse_percentiles(sweep.metric_percentiles), sweep.thresholds, prices=sweep.prices)
     try:
+        prices = parse_prices(sweep.prices)
         workload, stages = planned_load(sweep)
         check_cooldown(sweep.cooldown, stages)
         prefix_cache = prefix_cache_of(sweep.prefix_cache, workload)
@@ -175,6 +177,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         workers=sweep.workers,
         goodput=parse_goodput(sweep.goodput),
         thresholds=sweep.thresholds,
+        prices=prices,
         metric_percentiles=percentiles,
         max_failures=sweep.max_failures,
         drain_at_stages=True,

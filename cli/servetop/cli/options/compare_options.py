@@ -48,6 +48,15 @@ class CompareOptions:
         ),
     ] = None
     start_spread: StartSpreadShare = None
+    price: Annotated[
+        tuple[str, ...],
+        Option(
+            "--price",
+            "What the servers cost, as in 2.5/h or 2.5/gpu/h: one price for all, or one for each in order.",
+            unit="PRICE",
+            default="the recorded price",
+        ),
+    ] = ()
     anyway: Annotated[bool, Option("--anyway", "Compare unlike workloads, with a warning.")] = False
     markdown: Annotated[bool, Option("--markdown", "Print Markdown, as for a pull request.")] = False
     as_json: AsJson = False

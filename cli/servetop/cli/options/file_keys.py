@@ -24,7 +24,7 @@ KEYS_PAGE = "docs/how-to/sweep.md"
 """The page that lists all keys."""
 _HEADER_NAMES = {
     "command": "engine_command", "dataset": "dataset_name", "extra_args": ENGINE_ARGS, "headers": "header",
-    "more_urls": "url", "thresholds": "threshold",
+    "more_urls": "url", "thresholds": "threshold", "prices": "price",
 }  # fmt: skip
 """Keys of EngineConfig, WorkloadConfig and RunConfig that differ from the name of their option."""
 

@@ -8,7 +8,13 @@ from typing import Annotated
 
 from servetop.cli.options import completions
 from servetop.cli.options.declaration import Option, options_class
-from servetop.cli.options.parsers import parse_goodput, parse_max_failures, parse_metadata, parse_percentiles
+from servetop.cli.options.parsers import (
+    parse_goodput,
+    parse_max_failures,
+    parse_metadata,
+    parse_percentiles,
+    parse_prices,
+)
 
 output_option = partial(Option, panel="Recording and output")
 
@@ -17,6 +23,14 @@ MetricPercentiles = output_option(
     "Percentiles of the summary, as in 50,90,95,99,99.9; 50, 90, 95 and 99 are always included.",
     unit="LIST",
     parse=parse_percentiles,
+)
+PRICE = output_option(
+    "--price",
+    "What the server costs, as in 2.5/h or 2.5/gpu/h; a second one, per hour or per million input:cached:output tokens "
+    "as in 3:0.3:15/Mtok, for the break-even.",
+    unit="PRICE",
+    repeat=True,
+    parse=parse_prices,
 )
 MAX_FAILURES = output_option(
     "--max-failures",
@@ -50,6 +64,7 @@ class ResultOptions:
             unit="CONDITION",
         ),
     ] = ()
+    price: Annotated[tuple[str, ...], PRICE] = ()
     max_failures: Annotated[str, MAX_FAILURES] = "1%"
     store_texts: Annotated[
         bool, output_option("--store-texts", "Record prompts (texts or token ids) and completions.")

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from servetop.core.config_values.failure_limit import FailureLimit
+from servetop.core.config_values.price import Prices
 from servetop.core.errors import UsageError
-from servetop.core.failure_limit import FailureLimit
 from servetop.core.units import MS_PER_S, parse_seconds
 
 _Number = TypeVar("_Number", int, float)
@@ -32,6 +33,12 @@ def parse_cooldown(text: str) -> float:
 def parse_max_failures(text: str) -> str:
     """A valid limit, without spaces around it."""
     return FailureLimit.parse(text).text
+
+
+def parse_prices(texts: Sequence[str]) -> tuple[str, ...]:
+    """Prices that fit together, without spaces around them."""
+    Prices.parse(texts)
+    return tuple(text.strip() for text in texts)
 
 
 def parse_percentiles(text: str) -> tuple[float, ...]:

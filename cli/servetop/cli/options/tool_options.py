@@ -7,7 +7,7 @@ from servetop.cli.options import completions
 from servetop.cli.options.declaration import Argument, Option, options_class
 from servetop.cli.options.engine_options import Model
 from servetop.cli.options.load_options import NumPrompts
-from servetop.cli.options.output_options import AsJson, MetricPercentiles
+from servetop.cli.options.output_options import PRICE, AsJson, MetricPercentiles
 from servetop.cli.options.parsers import parse_batch_sizes, parse_rates, parse_settings
 from servetop.cli.options.run_options import RECORDING, SWEEP
 
@@ -44,6 +44,7 @@ class SummaryOptions:
 
     file: Annotated[str, RECORDING] = "latest"
     metric_percentiles: Annotated[tuple[float, ...] | None, MetricPercentiles] = None
+    price: Annotated[tuple[str, ...], PRICE] = ()
     story: Annotated[bool, Option("--story", "Print only what limited the run, when and why, and what to try.")] = False
     markdown: Annotated[bool, Option("--markdown", "Print that as Markdown.")] = False
     as_json: AsJson = False

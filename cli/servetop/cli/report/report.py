@@ -12,6 +12,7 @@ from rich.console import Group
 from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import ModelSummary, RunSummary, ServerSummary
+from servetop.cli.report.cost_table import cost_rows, cost_table
 from servetop.cli.report.energy_table import energy_rows
 from servetop.cli.report.exported_table import exported_table, telling_metrics
 from servetop.cli.report.failures_table import failures_table
@@ -37,11 +38,13 @@ LOG_TAIL = 12
 """Lines of an engine's log that a failure shows."""
 
 
-def print_recording(name: str, *, as_json: bool, percentiles: Sequence[float] | None = None) -> int:
+def print_recording(
+    name: str, *, as_json: bool, percentiles: Sequence[float] | None = None, prices: Sequence[str] = ()
+) -> int:
     """Print the summary of a recording; OK, whatever its contents."""
     reader = RecordingReader.open(resolve(name))
     try:
-        print_summary(run_summary(reader, percentiles=percentiles), as_json=as_json)
+        print_summary(run_summary(reader, percentiles=percentiles, prices=prices), as_json=as_json)
         if reader.damage is not None:
             console.message(reader.damage)
     finally:
@@ -99,6 +102,9 @@ def _tables(summary: RunSummary) -> Iterator[Group]:
         yield replicas_table(summary.replicas)
     if len(summary.stages) > 1:
         yield stages_table(summary.stages)
+        costs = cost_table(summary.stages)
+        if costs is not None:
+            yield costs
     yield from grid_tables(summary.stages)
 
 
@@ -122,6 +128,7 @@ def _totals(summary: RunSummary) -> Group:
         *([("Prefix cache began", summary.prefix_cache)] if summary.prefix_cache != AS_IS else []),
         ("Peak running / waiting", f"{formats.exact(server.max_running)} / {formats.exact(server.max_waiting)}"),
         *energy_rows(summary.measured.energy),
+        *cost_rows(summary.measured.cost),
     ):
         table.add_row(label, value)
     return titled(heading, table)

@@ -27,6 +27,13 @@ def steady_table(summary: RunSummary) -> Group | None:
     energies = [each.energy.millijoules_per_token for each in (summary.measured, steady.measured)]
     if energies[1] is not None:
         table.add_row("Energy, mJ/token", *map(formats.number, energies))
+    costs = [each.cost for each in (summary.measured, steady.measured)]
+    if costs[1] is not None and costs[1].per_million_tokens is not None:
+        table.add_row(
+            f"Cost per million tokens{f', {costs[1].currency}' if costs[1].currency else ''}",
+            formats.money(costs[0].per_million_tokens if costs[0] is not None else None),
+            formats.money_interval(costs[1].per_million_tokens, costs[1].per_million_tokens_interval),
+        )
     return titled(f"Steady state, {steady.start:.1f} s to {steady.end:.1f} s of the run", table)
 
 

@@ -11,8 +11,10 @@ import numpy as np
 from servetop.analysis.columns.request_columns import STATUSES
 from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
 from servetop.analysis.comparison.alignment import ArmRun
+from servetop.analysis.comparison.priced_arm import with_price
 from servetop.analysis.comparison.stage_sample import Cumulative, StageLoad, StageSample, TokenGaps
 from servetop.analysis.comparison.start_spread import ELSEWHERE, ON_GPU, SAME, StartSpread
+from servetop.analysis.cost.hourly_price import recorded_prices
 from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.verdicts.steady_state import SteadyWindow
@@ -49,7 +51,9 @@ def arm_run_of(
     stages = []
     for index, stage in compared_stages(run, requests).items():
         stages.append(source.sample(stage, requests.rows_of_stage(index), window=windows[index]))
-    return ArmRun(name=name, stages=stages, start_spread=_start_spread(run))
+    arm = ArmRun(name=name, stages=stages, gpus=len(run.meters) or None, start_spread=_start_spread(run))
+    prices = recorded_prices(run.header.config)
+    return arm if prices is None else with_price(arm, prices.server)
 
 
 def _start_spread(run: RunColumns) -> StartSpread:
@@ -156,7 +160,10 @@ class _Source:
 
 def _counters(run: RunColumns) -> dict[str, Cumulative]:
     """The quantities that accumulate over time, as far as they were measured."""
-    counters = {"output_tokens": Cumulative.of_steps(run.tick_ends, run.output_tokens)}
+    counters = {
+        "output_tokens": Cumulative.of_steps(run.tick_ends, run.output_tokens),
+        "tokens": Cumulative.of_steps(run.tick_ends, run.prompt_tokens + run.output_tokens),
+    }
     preemptions, usage = run.engine["preemptions_total"], run.engine["kv_usage"]
     if not np.isnan(preemptions).all():
         counters["preemptions"] = Cumulative.of_steps(run.scraped_at, np.nan_to_num(preemptions))

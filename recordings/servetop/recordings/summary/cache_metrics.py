@@ -71,7 +71,7 @@ class IdealCache:
         ideal = self._hits(prompts, selection)
         rate = None if counted is None or not counted.looked_up else counted.rate
         if rate is None and ideal is not None:
-            rate = self._rate_of_responses(selection)
+            rate = self.rate_of_responses(selection)
         if rate is None and counted is not None and self.promised == WARM:
             rate = 0.0  # the engine has no prefix cache
         return CacheCheck(
@@ -106,8 +106,8 @@ class IdealCache:
         shared = ideal.found / max(1, count - certain)
         return (self._uncertain_tokens * count + min(uses, count) * shared) / ideal.looked_up
 
-    def _rate_of_responses(self, selection: Selection) -> float | None:
-        """The part of the prompt tokens that the responses report as cached; None if they report nothing."""
+    def rate_of_responses(self, selection: Selection) -> float | None:
+        """Return the part of the prompt tokens that the responses report as cached; None if they report nothing."""
         where, parameters = selection.where
         condition = f"cached_tokens IS NOT NULL{f' AND {where}' if where else ''}"
         rows = self.reader.request_rows(("cached_tokens", "prompt_tokens"), where=condition, parameters=parameters)

@@ -11,6 +11,8 @@ from typing import Any
 
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
+from servetop.analysis.cost.costs import cost_summary, served_rates, weights_of
+from servetop.analysis.cost.hourly_price import recorded_prices
 from servetop.analysis.summary.energy_metrics import energy_summary
 from servetop.analysis.summary.engine_metrics import counted_hits, engine_summary, server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
@@ -27,6 +29,7 @@ from servetop.analysis.summary.summary_types import (
 from servetop.analysis.summary.trust_metrics import trust_summary
 from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
 from servetop.core.config import StageConfig
+from servetop.core.config_values.price import Prices
 from servetop.core.events import RunEnd, StageChange
 from servetop.core.units import MS_PER_S
 from servetop.recordings.library.run_sessions import finished_stages
@@ -46,19 +49,24 @@ _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": 
 
 
 def run_summary(
-    reader: RecordingReader, *, percentiles: Sequence[float] | None = None, end: RunEnd | None = None
+    reader: RecordingReader,
+    *,
+    percentiles: Sequence[float] | None = None,
+    prices: Sequence[str] = (),
+    end: RunEnd | None = None,
 ) -> RunSummary:
     """Summarise each stage and the whole run, except warm-ups.
 
-    `percentiles` replaces those of the run's configuration; `end` is the end of a run, if it is not recorded yet.
+    `percentiles` and `prices` replace those of the run's configuration; `end` is the end of a run, if it is not
+    recorded yet. UsageError for prices that make no sense.
     """
-    source = _Source.load(reader, percentiles=percentiles, end=end)
+    source = _Source.load(reader, percentiles=percentiles, prices=prices, end=end)
     run = source.run
     warm_at, cooldowns = run.warm_at, CoolDowns.load(reader, run)
     period = Period(start=warm_at, pauses=run.pauses)
     selection = Selection(start=None if warm_at == -math.inf else warm_at, excluded=tuple(cooldowns.starts.items()))
     samples = load_requests(reader, selection)
-    whole = source.measure(selection, period, samples=samples)
+    whole = source.costed(source.measure(selection, period, samples=samples), selection)
     shared = samples if len(run.stages) == 1 and warm_at == -math.inf else None  # the only stage has the same requests
     stages = _stage_summaries(source, cooldowns, samples=shared)
     return RunSummary(
@@ -94,7 +102,8 @@ def period_summary(
         start=max([-math.inf if start is None else start, *(each.start for each in periods[:1])]),
         until=min([math.inf if until is None else until, *(each.until for each in periods[-1:])]),
     )
-    return source.measure(Selection(stage=stage, start=start, until=until), period)
+    selection = Selection(stage=stage, start=start, until=until)
+    return source.costed(source.measure(selection, period), selection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,17 +114,29 @@ class _Source:
     run: RunColumns
     timeline: InFlightTimeline
     cache: IdealCache
+    prices: Prices | None
 
     @classmethod
     def load(
-        cls, reader: RecordingReader, *, percentiles: Sequence[float] | None = None, end: RunEnd | None = None
+        cls,
+        reader: RecordingReader,
+        *,
+        percentiles: Sequence[float] | None = None,
+        prices: Sequence[str] = (),
+        end: RunEnd | None = None,
     ) -> _Source:
         run = load_run(reader)
         run = run if end is None else dataclasses.replace(run, end=end)
         if percentiles is not None:
             config = dataclasses.replace(run.header.config, metric_percentiles=tuple(percentiles))
             run = dataclasses.replace(run, header=dataclasses.replace(run.header, config=config))
-        return cls(reader=reader, run=run, timeline=load_timeline(reader), cache=IdealCache.load(reader, run))
+        return cls(
+            reader=reader,
+            run=run,
+            timeline=load_timeline(reader),
+            cache=IdealCache.load(reader, run),
+            prices=Prices.parse(prices) if prices else recorded_prices(run.header.config),
+        )
 
     def measure(self, selection: Selection, period: Period, *, samples: RequestColumns | None = None) -> Measurements:
         """Measure the selected requests, loaded already if `samples` is given, and the period."""
@@ -136,6 +157,16 @@ class _Source:
             energy=energy_summary(self.run, period),
             trust=trust_summary(self.run, samples, timeline=self.timeline, period=period, cache=check),
         )
+
+    def costed(self, measured: Measurements, selection: Selection, *, steady_in: Period | None = None) -> Measurements:
+        """Add the costs, if the run has a price; with intervals for a period of constant load."""
+        prices = self.prices
+        if prices is None:
+            return measured
+        counted, run = measured.server.prefix_cache_hit_rate, self.run
+        share = self.cache.rate_of_responses(selection) if counted is None else counted
+        rates = served_rates(measured.requests, share, weights=weights_of(prices), run=run, steady_in=steady_in)
+        return dataclasses.replace(measured, cost=cost_summary(prices, rates, gpus=len(run.meters) or None))
 
 
 def _stage_summaries(
@@ -171,8 +202,9 @@ def _steady(source: _Source, stage: int, *, windows: Mapping[int, SteadyWindow])
     if window.start is None or window.end is None:
         return steady_summary(window, None)
     period = Period(start=window.start, until=window.end)
-    measured = source.measure(Selection(stage=stage, start=window.start, until=window.end), period)
-    return steady_summary(window, with_rates_within(measured, source.run, period))
+    selection = Selection(stage=stage, start=window.start, until=window.end)
+    measured = with_rates_within(source.measure(selection, period), source.run, period)
+    return steady_summary(window, source.costed(measured, selection, steady_in=period))
 
 
 def _stage_summary(
@@ -186,7 +218,8 @@ def _stage_summary(
 ) -> StageSummary:
     change, period = stage.change, stage.period
     excluded = tuple(pair for pair in cooldowns.starts.items() if pair[0] == change.index)
-    measured = source.measure(Selection(stage=change.index, excluded=excluded), period, samples=samples)
+    selection = Selection(stage=change.index, excluded=excluded)
+    measured = source.costed(source.measure(selection, period, samples=samples), selection)
     return StageSummary(
         stage=change.index,
         label=change.label,

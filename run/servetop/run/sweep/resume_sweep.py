@@ -45,8 +45,10 @@ def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
 
 
 def _comparable(reader: RecordingReader, config: RunConfig) -> RunConfig:
-    """The recorded configuration, without what may differ when a sweep is resumed: predictions and failure limit."""
-    return dataclasses.replace(reader.header.config, predicted=(), max_failures=config.max_failures)
+    """The recorded configuration, without what may differ in a resumed sweep: predictions, failure limit and prices."""
+    return dataclasses.replace(
+        reader.header.config, predicted=(), max_failures=config.max_failures, prices=config.prices
+    )
 
 
 def _measures(stage: StageChange, cell: StageConfig) -> bool:

@@ -128,6 +128,33 @@ def joules(value: float | None) -> str:
     return f"{_digits(value / 1e6)} MJ"
 
 
+def money(value: float | None, currency: str | None = None) -> str:
+    """An amount with three digits, or all of its whole ones: `$0.31`, `1,250 EUR`, `0.000213` without a currency."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    return _with_currency(f"{value:,.{_decimals(value)}f}", currency)
+
+
+def money_interval(value: float | None, ends: tuple[float, float] | None, currency: str | None = None) -> str:
+    """An amount and both ends of its interval, `$0.312 [0.305, 0.320]`; the amount alone without an interval."""
+    if value is None or ends is None:
+        return money(value, currency)
+    low, high = (f"{end:,.{_decimals(value)}f}" for end in ends)
+    return f"{money(value, currency)} [{low}, {high}]"
+
+
+def _decimals(value: float) -> int:
+    """The decimals that give an amount three digits."""
+    return 0 if value == 0 else min(max(2 - math.floor(math.log10(abs(value))), 0), 9)
+
+
+def _with_currency(amount: str, currency: str | None) -> str:
+    """A symbol stands before the amount, a word such as EUR behind it."""
+    if not currency:
+        return amount
+    return f"{amount} {currency}" if currency.isalpha() else f"{currency}{amount}"
+
+
 def scaled(value: float | None, unit: str) -> str:
     """A large amount with a decimal prefix: `1.23 GB/s`, `312 TFLOP/s`, `0 B`."""
     if value is None or math.isnan(value):

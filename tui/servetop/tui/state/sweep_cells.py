@@ -10,7 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from servetop.analysis.verdicts.steady_state import SteadyWindow
-from servetop.core.config import PredictedCell, StageConfig
+from servetop.core.config import StageConfig
+from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.events import StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader

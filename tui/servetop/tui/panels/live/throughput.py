@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from servetop.analysis.cost.hourly_price import recorded_prices
+from servetop.analysis.cost.live_cost import cost_per_million_tokens
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
@@ -27,11 +29,13 @@ class ThroughputPanel(TimeChart):
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         rates, wide = frame.stats.rates, _is_wide(self.size.width)
-        unit = " tok/s out" if wide else " tok/s"
+        cost = _cost(frame)
+        unit = " tok/s out" if wide and not cost else " tok/s"
         output: TextRow = [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (unit, "")]
         baseline = frame.shown_baseline
         change = [delta(rates.output_tokens, baseline.rates_now["output_tokens"])] if baseline else []
-        return [output, *change, *[[(formats.count(rates.prompt_tokens), "strong"), (" in", "")]][:wide]]
+        entered: TextRow = [(formats.count(rates.prompt_tokens), "strong"), (" in", "")]
+        return [output, *change, *cost, *[entered][:wide]]
 
     def peak(self, frame: Frame) -> float:
         smoothed, baseline = frame.stats.series.smoothed, frame.shown_baseline
@@ -40,6 +44,15 @@ class ThroughputPanel(TimeChart):
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         return draw_throughput(frame.stats, self.axes(frame), width, height, baseline=frame.shown_baseline)
+
+
+def _cost(frame: Frame) -> list[TextRow]:
+    """What a million tokens cost now; nothing for a run without a price."""
+    prices = recorded_prices(frame.header.config)
+    if prices is None:
+        return []
+    cost = cost_per_million_tokens(prices.server, frame.stats.rates, frame.stats.gpus)
+    return [[(formats.money(cost, prices.server.currency), "strong"), ("/Mtok", "")]]
 
 
 def draw_throughput(

@@ -1,0 +1,1 @@
+"""What serving costs: per token and per request, with intervals, and where two prices break even."""
