@@ -203,3 +203,13 @@ def test_prices_that_do_not_fit_the_configurations_are_refused(
     folder: Path, prices: tuple[str, ...], complaint: str
 ) -> None:
     assert complaint in refused(folder / "main.servetop", folder / "slower.servetop", price=prices)
+
+
+def test_recorded_prices_are_used_and_have_to_be_in_one_currency(tmp_path: Path) -> None:
+    names = [tmp_path / f"{name}.servetop" for name in ("a", "b", "c")]
+    for path, price in zip(names, ("$2/h", "$3/h", "3 EUR/h"), strict=True):
+        record_briefly(path, LOAD, prices=(price,))
+    report = report_of(compared(*names[:2]))
+    assert (report.a.price_per_hour, report.comparisons[0].b.price_per_hour) == (2.0, 3.0)
+    assert "the recorded prices $2/h and 3 EUR/h have different currencies: give --price" in refused(*names)
+    assert report_of(compared(*names, price=("2/h",))).a.price_per_hour == 2.0

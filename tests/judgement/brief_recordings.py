@@ -19,12 +19,18 @@ def record_briefly(
     settings: Mapping[str, Any] | None = None,
     goodput: Mapping[str, float] | None = None,
     outages: tuple[Outage, ...] = (),
+    prices: tuple[str, ...] = (),
     **workload: Any,
 ) -> Path:
     """Record a virtual run of short requests; `settings` are those of the simulated machine."""
     lengths = {"input_len": 32, "output_len": 8} | workload
     config = RunConfig(
-        engine=EngineConfig(), workload=WorkloadConfig(**lengths), stages=stages, seed=seed, goodput=goodput or {}
+        engine=EngineConfig(),
+        workload=WorkloadConfig(**lengths),
+        stages=stages,
+        seed=seed,
+        goodput=goodput or {},
+        prices=prices,
     )
     run = run_virtually(VirtualRunPlan(config=config, settings=settings or {}, outages=outages))
     write_recording(run, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from servetop.analysis.comparison.compared_metrics import COST_METRIC, METRICS, ComparedMetric, metric_named
 from servetop.analysis.comparison.comparison import ComparisonOptions
@@ -12,6 +12,7 @@ from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison_report.build_report import comparison_report
 from servetop.analysis.comparison_report.preconditions import check_same_workload
 from servetop.analysis.comparison_report.report_types import ComparisonReport
+from servetop.analysis.cost.hourly_price import recorded_prices
 from servetop.analysis.summary.summary_json import plain_object
 from servetop.cli.compare.comparison_markdown import markdown_lines
 from servetop.cli.compare.comparison_text import comparison_parts
@@ -19,6 +20,7 @@ from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.tables import out_tables, stdout_console
 from servetop.core.config_values.price import HourlyPrice, parse_price
 from servetop.core.errors import ExitCode, UsageError
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.recordings.comparison.load_comparison import distinct_arms, first_objectives, headers_of, load_arm
 from servetop.run import console
 
@@ -47,6 +49,8 @@ def report_of(options: CompareOptions) -> ComparisonReport:
     headers = dict(zip(string.ascii_uppercase, headers_of(paths), strict=False))
     if not options.anyway:
         check_same_workload(headers["A"], {letter: arm for letter, arm in headers.items() if letter != "A"})
+    if not prices:
+        _check_currencies(itertools.chain.from_iterable(headers.values()))
     objectives = first_objectives(itertools.chain.from_iterable(headers.values()))
     arms = [load_arm(letter, arm, objectives=objectives) for letter, arm in zip(headers, paths, strict=True)]
     arms = [arm.with_price(price) for arm, price in zip(arms, prices, strict=True)] if prices else arms
@@ -70,6 +74,17 @@ def _prices(options: CompareOptions) -> list[HourlyPrice]:
     if len(hourly) not in (0, 1, len(options.recordings)):
         raise UsageError(f"--price: {len(hourly)} prices: give one for all, or one for each configuration")
     return hourly * len(options.recordings) if len(hourly) == 1 else hourly
+
+
+def _check_currencies(headers: Iterable[RunHeader]) -> None:
+    """UsageError for recorded prices that cannot be compared."""
+    recorded = [prices.server for header in headers if (prices := recorded_prices(header.config)) is not None]
+    first = next((each for each in recorded if each.currency != recorded[0].currency), None)
+    if first is not None:
+        raise UsageError(
+            f"the recorded prices {recorded[0].text} and {first.text} have different currencies: "
+            "give --price once for each configuration"
+        )
 
 
 def metrics_named(keys: Sequence[str]) -> tuple[ComparedMetric, ...]:
