@@ -49,7 +49,7 @@ def arm(letter: str, **fields: Any) -> ComparedArm:
     values: dict[str, Any] = {
         "name": f"run {letter}", "recordings": (f"{letter}.servetop",), "engine": "vllm", "engine_version": "0.9.1",
         "model": "llama-2-7b", "seeds": (1,), "starts": 1, "seconds": 60.0, "requests": 480, "failed": 0,
-        "date": "2026-11-23T18:06:00+00:00", "running": False,
+        "date": "2026-11-23T18:06:00+00:00", "running": False, "price_per_hour": None,
     }  # fmt: skip
     return ComparedArm(letter=letter, **(values | fields))
 
@@ -57,7 +57,7 @@ def arm(letter: str, **fields: Any) -> ComparedArm:
 def comparison(*stages: ComparedStage, letter: str = "B", **fields: Any) -> ArmComparison:
     values: dict[str, Any] = {
         "verdict": "worse", "headline": f"{letter} is worse", "warnings": (), "differences": (), "unknown": (),
-        "other_causes": (), "start_spread": StartSpread.everywhere(0.01), "only_a": (), "only_b": (),
+        "other_causes": (), "start_spread": StartSpread.everywhere(0.01), "only_a": (), "only_b": (), "break_even": (),
     }  # fmt: skip
     return ArmComparison(b=arm(letter), stages=stages, **(values | fields))
 

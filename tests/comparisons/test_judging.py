@@ -36,4 +36,4 @@ def test_costs_and_families_are_counted() -> None:
     answers = Answers(seconds=[60.0, 120.0, 90.0], starts=[1, 1, 1])
     assert answers.cost == "1 × 90 s"
     assert str(Cost(starts=2)) == "2 more starts of each"
-    assert len(Family) == 7
+    assert len(Family) == 8
