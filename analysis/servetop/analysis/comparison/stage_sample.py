@@ -94,7 +94,7 @@ class StageSample:
     """`output_tokens`, `tokens` (with input), `preemptions`, `kv_usage` (seconds of usage), `joules`; if known."""
     gaps: TokenGaps | None = None
     price_per_hour: float | None = None
-    """Of everything that serves; None without a price."""
+    """The price of everything that serves; None without one."""
     index: int = 0
     """Number of the stage in its run, as in the summary: from 0, with warm-ups."""
 

@@ -29,7 +29,7 @@ class ComparedArm:
     seconds: float
     """Length of all recordings."""
     price_per_hour: float | None
-    """Of everything that serves; None without a price."""
+    """The price of everything that serves; None without one."""
     requests: int
     """Requests that ended, of any status, without warm-ups."""
     failed: int
@@ -141,7 +141,7 @@ class BreakEvenPrice:
     """The price at which a configuration costs as much per token as A; infinite limits are None."""
 
     label: str
-    """Of the stage."""
+    """The name of the stage."""
     per_hour: float
     low: float
     """Lower limit of the interval that contains the true price with 95 %."""
@@ -167,7 +167,7 @@ class ArmComparison:
     """What is assumed between starts, at least, where a configuration has fewer than five; 0 with more."""
     stages: tuple[ComparedStage, ...]
     break_even: tuple[BreakEvenPrice, ...]
-    """By stage; empty without prices."""
+    """One price for each stage; empty without prices."""
     only_a: tuple[str, ...]
     """Loads without a counterpart."""
     only_b: tuple[str, ...]

@@ -23,7 +23,7 @@ class BreakEven:
     total_token_throughput: float | None
     """The same in tokens/s."""
     cost_of_tokens: float | None
-    """Of the served tokens of an hour, at prices per token."""
+    """What the tokens served in an hour cost at prices per token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +31,13 @@ class CostSummary:
     """Costs per token and per request, of the time in which the requests were served; None if unknown."""
 
     price: str
-    """As written."""
+    """The price of the server, as written."""
     currency: str | None
     per_hour: float | None
-    """Of everything that serves."""
+    """The price of everything that serves."""
     per_request: float | None
     per_million_tokens: float | None
-    """Of input, cached and output tokens alike."""
+    """The same for input, cached and output tokens."""
     per_million_input_tokens: float | None
     per_million_cached_tokens: float | None
     per_million_output_tokens: float | None

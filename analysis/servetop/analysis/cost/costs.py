@@ -20,7 +20,7 @@ from servetop.core.arrays import FloatArray
 from servetop.core.config_values.price import HourlyPrice, Prices, TokenPrices
 
 ASSUMED_WEIGHTS = (1.0, 0.1, 4.0)
-"""Of input, cached and output tokens without prices per token: about the ratios of public price lists."""
+"""Weights of input, cached and output tokens without prices per token: about the ratios of public price lists."""
 _CONFIDENCE = 0.95
 
 
@@ -32,11 +32,11 @@ class ServedRates:
     prompt_tokens: float
     output_tokens: float
     cached_share: float | None
-    """Of the prompt tokens; None if unknown."""
+    """Fraction of the prompt tokens that was cached; None if unknown."""
     requests_error: float = math.inf
     tokens_error: float = math.inf
     weighted_error: float = math.inf
-    """Of the tokens, each by its weight."""
+    """Half-width for the tokens, each counted by its weight."""
 
     @property
     def tokens(self) -> float:
