@@ -9,7 +9,7 @@ from servetop.core.tick import merge_client_ticks
 from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.start_senders import start_senders
 from servetop.workload.plan import LoadPhase
-from tests.loadgen.load_run import ARGV, respond_never, setup_for, slow_tokens
+from tests.loadgen.load_run import ARGV, respond_never, setup_for, slow_response, slow_tokens
 
 
 async def test_requests_and_due_times_do_not_depend_on_the_number_of_senders(server: Any, pool: Any) -> None:
@@ -81,7 +81,7 @@ async def test_a_new_limit_applies_to_the_whole_pool(server: Any, pool: Any) -> 
 
 
 async def test_all_senders_close_and_open_the_loop(server: Any, pool: Any) -> None:
-    server.script = slow_tokens
+    server.script = slow_response
     run = await pool(3)
     await run.begin_and_wait(StageConfig(request_rate=20.0, duration=60.0))
     await run.command(Action.CLOSE_LOOP, 5)
