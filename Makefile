@@ -6,7 +6,7 @@ SHELL := /bin/bash
 INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 # Without cached bytecode every pytest worker rewrites all tests again, and every process that they start compiles servetop.
 unexport PYTHONDONTWRITEBYTECODE
-LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-emit-index-url --no-annotate --no-header
 
 .PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare judge-cache judge-price lock audit sbom bench bench-client bench-compare bench-tui sample picture options schema clean
 
@@ -16,8 +16,8 @@ help:  ## list the targets
 ifdef CI # exactly the locked versions and files
 .venv/.product: pyproject.toml locks/ci.txt
 	@echo "servetop: creating .venv from locks/ci.txt (two minutes the first time)"
-	@$(INSTALL) .venv --require-hashes -r locks/ci.txt
-	@$(INSTALL) .venv --no-deps --no-build-isolation --editable . && touch $@
+	@$(INSTALL) .venv --no-deps --require-hashes -r locks/ci.txt
+	@$(INSTALL) .venv --no-deps --no-build-isolation --editable . && .venv/bin/pip check && touch $@
 
 .venv/.installed: .venv/.product
 	@touch $@
@@ -33,7 +33,7 @@ endif
 
 .venv-audit/.installed: locks/audit.txt
 	@echo "servetop: installing the tools that lock and audit (a minute the first time)"
-	@$(INSTALL) .venv-audit --require-hashes -r $< && touch $@
+	@$(INSTALL) .venv-audit --no-deps --require-hashes -r $< && .venv-audit/bin/pip check && touch $@
 
 demo: .venv/.product  ## watch the simulator being overloaded until it preempts, and recovering (two minutes)
 	@echo "servetop: opening the dashboard on the simulator (q quits, ? shows help)"

@@ -7,14 +7,14 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
 from locks.audit import verdict
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from tests.house.source_tree import ROOMS, TOP
 
@@ -79,9 +79,9 @@ def test_the_licences_of_all_data_are_named_and_shipped(project: dict[str, Any])
     assert kinds <= set(project["license"].split(" AND "))
 
 
-def _locked(text: str) -> dict[str, list[Requirement]]:
+def _locked(text: str) -> dict[NormalizedName, list[Requirement]]:
     """The pins of a lock file by name; several where they differ by platform or Python."""
-    found: dict[str, list[Requirement]] = {}
+    found: dict[NormalizedName, list[Requirement]] = {}
     for line in text.splitlines():
         if line and not line.startswith((" ", "#")):
             requirement = Requirement(line.removesuffix("\\").strip())
@@ -104,7 +104,46 @@ def test_every_locked_package_has_its_hashes_and_the_file_names_no_host(name: st
     assert not re.search(r"://|--(index|extra|find|trusted)", text)
     blocks = re.split(r"\n(?=[a-z0-9])", text.strip(), flags=re.IGNORECASE)
     assert len(blocks) > 20
-    assert [block for block in blocks if not re.match(r"[\w.-]+==[^\n]+\n +--hash=sha256:[0-9a-f]{64}", block)] == []
+    locked = re.compile(r"[\w.-]+(\[[\w,-]+\])?==[^\n]+\n +--hash=sha256:[0-9a-f]{64}")
+    assert [block for block in blocks if not locked.match(block)] == []
+
+
+def _missing(
+    package: NormalizedName, requires: list[str], locked: dict[NormalizedName, list[Requirement]]
+) -> list[str]:
+    """The requirements that hold here of a package with its locked extras, and that the lock does not satisfy."""
+    wanted_extras = {extra for pin in locked[package] for extra in pin.extras} | {""}
+    missing = []
+    for needed in map(Requirement, requires):
+        if needed.marker and not any(needed.marker.evaluate({"extra": extra}) for extra in wanted_extras):
+            continue
+        pins = [
+            pin for pin in locked.get(canonicalize_name(needed.name), []) if not pin.marker or pin.marker.evaluate()
+        ]
+        fits = [pin for pin in pins if needed.specifier.contains(next(iter(pin.specifier)).version, prereleases=True)]
+        if not any(pin.extras >= needed.extras for pin in fits):
+            missing.append(f"{package}: {needed}")
+    return missing
+
+
+def test_the_lock_has_all_requirements_of_its_packages_with_their_extras() -> None:
+    locked = _locked((TOP / "locks/ci.txt").read_text(encoding="utf-8"))
+    installed = {canonicalize_name(each.metadata["Name"]): each for each in distributions()}
+    here = {
+        name: installed[name].requires or []
+        for name, pins in locked.items()
+        if name in installed and installed[name].version in {next(iter(pin.specifier)).version for pin in pins}
+    }
+    assert [line for name, requires in here.items() for line in _missing(name, requires, locked)] == []
+
+
+def test_a_requirement_that_the_lock_lacks_is_found() -> None:
+    locked = _locked("cover==7.1\nnewer[fast]==2.0\nreports==1.0")
+    reports, newer = canonicalize_name("reports"), canonicalize_name("newer")
+    assert _missing(reports, ["cover[toml]>=7"], locked) == ["reports: cover[toml]>=7"]
+    assert _missing(reports, ["cover>=8"], locked) == ["reports: cover>=8"]
+    assert _missing(reports, ["newer[fast]", "cover; sys_platform == 'win32'", "old; extra == 'old'"], locked) == []
+    assert _missing(newer, ["speed; extra == 'fast'"], locked) == ['newer: speed; extra == "fast"']
 
 
 def test_a_package_that_no_service_knows_is_not_called_sound() -> None:
