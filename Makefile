@@ -6,7 +6,6 @@ SHELL := /bin/bash
 INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 # Without cached bytecode every pytest worker rewrites all tests again, and every process that they start compiles servetop.
 unexport PYTHONDONTWRITEBYTECODE
-LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-emit-index-url --no-annotate --no-header
 
 .PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare judge-cache judge-price lock audit sbom bench bench-client bench-compare bench-tui sample picture options schema clean
 
@@ -119,9 +118,8 @@ schema: .venv/.product  ## write docs/schema/*.json from the types of the summar
 	@$(BIN)/python -m servetop.analysis.summary.summary_schema > docs/schema/summary.json
 	@$(BIN)/python -m servetop.analysis.comparison_report.comparison_schema > docs/schema/comparison.json
 
-lock: .venv-audit/.installed  ## pin and hash the newest versions of what CI installs (locks/)
-	.venv-audit/bin/uv pip compile $(LOCK) pyproject.toml --extra dev locks/build.in --output-file locks/ci.txt
-	.venv-audit/bin/uv pip compile $(LOCK) locks/audit.in --output-file locks/audit.txt
+lock: .venv-audit/.installed  ## pin the newest versions of what CI installs, and of the real engines (locks/)
+	PYTHON=$(PYTHON) bash locks/lock.sh .venv-audit/bin/uv
 
 audit: .venv-audit/.installed  ## check the locked packages against published advisories, where reachable
 	.venv-audit/bin/python locks/audit.py locks/ci.txt locks/audit.txt

@@ -16,6 +16,7 @@ from locks.audit import verdict
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
+from tests.bounds.requirements import requirements
 from tests.house.source_tree import ROOMS, TOP
 
 USED_BY_NAME = {"nvidia-ml-py", "amdsmi"}
@@ -98,7 +99,7 @@ def test_what_ci_installs_is_locked_at_versions_that_pyproject_allows(project: d
         assert [each for each in versions if not needed.specifier.contains(each)] == [], f"{text}: make lock"
 
 
-@pytest.mark.parametrize("name", ["ci.txt", "audit.txt"])
+@pytest.mark.parametrize("name", ["ci.txt", "audit.txt", "lowest.txt"])
 def test_every_locked_package_has_its_hashes_and_the_file_names_no_host(name: str) -> None:
     text = (TOP / "locks" / name).read_text(encoding="utf-8")
     assert not re.search(r"://|--(index|extra|find|trusted)", text)
@@ -106,6 +107,25 @@ def test_every_locked_package_has_its_hashes_and_the_file_names_no_host(name: st
     assert len(blocks) > 20
     locked = re.compile(r"[\w.-]+(\[[\w,-]+\])?==[^\n]+\n +--hash=sha256:[0-9a-f]{64}")
     assert [block for block in blocks if not locked.match(block)] == []
+
+
+def test_the_lowest_versions_are_locked_as_pyproject_claims_them() -> None:
+    locked = _locked((TOP / "locks/lowest.txt").read_text(encoding="utf-8"))
+    for text in requirements("lowest"):
+        needed = Requirement(text)
+        assert [pin.specifier for pin in locked[canonicalize_name(needed.name)]] == [needed.specifier], "make lock"
+
+
+@pytest.mark.parametrize("name", ["vllm", "transformers", "ray-serve-llm", "llama.cpp"])
+def test_each_package_of_a_real_engine_has_one_version(name: str) -> None:
+    wanted = [
+        Requirement(line)
+        for line in (TOP / f"locks/engines/{name}.in").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+    locked = _locked((TOP / f"locks/engines/{name}.txt").read_text(encoding="utf-8"))
+    assert {canonicalize_name(each.name) for each in wanted if not each.marker or each.marker.evaluate()} <= set(locked)
+    assert all(re.fullmatch(r"==[^*,]+", str(pin.specifier)) for pins in locked.values() for pin in pins)
 
 
 def _missing(

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # apt_install.sh [APT-GET OPTION…] PACKAGE…: installs Debian packages. An installation that was interrupted before is
-# finished first; one that runs beside it, also another clone's, is waited for. Quiet, unless it fails.
+# finished first; one that runs beside it, also another clone's, is waited for. Quiet, unless it fails. Versions are
+# those of the machine's Debian release: its archive has one of each package, so none can be pinned here.
 set -euo pipefail
 if [ "$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then
     echo "servetop: cannot install ${*: -1}: that needs root and apt-get" >&2

@@ -1,8 +1,9 @@
-# Sourced by the install scripts: stops at the first error, and sets `here`, the folder of the scripts, and `cache`,
-# that of installed engines, outside the source tree.
+# Sourced by the install scripts: stops at the first error, and sets `here`, the folder of the scripts, `cache`, that
+# of installed engines, outside the source tree, and `locks`, that of the pinned packages of each.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration"
+locks="$here/../../locks/engines"
 mkdir -p "$cache"
 
 lock_home() {  # NAME FILE...: sets `home` to the folder for these contents; another run that installs it waits.
@@ -23,6 +24,10 @@ environment_over() {  # Makes `home` an environment that also has the packages o
     trap '[ -e "$home/.ready" ] || rm -rf "$home"' EXIT  # its scripts name its folder, so it cannot be built elsewhere
     "$1/bin/python" -m venv "$home"
     "$1/bin/python" -c 'import site; print(site.getsitepackages()[0])' > "$(packages_of "$home")/base.pth"
+}
+
+install() {  # ENVIRONMENT LOCK: installs the pinned packages, and nothing else; what torch requires is among them.
+    "$1/bin/pip" install --quiet --disable-pip-version-check --no-deps --requirement "$2"
 }
 
 packages_of() {  # Prints the folder of an environment's packages.

@@ -3,15 +3,13 @@
 # Prints the folder. Takes 10 to 15 minutes of two cores the first time (needs gcc only), nothing after that.
 . "$(dirname "$0")/install_lib.sh"
 version=0.3.36
-lock_home "llama.cpp-$version" "$here/make_tiny_gguf.py" "$0"
+lock_home "llama.cpp-$version" "$locks/llama.cpp.txt" "$here/make_tiny_gguf.py" "$0"
 if [ ! -e "$home/.ready" ]; then
     echo "servetop: building llama-server $version into $home (10 to 15 minutes, once)" >&2
     clean_draft
     "${PYTHON:-python3}" -m venv "$draft/tools"
-    "$draft/tools/bin/pip" install --quiet --disable-pip-version-check gguf==0.19.0 tokenizers==0.23.1
-    export PATH="$PATH:$draft/tools/bin"
-    command -v cmake > /dev/null || "$draft/tools/bin/pip" install --quiet cmake
-    command -v ninja > /dev/null || "$draft/tools/bin/pip" install --quiet ninja
+    install "$draft/tools" "$locks/llama.cpp.txt"
+    export PATH="$draft/tools/bin:$PATH"
     "$draft/tools/bin/pip" download --quiet --no-deps --no-binary llama-cpp-python --dest "$draft" "llama-cpp-python==$version"
     tar -xzf "$draft"/llama_cpp_python-*.tar.gz -C "$draft"
     # GGML_NATIVE=OFF: a cache folder may be kept for another machine. -O1: a random model of 1 MB needs no more.

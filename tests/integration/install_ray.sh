@@ -4,12 +4,11 @@
 . "$(dirname "$0")/install_lib.sh"
 version=2.60.0
 vllm="$(bash "$here/install_vllm.sh" | tail -1)"
-lock_home "ray-$version" "$0" "$here/install_lib.sh" <(basename "$vllm")
+lock_home "ray-$version" "$locks/ray-serve-llm.txt" "$0" "$here/install_lib.sh" <(basename "$vllm")
 if [ ! -e "$home/.ready" ]; then
     echo "servetop: installing Ray Serve LLM $version into $home (two minutes, once)" >&2
     environment_over "$vllm"
-    # Not ray[llm]: that wants a vLLM for GPUs. With fastapi 0.165 every POST is answered by 400 (the field "self" is missing).
-    "$home/bin/pip" install --quiet --disable-pip-version-check "ray[serve]==$version" fastapi==0.136.3 jsonref pyarrow pandas mmh3
+    install "$home" "$locks/ray-serve-llm.txt"
     cp -r "$vllm/tiny-llama" "$home/"
     "$home/bin/python" "$here/real_engines.py" ray-serve-llm "$home"  # it starts, answers and ends, or this script fails
     touch "$home/.ready"

@@ -4,12 +4,12 @@
 . "$(dirname "$0")/install_lib.sh"
 version=5.19.0
 vllm="$(bash "$here/install_vllm.sh" | tail -1)"
-files=("$here/make_tiny_weights.py" "$here/install_lib.sh" "$0")
+files=("$locks/transformers.txt" "$here/make_tiny_weights.py" "$here/install_lib.sh" "$0")
 lock_home "transformers-$version" "${files[@]}" <(basename "$vllm")
 if [ ! -e "$home/.ready" ]; then
     echo "servetop: installing transformers $version into $home (half a minute, once)" >&2
     environment_over "$vllm"
-    "$home/bin/pip" install --quiet --disable-pip-version-check "transformers[serving]==$version" accelerate==1.15.0
+    install "$home" "$locks/transformers.txt"
     "$home/bin/pip" install --quiet --disable-pip-version-check --no-deps --ignore-installed "transformers==$version"
     HF_HUB_OFFLINE=1 "$home/bin/python" "$here/make_tiny_weights.py" "$vllm/tiny-llama" "$home/tiny-llama-w"
     "$home/bin/python" "$here/real_engines.py" transformers "$home"  # it starts, answers and ends, or this script fails

@@ -23,7 +23,7 @@ if [ ! -e "$home/.ready" ]; then
     "$python" -m venv "$draft/tools"
     pip=("$draft/tools/bin/pip" install --quiet --disable-pip-version-check)
     # The backend's stub speaks to NumPy 1 and looks for it in its working folder and in the base interpreter only.
-    "${pip[@]}" --target "$draft/home/work" numpy==1.26.4
+    "${pip[@]}" --no-deps --target "$draft/home/work" numpy==1.26.4
     "${pip[@]}" --no-deps "nvidia-pytriton==$version"
     site="$(packages_of "$draft/tools")"
     wheel="$site/pytriton/tritonserver"

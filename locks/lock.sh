@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# lock.sh UV: pins the newest versions of all packages that tests install, and their hashes where they test servetop
+# itself. Installations take them with --no-deps, so nothing that is published later gets into one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+uv="$1"
+lock() { # OUTPUT ARGUMENT…
+    echo "servetop: locking $1"
+    "$uv" pip compile --quiet --upgrade --universal --python-version 3.11 --no-strip-extras --no-emit-index-url \
+        --no-annotate --no-header "${@:2}" --output-file "locks/$1"
+}
+lock ci.txt --generate-hashes pyproject.toml --extra dev locks/build.in
+lock audit.txt --generate-hashes locks/audit.in
+lock lowest.txt --generate-hashes <(python3 tests/bounds/requirements.py lowest; cat locks/build.in)
+without_torch=(--override locks/engines/without_torch.txt)
+lock engines/vllm.txt "${without_torch[@]}" locks/engines/vllm.in
+for layer in transformers ray-serve-llm; do # thin environments over vLLM's
+    lock "engines/$layer.txt" "${without_torch[@]}" --constraint locks/engines/vllm.txt "locks/engines/$layer.in"
+done
+lock engines/llama.cpp.txt locks/engines/llama.cpp.in
