@@ -18,6 +18,7 @@ from servetop.cli.viewing.display_options import (
 from servetop.cli.web.web import check_web, viewer_command
 from servetop.cli.web.web_address import WebAddress
 from servetop.core.errors import UsageError
+from servetop.core.system.own_python import python_argv
 from servetop.recordings.library.folder_store import FolderStore
 from tests.harness import Servetop
 
@@ -72,8 +73,8 @@ def test_the_environment_can_reduce_motion(environment: dict[str, str], less: bo
 @pytest.mark.parametrize(("steer", "flags"), [(False, ["--read-only"]), (True, [])])
 def test_each_page_gets_a_viewer_of_the_one_recording(tmp_path: Path, steer: bool, flags: list[str]) -> None:
     command = viewer_command(tmp_path / "a b.servetop", DisplayOptions(theme="light", reduced_motion=True), steer=steer)
-    words = ["-m", "servetop", "replay", f"{tmp_path}/a b.servetop", *flags, "--theme", "light", "--reduced-motion"]
-    assert command[1:] == words
+    words = ["servetop", "replay", f"{tmp_path}/a b.servetop", *flags, "--theme", "light", "--reduced-motion"]
+    assert command == [*python_argv("-m"), *words]
 
 
 def test_the_page_is_on_the_loopback_address_by_default() -> None:

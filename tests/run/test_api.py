@@ -29,8 +29,8 @@ def test_a_run_returns_its_summary_and_leaves_a_recording(tmp_path: Path, capfd:
     with contextlib.closing(api.open_recording(result.recording)) as reader:
         assert len(reader.requests(0.0, math.inf)) == 10
         manifest = reader.header.manifest
-    assert manifest["engine"]["argv"][1:6] == ["-m", SERVER, "--host", "127.0.0.1", "--port"]
-    assert manifest["engine"]["argv"][6] == "{port}"
+    assert manifest["engine"]["argv"][1:7] == ["-P", "-m", SERVER, "--host", "127.0.0.1", "--port"]
+    assert manifest["engine"]["argv"][7] == "{port}"
     assert manifest["engine"]["executable"] == sys.executable
     assert manifest["host"]["usable_cpus"] >= 1
     assert "command_line" not in manifest, "there is none of a run from Python"

@@ -15,6 +15,9 @@ import sys
 
 def main() -> int:
     """Load and run the command line; return the exit code. An exhausted resource limit is reported in one line."""
+    from servetop.core.system.own_python import drop_empty_entries
+
+    drop_empty_entries(os.environ, sys.path)
     from servetop.run import console
     from servetop.run.process.resource_limits import exhausted_resource, silence_teardown
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from servetop.core.config import EngineConfig
+from servetop.core.system.own_python import python_argv
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import BatchSizeChange, CacheReset, Engine, LaunchCommand, package_version
@@ -55,8 +52,7 @@ class SimEngine(Engine):
         }
         host = flag_value(extra, "--host") or "127.0.0.1"
         return LaunchCommand(
-            argv=(*(config.command or (sys.executable, "-m", SERVER)), *with_flags(extra, flags)),
-            env=_checkout_path(),
+            argv=(*(config.command or python_argv("-m", SERVER)), *with_flags(extra, flags)),
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
         )
@@ -90,12 +86,3 @@ class SimEngine(Engine):
 def _config(results: HttpResults) -> dict[str, Any]:
     data = results[CONFIG].json() if CONFIG in results else None
     return data if isinstance(data, dict) else {}
-
-
-def _checkout_path() -> dict[str, str]:
-    """Return the PYTHONPATH that the child needs to import a checkout that is not installed; empty if it is."""
-    spec = find_spec("servetop")
-    roots = [str(Path(folder).parent) for folder in (spec.submodule_search_locations if spec else None) or ()]
-    checkout = [root for root in roots if "site-packages" not in root]
-    inherited = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": os.pathsep.join([*checkout, *([inherited] if inherited else [])])} if checkout else {}

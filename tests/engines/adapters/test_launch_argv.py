@@ -9,7 +9,7 @@ import pytest
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
-from servetop.engines.adapters.launch_argv import checked, module_argv, program_argv, refuse_containers
+from servetop.engines.adapters.launch_argv import checked, module_argv, program_argv, refuse_containers, safe_path
 
 HOW = "pip install it"
 
@@ -56,11 +56,20 @@ def test_a_program_comes_from_the_path_unless_a_command_is_given(
 
 
 def test_a_module_runs_in_this_python_or_in_the_given_one() -> None:
-    assert module_argv(config(), "json.tool", title="J", how=HOW) == [sys.executable, "-m", "json.tool"]
+    assert module_argv(config(), "json.tool", title="J", how=HOW) == [sys.executable, "-P", "-m", "json.tool"]
     assert module_argv(config(sys.executable), "x", title="X", how=HOW) == [sys.executable, "-m", "x"]
     assert module_argv(config(sys.executable, "x.py"), "x", title="X", how=HOW) == [sys.executable, "x.py"]
     with pytest.raises(EngineError, match="X was not found: pip install it, or try --engine sim"):
         module_argv(config(), "no_such_module_here", title="X", how=HOW)
+
+
+def test_a_module_in_the_given_python_gets_no_modules_of_the_working_directory() -> None:
+    """By a variable, which a Python without `-P` ignores; a complete command stays as it is."""
+    of_the_user = config("/opt/vllm/bin/python")
+    assert safe_path(["/opt/vllm/bin/python", "-m", "x", "serve"], of_the_user) == {"PYTHONSAFEPATH": "1"}
+    assert safe_path(["/opt/vllm/bin/vllm", "serve"], config("/opt/vllm")) == {}
+    assert safe_path(["python", "-m", "x"], config("python", "-m", "x")) == {}
+    assert safe_path(module_argv(config(), "json.tool", title="J", how=HOW), config()) == {}
 
 
 def test_a_launcher_runs_what_its_image_has() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
-import sys
 from pathlib import Path
 
 from servetop.cli.options.output_options import DisplayOptions
@@ -15,6 +14,7 @@ from servetop.cli.viewing.viewer_signals import ViewerSignals
 from servetop.cli.web.web_address import WebAddress
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
+from servetop.core.system.own_python import python_argv
 from servetop.run import console
 
 
@@ -76,7 +76,7 @@ def check_web(display: DisplayOptions) -> None:
 
 def viewer_command(recording: Path, display: DisplayOptions, *, steer: bool) -> list[str]:
     """The command that the server runs for each page; any number of viewers may show one recording."""
-    command = [sys.executable, "-m", "servetop", "replay", str(recording.absolute())]
+    command = [*python_argv("-m", "servetop", "replay", str(recording.absolute()))]
     command += [] if steer else ["--read-only"]
     command += ["--theme", display.theme] if display.theme else []
     command += ["--against", display.against] if display.against else []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.adapters.engine_flags import flag_value, reachable, with_flags
-from servetop.engines.adapters.launch_argv import module_argv
+from servetop.engines.adapters.launch_argv import module_argv, safe_path
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.dialect_registry import TEXT_ENDPOINTS
@@ -47,8 +47,10 @@ class DeepSpeedMiiEngine(Engine):
             "--host": "127.0.0.1",
             "--port": port,
         }
+        argv = module_argv(config, SERVER, title=self.title, how=self.install_help)
         return LaunchCommand(
-            argv=(*module_argv(config, SERVER, title=self.title, how=self.install_help), *with_flags(extra, flags)),
+            argv=(*argv, *with_flags(extra, flags)),
+            env=safe_path(argv, config),
             host=reachable(flag_value(extra, "--host")),
             port=port,
         )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
+from servetop.core.system.own_python import python_argv
 
 
 def checked(command: Sequence[str], *, program: str = "python") -> list[str]:
@@ -56,7 +56,16 @@ def module_argv(config: EngineConfig, module: str, *, title: str, how: str) -> l
         return [*checked(config.command), *(("-m", module) if len(config.command) == 1 else ())]
     if find_spec(module.partition(".")[0]) is None:
         raise EngineError(f"{title} was not found: {how}, or try --engine sim")
-    return [sys.executable, "-m", module]
+    return [*python_argv("-m", module)]
+
+
+def safe_path(argv: Sequence[str], config: EngineConfig) -> dict[str, str]:
+    """Return the variable that keeps the working directory off the module path of a Python named by the user.
+
+    It is for `-m MODULE` added to an --engine-command of one word; a complete command stays as it is. Python 3.10 and
+    older ignore it, and would refuse the option `-P`.
+    """
+    return {"PYTHONSAFEPATH": "1"} if len(config.command) == 1 and argv[1:2] == ["-m"] else {}
 
 
 def refuse_containers(config: EngineConfig, title: str) -> None:

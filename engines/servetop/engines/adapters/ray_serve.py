@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
+from servetop.core.system.own_python import python_argv
 from servetop.core.system.package_data import package_path
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.adapters.launch_argv import checked, refuse_containers
@@ -148,6 +148,6 @@ def _app(command: Sequence[str]) -> list[str]:
             "Ray is not installed in this environment: pip install 'ray[serve,llm]', "
             "or set --engine-command to a Python that has it"
         )
-    argv = checked(command) or [sys.executable]
+    argv, script = checked(command), str(package_path("servetop.engines", SCRIPT))
     lone = len(argv) == 1 and re.fullmatch(r"python[\d.]*", Path(argv[0]).name)
-    return [*argv, str(package_path("servetop.engines", SCRIPT))] if lone else argv
+    return ([*argv, script] if lone else argv) or [*python_argv(script)]

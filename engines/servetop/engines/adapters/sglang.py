@@ -9,7 +9,7 @@ from typing import Any
 
 from servetop.core.config import EngineConfig
 from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags
-from servetop.engines.adapters.launch_argv import module_argv
+from servetop.engines.adapters.launch_argv import module_argv, safe_path
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
@@ -106,7 +106,8 @@ class SglangEngine(Engine):
         self.changes_batch_size_live = (
             False  # a sweep restarts it for each size, because it also needs those above its limit
         )
-        return LaunchCommand(argv=tuple(argv), host=reachable(flag_value(extra, "--host")), port=port)
+        host = reachable(flag_value(extra, "--host"))
+        return LaunchCommand(argv=tuple(argv), env=safe_path(argv, config), host=host, port=port)
 
     def installed(self) -> str | None:
         return package_version("sglang")

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
+from servetop.core.system.own_python import python_argv
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
-from servetop.engines.adapters.launch_argv import checked
+from servetop.engines.adapters.launch_argv import checked, safe_path
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResult, HttpResults
 from servetop.engines.engine import Engine, LaunchCommand, package_version
@@ -75,7 +76,7 @@ class TransformersEngine(Engine):
         flags: dict[str, object] = {"--host": host, "--port": port}
         return LaunchCommand(
             argv=(*argv, *with_flags(extra, flags)),
-            env={name: value for name, value in QUIET.items() if name not in os.environ},
+            env={name: value for name, value in QUIET.items() if name not in os.environ} | safe_path(argv, config),
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
         )
@@ -100,16 +101,16 @@ class TransformersEngine(Engine):
 
 def _serve(command: Sequence[str]) -> list[str]:
     """Return the beginning of the command line, through `serve`."""
-    argv = checked(command) or [installed("transformers") or sys.executable]
+    argv = checked(command) or _here()
     last = Path(argv[-1]).name
-    if re.fullmatch(r"python[\d.]*", last):
+    if argv == [*python_argv()] or re.fullmatch(r"python[\d.]*", last):
         return [*argv, "-m", _MODULE, "serve"]
     return [*argv, "serve"] if last == "transformers" else argv
 
 
 def python_of(command: Sequence[str]) -> str:
     """Return the Python that has transformers: the configured one, or the one beside the configured command."""
-    argv = checked(command) or [installed("transformers") or sys.executable]
+    argv = checked(command) or _here()
     named = Path(shutil.which(argv[0]) or argv[0])
     if re.fullmatch(r"python[\d.]*", named.name):
         return str(named)
@@ -117,6 +118,12 @@ def python_of(command: Sequence[str]) -> str:
     if not beside.exists():
         raise EngineError(f"there is no Python beside {named}: set --engine-command to the one that has transformers")
     return str(beside)
+
+
+def _here() -> list[str]:
+    """Return the installed script, else this Python."""
+    script = installed("transformers")
+    return [script] if script is not None else [*python_argv()]
 
 
 def installed(name: str) -> str | None:

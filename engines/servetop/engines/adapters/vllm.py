@@ -13,8 +13,9 @@ from pathlib import Path
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
+from servetop.core.system.own_python import python_argv
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
-from servetop.engines.adapters.launch_argv import checked
+from servetop.engines.adapters.launch_argv import checked, safe_path
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import CacheReset, Engine, LaunchCommand, package_version
@@ -94,7 +95,7 @@ class VllmEngine(Engine):
         host = flag_value(extra, "--host") or "127.0.0.1"
         return LaunchCommand(
             argv=(*argv, *with_flags(extra, flags)),
-            env={name: value for name, value in QUIET.items() if name not in os.environ},
+            env={name: value for name, value in QUIET.items() if name not in os.environ} | safe_path(argv, config),
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
         )
@@ -159,4 +160,4 @@ def _installed() -> list[str]:
             "vLLM is not installed in this environment: pip install 'servetop[vllm]', "
             "or set --engine-command to one that has it, or try --engine sim"
         )
-    return [sys.executable, "-m", API_SERVER]
+    return [*python_argv("-m", API_SERVER)]

@@ -7,13 +7,13 @@ import json
 import os
 import signal
 import socket
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from servetop.core.clock import Clock
 from servetop.core.errors import EngineError
 from servetop.core.system.environment import engine_environment
+from servetop.core.system.own_python import python_argv
 from servetop.core.system.package_data import package_path
 from servetop.engines.process import watchdog
 from servetop.engines.process.log_filter import LogCapture
@@ -242,4 +242,4 @@ class _Output(asyncio.Protocol):
 def _watchdog_argv(cleanup: Sequence[str]) -> list[str]:
     """Return the command line of the watchdog up to the engine's own command."""
     watchdog = package_path("servetop.engines", "process/watchdog.py")
-    return [sys.executable, "-I", "-S", str(watchdog), json.dumps(cleanup)]
+    return [*python_argv("-I", "-S", str(watchdog), json.dumps(cleanup))]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from servetop.core.system.own_python import python_argv
 from servetop.loadgen.worker.spawn import Spawned, spawn_sender
 
 if TYPE_CHECKING:
     from servetop.loadgen.messages import SenderSetup
     from servetop.loadgen.worker.start_senders import LoadSenders
 
-SENDER_ARGV = (sys.executable, "-m", "servetop.run.process.sender_program")
+SENDER_ARGV = python_argv("-m", "servetop.run.process.sender_program")
 _NO_RUN = {"-h", "--help", "--version", "--detach", "--dry-run"}
 
 

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig, to_data
 from servetop.core.errors import ExitCode, RecordingError, ServetopError
+from servetop.core.system.own_python import python_argv
 from servetop.run.process.owner_pipe import AWAIT_FRAME, HANG_UP, RELEASE, SHOWN, THROW_AWAY
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class OwnedRun:
         given = {"--resume": resume, THROW_AWAY: throw_away, AWAIT_FRAME: await_frame}
         flags = [name for name, wanted in given.items() if wanted]
         process = subprocess.Popen(
-            [sys.executable, "-m", "servetop.run.process.run_process", str(recording), *flags],
+            python_argv("-m", "servetop.run.process.run_process", str(recording), *flags),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=stderr,
