@@ -6,8 +6,10 @@ SHELL := /bin/bash
 INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 # Without cached bytecode every pytest worker rewrites all tests again, and every process that they start compiles servetop.
 unexport PYTHONDONTWRITEBYTECODE
+# Python reads these before the tests can remove them: other modules, no assertions, other errors.
+unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare judge-cache judge-price lock audit sbom bench bench-client bench-compare bench-tui sample picture options schema clean
+.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare judge-cache judge-price lock audit sbom bench bench-client bench-compare bench-tui sample picture options schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -41,6 +43,10 @@ demo: .venv/.product  ## watch the simulator being overloaded until it preempts,
 test: .venv/.installed  ## run the unit tests
 	@echo "servetop: running the unit tests (about 3 minutes on two cores)"
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal
+
+test-hostile: .venv/.installed  ## run tests where every variable that servetop reads has an odd value (TESTS: pytest arguments)
+	@echo "servetop: running tests with odd environment variables"
+	$(BIN)/python -m tests.hostile_environment -q -n 2 --dist worksteal $(TESTS)
 
 test-lowest:  ## run the unit tests with the lowest versions that pyproject.toml allows (TESTS: pytest arguments)
 	bash tests/bounds/run.sh lowest $(TESTS)

@@ -5,6 +5,10 @@ import os
 
 from hypothesis import settings
 
+from tests.clean_environment import clean_this_process
+
+clean_this_process()  # here, before the product is imported, and in the processes of pytest-xdist once more
+
 # The collector looks through all tests and modules again and again, a seventh of the suite's processor time: fewer
 # rounds. (gc.freeze would spare more, but then older versions of Hypothesis find no owner of their random numbers.)
 gc.set_threshold(50_000, 20, 20)

@@ -131,6 +131,13 @@ def answers(url: str) -> bool:
         return False
 
 
+def printed_url(server: subprocess.Popen[str]) -> str:
+    """The address that a server says it has chosen."""
+    assert server.stderr is not None
+    line = next(line for line in server.stderr if " server on http://" in line)
+    return line.split()[-1]
+
+
 def run_python(code: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run code in a fresh interpreter, which must exit with 0."""
     argv, variables = [sys.executable, "-c", code], {**os.environ, **(environment or {})}

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from servetop.engines.process.ports import free_port
 from servetop.recordings.read.reader import RecordingReader
-from tests.harness import RAN, Servetop, answers, wait_for
+from tests.harness import RAN, Servetop, answers, printed_url, wait_for
 from tests.loadgen.proxy import ForwardProxy
 
 pytestmark = pytest.mark.integration
@@ -22,10 +21,10 @@ LOAD = ("--num-prompts", "5", "--request-rate", "50", "--output-len", "3", "--js
 
 @pytest.fixture(scope="module")
 def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    port = free_port()
-    with Servetop(tmp_path_factory.mktemp("none")).started("serve", "--port", str(port)) as process:
-        wait_for(lambda: answers(f"http://127.0.0.1:{port}/health"), seconds=20, what="the simulator's start")
-        yield port
+    with Servetop(tmp_path_factory.mktemp("none")).started("serve", "--port", "0") as process:
+        url = printed_url(process)
+        wait_for(lambda: answers(f"{url}/health"), seconds=20, what="the simulator's start")
+        yield int(url.rpartition(":")[2])
         process.terminate()
         process.communicate(timeout=120)
 

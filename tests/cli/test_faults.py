@@ -89,9 +89,9 @@ def test_a_port_in_use_is_reported_before_anything_starts(servetop: Servetop) ->
 
 def test_an_unreachable_url_error_suggests_a_command(servetop: Servetop) -> None:
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind(("127.0.0.1", 0))  # it refuses connections, and no other process gets the port
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    done = servetop("--url", url, "--json", *BRIEF)
+        done = servetop("--url", url, "--json", *BRIEF)
     assert done.code == done.summary["exit_code"] == 3
     assert f"nothing answers at {url}" in done.complaint
     assert "curl" in done.complaint

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from servetop.engines.process.ports import free_port
-from tests.harness import RAN, Servetop, answers, wait_for
+from tests.harness import RAN, Servetop, answers, printed_url, wait_for
 
 LOAD = ("--num-prompts", "40", "--max-concurrency", "8", "--input-len", "200", "--output-len", "4", "--json")
 ENGINE = ("--engine-profile", "vllm-current", "--time-scale", "0.2")
@@ -21,12 +20,12 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A simulated vLLM with a prefix cache."""
-    port = free_port()
     with contextlib.ExitStack() as running:
         folder = Servetop(tmp_path_factory.mktemp("none"))
-        process = running.enter_context(folder.started("serve", "--port", str(port), *ENGINE))
-        wait_for(lambda: answers(f"http://127.0.0.1:{port}/health"), seconds=30, what="the simulator")
-        yield f"http://127.0.0.1:{port}"
+        process = running.enter_context(folder.started("serve", "--port", "0", *ENGINE))
+        url = printed_url(process)
+        wait_for(lambda: answers(f"{url}/health"), seconds=30, what="the simulator")
+        yield url
         process.terminate()
         process.communicate(timeout=120)
 

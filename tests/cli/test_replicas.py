@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from servetop.engines.process.ports import free_port
 from servetop.recordings.read.reader import RecordingReader
-from tests.harness import RAN, Servetop, answers, wait_for
+from tests.harness import RAN, Servetop, answers, printed_url, wait_for
 
 LOAD = ("--num-prompts", "12", "--request-rate", "50", "--input-len", "8", "--output-len", "5", "--json")
 
@@ -33,10 +32,9 @@ def test_an_invalid_selector_is_an_error_before_anything_starts(servetop: Servet
 @pytest.fixture(scope="module")
 def simulators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     folder = Servetop(tmp_path_factory.mktemp("none"))
-    ports = (free_port(), free_port())
     with contextlib.ExitStack() as running:
-        started = [running.enter_context(folder.started("serve", "--port", str(port))) for port in ports]
-        first, second = (f"http://127.0.0.1:{port}" for port in ports)
+        started = [running.enter_context(folder.started("serve", "--port", "0")) for _ in range(2)]
+        first, second = map(printed_url, started)
         wait_for(lambda: answers(f"{first}/health") and answers(f"{second}/health"), seconds=30, what="both simulators")
         yield first, second
         for process in started:

@@ -6,13 +6,14 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from servetop.core.clock import MonotonicClock
 from servetop.engines.gpu.nvidia import open_nvml
+from tests.clean_environment import MACHINE
 from tests.gpu.derived_load import A100_BLOCKS, BATCH, DerivedLoad, derived_load
 from tests.harness import Finished, Servetop
 
@@ -29,7 +30,16 @@ FLAGS = (
 
 
 @pytest.fixture(scope="session")
-def load() -> DerivedLoad:
+def machine() -> Iterator[None]:
+    """The machine's own variables, which say where its GPU's libraries and vLLM are."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in MACHINE.items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(scope="session")
+def load(machine: None) -> DerivedLoad:
     """For the GPU of this machine; without one all is skipped, and says why."""
     reader = open_nvml()
     devices = [] if reader is None else reader(MonotonicClock().now())
@@ -44,7 +54,7 @@ def load() -> DerivedLoad:
 
 
 @pytest.fixture(scope="session")
-def python() -> str:
+def python(machine: None) -> str:
     """A Python that has vLLM; else this is skipped, and says why."""
     chosen = os.environ.get("SERVETOP_VLLM_PYTHON", sys.executable)
     if subprocess.run([chosen, "-c", "import vllm"], capture_output=True, check=False).returncode:
@@ -53,7 +63,7 @@ def python() -> str:
 
 
 @pytest.fixture(scope="session")
-def kept(pytestconfig: pytest.Config) -> Path:
+def kept(pytestconfig: pytest.Config, machine: None) -> Path:
     """A new folder for what the runs leave, in the first of the stated places."""
     named = os.environ.get("SERVETOP_GPU_OUT") or os.environ.get("OUT")
     base = Path(named) if named else HERE.parents[1] / "gpu-check"

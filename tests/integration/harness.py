@@ -21,6 +21,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.run_state import RunState
+from tests.clean_environment import MACHINE
 from tests.harness import SLOW_MACHINE, Servetop, opened, received, wait_for
 
 SCARCE_BLOCKS = [
@@ -38,9 +39,12 @@ SCARCE_BLOCKS = [
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 
 
-def peak_lies(server: Mapping[str, Any], name: str, *, least: float, most: float) -> bool:
-    """A peak of the summary's `server` is in this range, or no page came in the load, as on a busy machine."""
-    return bool(server["peaks_reason"]) if server[name] is None else least <= server[name] <= most
+def peak_is_possible(server: Mapping[str, Any], name: str, *, most: float) -> bool:
+    """A peak of the summary's `server` is not above the engine's limit, or no page came in the load.
+
+    It has no lower bound: pages are samples, and on a busy machine the peak may lie between two of them.
+    """
+    return bool(server["peaks_reason"]) if server[name] is None else 0 <= server[name] <= most
 
 
 WHEN_ALL = ("transformers", "ray-serve-llm")
@@ -72,7 +76,7 @@ class Vllm:
 
 def cache() -> Path:
     """The folder outside the source tree that the install scripts fill."""
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "servetop-integration"
+    return Path(MACHINE.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "servetop-integration"
 
 
 def home_of(name: str) -> Path:

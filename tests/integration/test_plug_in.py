@@ -16,6 +16,7 @@ import pytest
 from servetop.analysis.exported.metric_spec import Unit
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.recordings.read.reader import RecordingReader
+from tests.clean_environment import MACHINE
 from tests.harness import RAN, Servetop
 
 pytestmark = pytest.mark.integration
@@ -34,7 +35,7 @@ def nimble(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, text in files.items():
         (package / name).write_text(text)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run([*pip, "--target", str(site), str(package)], check=True)
+    subprocess.run([*pip, "--target", str(site), str(package)], check=True, env=MACHINE)
     commands = tmp_path_factory.mktemp("bin")
     shutil.copy(HERE / "plug_in" / "nimble-server", commands)
     return {

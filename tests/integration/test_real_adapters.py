@@ -11,7 +11,7 @@ import pytest
 
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop, wait_for
-from tests.integration.harness import counters, home_of, kill_engine, loaded, noticed_in_time, only, peak_lies
+from tests.integration.harness import counters, home_of, kill_engine, loaded, noticed_in_time, only, peak_is_possible
 from tests.integration.real_engines import RAY_ENGINE, RealEngine
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -120,7 +120,7 @@ def test_a_started_servers_numbers_are_its_own_and_nothing_is_left(
         assert summary["server"]["generation_tokens"] == summary["total_output_tokens"]
         assert summary["server"]["prompt_tokens"] == summary["total_input_tokens"]
     if case.limit is not None:
-        assert peak_lies(summary["server"], "max_running", least=1, most=case.limit)
+        assert peak_is_possible(summary["server"], "max_running", most=case.limit)
     assert processes_of(home) == before
     notes = [note for note in RecordingReader.open(recording).poll().notes if note.severity != "info"]
     assert [note.text for note in notes if "no response within" not in note.text] == []  # a busy machine's are late
@@ -172,7 +172,7 @@ def test_an_attached_runs_requests_are_those_that_triton_counts(
     assert (done.summary["engine"]["name"], done.summary["completed"]) == ("triton-tensorrt-llm", 40)
     assert done.summary["total_output_tokens"] == 40 * 40
     assert counters(where)["nv_inference_request_success"] - before == 40
-    assert peak_lies(done.summary["server"], "max_running", least=8, most=8)
+    assert peak_is_possible(done.summary["server"], "max_running", most=8)
     rows = sqlite3.connect(recording).execute("SELECT kv_usage, kv_blocks_used, kv_blocks_total FROM engine_sample")
     assert all(used == pytest.approx(usage * total) for usage, used, total in rows)
 

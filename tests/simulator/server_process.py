@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 
 from servetop.simulator.server.server import SimulatorServer
+from tests.harness import SLOW_MACHINE
 
 
 def start(*options: str) -> tuple[subprocess.Popen[str], str]:
@@ -41,7 +42,7 @@ def start(*options: str) -> tuple[subprocess.Popen[str], str]:
 def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
     """Terminate it, check that it wrote no traceback, and return its exit code."""
     process.send_signal(number)
-    _, rest = process.communicate(timeout=10)
+    _, rest = process.communicate(timeout=10 * SLOW_MACHINE)
     assert "Traceback" not in rest
     return process.returncode
 
