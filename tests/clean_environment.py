@@ -17,6 +17,9 @@ KEPT = frozenset({
     "CI", "SERVETOP_INTEGRATION", "SERVETOP_INTEGRATION_STRICT",
 })  # fmt: skip
 """Variables that the tests or the programs that they start need; servetop reads none of them but PATH and HOME."""
+OF_THE_PROCESSOR = frozenset({"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"})
+"""Set where the OpenBLAS of the lowest NumPy would compute wrong results or crash. servetop records them: see
+`without_processor_settings` in tests/conftest.py."""
 KEPT_PREFIXES = ("PYTEST_", "COV_", "COVERAGE_")
 FIXED = {"TZ": "UTC", "LANG": "C.UTF-8"}
 OWN_FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
@@ -25,7 +28,7 @@ OWN_FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 def is_kept(name: str) -> bool:
     """Whether tests see the machine's value of this variable."""
-    return name in KEPT or name.startswith(KEPT_PREFIXES)
+    return name in KEPT | OF_THE_PROCESSOR or name.startswith(KEPT_PREFIXES)
 
 
 def clean_environment(environ: MutableMapping[str, str], own_folders: Path) -> None:

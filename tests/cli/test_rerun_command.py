@@ -43,6 +43,7 @@ def test_a_dry_run_prints_command_lines_and_differences(tmp_path: Path, capsys: 
     assert "refused" not in out
 
 
+@pytest.mark.usefixtures("without_processor_settings")
 def test_every_missing_thing_is_a_line_and_the_exit_code_is_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +64,7 @@ def test_every_missing_thing_is_a_line_and_the_exit_code_is_2(
     assert refused[2:] == ["VLLM_USE_V1 was 1 and is not set: export it", "OMP_NUM_THREADS is 3, was not set: unset it"]
 
 
+@pytest.mark.usefixtures("without_processor_settings")
 def test_a_single_reason_is_the_error_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = {"engine": {"argv": ["python"], "environment": {"VLLM_USE_V1": "1"}}}
     file = recorded(tmp_path / "base.servetop", replace(HEADER, manifest=manifest))

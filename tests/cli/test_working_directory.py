@@ -25,8 +25,7 @@ from servetop.run.process.first_sender import SENDER_ARGV
 from servetop.simulator.adapter import SERVER
 from tests.cli.phases import end_of, reading
 from tests.cli.terminal import Terminal
-from tests.cli.test_commands import printed_url
-from tests.harness import RAN, Finished, Servetop, received, wait_for
+from tests.harness import RAN, Finished, Servetop, printed_url, received, wait_for
 from tests.poisoned_folder import PLUG_IN, PoisonedFolder, imported_by_python, module_names
 
 BRIEF = ("--num-prompts", "10", "--request-rate", "100", "--input-len", "8", "--output-len", "4")
