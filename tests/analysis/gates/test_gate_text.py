@@ -35,6 +35,13 @@ def test_a_sentence_says_what_would_tell() -> None:
     )
 
 
+def test_no_time_above_some_hours_is_asked_for() -> None:
+    text = texts("p99_ttft_ms=10%", differing(0.05, 2.0))[2]
+    assert (
+        "more than 4 h of each would be needed to distinguish half of the limit from the limit: use run-pairs" in text
+    )
+
+
 def test_the_limit_that_would_be_kept_is_rounded_up() -> None:
     text = texts("p99_ttft_ms=10%", differing(0.05, 0.04))[2]
     shown = float(text.rpartition("a limit of ")[2].partition(" ")[0])
