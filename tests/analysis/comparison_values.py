@@ -21,7 +21,8 @@ def value(key: str, verdict: str, **fields: Any) -> ComparedValue:
     assert metric is not None
     values: dict[str, Any] = {
         "a": 100.0, "b": 96.9, "difference": -0.031, "low": -0.036, "high": -0.026, "probability": 0.5,
-        "basis": "blocks", "more_starts": None, "more_seconds": None, "note": "",
+        "basis": "blocks", "more_starts": None, "more_seconds": None, "more_than": None, "note": "",
+        "reason": "wide interval" if verdict == "cannot tell" else None,
     }  # fmt: skip
     return ComparedValue(
         key=metric.key,
@@ -40,7 +41,7 @@ def stage(*metrics: ComparedValue, **fields: Any) -> ComparedStage:
     values: dict[str, Any] = {
         "label": "8 req/s", "request_rate": 8.0, "ramp_from": None, "max_concurrency": None, "max_num_seqs": None,
         "seconds_a": 60.0, "seconds_b": 60.0, "requests_a": 480, "requests_b": 482, "starts_a": 1, "starts_b": 1,
-        "same_requests": False, "unsteady": "", "not_measured": (),
+        "same_requests": False, "unsteady": "", "needed_seconds": None, "not_measured": (),
     }  # fmt: skip
     return ComparedStage(metrics=metrics, **(values | fields))
 
@@ -58,6 +59,7 @@ def comparison(*stages: ComparedStage, letter: str = "B", **fields: Any) -> ArmC
     values: dict[str, Any] = {
         "verdict": "worse", "headline": f"{letter} is worse", "warnings": (), "differences": (), "unknown": (),
         "other_causes": (), "start_spread": StartSpread.everywhere(0.01), "only_a": (), "only_b": (), "break_even": (),
+        "run_pairs": None,
     }  # fmt: skip
     return ArmComparison(b=arm(letter), stages=stages, **(values | fields))
 

@@ -1,4 +1,4 @@
-"""Differences, intervals and costs as people write them."""
+"""Differences, intervals and durations as people write them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import pytest
 
 from servetop.analysis.comparison_report.difference_texts import (
-    cost_text,
     difference_text,
     duration_text,
     interval_text,
@@ -65,9 +64,6 @@ def test_durations_are_rounded_up_to_what_is_shown(seconds: float, text: str) ->
     assert duration_text(seconds) == text
 
 
-def test_a_cost_is_in_starts_or_in_time_and_empty_if_unknown() -> None:
-    assert cost_text(starts=1, seconds=None) == "1 more start"
-    assert cost_text(starts=4, seconds=None) == "4 more starts"
-    assert cost_text(starts=1_011, seconds=None) == "1,000+ more starts"
-    assert cost_text(starts=None, seconds=7_800.0) == "2 h 10 min more"
-    assert cost_text(starts=None, seconds=None) == ""
+def test_an_interval_that_excludes_nothing_is_unknown() -> None:
+    endless = [value("p99_ttft_ms", "cannot tell", low=low, high=None) for low in (-1.0, None, -0.345)]
+    assert [interval_text(each) for each in endless] == ["unknown", "unknown", "[−34, +∞]"]

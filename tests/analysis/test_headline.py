@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from servetop.analysis.comparison_report.headline import headline, overall_verdict
+from servetop.analysis.comparison_report.report_types import RunPairsAdvice
 from tests.analysis.comparison_values import stage, value
 
 LOSS = value("output_throughput", "worse")
@@ -63,3 +64,58 @@ def test_a_load_without_a_rate_is_named_by_its_limit() -> None:
     closed = "C is worse: output tokens −3.1 % [−3.6, −2.6] at conc. 32"
     assert headline("C", [stage(LOSS, label="as fast as possible · conc. 32")]) == closed
     assert headline("C", [stage(LOSS, label="as fast as possible")]).endswith("−2.6] as fast as possible")
+
+
+ADVICE = RunPairsAdvice(
+    command="servetop run-pairs a b", pairs_low=3, pairs_high=8, seconds_low=117.0, seconds_high=312.0
+)
+SHORT = [
+    value("output_throughput", "cannot tell", reason="too short", difference=0.25, low=-0.02, high=0.6),
+    value("p50_ttft_ms", "cannot tell", reason="too short", difference=-0.97, low=-0.999, high=-0.345),
+    value("p99_ttft_ms", "cannot tell", reason="too short", difference=-0.99, low=-1.0, high=None),
+]
+TEN_SECONDS = {"seconds_a": 9.91, "seconds_b": 9.95, "requests_a": 174, "requests_b": 174, "needed_seconds": 40.0}
+
+
+def test_short_runs_say_what_was_measured_what_was_seen_and_what_to_do() -> None:
+    assert headline("B", [stage(*SHORT, **TEN_SECONDS)], ADVICE) == (
+        "Too short to compare (9.91 s and 174 requests of each); "
+        "seen: output tokens +25 % [−2.0, +60], TTFT p50 −97 % [−100, −34] at 8 req/s: "
+        "measure 60 s or more of each, or alternate both with run-pairs (about 2 to 6 min)"
+    )
+
+
+def test_what_is_clear_in_short_runs_comes_first() -> None:
+    worse, _, rest = headline("B", [stage(LOSS, *SHORT, **TEN_SECONDS)], ADVICE).partition("; ")
+    assert worse == "B is worse: output tokens −3.1 % [−3.6, −2.6] at 8 req/s"
+    assert rest.startswith(
+        "too short to compare in the other 3 metrics (9.91 s and 174 requests of each): measure 60 s"
+    )
+
+
+def test_without_the_same_load_in_both_there_is_no_word_of_run_pairs() -> None:
+    assert headline("B", [stage(*SHORT, **TEN_SECONDS)]).endswith(": measure 60 s or more of each")
+
+
+def test_more_seconds_of_a_load_that_piles_up_would_not_tell() -> None:
+    grows = "in flight grows by 2 requests/s: the offered load is above what the engine serves"
+    piling = value("p50_ttft_ms", "cannot tell", reason="not steady")
+    short = stage(*SHORT, **TEN_SECONDS, unsteady=grows)
+    assert headline("B", [short], ADVICE).endswith(": alternate both with run-pairs (about 2 to 6 min)")
+    assert headline("B", [stage(piling, unsteady=grows)], ADVICE) == (
+        f"Not steady ({grows}); seen: TTFT p50 −3.1 % [−3.6, −2.6] at 8 req/s: "
+        "alternate both with run-pairs (about 2 to 6 min)"
+    )
+    assert headline("B", [stage(piling, unsteady=grows)]).endswith(": measure a load at which it is")
+
+
+def test_no_time_above_some_hours_is_named() -> None:
+    beyond = value("p99_itl_ms", "cannot tell", more_than="4 h")
+    near = value("p90_itl_ms", "cannot tell", more_seconds=780.0)
+    assert headline("B", [stage(beyond)], ADVICE) == (
+        "Cannot tell in 1 metric: more than 4 h of each would decide it: use run-pairs (about 2 to 6 min)"
+    )
+    assert headline("B", [stage(beyond, near)]) == (
+        "Cannot tell in 2 metrics: 13 min more of each would decide 1 of them, "
+        "more than 4 h of each would decide 1 of them: use run-pairs"
+    )

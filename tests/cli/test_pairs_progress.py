@@ -79,6 +79,7 @@ def test_texts_have_the_unit_of_the_difference() -> None:
     assert margin_text(OPEN) == "2 %"
     assert interval_text(paired(0.1)) == ""
     assert interval_text(paired(-0.3, 0.4, 0.1)) == ""  # -100 % to more than +10,000 %
+    assert interval_text(paired(-2.9, -2.8, -2.7)) == "[−97, −87]"  # narrow, and far from 0
     assert interval_text(paired(5.0, 5.0, 5.0)) == "[+15k, +15k]"
     assert (duration_text(119.2), duration_text(121)) == ("120 s", "3 min")
 
@@ -96,6 +97,8 @@ def test_the_reason_of_an_open_series_is_its_limit_and_the_cost() -> None:
         "cannot tell output tokens within the budget of 4 min: "
         "about 5 more pairs (5 min) would tell, with --resume and a larger --budget"
     )
+    hours = dataclasses.replace(result, state=dataclasses.replace(result.state, pair_seconds=7200.0))
+    assert "about 5 more pairs (more than 4 h) would tell" in end_reason(hours, plan, folder=Path())
     all_pairs = dataclasses.replace(result, end=SeriesEnd.PAIRS)
     assert "within 3 pairs: about 5 more" in end_reason(all_pairs, plan, folder=Path())
     unknown = dataclasses.replace(result, state=state(dataclasses.replace(OPEN, needed=None)))
@@ -113,5 +116,6 @@ def test_a_metric_without_values_is_named(capsys: pytest.CaptureFixture[str]) ->
     result = SeriesResult(state=state(ANSWERED), end=SeriesEnd.ANSWERED, exit_code=ExitCode.OK)
     print_series(result, plan, folder=Path("series"), as_json=False)
     lines = capsys.readouterr().out.splitlines()
-    assert "no difference seen" in lines[4]
+    assert lines[:2] == ["A  sim · llama-2-7b", "B  sim · llama-2-7b"]
+    assert "no difference seen" in lines[6]
     assert lines[-4:] == ["", "not measured: mean_tpot_ms", "", "3 pairs in 3 min of 4 min · recordings in series"]

@@ -8,6 +8,7 @@ from servetop.analysis.comparison.compared_metrics import Scale, metric_named
 from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
 from servetop.analysis.comparison.difference import Basis, Difference
 from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.comparison.undecided import UndecidedReason
 from servetop.analysis.comparison.verdicts import Cost, Verdict
 from servetop.analysis.comparison_report.run_comparison import RunComparison
 
@@ -43,8 +44,14 @@ def varied() -> RunComparison:
     found = comparison(
         compared("output_throughput", LOSS, Verdict.WORSE),
         compared("mean_ttft_ms", replace(LOSS, a=52.0, b=47.0, value=-0.096), Verdict.BETTER),
-        compared("p99_ttft_ms", TAIL, Verdict.CANNOT_TELL, needs=Cost(starts=3)),
+        compared("p99_ttft_ms", TAIL, Verdict.CANNOT_TELL, needs=Cost(starts=3), reason=UndecidedReason.WIDE_INTERVAL),
         compared("mean_kv_usage", USAGE, Verdict.NO_DIFFERENCE),
-        compared("request_goodput", None, Verdict.CANNOT_TELL, note="not measured in B"),
+        compared(
+            "request_goodput",
+            None,
+            Verdict.CANNOT_TELL,
+            note="not measured in B",
+            reason=UndecidedReason.NOT_MEASURED,
+        ),
     )
-    return RunComparison(comparison=found, causes=[CAUSE])
+    return RunComparison(comparison=found, causes=[CAUSE], headline="The run is worse: output tokens −10 %")

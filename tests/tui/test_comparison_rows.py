@@ -10,9 +10,12 @@ from types import ModuleType
 
 import pytest
 
-from servetop.analysis.comparison.verdicts import Verdict
+from servetop.analysis.comparison.undecided import UndecidedReason
+from servetop.analysis.comparison.verdicts import Cost, Verdict
+from servetop.analysis.comparison_report.build_report import compared_value
 from servetop.analysis.comparison_report.run_comparison import RunComparison
 from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
+from servetop.cli.compare.compared_values import verdict_text
 from servetop.core.errors import RecordingError
 from servetop.core.interfaces.run_source import RunSource
 from servetop.tui.app import DashboardApp
@@ -23,7 +26,7 @@ from servetop.tui.panels.detail.comparison import comparison_rows, heading, metr
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.comparison_rows import comparison_table
 from servetop.tui.state.comparison_table import ComparisonRow
-from tests.tui.canned_comparison import LOSS, compared, comparison, varied
+from tests.tui.canned_comparison import LOSS, TAIL, compared, comparison, varied
 
 TABLE = comparison_table(varied(), baseline="main", run="new")
 
@@ -42,9 +45,22 @@ def test_a_row_has_both_values_the_difference_and_the_interval() -> None:
 def test_values_have_the_units_of_their_metric_and_notes_what_would_tell() -> None:
     latency, usage, unknown = (rows()[name] for name in ("TTFT p99", "KV usage", "goodput"))
     assert (latency.baseline, latency.run, latency.difference) == ("20.0 ms", "2.30 s", "×115")
-    assert latency.note == "3 more starts of each"
+    assert latency.note == "3 more starts"
     assert (usage.baseline, usage.difference) == ("50.0 %", "+2.0 pt")
-    assert (unknown.run, unknown.interval, unknown.note) == ("–", "", "not measured in B")
+    assert (unknown.run, unknown.interval, unknown.note) == ("–", "", "not measured in the run")
+
+
+def test_an_undecided_metric_has_the_words_of_the_command_line() -> None:
+    tail = compared(
+        "p99_ttft_ms", TAIL, Verdict.CANNOT_TELL, needs=Cost(seconds=780.0), reason=UndecidedReason.TOO_FEW_VALUES
+    )
+    table = comparison_table(RunComparison(comparison=comparison(tail)), baseline="main", run="new")
+    (row,) = table.stages[0].rows
+    assert (row.note, row.brief) == ("too few values, 13 min more", "too few values")
+    assert verdict_text(compared_value(tail)) == f"? cannot tell: {row.note}"
+    assert verdict_text(compared_value(tail), short=True) == f"? {row.brief}"
+    assert "? too few values" in Lines([metric_row(row, 76)]).plain
+    assert row.note in Lines([metric_row(row, 116)]).plain
 
 
 def test_an_interval_without_an_end_is_not_shown() -> None:
@@ -76,8 +92,9 @@ def test_columns_are_at_the_same_place_in_all_rows_and_never_wider_than_the_pane
         assert all(line[place - 2 : place] == "  " for line in drawn)
 
 
-def test_other_causes_come_first_then_stages_as_headings_and_unmatched_loads_last() -> None:
-    lines = Lines(comparison_rows(TABLE, 116)).plain.split("\n")
+def test_the_result_and_other_causes_come_first_then_stages_as_headings_and_unmatched_loads_last() -> None:
+    headline, *lines = Lines(comparison_rows(TABLE, 116)).plain.split("\n")
+    assert headline.startswith("The run is worse: output tokens −10 %")
     assert lines[0].startswith(
         "▲ other cause: cache: the prefix cache had 58% of the first 14,000 prompt tokens in the"
     )

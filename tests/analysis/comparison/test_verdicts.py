@@ -89,8 +89,6 @@ def test_longer_runs_tell_what_varies_within_them() -> None:
     assert cost is not None
     assert cost.starts == 0
     assert cost.seconds == pytest.approx(60 * ((0.01 * (1.95996 + 1.64485) / half) ** 2 - 1), rel=1e-3)
-    texts = [str(Cost(seconds=seconds)) for seconds in (119.6, 1250.4, 8000.0)]
-    assert texts == ["120 more s of each", "21 more min of each", "2 more h of each"]
 
 
 def test_only_more_starts_tell_what_varies_between_them() -> None:
@@ -99,7 +97,6 @@ def test_only_more_starts_tell_what_varies_between_them() -> None:
     half = math.log(1.02) / 2
     assert cost is not None
     assert cost.starts == math.ceil(3e-4 * ((2.7764 + 2.1318) / half) ** 2) - 3
-    assert str(Cost(starts=1)) == "1 more start of each"
 
 
 def test_more_metrics_cost_more_and_unknown_errors_nothing_that_can_be_named() -> None:
@@ -114,3 +111,8 @@ def test_a_percentile_of_too_few_values_costs_what_bounds_its_error() -> None:
     short = dataclasses.replace(found(0.0, math.inf), shortage=3.0)
     cost = cost_of_answer(short, margin=0.10, seconds=60.0, tests=1)
     assert cost == Cost(seconds=120.0)
+
+
+def test_a_cost_that_nobody_plans_is_beyond_reach() -> None:
+    costs = [Cost(seconds=4 * 3600.0), Cost(seconds=4 * 3600.0 + 1), Cost(starts=100), Cost(starts=101)]
+    assert [each.more_than for each in costs] == ["", "4 h", "", "100 starts"]

@@ -31,7 +31,14 @@ def test_a_sentence_says_what_would_tell() -> None:
     assert kept == "+5.0 %, 95 % interval +3.0 to +7.1 %, limit 10 %"
     assert unsure.startswith("+5.0 %, 95 % interval −2.9 to +13.6 %, limit 10 %: ")
     assert unsure.endswith(
-        " more min of each would distinguish half of the limit from the limit; a limit of 13.6 % would be kept"
+        " min more of each would distinguish half of the limit from the limit; a limit of 13.6 % would be kept"
+    )
+
+
+def test_no_time_above_some_hours_is_asked_for() -> None:
+    text = texts("p99_ttft_ms=10%", differing(0.05, 2.0))[2]
+    assert (
+        "more than 4 h of each would be needed to distinguish half of the limit from the limit: use run-pairs" in text
     )
 
 
@@ -45,7 +52,7 @@ def test_an_unknown_error_has_the_cost_of_a_bound() -> None:
     unbounded = replace(differing(0.05, math.inf), shortage=2.0)
     change, interval, text = texts("p99_ttft_ms=10%", unbounded)
     assert (change, interval) == ("+5.0 %", "unknown")
-    assert text.endswith("limit 10 %: too few requests to say how uncertain it is; 60 more s of each would bound it")
+    assert text.endswith("limit 10 %: too few requests to say how uncertain it is; 60 s more of each would bound it")
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,21 @@ def test_stages_with_a_drift_have_to_be_equally_long(
     assert steady.outcome is GateOutcome.KEPT
 
 
+def test_a_gate_on_too_short_runs_cannot_be_told_and_says_what_to_measure() -> None:
+    loss = measured("p99_ttft_ms", differing(0.05, 0.2))
+    short = replace(stage(loss, seconds=(9.9, 10.0), requests=(174, 175)), needed_seconds=40.0)
+    (gate,) = judged(Comparison(stages=(short,)), "p99_ttft_ms=10%")
+    assert (gate.outcome, gate.needs) == (GateOutcome.CANNOT_TELL, None)
+    assert gate.note == "too short (9.9 s and 174 requests): measure 60 s or more of each, or use run-pairs"
+
+
+def test_a_gate_on_a_stage_that_is_not_steady_asks_for_pairs_and_not_for_hours() -> None:
+    drifting = stage(measured("p99_ttft_ms", differing(0.05, 0.2)), unsteady="in flight grows")
+    (gate,) = judged(Comparison(stages=(drifting,)), "p99_ttft_ms=10%")
+    assert (gate.outcome, gate.needs) == (GateOutcome.CANNOT_TELL, None)
+    assert gate.note == "not steady (in flight grows): use run-pairs"
+
+
 def test_a_part_of_a_ramp_has_the_load_of_its_stage() -> None:
     ramp = StageLoad(request_rate=20.0, ramp_from=4.0)
     parts = [StageLoad(request_rate=8.0, ramp_from=4.0), StageLoad(request_rate=24.0, ramp_from=20.0), LOAD]

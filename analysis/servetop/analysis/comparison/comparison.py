@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from servetop.analysis.comparison.alignment import AlignedStage, ArmRun, align
 from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, Family
-from servetop.analysis.comparison.difference import ArmUnit, Difference, difference
+from servetop.analysis.comparison.difference import MIN_START_DF, ArmUnit, Difference, difference
 from servetop.analysis.comparison.estimate import estimate
+from servetop.analysis.comparison.needed_seconds import needed_seconds
 from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
 from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.start_spread import StartSpread
+from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.verdicts import (
     Cost,
     Verdict,
@@ -39,6 +41,8 @@ class MetricComparison:
     probability: float = 1.0
     """Of such a difference if the true one were at most half the margin, corrected for the family."""
     note: str = ""
+    reason: UndecidedReason | None = None
+    """Why the verdict is *cannot tell*; None for other verdicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,8 @@ class StageComparison:
     """Both sent the same requests, and these were compared pairwise."""
     unsteady: str = ""
     """Why a window is not a steady state; empty if all are."""
+    needed_seconds: float | None = None
+    """Length that the shortest window should have; None if it is long enough, or the spread between starts is known."""
     metrics: tuple[MetricComparison, ...]
 
     def metric(self, key: str) -> MetricComparison | None:
@@ -112,8 +118,18 @@ def _compared(stage: AlignedStage, options: ComparisonOptions, *, start_spread: 
         starts=(len({name for name, _ in stage.a}), len({name for name, _ in stage.b})),
         same_requests=pair is not None,
         unsteady=next((each.reason for arm in samples for each in arm if not each.steady), ""),
+        needed_seconds=_too_short(stage),
         metrics=tuple(each for each in metrics if each is not None),
     )
+
+
+def _too_short(stage: AlignedStage) -> float | None:
+    """The length that the windows need, if one is shorter; None with starts enough to know their spread."""
+    if len({name for name, _ in stage.a}) + len({name for name, _ in stage.b}) - 2 >= MIN_START_DF:
+        return None
+    samples = [sample for _, sample in (*stage.a, *stage.b)]
+    needed = max(map(needed_seconds, samples))
+    return needed if min(each.seconds for each in samples) < needed else None
 
 
 _Arm = list[tuple[str, SlicedStage]]
@@ -143,7 +159,10 @@ def _differing(
     if not units[0] and not units[1]:
         return None
     if note := _unknown(*units):
-        return MetricComparison(metric=metric, difference=None, margin=margin, verdict=Verdict.CANNOT_TELL, note=note)
+        reason = UndecidedReason.TOO_FEW_VALUES if units[0] and units[1] else UndecidedReason.NOT_MEASURED
+        return MetricComparison(
+            metric=metric, difference=None, margin=margin, verdict=Verdict.CANNOT_TELL, note=note, reason=reason
+        )
     found = difference(metric, *units, same_requests=same_requests, start_spread=start_spread.of(metric))
     return MetricComparison(
         metric=metric,
@@ -176,21 +195,27 @@ def _judged(stages: Sequence[StageComparison]) -> tuple[StageComparison, ...]:
                 by_family.setdefault(each.metric.family, []).append((place, position))
     rows = [list(stage.metrics) for stage in stages]
     for places in by_family.values():
-        found = [(rows[place][position], *stages[place].seconds) for place, position in places]
-        adjusted = holm([alarm_probability(_known(each), each.margin) for each, *_ in found])
-        for (place, position), (each, *seconds), probability in zip(places, found, adjusted, strict=True):
-            rows[place][position] = _verdict(each, probability, seconds=min(seconds), tests=len(places))
+        found = [rows[place][position] for place, position in places]
+        adjusted = holm([alarm_probability(_known(each), each.margin) for each in found])
+        for (place, position), each, probability in zip(places, found, adjusted, strict=True):
+            rows[place][position] = _verdict(each, probability, stage=stages[place], tests=len(places))
     return tuple(replace(stage, metrics=tuple(row)) for stage, row in zip(stages, rows, strict=True))
 
 
-def _verdict(each: MetricComparison, probability: float, *, seconds: float, tests: int) -> MetricComparison:
+def _verdict(each: MetricComparison, probability: float, *, stage: StageComparison, tests: int) -> MetricComparison:
     found = _known(each)
     verdict = judge(each.metric, found, margin=each.margin, adjusted=probability)
     if verdict is not Verdict.CANNOT_TELL:
         return replace(each, verdict=verdict, probability=probability)
-    needs = cost_of_answer(found, margin=each.margin, seconds=seconds, tests=tests)
-    note = "too few values to say how uncertain it is" if needs is None or found.shortage > 1 else ""
-    return replace(each, verdict=verdict, probability=probability, needs=needs, note=note)
+    needs = cost_of_answer(found, margin=each.margin, seconds=min(stage.seconds), tests=tests)
+    reason = undecided_reason(
+        found,
+        margin=each.margin,
+        too_short=stage.needed_seconds is not None,
+        unsteady=bool(stage.unsteady) and stage.load.ramp_from is None,
+    )
+    note = "too few values to say how uncertain it is" if reason is UndecidedReason.TOO_FEW_VALUES else ""
+    return replace(each, verdict=verdict, probability=probability, needs=needs, note=note, reason=reason)
 
 
 def _known(each: MetricComparison) -> Difference:

@@ -28,7 +28,7 @@ from servetop.analysis.comparison.estimate import CONFIDENCE, Estimate
 from servetop.analysis.comparison.student_t import quantile
 from servetop.core.arrays import FloatArray
 
-_MIN_START_DF = 2
+MIN_START_DF = 2
 """Degrees of freedom from which on the spread between starts is estimated; with 1 an interval would say nothing."""
 ENOUGH_STARTS = 5
 """Starts of each arm from which on their spread alone is the error.
@@ -137,7 +137,7 @@ def difference(
     positive = all(each.estimate.value > 0 for each in (*a, *b))
     scale = metric.scale if positive else Scale.ABSOLUTE
     in_a, in_b = (_by_start(arm, scale) for arm in (a, b))
-    of_starts = len(in_a) + len(in_b) - 2 >= _MIN_START_DF
+    of_starts = len(in_a) + len(in_b) - 2 >= MIN_START_DF
     parts = _of_starts(in_a, in_b) if of_starts else _of_blocks(_merged(in_a), _merged(in_b), paired=same_requests)
     level = 1.0 if scale is Scale.RELATIVE else abs(a[0].estimate.value)
     assumed = (start_spread * level) ** 2 * (1 / len(in_a) + 1 / len(in_b))

@@ -28,7 +28,7 @@ from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.student_t import quantile, upper_tail
 from servetop.analysis.comparison.verdicts import ERROR_RATE, MIN_STARTS, POWER, Verdict, holm
 
-_HALF_SPENT = 8
+HALF_SPENT = 8
 """Pairs by which half of the error rate is spent."""
 _EVEN = 0.5
 MOST_PAIRS = 4096
@@ -56,7 +56,7 @@ def looks(pairs: int) -> Iterator[int]:
 
 def spent(pairs: int) -> float:
     """Return the part of the error rate that all looks up to this many pairs may spend, 0 to 1."""
-    return pairs**2 / (pairs**2 + _HALF_SPENT**2)
+    return pairs**2 / (pairs**2 + HALF_SPENT**2)
 
 
 def part_of_look(pairs: int) -> float:

@@ -25,9 +25,8 @@ POWER = 0.95
 MIN_STARTS = 3
 """Starts of each configuration below which their spread is hardly known."""
 
-
-_UNITS = (("h", 3600), ("min", 60))
-"""Units in which long times are given, with their seconds."""
+MOST_SECONDS, MOST_STARTS = 4 * 3600.0, 100
+"""Costs beyond which an estimate is a guess, and another way of measuring is better."""
 
 
 class Verdict(StrEnum):
@@ -49,11 +48,12 @@ class Cost:
     seconds: float = 0.0
     """More seconds of the stage in the same start."""
 
-    def __str__(self) -> str:
-        if self.starts:
-            return f"{self.starts:,} more start{'s' if self.starts > 1 else ''} of each"
-        unit, size = next((each for each in _UNITS if self.seconds >= 2 * each[1]), ("s", 1))
-        return f"{self.seconds / size:,.0f} more {unit} of each"
+    @property
+    def more_than(self) -> str:
+        """What it costs at least if it is beyond reach: `4 h` or `100 starts`; empty otherwise."""
+        if self.starts > MOST_STARTS:
+            return f"{MOST_STARTS} starts"
+        return f"{MOST_SECONDS / 3600:g} h" if self.seconds > MOST_SECONDS else ""
 
 
 def margin_of(metric: ComparedMetric, difference: Difference, *, margin: float | None = None) -> float:

@@ -28,6 +28,7 @@ from servetop.analysis.comparison_report.report_types import (
     ComparedValue,
     ComparisonReport,
 )
+from servetop.analysis.comparison_report.run_pairs_advice import run_pairs_advice
 from servetop.analysis.manifest.manifest_diff import manifest_differences
 
 
@@ -50,16 +51,18 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
     check_measured(b)
     runs_a, runs_b = [run.arm for run in a.runs], [run.arm for run in b.runs]
     comparison = compare(runs_a, runs_b, options)
-    stages = report_stages(comparison, options, letter=b.letter)
+    stages = report_stages(comparison, options, names=(a.letter, b.letter))
     check_stages(stages, a, b)
     differences = manifest_differences(a.first.header, b.first.header)
     few = min(len(a.runs), len(b.runs)) < ENOUGH_STARTS
     assumed = options.start_spread
     spread = StartSpread.largest(run.start_spread for run in (*runs_a, *runs_b)) if assumed is None else assumed
+    advice = run_pairs_advice(a.first, b.first, stages)
     return ArmComparison(
         b=b.summary(),
         verdict=str(overall_verdict(stages)),
-        headline=headline(b.letter, stages),
+        headline=headline(b.letter, stages, advice),
+        run_pairs=advice,
         warnings=warnings_of(a, b),
         differences=tuple(
             ChangedKey(key=each.key, kind=str(each.kind), a=each.a, b=each.b)
@@ -77,13 +80,13 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
 
 
 def report_stages(
-    comparison: Comparison, options: ComparisonOptions, *, letter: str = "B"
+    comparison: Comparison, options: ComparisonOptions, *, names: tuple[str, str] = ("A", "B")
 ) -> tuple[ComparedStage, ...]:
-    """Return the stages of a comparison as plain values."""
-    return tuple(_stage(stage, options, letter=letter) for stage in comparison.stages)
+    """Return the stages of a comparison as plain values; `names` are those of A and B in notes."""
+    return tuple(_stage(stage, options, names=names) for stage in comparison.stages)
 
 
-def _stage(stage: StageComparison, options: ComparisonOptions, *, letter: str) -> ComparedStage:
+def _stage(stage: StageComparison, options: ComparisonOptions, *, names: tuple[str, str]) -> ComparedStage:
     load, enough = stage.load, min(stage.requests) > 0
     return ComparedStage(
         label=load.label,
@@ -99,15 +102,17 @@ def _stage(stage: StageComparison, options: ComparisonOptions, *, letter: str) -
         starts_b=stage.starts[1],
         same_requests=stage.same_requests,
         unsteady=stage.unsteady,
+        needed_seconds=stage.needed_seconds,
         not_measured=tuple(each.key for each in options.metrics if stage.metric(each.key) is None) if enough else (),
-        metrics=tuple(_value(each, letter=letter) for each in stage.metrics) if enough else (),
+        metrics=tuple(compared_value(each, names=names) for each in stage.metrics) if enough else (),
     )
 
 
-def _value(each: MetricComparison, *, letter: str) -> ComparedValue:
+def compared_value(each: MetricComparison, *, names: tuple[str, str] = ("A", "B")) -> ComparedValue:
+    """Return one metric as plain values."""
     metric, found = each.metric, each.difference
     low, high = (None, None) if found is None else found.interval
-    needs = each.needs
+    needs = None if each.needs is None or each.needs.more_than else each.needs
     return ComparedValue(
         key=metric.key,
         title=metric.title,
@@ -126,7 +131,9 @@ def _value(each: MetricComparison, *, letter: str) -> ComparedValue:
         basis=None if found is None else str(found.basis),
         more_starts=None if needs is None or not needs.starts else needs.starts,
         more_seconds=None if needs is None or needs.starts else needs.seconds,
-        note=named(each.note, a="A", b=letter),
+        more_than=None if each.needs is None else each.needs.more_than or None,
+        reason=None if each.reason is None else str(each.reason),
+        note=named(each.note, a=names[0], b=names[1]),
     )
 
 

@@ -1,4 +1,4 @@
-"""Differences, intervals and costs as short texts for people."""
+"""Differences, intervals and durations as short texts for people."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 from servetop.analysis.comparison_report.report_types import ComparedValue
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_MANY_STARTS = 1000
-"""More starts than these are printed as `1,000+`, because an exact number would suggest a precision that it lacks."""
+_NOTHING = -0.9995
+"""Relative loss that is printed as −100 %, as little as anything can lose."""
 _POINTS = "share"
 """Unit of metrics whose absolute differences are points of a percentage."""
 
@@ -21,9 +21,11 @@ def difference_text(value: ComparedValue) -> str:
 
 
 def interval_text(value: ComparedValue) -> str:
-    """Return the interval in the unit of the difference: `[−3.6, −2.6]`; an unknown limit is infinite."""
+    """Return the interval in the unit of the difference: `[−3.6, −2.6]`; `unknown` if it excludes nothing."""
     if value.difference is None:
         return "–"
+    if value.high is None and (value.low is None or (value.scale == "relative" and value.low <= _NOTHING)):
+        return "unknown"
     low = -math.inf if value.low is None else value.low * _factor(value)
     high = math.inf if value.high is None else value.high * _factor(value)
     return f"[{signed(low)}, {signed(high)}]"
@@ -73,15 +75,6 @@ def duration_text(seconds: float) -> str:
         hours, rest = divmod(minutes, 60)
         return f"{hours} h {rest} min" if rest else f"{hours} h"
     return f"{math.ceil(seconds / _DAY):,} days"
-
-
-def cost_text(*, starts: int | None, seconds: float | None) -> str:
-    """Return what is still to be measured: `4 more starts`, `12 min more`; empty if that is not known."""
-    if starts and starts >= _MANY_STARTS:
-        return f"{_MANY_STARTS:,}+ more starts"
-    if starts:
-        return f"{starts:,} more start{'s' if starts > 1 else ''}"
-    return f"{duration_text(seconds)} more" if seconds else ""
 
 
 def _factor(value: ComparedValue) -> float:

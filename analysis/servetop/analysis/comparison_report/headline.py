@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.comparison.undecided import BLOCKED
 from servetop.analysis.comparison.verdicts import Verdict
-from servetop.analysis.comparison_report.difference_texts import cost_text, difference_text, interval_text
-from servetop.analysis.comparison_report.report_types import ComparedStage, ComparedValue
+from servetop.analysis.comparison_report.difference_texts import difference_text, interval_text
+from servetop.analysis.comparison_report.report_types import ComparedStage, ComparedValue, RunPairsAdvice
+from servetop.analysis.comparison_report.run_pairs_advice import time_text
+from servetop.analysis.comparison_report.undecided_texts import cost_text, measured_text, stage_length_text
+from servetop.analysis.verdicts.steady_state import shows_trend
 
 MIXED = "mixed"
 _MOST_NAMED = 3
+_MOST_SEEN = 2
 _UNLIMITED = StageLoad(request_rate=math.inf).label
 
 
@@ -36,7 +41,7 @@ def overall_verdict(stages: Sequence[ComparedStage]) -> str:
     return next((verdict for verdict in order if verdict in seen), Verdict.CANNOT_TELL)
 
 
-def headline(letter: str, stages: Sequence[ComparedStage]) -> str:
+def headline(letter: str, stages: Sequence[ComparedStage], advice: RunPairsAdvice | None = None) -> str:
     """Return the sentence: which metrics are worse or better and by how much, how many are not, and what would tell."""
     found = [_Found(stage=stage, value=value) for stage in stages for value in stage.metrics]
     by_verdict = {verdict: [each for each in found if each.value.verdict == verdict] for verdict in Verdict}
@@ -49,19 +54,22 @@ def headline(letter: str, stages: Sequence[ComparedStage]) -> str:
         parts.append(f"{letter} is {'worse' if worse else 'better'}: {_named(worse or better)}")
     if same := len(by_verdict[Verdict.NO_DIFFERENCE]):
         parts.append(f"no difference seen in {_counted(same, noun)}")
-    if unclear := by_verdict[Verdict.CANNOT_TELL]:
-        parts.append(_unclear_text(unclear, noun, alone=not parts))
+    blocked = [each for each in by_verdict[Verdict.CANNOT_TELL] if each.value.reason in BLOCKED]
+    if blocked:
+        parts.append(_blocked_text(blocked, noun, alone=not parts, advice=advice))
+    if unclear := [each for each in by_verdict[Verdict.CANNOT_TELL] if each not in blocked]:
+        parts.append(_unclear_text(unclear, noun, alone=not parts, advice=advice))
     text = "; ".join(parts)
     return text[:1].upper() + text[1:]
 
 
-def _named(found: Sequence[_Found]) -> str:
+def _named(found: Sequence[_Found], *, most: int = _MOST_NAMED) -> str:
     """The most telling metrics with their differences: the largest of each family, throughput first."""
     largest: dict[str, _Found] = {}
     for each in sorted(found, key=lambda each: -each.size):
         largest.setdefault(each.value.family, each)
     order = list(dict.fromkeys(each.value.family for each in found))
-    chosen = [largest[family] for family in order[:_MOST_NAMED]]
+    chosen = [largest[family] for family in order[:most]]
     loads = {each.stage.label for each in chosen}
     texts = [_text(each, load="" if len(loads) == 1 else each.stage.label) for each in chosen]
     left = len(found) - len(chosen)
@@ -80,13 +88,54 @@ def _at(load: str) -> str:
     return f" at {load.removeprefix(f'{_UNLIMITED} · ')}"
 
 
-def _unclear_text(found: Sequence[_Found], noun: str, *, alone: bool) -> str:
+def _blocked_text(found: Sequence[_Found], noun: str, *, alone: bool, advice: RunPairsAdvice | None) -> str:
+    """What lies in the stages: how short or unsteady they are, what was seen nevertheless, and what to do."""
+    stages = list({each.stage.label: each.stage for each in found}.values())
+    short = [each for each in stages if each.needed_seconds is not None]
+    stage = min(short or stages, key=lambda each: min(each.seconds_a, each.seconds_b))
+    if short:
+        problem, reason = "too short to compare", f"{_measured(stage)} of each"
+    else:
+        problem, reason = "not steady", stage.unsteady
+    others = "" if alone else f" in the other {_counted(len(found), noun)}"
+    seen = f"; seen: {_seen(found)}" if alone and _seen(found) else ""
+    return f"{problem}{others} ({reason}){seen}: {_remedy(short, advice)}"
+
+
+def _measured(stage: ComparedStage) -> str:
+    return measured_text((stage.seconds_a, stage.seconds_b), (stage.requests_a, stage.requests_b))
+
+
+def _remedy(short: Sequence[ComparedStage], advice: RunPairsAdvice | None) -> str:
+    """What to do about stages of which these are too short."""
+    ways = []
+    lasting = [each for each in short if not shows_trend(each.unsteady)]
+    if lasting and len(lasting) == len(short):
+        needed = max(each.needed_seconds or 0.0 for each in lasting)
+        ways.append(f"measure {stage_length_text(needed)} or more of each")
+    ways += [f"alternate both with run-pairs ({time_text(advice)})"] if advice else []
+    return ", or ".join(ways) or "measure a load at which it is"
+
+
+def _seen(found: Sequence[_Found]) -> str:
+    """The largest differences without a verdict, of those with a known interval first."""
+    known = [each for each in found if interval_text(each.value).startswith("[")]
+    return _named(known or [each for each in found if each.value.difference is not None], most=_MOST_SEEN)
+
+
+def _unclear_text(found: Sequence[_Found], noun: str, *, alone: bool, advice: RunPairsAdvice | None) -> str:
     known = [each.value for each in found if each.value.more_starts or each.value.more_seconds]
+    beyond = [each.value.more_than for each in found if each.value.more_than]
     starts = max((each.more_starts or 0 for each in known), default=0)
     seconds = max((each.more_seconds or 0.0 for each in known), default=0.0)
     costs = " or ".join(filter(None, (cost_text(starts=starts, seconds=None), cost_text(starts=None, seconds=seconds))))
     text = f"cannot tell in {_counted(len(found), noun)}" if alone else f"undecided in {len(found)}"
-    return f"{text}: {costs} of each would decide {_which(len(known), len(found))}" if costs else text
+    ways = [f"{costs} of each would decide {_which(len(known), len(found))}"] if costs else []
+    if beyond:
+        time = f" ({time_text(advice)})" if advice else ""
+        least = " or ".join(dict.fromkeys(beyond))
+        ways.append(f"more than {least} of each would decide {_which(len(beyond), len(found))}: use run-pairs{time}")
+    return ": ".join(filter(None, (text, ", ".join(ways))))
 
 
 def _which(known: int, count: int) -> str:

@@ -101,6 +101,11 @@ class ComparedValue:
     """Further starts of each configuration that would tell; None if not known or not needed."""
     more_seconds: float | None
     """Further seconds of this stage in each run that would tell."""
+    more_than: str | None
+    """`4 h` or `100 starts` if an answer would cost more than that of each; then both numbers are None."""
+    reason: str | None
+    """The reason of `cannot tell`: `not measured`, `too short`, `not steady`, `too few values`, `many metrics`,
+    `near the margin` or `wide interval`; None for other verdicts."""
     note: str
     """Why there is no difference, or no cost of telling; empty otherwise."""
 
@@ -126,6 +131,8 @@ class ComparedStage:
     """Both runs sent the same requests, which were compared pairwise."""
     unsteady: str
     """Why a window is not a steady state; empty if all are."""
+    needed_seconds: float | None
+    """Length that the windows need for their variation to be judged; None if they have it."""
     not_measured: tuple[str, ...]
     """Keys of metrics that neither side measured."""
     metrics: tuple[ComparedValue, ...]
@@ -134,6 +141,20 @@ class ComparedStage:
     def metric(self, key: str) -> ComparedValue | None:
         """Return the metric with this key; None if neither side measured it."""
         return next((each for each in self.metrics if each.key == key), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPairsAdvice:
+    """The command that alternates two configurations until their difference is known."""
+
+    command: str
+    pairs_low: int
+    """Pairs that a series measures at least."""
+    pairs_high: int
+    """Pairs with which most series end."""
+    seconds_low: float
+    """What as many pairs take, starts included."""
+    seconds_high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +178,8 @@ class ArmComparison:
     """`better`, `worse`, `mixed`, `no difference seen` or `cannot tell`."""
     headline: str
     """The result in one sentence."""
+    run_pairs: RunPairsAdvice | None
+    """What would answer where the recordings are too short, not steady, or more of them would take hours."""
     warnings: tuple[str, ...]
     differences: tuple[ChangedKey, ...]
     """Keys of the manifests that differ."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from servetop.analysis.comparison.compared_metrics import Scale
+from servetop.analysis.comparison_report.undecided_texts import text_of_cost
 from servetop.analysis.gates.regression_gate import GateOutcome, RegressionGate
 
 _UNKNOWN = "?"
@@ -66,7 +67,9 @@ def sentence(gate: RegressionGate) -> str:
     advice = [gate.note] if gate.note else []
     if gate.needs is not None:
         aim = "bound it" if gate.difference.shortage > 1 else "distinguish half of the limit from the limit"
-        advice.append(f"{gate.needs} would {aim}")
+        beyond = " be needed to" if gate.needs.more_than else ""
+        pairs = ": use run-pairs" if gate.needs.more_than else ""
+        advice.append(f"{text_of_cost(gate.needs)} of each would{beyond} {aim}{pairs}")
     if math.isfinite(gate.largest_loss) and gate.largest_loss > 0:
         advice.append(f"a limit of {_kept_limit(gate)} would be kept")
     return f"{text}, limit {gate.limit.text}: {'; '.join(advice)}"

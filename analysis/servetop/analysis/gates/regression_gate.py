@@ -18,7 +18,9 @@ from servetop.analysis.comparison.comparison import Comparison, MetricComparison
 from servetop.analysis.comparison.difference import Difference
 from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.student_t import upper_tail
+from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, cost_of_answer, holm
+from servetop.analysis.comparison_report.undecided_texts import measured_text, stage_length_text
 from servetop.analysis.gates.regression_limit import RegressionLimit
 
 _UNEQUAL = 0.10
@@ -128,11 +130,10 @@ def _judged(gates: Sequence[RegressionGate], comparison: Comparison) -> tuple[Re
     """Judge the gates that nothing blocks, corrected for their number."""
     open_gates = [each for each in gates if each.difference is not None and not each.note]
     adjusted = holm([_beyond(each) for each in open_gates])
-    seconds = {stage.load: min(a / max(1, n) for a, n in zip(stage.seconds, stage.starts, strict=True))
-               for stage in comparison.stages}  # fmt: skip
+    stages = {stage.load: stage for stage in comparison.stages}
     by_gate = dict(zip(map(id, open_gates), adjusted, strict=True))
     return tuple(
-        _outcome(each, by_gate[id(each)], seconds=seconds[each.load], tests=len(open_gates))
+        _outcome(each, by_gate[id(each)], stage=stages[each.load], tests=len(open_gates))
         if id(each) in by_gate and each.load is not None
         else each
         for each in gates
@@ -148,7 +149,7 @@ def _beyond(gate: RegressionGate) -> float:
     return 1.0 if math.isnan(probability) else probability
 
 
-def _outcome(gate: RegressionGate, probability: float, *, seconds: float, tests: int) -> RegressionGate:
+def _outcome(gate: RegressionGate, probability: float, *, stage: StageComparison, tests: int) -> RegressionGate:
     judged = replace(gate, probability=probability)
     if gate.largest_loss <= gate.allowed:
         return replace(judged, outcome=GateOutcome.KEPT)
@@ -161,6 +162,20 @@ def _outcome(gate: RegressionGate, probability: float, *, seconds: float, tests:
     low, high = difference.interval
     if high - low < gate.allowed / 2:
         return replace(judged, note="the loss is too close to the limit")
+    if obstacle := _too_short_or_unsteady(stage, difference, margin=gate.allowed):
+        return replace(judged, note=obstacle)
+    seconds = min(a / max(1, n) for a, n in zip(stage.seconds, stage.starts, strict=True))
     needs = cost_of_answer(difference, margin=gate.allowed, seconds=seconds, tests=tests)
     unknown = needs is None or difference.shortage > 1
     return replace(judged, needs=needs, note="too few requests to say how uncertain it is" if unknown else "")
+
+
+def _too_short_or_unsteady(stage: StageComparison, difference: Difference, *, margin: float) -> str:
+    """What in the stage makes an estimate of the cost meaningless, and what to do; empty if nothing does."""
+    needed, unsteady = stage.needed_seconds, stage.unsteady
+    moving = bool(unsteady) and stage.load.ramp_from is None
+    reason = undecided_reason(difference, margin=margin, too_short=needed is not None, unsteady=moving)
+    if reason is UndecidedReason.TOO_SHORT and needed is not None:
+        measured = measured_text(stage.seconds, stage.requests)
+        return f"too short ({measured}): measure {stage_length_text(needed)} or more of each, or use run-pairs"
+    return f"not steady ({unsteady}): use run-pairs" if reason is UndecidedReason.NOT_STEADY else ""

@@ -43,6 +43,7 @@ def _item(item: CheckItem) -> dict[str, Any]:
 def _gate(gate: RegressionGate) -> dict[str, Any]:
     found = gate.difference
     low, high = (None, None) if found is None else found.interval
+    needs = None if gate.needs is None or gate.needs.more_than else gate.needs
     return {
         "metric": gate.limit.metric.key,
         "baseline": None if found is None else found.a,
@@ -54,8 +55,9 @@ def _gate(gate: RegressionGate) -> dict[str, Any]:
         "limit": None if found is None else gate.allowed,
         "basis": None if found is None else found.basis,
         "probability": gate.probability,
-        "needs_starts": None if gate.needs is None else gate.needs.starts,
-        "needs_seconds": None if gate.needs is None else gate.needs.seconds,
+        "needs_starts": None if needs is None else needs.starts,
+        "needs_seconds": None if needs is None else needs.seconds,
+        "needs_more_than": (gate.needs and gate.needs.more_than) or None,
     }
 
 

@@ -8,8 +8,8 @@ from servetop.analysis.comparison.compared_metrics import COST_METRIC, metric_na
 from servetop.analysis.comparison.difference import ENOUGH_STARTS, Basis
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
-from servetop.analysis.comparison_report.difference_texts import cost_text
 from servetop.analysis.comparison_report.report_types import ArmComparison, ComparedArm, ComparedStage, ComparedValue
+from servetop.analysis.comparison_report.undecided_texts import undecided_text
 from servetop.tui.drawing import formats
 
 _SHORT = {"output tokens": "output", "preemptions": "preempt."}
@@ -93,13 +93,13 @@ def value_text(value: float | None, unit: str) -> str:
 
 
 def verdict_text(value: ComparedValue, *, short: bool = False) -> str:
-    """The verdict after its sign, with what would tell if it cannot; with `short` then nothing else."""
+    """The verdict after its sign, with the reason if it cannot tell; with `short` then nothing else."""
     sign = SIGNS[value.verdict]
     if value.verdict != Verdict.CANNOT_TELL:
         return f"{sign} {value.verdict}"
-    cost = cost_text(starts=value.more_starts, seconds=value.more_seconds)
-    reason = cost or (value.note if value.difference is None and value.note else "too few values")
-    return f"{sign} {reason}" if short else f"{sign} {value.verdict}: {reason}"
+    if short:
+        return f"{sign} {undecided_text(value, brief=True)}"
+    return f"{sign} {value.verdict}: {undecided_text(value)}"
 
 
 def break_even_lines(each: ArmComparison) -> list[str]:

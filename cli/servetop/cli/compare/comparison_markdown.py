@@ -22,11 +22,17 @@ from servetop.cli.report.story_lines import escaped_markdown
 def markdown_lines(report: ComparisonReport) -> list[str]:
     """The result first, then what differs, then a table for each stage."""
     arms = [report.a, *(each.b for each in report.comparisons)]
-    lines = [line for each in report.comparisons for line in (f"**{escaped_markdown(each.headline)}**", "")]
+    lines = [line for each in report.comparisons for line in (*_result_lines(each), "")]
     lines += [f"- {arm.letter}: {escaped_markdown(arm_text(arm))}" for arm in arms]
     for each in report.comparisons:
         lines += ["", *_comparison_lines(each)]
     return [*lines, "", *(f"<sub>{escaped_markdown(line)}</sub><br>" for line in legend(report))]
+
+
+def _result_lines(each: ArmComparison) -> Iterator[str]:
+    yield f"**{escaped_markdown(each.headline)}**"
+    if each.run_pairs:
+        yield from ("", f"    {each.run_pairs.command}")
 
 
 def _comparison_lines(each: ArmComparison) -> Iterator[str]:

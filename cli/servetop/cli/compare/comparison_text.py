@@ -63,7 +63,7 @@ def _comparison_parts(each: ArmComparison, *, several: bool, short: bool) -> Ite
         yield cell(f"warning: {warning}")
     yield differences_part(each)
     yield titled("Other causes than the change", _lines(cause_lines(each) or [NO_CAUSE]))
-    yield titled("Result", cell(each.headline))
+    yield titled("Result", _lines([each.headline, *([each.run_pairs.command] if each.run_pairs else [])]))
     for stage in each.stages:
         yield stage_part(stage, letter=letter, start_spread=each.start_spread, short=short)
     if each.break_even:
@@ -133,7 +133,7 @@ def legend(report: ComparisonReport) -> list[str]:
     return [
         f"▲ better, ▼ worse: wrong in at most {report.error_rate * 100:.2g} % of comparisons of a family of metrics",
         f"= no difference seen: smaller than the margin, {_margins(report)}",
-        "? cannot tell: how much more of each run would tell",
+        "? cannot tell: why, and how much more of each run would tell",
     ]
 
 

@@ -21,7 +21,7 @@ def interval_text(metric: PairedMetric) -> str:
     """The interval in the unit of the difference: `[−3.4, −0.8]`; empty as long as it excludes next to nothing."""
     low, high = metric.interval
     relative = metric.difference.scale is Scale.RELATIVE
-    if math.isinf(high) or (relative and low < 0 and (low < _LOWEST or high > _HIGHEST)):
+    if math.isinf(high) or (relative and low < 0 < high and (low < _LOWEST or high > _HIGHEST)):
         return ""
     return f"[{signed(low * _factor(metric))}, {signed(high * _factor(metric))}]"
 

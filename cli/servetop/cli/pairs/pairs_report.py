@@ -10,8 +10,9 @@ from rich.table import Table
 
 from servetop.analysis.comparison.paired_runs import PairedMetric
 from servetop.analysis.comparison.stage_sample import StageLoad
-from servetop.analysis.comparison.verdicts import ERROR_RATE
+from servetop.analysis.comparison.verdicts import ERROR_RATE, MOST_SECONDS
 from servetop.analysis.comparison_report.difference_texts import duration_text
+from servetop.cli.pairs.arm_texts import arm_texts
 from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text
 from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.errors import ExitCode
@@ -29,6 +30,7 @@ def print_series(result: SeriesResult, plan: SeriesPlan, *, folder: Path, as_jso
         by_load: dict[StageLoad, list[PairedMetric]] = {}
         for each in result.state.metrics:
             by_load.setdefault(each.load, []).append(each)
+        console.out(*(f"{letter}  {text}" for letter, text in zip("AB", arm_texts(plan.configs), strict=True)))
         if by_load:
             out_tables(*(titled(load.label, _table(metrics)) for load, metrics in by_load.items()))
         state = result.state
@@ -83,7 +85,8 @@ def _cost(result: SeriesResult) -> str:
         return ": the pairs differ too much to say how many would tell"
     more = max(known) - state.pairs
     limit = "more --pairs" if result.end is SeriesEnd.PAIRS else "a larger --budget"
-    time = duration_text(more * state.pair_seconds)
+    seconds = more * state.pair_seconds
+    time = f"more than {MOST_SECONDS / 3600:g} h" if seconds > MOST_SECONDS else duration_text(seconds)
     return f": about {more} more pairs ({time}) would tell, with --resume and {limit}"
 
 
@@ -99,6 +102,7 @@ def series_json(result: SeriesResult, plan: SeriesPlan, *, folder: Path, reason:
         "seconds_per_pair": state.pair_seconds,
         "budget": plan.budget,
         "error_rate": ERROR_RATE,
+        "configurations": dict(zip("ab", arm_texts(plan.configs), strict=True)),
         "engines_restarted": plan.configs.restarts,
         "recordings": str(folder),
         "metrics": [_metric_json(each) for each in state.metrics],

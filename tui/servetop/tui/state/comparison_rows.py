@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.comparison import MetricComparison, StageComparison
-from servetop.analysis.comparison_report.run_comparison import RunComparison
+from servetop.analysis.comparison_report.build_report import compared_value
+from servetop.analysis.comparison_report.run_comparison import BASELINE_AND_RUN, RunComparison
+from servetop.analysis.comparison_report.undecided_texts import undecided_text
 from servetop.core.units import MS_PER_S
 from servetop.tui.drawing import formats
 from servetop.tui.state.comparison_table import ComparisonRow, ComparisonTable, StageVerdicts
@@ -24,7 +26,9 @@ def comparison_table(found: RunComparison, *, baseline: str, run: str, note: str
     unmatched = tuple(f"only in {name}: {load.label}" for name, loads in only for load in loads)
     if not stages and not note:
         note = "no stage of the run has the load of a stage of the baseline" if unmatched else "no finished requests"
-    return ComparisonTable(stages=stages, causes=tuple(found.causes), unmatched=unmatched, note=note)
+    return ComparisonTable(
+        stages=stages, headline=found.headline, causes=tuple(found.causes), unmatched=unmatched, note=note
+    )
 
 
 def _extent(stage: StageComparison) -> str:
@@ -38,18 +42,19 @@ def _extent(stage: StageComparison) -> str:
 
 def _row(compared: MetricComparison) -> ComparisonRow:
     found, unit = compared.difference, compared.metric.unit
-    note = compared.note or ("" if compared.needs is None else str(compared.needs))
+    plain = compared_value(compared, names=BASELINE_AND_RUN)
+    note, brief = (undecided_text(plain, brief=brief) for brief in (False, True))
     if found is None:
         unknown = formats.UNKNOWN
         return ComparisonRow(
             metric=compared.metric.title, baseline=unknown, run=unknown, difference=unknown, interval="",
-            verdict=compared.verdict, note=note,
+            verdict=compared.verdict, note=note, brief=brief,
         )  # fmt: skip
     relative = found.scale is Scale.RELATIVE
     difference = _relative(found.value) if relative else _signed(found.value, unit)
     return ComparisonRow(
         metric=compared.metric.title, baseline=_value(found.a, unit), run=_value(found.b, unit), difference=difference,
-        interval=_interval(found.interval, unit, relative=relative), verdict=compared.verdict, note=note,
+        interval=_interval(found.interval, unit, relative=relative), verdict=compared.verdict, note=note, brief=brief,
     )  # fmt: skip
 
 

@@ -24,7 +24,9 @@ class ComparisonRow:
     """The interval that contains the true difference with 95 % confidence; empty if unknown."""
     verdict: Verdict
     note: str = ""
-    """What a verdict needs, or why there is none."""
+    """Why a metric is undecided, and what would tell."""
+    brief: str = ""
+    """The more important of both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ class ComparisonTable:
     """What the comparison screen shows."""
 
     stages: tuple[StageVerdicts, ...] = ()
+    headline: str = ""
+    """The result in one sentence."""
     causes: tuple[str, ...] = ()
     """What else than the change may have caused a difference, one phrase each."""
     unmatched: tuple[str, ...] = ()

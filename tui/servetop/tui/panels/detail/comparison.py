@@ -30,19 +30,17 @@ _SHORT = {Verdict.NO_DIFFERENCE: "no difference"}
 
 
 class ComparisonColumns(NamedTuple):
-    """Widths in cells of the columns."""
+    """Widths in cells of the columns before the verdict."""
 
     metric: int
     value: int
     difference: int
     interval: int
-    verdict: int
-    """With its symbol and the gap before it."""
 
 
 def columns_for(width: int) -> ComparisonColumns:
-    """Narrow panels have room for the columns alone; in wide ones a note follows."""
-    return ComparisonColumns(18, 10, 10, 20, 22) if width >= _WIDE else ComparisonColumns(15, 8, 8, 18, 17)
+    """The verdict takes what is left."""
+    return ComparisonColumns(18, 10, 10, 20) if width >= _WIDE else ComparisonColumns(15, 8, 8, 18)
 
 
 class ComparisonPanel(Panel):
@@ -95,8 +93,8 @@ def heading(run: str, baseline: str, width: int) -> TextRow:
 
 
 def comparison_rows(table: ComparisonTable, width: int) -> list[TextRow]:
-    """Other causes of a difference, each stage with its rows, then the loads that only one of the runs has."""
-    rows: list[TextRow] = []
+    """The result, other causes of it, each stage with its rows, then the loads that only one of the runs has."""
+    rows: list[TextRow] = wrapped([], [(sanitize_line(table.headline), "strong")], width) if table.headline else []
     for text in table.causes:
         rows += wrapped([("▲ other cause: ", "warn")], [(sanitize_line(text), "")], width)
     for stage in table.stages:
@@ -109,10 +107,11 @@ def _stage_row(stage: StageVerdicts, width: int) -> TextRow:
 
 
 def metric_row(row: ComparisonRow, width: int) -> TextRow:
-    """Metric, both values, difference, interval, verdict, and a note if there is room."""
+    """Metric, both values, difference, interval, and the verdict, or why there is none."""
     columns, (mark, style) = columns_for(width), MARKS[row.verdict]
     differs = row.verdict in (Verdict.BETTER, Verdict.WORSE)
     verdict = row.verdict.value if width >= _WIDE else _SHORT.get(row.verdict, row.verdict.value)
+    reason = row.note if width >= _WIDE else row.brief
     return fitted(
         [
             (f" {shortened(row.metric, columns.metric - 1):<{columns.metric - 1}}", "" if differs else "muted"),
@@ -120,8 +119,7 @@ def metric_row(row: ComparisonRow, width: int) -> TextRow:
             (f"{row.run:>{columns.value}}", "strong" if differs else ""),
             (f"{row.difference:>{columns.difference}}", "strong" if differs else ""),
             (f"{row.interval:>{columns.interval}}", "muted"),
-            (f"  {mark} {verdict:<{columns.verdict - 4}}", style),
-            (f" {sanitize_line(row.note)}" if width >= _WIDE else "", "faint"),
+            (f"  {mark} {sanitize_line(reason or verdict)}", style),
         ],
         width,
     )
