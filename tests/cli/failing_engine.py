@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -67,7 +68,8 @@ def main() -> None:
     if options.max_num_seqs in options.no_start and not healed:
         sys.exit(f"ERROR 11-25 01:00:00 [core.py:700] {OUT_OF_MEMORY}")
     Handler.dies = options.max_num_seqs == options.dies_at and not healed
-    ThreadingHTTPServer(("127.0.0.1", options.port), Handler).serve_forever()
+    with contextlib.suppress(KeyboardInterrupt):
+        ThreadingHTTPServer(("127.0.0.1", options.port), Handler).serve_forever()
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def test_a_batch_size_for_which_the_engine_does_not_start_is_a_failed_cell(
     done = servetop("sweep", str(file), "--json")
     assert done.code == 3
     assert "out of GPU memory" in done.complaint
-    assert "1 of 3 cells failed" in done.complaint
+    assert "--resume measures the failed cells again" in done.complaint
     assert cells(done.summary) == [(8, 20.0, 6, "whole"), (16, 20.0, 0, "failed"), (32, 20.0, 6, "whole")]
     (failed,) = (stage for stage in done.summary["stages"] if stage["outcome"] == "failed")
     assert "out of GPU memory" in failed["failure"]
@@ -69,7 +69,7 @@ def test_an_engine_that_dies_in_a_cell_is_started_again_for_the_next_one(serveto
     done = servetop("sweep", str(grid("--dies-at 16", rates=(20, 40))), "--json")
     assert done.code == 3
     assert [cell[3] for cell in cells(done.summary)] == ["whole", "whole", "failed", "failed", "whole", "whole"]
-    assert "2 of 6 cells failed" in done.complaint
+    assert done.complaint.startswith("vLLM exited with status 7")
 
 
 def test_the_first_batch_size_may_fail(servetop: Servetop, grid: WriteGrid) -> None:

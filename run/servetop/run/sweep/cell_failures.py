@@ -27,10 +27,9 @@ class CellFailures:
     def __init__(self, config: RunConfig, ticks: TickRecorder, *, clock: Clock) -> None:
         self._continues = config.drain_at_stages and config.engine.url is None
         self._default_batch = config.engine.max_num_seqs
-        self._cells = sum(not stage.warmup for stage in config.stages)
         self._ticks = ticks
         self._clock = clock
-        self._failed = 0
+        self._has_failed_cells = False
         self._never_started = 0
         self._has_started = False
         self._first: EngineError | None = None
@@ -73,13 +72,12 @@ class CellFailures:
         return () if segment is None or not rest else (dataclasses.replace(segment, stages=rest),)
 
     def explain(self, failure: ServetopError | None) -> ServetopError | None:
-        """Return why the run failed: the engine's first failure and the number of cells, or what ended the run."""
+        """Return why the run failed: the first failure of the engine, or else what ended it."""
         if self._first is None or not (failure is None or isinstance(failure, EngineError)):
             return failure
-        if not self._failed:
+        if not self._has_failed_cells:
             return self._first
-        count = f"{self._failed} of {self._cells} cell{'s' if self._cells != 1 else ''} failed"
-        return EngineError(f"{self._first}; {count}: measure again with --resume", self._first.log_tail)
+        return EngineError(f"{self._first}: --resume measures the failed cells again", self._first.log_tail)
 
     def _keep(self, error: EngineError) -> None:
         if not self._continues:
@@ -92,4 +90,4 @@ class CellFailures:
             row = planned_row(cell, at=self._clock.now(), index=index)
             batch = self._default_batch if cell.max_num_seqs is None else cell.max_num_seqs
             self._ticks.add_stage(dataclasses.replace(row, max_num_seqs=batch, failure=str(error)))
-            self._failed += not cell.warmup
+            self._has_failed_cells = True
