@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.comparison.stage_sample import StageLoad, StageSample
+from servetop.analysis.comparison.stage_sample import StageSample
 from servetop.analysis.comparison_report.measured_arm import MeasuredRun
 from servetop.analysis.comparison_report.other_causes import other_causes, paired_runs
 from servetop.analysis.confounding.conditions import KvSize, RunConditions

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from servetop.analysis.cells.attempts import RESUMED
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.cli.headless.headless_progress import HeadlessProgress
@@ -15,7 +16,7 @@ from servetop.core.config import EngineConfig, RunConfig, StageConfig
 from servetop.core.events import Note, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, Tick
-from servetop.recordings.library.run_sessions import RESUMED, first_of_session
+from servetop.recordings.library.run_sessions import first_of_session
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 

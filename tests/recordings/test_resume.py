@@ -1,4 +1,4 @@
-"""An interrupted run continues in its file, and its unfinished stages are known."""
+"""An interrupted run continues in its file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from servetop.analysis.cells.attempts import RESUMED
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
-from servetop.core.events import EngineSample, Note, RequestRecord, RequestStatus, RunEnd, Severity, StageChange
+from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.format.schema import USER_VERSION
-from servetop.recordings.library.run_sessions import RESUMED, finished_stages
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
@@ -29,31 +29,8 @@ def stage(index: int, at: float) -> StageChange:
     return StageChange(at=at, index=index, label="", request_rate=8.0, max_concurrency=None, max_num_seqs=None)
 
 
-def resumed(at: float) -> Note:
-    return Note(at=at, severity=Severity.INFO, source=RESUMED, text="")
-
-
 PLANNED = RunEnd(at=9.0, exit_code=0, reason="")
 INTERRUPTED = RunEnd(at=9.0, exit_code=130, reason="interrupted")
-STAGES = [stage(0, 1.0), stage(1, 2.0), stage(2, 4.0), stage(3, 6.0)]
-
-
-@pytest.mark.parametrize(
-    ("notes", "end", "finished"),
-    [
-        ([], PLANNED, [0, 1, 2, 3]),
-        ([], INTERRUPTED, [0, 1, 2]),
-        ([], None, [0, 1, 2]),
-        ([], RunEnd(at=9.0, exit_code=99, reason="too slow"), [0, 1, 2, 3]),
-        ([], RunEnd(at=9.0, exit_code=0, reason="stopped early"), [0, 1, 2]),
-        ([resumed(3.0)], PLANNED, [0, 2, 3]),
-        ([resumed(3.0), resumed(5.0)], INTERRUPTED, [0]),
-    ],
-)
-def test_a_stage_is_finished_when_another_follows_in_the_same_session(
-    notes: list[Note], end: RunEnd | None, finished: list[int]
-) -> None:
-    assert [each.index for each in finished_stages(STAGES, notes, end=end)] == finished
 
 
 def test_request_numbers_continue_above_the_highest_when_several_senders_left_gaps(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ A ramp of 4, 8, 16 and 20 requests/s meets a server of 2,880 KV blocks: they fil
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from servetop.core.events import (
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.stage_row import planned_row
 from servetop.core.tick import Tick
 from tests.tui.canned_series import series
 from tests.tui.canned_server import BATCH, BLOCKS, BOOT, PEAK_SPEED, PROMPT, RATES, STAGE_SECONDS, ticks
@@ -203,10 +205,9 @@ def stage_changes() -> list[StageChange]:
     """Engine start, then the four stages."""
     boot = StageChange(at=0.0, index=-1, label="starting", request_rate=None, max_concurrency=None, max_num_seqs=BATCH)
     return [boot] + [
-        StageChange(at=BOOT + number * STAGE_SECONDS, index=number, label=stage.label, request_rate=stage.request_rate,
-                    max_concurrency=None, max_num_seqs=BATCH)
+        dataclasses.replace(planned_row(stage, at=BOOT + number * STAGE_SECONDS, index=number), max_num_seqs=BATCH)
         for number, stage in enumerate(STAGES)
-    ]  # fmt: skip
+    ]
 
 
 NOTES = (

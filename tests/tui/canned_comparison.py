@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import Scale, metric_named
 from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
 from servetop.analysis.comparison.difference import Basis, Difference
-from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.undecided import UndecidedReason
 from servetop.analysis.comparison.verdicts import Cost, Verdict
 from servetop.analysis.comparison_report.run_comparison import RunComparison

@@ -21,7 +21,7 @@ from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel, SweepTable,
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import METRICS
-from servetop.tui.state.sweep_cells import Cell, CellKey, Load, deviations, dips, measured, others, predicted
+from servetop.tui.state.sweep_cells import Cell, Load, MatrixPlace, deviations, dips, measured, others, predicted
 
 Dashboard = Callable[..., DashboardApp]
 FrameOf = Callable[..., Frame]
@@ -75,6 +75,7 @@ def test_a_ramp_and_a_stage_with_a_backlog_are_no_cells(canned: ModuleType, fram
     run = canned.finished()
     plan = list(run.config.stages)
     run.config = replace(run.config, stages=(plan[0], replace(plan[1], ramp_from=4.0), *plan[2:]))
+    run.stages = [replace(row, ramp_from=4.0 if row.index == 1 else None) for row in run.stages]
     last = run.stages[-1].at
     run.ticks = [
         replace(tick, engine=replace(tick.engine, waiting=31)) if abs(tick.start - last) < 1 else tick
@@ -128,7 +129,7 @@ def test_loads_have_short_names(load: Load, name: str) -> None:
 
 
 def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> None:
-    cells: dict[CellKey, Cell] = {
+    cells: dict[MatrixPlace, Cell] = {
         (64, Load(8.0)): cell(900.0),
         (128, Load(16.0)): cell(2000.0, preempted=True, running_now=True),
         (128, Load(32.0)): cell(800.0, preempted=True, unsteady=True),
@@ -145,7 +146,7 @@ def test_a_cell_without_any_output_is_no_peak() -> None:
 
 
 def test_headings_end_above_the_last_digit_of_their_column() -> None:
-    cells: dict[CellKey, Cell] = {(64, Load(rate)): cell(rate * 100) for rate in (4.0, 8.0, 16.0)}
+    cells: dict[MatrixPlace, Cell] = {(64, Load(rate)): cell(rate * 100) for rate in (4.0, 8.0, 16.0)}
     for width in (50, 80, 200):
         head, row, *_ = text(SweepTable(cells=cells), width, 9)
         ends = [match.end() for match in re.finditer(r"[\d,]+", row)][1:]
@@ -182,7 +183,7 @@ def test_a_cell_is_marked_if_a_finished_stage_of_it_was_not_steady(canned: Modul
 
 
 def test_a_dip_is_clearly_below_what_the_same_batch_size_did_at_a_lower_rate() -> None:
-    done: dict[CellKey, float] = {
+    done: dict[MatrixPlace, float] = {
         (64, Load(4.0)): 500.0, (64, Load(8.0)): 900.0, (64, Load(16.0)): 600.0, (64, Load(20.0)): 880.0,
         (128, Load(16.0)): 400.0,
     }  # fmt: skip

@@ -227,6 +227,16 @@ class StageChange:
     """Repetition of the same cell of a sweep, from 0."""
     warmup: bool = False
     """Its requests are excluded from all totals of the run."""
+    ramp_from: float | None = None
+    """Rate at the beginning of a ramp, which ends with `request_rate`; None for a constant rate."""
+    ramp_strategy: str | None = None
+    """How a ramp changes the rate: `linear` or `exponential`."""
+    duration: float | None = None
+    """Planned length in seconds; None without one."""
+    num_prompts: int | None = None
+    """Planned number of requests; None without one."""
+    failure: str | None = None
+    """Why the stage could not be measured, or not to its end; None if nothing prevented it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,17 +153,23 @@ class EngineSession:
 
     async def change_batch(self, max_num_seqs: int) -> EngineFacts:
         """Set the batch size limit, with a restart if the engine cannot change it while running."""
+        if self._handle is None:  # the last start failed
+            return await self.start(max_num_seqs=max_num_seqs)
         if await self.handle.set_max_num_seqs(max_num_seqs):
             return self.handle.facts
         await self.check_alive()  # a restart must not hide a crash
         await self.final_scrape()  # the restart resets its counters
+        return await self.restart(max_num_seqs)
+
+    async def restart(self, max_num_seqs: int | None) -> EngineFacts:
+        """Stop the engine, or what is left of it, and start it again."""
         await self.stop()
         return await self.start(max_num_seqs=max_num_seqs)
 
     @property
     def needs_restart(self) -> bool:
         """Whether a change of the batch size needs a restart."""
-        return not self.handle.facts.changes_batch_size_live
+        return self._handle is None or not self._handle.facts.changes_batch_size_live
 
     def take_update(self) -> EngineUpdate:
         """Take the samples, log lines and notes received since the last call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -32,14 +33,19 @@ class RunPhase(StrEnum):
 class Outcome:
     """Counts what decides between success and failure: all requests but those of warm-up stages."""
 
-    def __init__(self, max_failures: str = DEFAULT_MAX_FAILURES) -> None:
+    def __init__(self, max_failures: str = DEFAULT_MAX_FAILURES, *, per_cell: bool = False) -> None:
+        """With `per_cell` the limit also holds for each stage, as in a sweep."""
         self.interruptions = 0
         """Number of requests to cancel the run: SIGINT, or a repeated SIGTERM."""
         self.drain_reason = ""
         """Why a signal or the end of the owner drained the run; empty if none did."""
         self.stopped_by: Action | None = None
         self._max_failures = FailureLimit.parse(max_failures)
+        self._per_cell = per_cell
         self._warmups: set[int] = set()
+        self._labels: dict[int, str] = {}
+        self._ended_by_stage: Counter[int] = Counter()
+        self._failed_by_stage: Counter[int] = Counter()
         self._completed = 0
         self._deaths: list[str] = []
         self._failures = FailureTally()
@@ -50,10 +56,13 @@ class Outcome:
         """Count requests that ended, and note stages that started and senders that died."""
         self._deaths += deaths
         self._warmups.update(stage.index for stage in stages if stage.warmup)
+        self._labels.update((stage.index, stage.label) for stage in stages)
         for record in records:
             if record.stage in self._warmups:
                 continue
             self._completed += record.status is RequestStatus.OK
+            self._ended_by_stage[record.stage] += record.status is RequestStatus.OK or record.status in FAILED
+            self._failed_by_stage[record.stage] += record.status in FAILED
             if record.status in FAILED:
                 self._failures.add(record.status, record.error, http_status=record.http_status, at=record.done_at)
 
@@ -82,12 +91,24 @@ class Outcome:
     def _too_many_failures(self) -> str:
         failed, ended = self._failures.total, self._failures.total + self._completed
         if not failed or (self._completed and not self._max_failures.is_exceeded(failed, ended)):
-            return ""
+            return self._failed_cells() if self._per_cell else ""
         (most,) = self._failures.most_frequent(2)[:1]
         if not self._completed:
             return f"no request succeeded, {failed:,} failed; most often: {most.reason}"
         allowed = f"--max-failures {self._max_failures.text}"
         return f"{failed:,} of {ended:,} requests failed ({allowed}); most often ({most.count:,}): {most.reason}"
+
+    def _failed_cells(self) -> str:
+        """The cells of a sweep of which more requests failed than the limit allows; empty if there is none."""
+        counts = {stage: (failed, self._ended_by_stage[stage]) for stage, failed in self._failed_by_stage.items()}
+        failing = [stage for stage, count in counts.items() if self._max_failures.is_exceeded(*count)]
+        if not failing:
+            return ""
+        (most,) = self._failures.most_frequent(2)[:1]
+        failed, ended = counts[failing[0]]
+        more = f" (and {len(failing) - 1} other cells)" if len(failing) > 1 else ""
+        cell = f"{failed:,} of {ended:,} requests of {self._labels.get(failing[0], 'a cell')}"
+        return f"{cell} failed{more}; most often ({most.count:,}): {most.reason}"
 
 
 def decisive(ends: Sequence[RunEnd]) -> RunEnd:

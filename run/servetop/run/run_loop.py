@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections import deque
 from functools import partial
-from typing import Any
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import AS_IS, RunConfig
 from servetop.core.errors import EngineError, ServetopError
-from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
+from servetop.core.events import Action, Command, RunEnd, Severity
 from servetop.core.interfaces.run_source import EngineFacts
-from servetop.core.tick import TICK_SECONDS, ClientTick
+from servetop.core.tick import ClientTick
 from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.worker.start_senders import LoadSenders
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import RunStart
 from servetop.run.cache.segment_start import SegmentStarter
+from servetop.run.engine_boot import EngineBoot
 from servetop.run.engine_session import EngineSession
 from servetop.run.outcome import Outcome, RunPhase
 from servetop.run.process.first_sender import FirstSender
-from servetop.run.sender_setup import route_of, sender_setup
+from servetop.run.sender_setup import set_up_sender
 from servetop.run.stage_plan import FreshStarts, Segment, StagePlan
 from servetop.run.stop_requests import StopRequests
+from servetop.run.sweep.cell_failures import CellFailures
 from servetop.run.tick_recorder import Alert, TickRecorder
 from servetop.workload.plan import LoadPhase
 
@@ -41,7 +41,8 @@ class RunLoop:
         self._clock = MonotonicClock(start.anchor.origin_ns)
         self._engine = EngineSession(config.engine, self._clock, resets_cache=config.prefix_cache != AS_IS)
         self._ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
-        self._outcome = Outcome(config.max_failures)
+        self._failures = CellFailures(config, self._ticks, clock=self._clock)
+        self._outcome = Outcome(config.max_failures, per_cell=config.drain_at_stages)
         self.warn = partial(self._ticks.note, Severity.WARNING)
         self.stop_requests = StopRequests(self._outcome, lambda why: self.warn("run", text=why), self._engine.hurry)
         self._first_sender = sender
@@ -59,7 +60,7 @@ class RunLoop:
         """Name of the engine; empty until it is started or recognised."""
         self._waiting_batches: deque[Command] = deque()
         self._tick_index = start.first_tick
-        self._draining = self._winding_down = False
+        self._draining = self._winding_down = self._engine_lost = False
 
     @property
     def trouble(self) -> str:
@@ -88,48 +89,28 @@ class RunLoop:
             failure = error
             self._ticks.note(Severity.ERROR, "run", text=str(error))
         await self._wind_down()
-        return self._outcome.end(self._clock.now(), failure)
+        return self._outcome.end(self._clock.now(), self._failures.explain(failure))
 
     async def _boot(self) -> None:
-        booting: asyncio.Future[EngineFacts] = asyncio.ensure_future(
-            self._engine.start(max_num_seqs=self._segments[0].max_num_seqs)
-        )
-        while not booting.done():
-            await self._idle_tick(booting)
-            if self.stop_requests.action is not None:
-                booting.cancel()
-                await asyncio.wait({booting})
-        if booting.cancelled():
+        boot = EngineBoot(self._engine, self._ticks, self._recorder, clock=self._clock, first_tick=self._tick_index)
+        try:
+            facts = await boot.start(self._segments, self._failures, self.stop_requests)
+        finally:
+            self._tick_index = boot.next_tick
+        if facts is None:
             return
-        facts = booting.result()
         self._set_engine_facts(facts)
-        route = route_of(self._config, facts)
-        if route.remark:
-            self._ticks.note(Severity.INFO, "load", text=route.remark)
-        setup = await sender_setup(
-            self._config, self._engine, facts=facts, start=self._start, connection=route.connection
+        self._sender, setup = await set_up_sender(
+            self._first_sender, self._config, self._engine, ticks=self._ticks, start=self._start
         )
-        self._sender = await self._first_sender.set_up(setup, workers=self._config.workers)
         self._starter = SegmentStarter(self._config, self._sender, setup, engine=self._engine, ticks=self._ticks)
         await self._start_next(self._starter)
-
-    async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
-        """Commit ticks without load, until the current one ends or the engine has started."""
-        sleep: asyncio.Future[Any] = asyncio.create_task(self._clock.sleep_until((self._tick_index + 1) * TICK_SECONDS))
-        await asyncio.wait({sleep, booting}, return_when=asyncio.FIRST_COMPLETED)
-        sleep.cancel()
-        while (self._tick_index + 1) * TICK_SECONDS <= self._clock.now():
-            self._ticks.commit(ClientTick(index=self._tick_index))
-            self._tick_index += 1
-        for command in self._recorder.new_commands():
-            if command.action in (Action.STOP, Action.CANCEL):
-                self.stop_requests.cancel()
-            self._ticks.reply(command, "the engine is still loading")
 
     def _set_engine_facts(self, facts: EngineFacts) -> None:
         self._recorder.set_engine(facts)
         self.engine_name = facts.name
         self._max_num_seqs = facts.max_num_seqs
+        self._failures.started()
 
     async def _play(self) -> None:
         if self._sender is None:
@@ -140,8 +121,8 @@ class RunLoop:
             await self._apply_stop_requests(self._sender)
             self._draining = self._outcome.stopped_by is not None or report.state is LoadPhase.DRAINING
             if self._engine.dead and self._batch_change is None:
-                raise self._engine.death()
-            if self._starter is not None and await self._is_over(self._starter, report):
+                await self._lose_engine(self._sender, report)
+            elif self._starter is not None and await self._is_over(self._starter, report):
                 return
 
     def _take(self, report: SenderReport) -> None:
@@ -155,13 +136,10 @@ class RunLoop:
             report.tick,
             requests=report.records,
             in_flight=report.in_flight,
-            stages=[self._with_batch(stage) for stage in report.stages],
+            stages=[self._stage_plan.row(stage, max_num_seqs=self._max_num_seqs) for stage in report.stages],
             notes=report.notes,
             replies=[reply for reply in report.replies if reply.id],
         )
-
-    def _with_batch(self, stage: StageChange) -> StageChange:
-        return stage if stage.max_num_seqs is not None else dataclasses.replace(stage, max_num_seqs=self._max_num_seqs)
 
     async def _is_over(self, starter: SegmentStarter, report: SenderReport) -> bool:
         """Start the next segment when the current one is over; True if there is none."""
@@ -187,6 +165,25 @@ class RunLoop:
         if drained or (report.state is LoadPhase.DRAINING and not self._must_drain(batch)):
             await self._start_next_at(starter, batch)
         return False
+
+    async def _lose_engine(self, sender: LoadSenders, report: SenderReport) -> None:
+        """End the load of a dead engine, and then start it again for the cells that follow, if the run continues."""
+        if self._engine_lost:
+            if report.state is LoadPhase.FINISHED or not self._segments:
+                self._restart_engine(self._engine.death())
+            return
+        rest = self._failures.died(self._engine.death(), self._segment, stage=self._stage)
+        self._segments.extendleft(rest)
+        self._engine_lost = True
+        if self._starter is not None:
+            await self._starter.cancel()
+        await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="engine"))
+
+    def _restart_engine(self, error: EngineError) -> None:
+        if not self._segments:
+            raise error
+        self._engine_lost, self._segment = False, None
+        self._batch_change = asyncio.ensure_future(self._engine.restart(self._segments[0].max_num_seqs))
 
     @property
     def _started(self) -> bool:
@@ -275,9 +272,11 @@ class RunLoop:
         try:
             self._set_engine_facts(change.result())
         except EngineError as error:
-            if command is None or self._segment is None:
-                raise  # the engine did not start again
-            self._ticks.reply(command, str(error))
+            if command is not None and self._segment is not None:
+                self._ticks.reply(command, str(error))
+            else:  # the engine did not start again, or died after the last cell
+                self._failures.failed_to_restart(error, self._segments, died=self._engine.dead)
+                self._restart_engine(error)
             return
         if command is not None:
             self._ticks.reply(command, f"batch size {self._max_num_seqs}")

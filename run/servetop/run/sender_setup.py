@@ -7,13 +7,17 @@ import dataclasses
 import os
 
 from servetop.core.config import ConnectionConfig, RunConfig, WorkloadConfig
+from servetop.core.events import Severity
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.connection import Route, route_to
 from servetop.engines.control.control_client import normalise_url
 from servetop.engines.dialects.dialect_registry import endpoint_of
 from servetop.loadgen.messages import SenderSetup
+from servetop.loadgen.worker.start_senders import LoadSenders
 from servetop.recordings.write.resume import RunStart
 from servetop.run.engine_session import EngineSession
+from servetop.run.process.first_sender import FirstSender
+from servetop.run.tick_recorder import TickRecorder
 from servetop.workload.plain_workload import is_plain
 from servetop.workload.request_headers import all_headers
 
@@ -26,6 +30,18 @@ def request_url(config: RunConfig, facts: EngineFacts) -> str:
 def route_of(config: RunConfig, facts: EngineFacts) -> Route:
     """How the senders reach the engine; proxies do not apply to an engine that servetop started."""
     return route_to(request_url(config, facts), config.engine.connection, os.environ if config.engine.url else {})
+
+
+async def set_up_sender(
+    sender: FirstSender, config: RunConfig, engine: EngineSession, *, ticks: TickRecorder, start: RunStart
+) -> tuple[LoadSenders, SenderSetup]:
+    """Set up the senders for a running engine; a remark on the way to it is noted."""
+    facts = engine.handle.facts
+    route = route_of(config, facts)
+    if route.remark:
+        ticks.note(Severity.INFO, "load", text=route.remark)
+    setup = await sender_setup(config, engine, facts=facts, start=start, connection=route.connection)
+    return await sender.set_up(setup, workers=config.workers), setup
 
 
 async def sender_setup(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from servetop.core.config import AS_IS, RunConfig, StageConfig
+from servetop.core.events import StageChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,12 @@ class StagePlan:
     def segments(self) -> list[Segment]:
         """All segments, under the first numbers."""
         return segments(self._plan, first_index=min(self._place_of, default=0), fresh=self._fresh)
+
+    def row(self, stage: StageChange, *, max_num_seqs: int | None) -> StageChange:
+        """The row of a stage that a sender reports: with the engine's batch size, and the requests of all senders."""
+        batch = max_num_seqs if stage.max_num_seqs is None else stage.max_num_seqs
+        count = self._plan[self._place_of.get(stage.index, 0)].num_prompts
+        return dataclasses.replace(stage, max_num_seqs=batch, num_prompts=count)
 
     def again(self, stage: int, *, max_num_seqs: int) -> list[Segment]:
         """The segments from the current stage on, with another batch size."""

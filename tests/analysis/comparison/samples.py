@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.comparison.stage_sample import Cumulative, StageLoad, StageSample
+from servetop.analysis.comparison.stage_sample import Cumulative, StageSample
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.core.arrays import FloatArray
 

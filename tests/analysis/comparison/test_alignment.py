@@ -2,8 +2,8 @@
 
 import pytest
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import align
-from servetop.analysis.comparison.stage_sample import StageLoad
 from tests.analysis.comparison.samples import ramp, run, stage
 
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Scale, metric_named
 from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions, compare_pairs
-from servetop.analysis.comparison.stage_sample import StageLoad, StageSample
+from servetop.analysis.comparison.stage_sample import StageSample
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.slices import sliced, sliced_pair
-from servetop.analysis.comparison.stage_sample import StageLoad
 from tests.analysis.comparison.samples import stage
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import METRICS, Scale, metric_named
 from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
 from servetop.analysis.comparison.difference import Basis, Difference
-from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.verdicts import Verdict
 
 LOAD = StageLoad(request_rate=8.0)

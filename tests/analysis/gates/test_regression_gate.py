@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.comparison import Comparison
 from servetop.analysis.comparison.difference import Difference
-from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.gates.regression_gate import GateOutcome, RegressionGate, judge_regressions, same_load
 from servetop.analysis.gates.regression_limit import parse_regression_limit
 from tests.analysis.gates.gates_for_tests import LOAD, comparison, differing, measured, stage

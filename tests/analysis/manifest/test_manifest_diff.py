@@ -171,3 +171,13 @@ def test_an_attached_server_says_nothing_about_its_command_line() -> None:
 def test_damaged_manifests_are_compared_as_far_as_they_are_readable() -> None:
     damaged = replace(RUN, manifest={"engine": [], "gpu": {"devices": [7]}, "model": {"config": {"x": 1}}, "host": "?"})
     assert "gpu.driver" in {each.key for each in manifest_differences(RUN, damaged)}
+
+
+def test_the_batch_size_of_the_last_start_of_a_sweep_is_no_difference() -> None:
+    def sweep(batch: int) -> RunHeader:
+        stages = tuple(StageConfig(request_rate=8.0, max_num_seqs=size) for size in (4, 16))
+        argv = ["vllm", "serve", "llama", "--max-num-seqs", str(batch), "--dtype", "half"]
+        header = with_manifest("engine.argv", argv)
+        return replace(header, config=replace(header.config, stages=stages))
+
+    assert found(sweep(4), sweep(16)) == []

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from servetop.core.events import StageChange
+from servetop.core.stage_row import planned_row
 from servetop.core.tick import LoadGauges
 from servetop.workload.arrivals.arrival_process import ArrivalProcess
 from servetop.workload.plan import LoadPhase, LoadPlan
@@ -58,18 +59,7 @@ class Schedule:
         started_at, self._starts_at = self._starts_at, math.inf
         self.continues_conversations = True
         self.stage = self.latest_stage = StageRun(index, config, started_at=started_at, arrivals=self._arrivals)
-        self.changes.append(
-            StageChange(
-                at=started_at,
-                index=index,
-                label=config.label,
-                request_rate=config.request_rate,
-                max_concurrency=config.max_concurrency,
-                max_num_seqs=config.max_num_seqs,
-                repeat=config.repeat,
-                warmup=config.warmup,
-            )
-        )
+        self.changes.append(planned_row(config, at=started_at, index=index))
 
     def _end_stage(self, at: float) -> None:
         drains = self.plan.drain_at_stages or (self.stage is not None and self.stage.config.warmup)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from servetop.analysis.cells.attempts import CellAttempt
 from servetop.analysis.energy import EnergyMeter
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.verdicts.consistency import ClientTokens, increase
@@ -61,6 +62,7 @@ class RunColumns:
     header: RunHeader
     end: RunEnd | None
     stages: Sequence[StagePeriod]
+    """The stages whose requests count, in order of time."""
     tick_ends: FloatArray
     """Shape (ticks,), like the other tick columns."""
     in_flight: FloatArray
@@ -93,6 +95,10 @@ class RunColumns:
     """The GPUs that report their energy or power."""
     pauses: Sequence[Period] = ()
     """Times before and between the stages in which servetop prepared the engine."""
+    attempts: Mapping[int, CellAttempt] = field(default_factory=dict)
+    """The attempts at cells by number of the stage, also of stages that do not count."""
+    superseded: Sequence[StagePeriod] = ()
+    """Stages that were cut short or failed, whose cells another stage measured."""
     gpus: tuple[str, ...] = ()
     """The different names of the engine's GPUs."""
 
@@ -105,6 +111,16 @@ class RunColumns:
     def scraped_at(self) -> FloatArray:
         """The middle of each scrape."""
         return (self.scrape_starts + self.scrape_ends) / 2
+
+    @property
+    def every_stage(self) -> list[StagePeriod]:
+        """All stages with a load, in order of time, also those that do not count."""
+        return sorted((*self.stages, *self.superseded), key=lambda each: each.period.start)
+
+    @property
+    def left_out(self) -> tuple[Period, ...]:
+        """The pauses, and the times of the stages that do not count."""
+        return (*self.pauses, *(each.period for each in self.superseded))
 
     @property
     def warm_at(self) -> float:

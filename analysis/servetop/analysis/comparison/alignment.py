@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from servetop.analysis.comparison.stage_sample import StageLoad, StageSample
+from servetop.analysis.cells.stage_load import StageLoad
+from servetop.analysis.comparison.stage_sample import StageSample
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
 
 _RAMP_PARTS = 6

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import AlignedStage, ArmRun, align
 from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, Family
 from servetop.analysis.comparison.difference import MIN_START_DF, ArmUnit, Difference, difference
 from servetop.analysis.comparison.estimate import estimate
 from servetop.analysis.comparison.needed_seconds import needed_seconds
 from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
-from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.verdicts import (

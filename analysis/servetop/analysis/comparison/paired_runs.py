@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import AlignedStage, ArmRun, align
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Scale
 from servetop.analysis.comparison.difference import ArmUnit, Basis, Difference, difference
@@ -21,7 +22,6 @@ from servetop.analysis.comparison.sequential import (
     sequential_verdicts,
 )
 from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
-from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict, margin_of
 

@@ -8,33 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.histogram import LogHistogram
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageLoad:
-    """The load of a stage; stages with equal loads are comparable."""
-
-    request_rate: float
-    """Requests/s; inf for a closed loop."""
-    ramp_from: float | None = None
-    """Rate at the beginning of a ramp, or of a part of one; None for a constant rate."""
-    ramp_strategy: str = "linear"
-    """`linear` or `exponential`."""
-    max_concurrency: int | None = None
-    max_num_seqs: int | None = None
-
-    @property
-    def label(self) -> str:
-        """Short name, such as `8 req/s · conc. 64`."""
-        rate = "as fast as possible" if math.isinf(self.request_rate) else f"{round(self.request_rate, 2):g} req/s"
-        parts = [rate if self.ramp_from is None else f"{round(self.ramp_from, 2):g} to {rate}"]
-        if self.max_concurrency is not None:
-            parts.append(f"conc. {self.max_concurrency}")
-        if self.max_num_seqs is not None:
-            parts.append(f"batch {self.max_num_seqs}")
-        return " · ".join(parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.undecided import BLOCKED
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.comparison_report.difference_texts import difference_text, interval_text

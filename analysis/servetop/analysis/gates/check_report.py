@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from servetop.analysis.comparison.stage_sample import StageLoad
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.gates.gate_text import sentence
 from servetop.analysis.gates.regression_gate import GateOutcome, RegressionGate, same_load
 from servetop.analysis.honesty.rule_result import RuleResult, RuleState

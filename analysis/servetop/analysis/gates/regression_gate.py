@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
 from servetop.analysis.comparison.difference import Difference
-from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.student_t import upper_tail
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, cost_of_answer, holm

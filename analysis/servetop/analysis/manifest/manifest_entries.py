@@ -19,6 +19,15 @@ NOT_SET = "not set"
 STARTED = "started by servetop"
 _NOT_IN_WORKLOAD = ("headers", "header_env", "timeout", "store_texts", "trace_rate", "dataset_path")
 _PACKAGES = ("numpy", "httpx", "httptools", "uvloop")
+_BATCH_SIZE_FLAGS = (
+    "max-num-seqs",
+    "max-batch-size",
+    "max-running-requests",
+    "triton-max-batch-size",
+    "parallel",
+    "np",
+)
+"""Options for the batch size of the engines, which in a sweep belongs to the cell: the recorded one is of one start."""
 _ENGINE_SIZES = ("max_num_seqs", "max_model_len", "block_size")
 _DIGEST_CHARACTERS = 12
 _GIB = 1 << 30
@@ -93,7 +102,8 @@ def _engine(header: RunHeader, *, launched: bool) -> Iterator[tuple[str, str]]:
     yield "engine.host", STARTED
     recorded = _table(header.manifest, "engine")
     flags = flags_of(_arguments(header, launched=launched), model_names=_model_names(header))
-    yield from ((f"engine.args.{name}", text) for name, text in flags.items())
+    of_cells = _BATCH_SIZE_FLAGS if changes_batch else ()
+    yield from ((f"engine.args.{name}", text) for name, text in flags.items() if name not in of_cells)
     if executable := recorded.get("executable"):
         yield "engine.executable", stable_path(str(executable))
     yield from ((f"engine.environment.{name}", str(each)) for name, each in _table(recorded, "environment").items())
@@ -105,7 +115,7 @@ def _facts(facts: EngineFacts, *, changes_batch: bool) -> Iterator[tuple[str, st
     yield "engine.name", facts.name
     if facts.version is not None:
         yield "engine.version", facts.version
-    if facts.kv_blocks_total is not None:
+    if facts.kv_blocks_total is not None and not changes_batch:  # else it is that of one cell
         yield "kv_blocks", str(facts.kv_blocks_total)
     for name in _ENGINE_SIZES:
         value = getattr(facts, name)

@@ -21,7 +21,6 @@ METRICS = (
 )  # fmt: skip
 """Latencies of every summary; the last four start at the due time, and the last is vLLM's name for the one before."""
 REASONING_METRICS = ("ttfot",)
-"""Latencies of runs in which a model reasoned."""
 
 FLAT = {"flat": True}
 """Metadata of a field whose keys are part of its owner's JSON object."""
@@ -33,13 +32,12 @@ RATE = {"rate": True}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencySummary:
-    """Statistics of one latency in milliseconds; None if nothing was measured."""
+    """Statistics of one latency in milliseconds, with percentiles such as `p99.9`; None if nothing was measured."""
 
     mean: float | None
     std: float | None
     median: float | None
     percentiles: Mapping[str, float | None]
-    """Percentile by name, such as `p99.9`."""
 
     def items(self) -> Mapping[str, float | None]:
         """Return all statistics by name."""
@@ -203,6 +201,10 @@ class StageSummary:
     measured: Measurements = field(metadata=FLAT)
     steady: SteadySummary
     finished: bool
+    outcome: str
+    """`whole`, `cut-short` or `failed`; only a counted stage is in the totals."""
+    failure: str | None
+    counted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

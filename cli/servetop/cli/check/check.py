@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
-from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.gates.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
 from servetop.analysis.gates.regression_gate import judge_regressions, same_load

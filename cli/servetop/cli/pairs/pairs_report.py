@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.paired_runs import PairedMetric
-from servetop.analysis.comparison.stage_sample import StageLoad
 from servetop.analysis.comparison.verdicts import ERROR_RATE, MOST_SECONDS
 from servetop.analysis.comparison_report.difference_texts import duration_text
 from servetop.cli.pairs.arm_texts import arm_texts

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Group
+from rich.text import Text
 
 from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
@@ -18,7 +19,7 @@ from servetop.cli.report.exported_table import exported_table, telling_metrics
 from servetop.cli.report.failures_table import failures_table
 from servetop.cli.report.latency_table import latency_table
 from servetop.cli.report.replicas_table import replicas_table
-from servetop.cli.report.stage_tables import PLOT_WIDTH, grid_plot, grid_tables, stages_table
+from servetop.cli.report.stage_tables import PLOT_WIDTH, failed_lines, grid_plot, grid_tables, stages_table
 from servetop.cli.report.steady_table import steady_lines, steady_table
 from servetop.cli.report.story_lines import story_lines, story_markdown
 from servetop.cli.report.trust_lines import trust_lines
@@ -27,6 +28,7 @@ from servetop.cli.tables import cell, light_table, out_tables, stdout_console, t
 from servetop.core.config import AS_IS
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd, Unrecorded
+from servetop.core.text.sanitize import sanitize_line
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.recorded_story import recorded_story
@@ -102,6 +104,8 @@ def _tables(summary: RunSummary) -> Iterator[Group]:
         yield replicas_table(summary.replicas)
     if len(summary.stages) > 1:
         yield stages_table(summary.stages)
+        if failed := failed_lines(summary.stages):
+            yield titled("Failed cells", Text("\n".join(map(sanitize_line, failed))))
         costs = cost_table(summary.stages)
         if costs is not None:
             yield costs

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from rich.console import Group
 from rich.text import Text
 
+from servetop.analysis.cells.attempts import AttemptState
 from servetop.analysis.summary.summary_types import StageSummary
 from servetop.cli.report.steady_table import UNSTEADY, steady_mark, steady_seconds
 from servetop.cli.tables import cell, light_table, titled
 from servetop.tui.drawing import formats
 
+FAILED = "failed"
 PLOT_WIDTH = 100
 """Most cells of a plot."""
 Figure = Callable[[StageSummary], float | None]
@@ -52,7 +54,18 @@ def stages_table(stages: Sequence[StageSummary]) -> Group:
 
 def _remark(stage: StageSummary) -> str:
     repeat = f" #{stage.repeat + 1}" if stage.repeat else ""
-    return repeat if stage.finished else f"{repeat} (cut short)"
+    remarks = [] if stage.finished else [FAILED if _failed(stage) else "cut short"]
+    remarks += [] if stage.counted else ["not counted"]
+    return f"{repeat} ({', '.join(remarks)})" if remarks else repeat
+
+
+def _failed(stage: StageSummary) -> bool:
+    return stage.outcome == AttemptState.FAILED
+
+
+def failed_lines(stages: Sequence[StageSummary]) -> list[str]:
+    """One line for each cell that could not be measured, with the reason."""
+    return [f"{stage.label} failed: {stage.failure}" for stage in stages if _failed(stage) and stage.counted]
 
 
 def grid_tables(stages: Sequence[StageSummary]) -> list[Group]:
@@ -83,8 +96,8 @@ def _curve(row: Sequence[StageSummary], rates: Sequence[float]) -> list[tuple[fl
 
 
 def _axes(stages: Sequence[StageSummary]) -> tuple[list[int], list[float]]:
-    """Batch sizes and request rates of the finished stages, ascending; empty with a single batch size."""
-    finished = [stage for stage in stages if stage.finished]
+    """Batch sizes and request rates of the finished and the failed cells, ascending; empty with a single batch size."""
+    finished = [stage for stage in stages if _in_grid(stage)]
     batches = sorted({_batch(stage) for stage in finished})
     rates = sorted({stage.request_rate for stage in finished if stage.request_rate is not None})
     return (batches, rates) if len(batches) > 1 else ([], [])
@@ -95,16 +108,27 @@ def _batch(stage: StageSummary) -> int:
 
 
 def _row(stages: Sequence[StageSummary], batch: int) -> list[StageSummary]:
-    return [stage for stage in stages if stage.finished and _batch(stage) == batch]
+    return [stage for stage in stages if _in_grid(stage) and _batch(stage) == batch]
+
+
+def _in_grid(stage: StageSummary) -> bool:
+    return stage.counted and (stage.finished or _failed(stage))
 
 
 def _grid(title: str, figure: Figure, *, rows: Mapping[int, Sequence[StageSummary]], rates: Sequence[float]) -> Group:
     table = light_table("batch", *(f"{rate:g}" for rate in rates))
     for batch, row in rows.items():
-        table.add_row(str(batch), *(formats.in_full(_mean(row, rate, figure)) + _mark(row, rate) for rate in rates))
+        table.add_row(str(batch), *(_grid_cell(row, rate, figure) for rate in rates))
     marked = any(_mark(row, rate) for row in rows.values() for rate in rates)
     legend = f"batch size down, requests/s across{f'; {UNSTEADY} not steady' if marked else ''}"
     return titled(f"{title} ({legend})", table)
+
+
+def _grid_cell(row: Sequence[StageSummary], rate: float, figure: Figure) -> str:
+    at = _at(row, rate)
+    if at and not any(stage.finished for stage in at):
+        return FAILED
+    return formats.in_full(_mean(row, rate, figure)) + _mark(row, rate)
 
 
 def _at(row: Sequence[StageSummary], rate: float) -> list[StageSummary]:
@@ -112,9 +136,9 @@ def _at(row: Sequence[StageSummary], rate: float) -> list[StageSummary]:
 
 
 def _mark(row: Sequence[StageSummary], rate: float) -> str:
-    return steady_mark([stage.steady for stage in _at(row, rate)])
+    return steady_mark([stage.steady for stage in _at(row, rate) if stage.finished])
 
 
 def _mean(row: Sequence[StageSummary], rate: float, figure: Figure) -> float | None:
-    values = [value for stage in _at(row, rate) if (value := figure(stage)) is not None]
+    values = [value for stage in _at(row, rate) if stage.finished and (value := figure(stage)) is not None]
     return sum(values) / len(values) if values else None

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.cells.stage_load import StageLoad, names_batch
 from servetop.analysis.columns.request_columns import STATUSES
 from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.priced_arm import with_price
-from servetop.analysis.comparison.stage_sample import Cumulative, StageLoad, StageSample, TokenGaps
+from servetop.analysis.comparison.stage_sample import Cumulative, StageSample, TokenGaps
 from servetop.analysis.comparison.start_spread import ELSEWHERE, ON_GPU, SAME, StartSpread
 from servetop.analysis.cost.hourly_price import recorded_prices
 from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
-from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.comparison.plain_requests import PlainRequests, load_plain_requests
@@ -47,7 +48,14 @@ def arm_run_of(
     """Return the same from columns that were already read."""
     goodput = run.header.config.goodput if objectives is None else objectives
     windows = steady_windows(run)
-    source = _Source(run=run, requests=requests, counters=_counters(run), gaps=_gaps(run), goodput=goodput)
+    source = _Source(
+        run=run,
+        requests=requests,
+        counters=_counters(run),
+        gaps=_gaps(run),
+        goodput=goodput,
+        names_batch=names_batch(run.header.config, [stage.change for stage in run.every_stage]),
+    )
     stages = []
     for index, stage in compared_stages(run, requests).items():
         stages.append(source.sample(stage, requests.rows_of_stage(index), window=windows[index]))
@@ -64,7 +72,7 @@ def _start_spread(run: RunColumns) -> StartSpread:
 
 
 def compared_stages(run: RunColumns, requests: PlainRequests) -> dict[int, StagePeriod]:
-    """Return the stages with requests, except warm-ups, by their number."""
+    """Return the stages that count and have requests, except warm-ups, by their number."""
     present = set(np.unique(requests.table["stage"]).tolist())
     return {
         stage.change.index: stage for stage in run.stages if not stage.change.warmup and stage.change.index in present
@@ -80,6 +88,8 @@ class _Source:
     counters: Mapping[str, Cumulative]
     gaps: TokenGaps | None
     goodput: Mapping[str, float]
+    names_batch: bool
+    """Whether the loads of the run have a batch size."""
 
     def sample(self, stage: StagePeriod, rows: IntArray, *, window: SteadyWindow) -> StageSample:
         """The measurements of one stage, from its steady window or its whole load."""
@@ -127,20 +137,8 @@ class _Source:
         return latencies, good
 
     def _load(self, stage: StagePeriod) -> StageLoad:
-        change, planned = stage.change, self._planned(stage)
-        return StageLoad(
-            request_rate=math.inf if change.request_rate is None else change.request_rate,
-            ramp_from=None if planned is None else planned.ramp_from,
-            ramp_strategy="linear" if planned is None else planned.ramp_strategy,
-            max_concurrency=change.max_concurrency,
-            max_num_seqs=None if planned is None else planned.max_num_seqs,
-        )
-
-    def _planned(self, stage: StagePeriod) -> StageConfig | None:
-        """The configuration of a stage that ran as planned; None if commands changed it or it was repeated."""
-        stages, index = self.run.header.config.stages, stage.change.index
-        planned = stages[index] if index < len(stages) else None
-        return planned if planned is not None and planned.request_rate == stage.change.request_rate else None
+        load = StageLoad.of(stage.change)
+        return load if self.names_batch else dataclasses.replace(load, max_num_seqs=None)
 
     def _period(
         self, stage: StagePeriod, due: FloatArray, done_at: FloatArray, *, window: SteadyWindow, ramps: bool
@@ -148,8 +146,7 @@ class _Source:
         """The steady window, or else the time from the first request due to the last one, without the cool-down."""
         first, last = float(due[0]), float(due[-1])
         if ramps:
-            planned = self._planned(stage)
-            seconds = None if planned is None else planned.duration
+            seconds = stage.change.duration
             return stage.period.start, last if seconds is None else stage.period.start + seconds
         if window.start is not None and window.end is not None:
             return window.start, window.end

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from servetop.analysis.cells.attempts import session_starts
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod, engine_columns, sample_column
 from servetop.analysis.energy import energy_meters
 from servetop.analysis.exported.gpu_peaks import engine_gpus
@@ -15,6 +16,7 @@ from servetop.analysis.series.tick_columns import TickColumns
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
 from servetop.core.tick import Tick
+from servetop.recordings.read.load_attempts import load_attempts
 from servetop.recordings.read.reader import RecordingReader
 
 
@@ -24,10 +26,13 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) ->
     reader.check_requests()
     ticks = reader.ticks() if ticks is None else ticks
     samples, gpus = reader.engine_samples(), reader.gpu_samples()
+    attempts, periods = load_attempts(reader, ticks), recorded_periods(reader)
     return RunColumns(
         header=reader.header,
         end=reader.end,
-        stages=stage_periods(reader.stages()),
+        stages=[each for each in periods if attempts[each.change.index].counts],
+        attempts=attempts,
+        superseded=[each for each in periods if not attempts[each.change.index].counts],
         tick_ends=np.array([tick.end for tick in ticks], dtype=np.float64),
         in_flight=_gauges(ticks, "in_flight"),
         queued=_gauges(ticks, "queued"),
@@ -46,7 +51,7 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) ->
         scrape_ends=sample_column(samples, "scrape_end"),
         engine=engine_columns(samples),
         meters=energy_meters(gpus),
-        pauses=_pauses(reader.stages()),
+        pauses=_pauses(reader),
         gpus=engine_gpus(gpus),
     )
 
@@ -55,21 +60,35 @@ def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:
     return np.array([getattr(tick.client.gauges, name) for tick in ticks], dtype=np.float64)
 
 
-def stage_periods(changes: Sequence[StageChange]) -> list[StagePeriod]:
-    """Merge consecutive changes of one stage into one period, and omit stages without a load."""
+def recorded_periods(reader: RecordingReader) -> list[StagePeriod]:
+    """Return the period of each stage with a load."""
+    return stage_periods(reader.stages(), resumed=session_starts(reader.notes()))
+
+
+def stage_periods(changes: Sequence[StageChange], *, resumed: Sequence[float] = ()) -> list[StagePeriod]:
+    """Merge consecutive changes of one stage into one period, and omit stages without a load.
+
+    A stage ends at the latest with its session, or when it failed; `resumed` are the starts of later sessions.
+    """
     periods: list[StagePeriod] = []
-    loaded = [(change, end) for change, end in _with_ends(changes) if change.request_rate is not None]
+    loaded = [(change, end) for change, end in _with_ends(changes, resumed) if change.request_rate is not None]
     for _, group in itertools.groupby(loaded, key=lambda pair: pair[0].index):
         pairs = list(group)
-        period = Period(start=pairs[0][0].at, until=pairs[-1][1])
-        periods.append(StagePeriod(change=pairs[-1][0], period=period))
+        change, until = pairs[-1]
+        period = Period(start=pairs[0][0].at, until=until if change.failure is None else change.at)
+        periods.append(StagePeriod(change=change, period=period))
     return periods
 
 
-def _pauses(changes: Sequence[StageChange]) -> list[Period]:
-    return [Period(start=change.at, until=end) for change, end in _with_ends(changes) if change.request_rate is None]
+def _pauses(reader: RecordingReader) -> list[Period]:
+    ends = _with_ends(reader.stages(), session_starts(reader.notes()))
+    return [Period(start=change.at, until=end) for change, end in ends if change.request_rate is None]
 
 
-def _with_ends(changes: Sequence[StageChange]) -> list[tuple[StageChange, float]]:
-    """Return each change with the time of the next one."""
-    return list(zip(changes, [*(change.at for change in changes), math.inf][1:], strict=True))
+def _with_ends(changes: Sequence[StageChange], resumed: Sequence[float]) -> list[tuple[StageChange, float]]:
+    """Return each change with the time of the next one, or of the next session."""
+    following = [*(change.at for change in changes), math.inf][1:]
+    return [
+        (change, min([end, *(at for at in resumed if at >= change.at)]))
+        for change, end in zip(changes, following, strict=True)
+    ]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from servetop.analysis.cells.stage_load import with_plan
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import RecordingError
@@ -37,6 +38,7 @@ from servetop.recordings.format.reader_limits import MAX_STAGES
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.library.liveness import Writer
+from servetop.recordings.read.new_commands import PendingCommands
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal, open_for_reading
 from servetop.recordings.read.recent_requests import RecentRequests
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
@@ -63,7 +65,7 @@ class RecordingReader:
         self._version: int | None = None
         self._polled: dict[str, Any] | None = None
         self._seen: dict[str, int] = {}
-        self._pending: set[int] = set()
+        self._commands = PendingCommands()
         self._reported: set[str] = set()
 
     @classmethod
@@ -125,7 +127,7 @@ class RecordingReader:
             changed = {name for name, value in self._run.items() if before is None or before[name] != value}
             return RunUpdate(
                 stages=self._limited(self._new(schema.STAGE)),
-                commands=self._new_commands(),
+                commands=self._commands.with_replies(self._tables, self._new(schema.COMMAND)),
                 log_lines=self._new(schema.LOG_LINE),
                 ticks=ticks,
                 replica_samples=self._new(schema.REPLICA_SAMPLE),
@@ -178,6 +180,14 @@ class RecordingReader:
         """Return the number of ended requests, of any status."""
         return next((int(row[0]) for row in self._tables.rows("request", ("count(*)",))), 0)
 
+    def request_counts(self) -> dict[int, dict[str, int]]:
+        """Return the numbers of ended requests by stage and status."""
+        counts: dict[int, dict[str, int]] = {}
+        grouped = f"{valid_request_condition(('stage', 'status'))} GROUP BY stage, status"
+        for stage, status, count in self._tables.rows("request", ("stage", "status", "count(*)"), where=grouped):
+            counts.setdefault(int(stage), {})[str(status)] = int(count)
+        return counts
+
     def next_request(self) -> int:
         """Return the lowest id above those of all ended requests; several senders may leave gaps."""
         newest = next((row[0] for row in self._tables.rows("request", ("max(id)",))), None)
@@ -198,6 +208,10 @@ class RecordingReader:
     def notes(self) -> list[Note]:
         """Return all notes, in order."""
         return self._tables.events(schema.NOTE)
+
+    def commands(self) -> list[Command]:
+        """Return all commands, in order."""
+        return self._tables.events(schema.COMMAND)
 
     def log_lines(self) -> list[LogLine]:
         """Return the lines of the engine's log, in order."""
@@ -272,20 +286,10 @@ class RecordingReader:
         return events
 
     def _limited(self, stages: list[StageChange]) -> list[StageChange]:
-        """Return at most MAX_STAGES stages, because statistics are computed for each."""
+        """Return at most MAX_STAGES stages, because statistics are computed for each; older ones with their plan."""
         if len(stages) > MAX_STAGES:
             self._tables.record_damage(f"it has more than {MAX_STAGES} stages")
-        return stages[:MAX_STAGES]
-
-    def _new_commands(self) -> list[Command]:
-        """Return new commands, and older ones that have received a reply."""
-        pending = ", ".join(map(str, sorted(self._pending)))
-        older: list[Command] = self._tables.events(schema.COMMAND, where=f"seq IN ({pending})") if pending else []
-        done = [command for command in older if _is_done(command)]
-        new: list[Command] = self._new(schema.COMMAND)
-        self._pending -= {command.id for command in done}
-        self._pending |= {command.id for command in new if not _is_done(command)}
-        return [*done, *new]
+        return [with_plan(stage, self._header.config.stages) for stage in stages[:MAX_STAGES]]
 
     def _damage_note(self) -> list[Note]:
         """Return a note on newly found damage, at the end of the ticks."""
@@ -294,7 +298,3 @@ class RecordingReader:
         self._reported.add(self.damage)
         at = self._tables.last_tick_end or 0.0
         return [Note(at=at, severity=Severity.ERROR, source="recorder", text=self.damage)]
-
-
-def _is_done(command: Command) -> bool:
-    return command.reply is not None or command.applied_at is not None

@@ -50,7 +50,7 @@ class IdealCache:
         prefixes = _prefixes(config.workload)
         uses: Mapping[int, IntArray] = {}
         if prefixes is not None and config.prefix_cache != WARM:
-            cold = cold_stages([stage.change for stage in run.stages], config)
+            cold = cold_stages([stage.change for stage in run.every_stage], config)
             uses = _first_uses(reader, run, count=prefixes[1], cold=cold)
         return cls(
             reader=reader,
@@ -197,7 +197,7 @@ def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold: S
     picks = np.fromiter(itertools.islice(prefix_picks(count, (run.header.config.seed, 0)), most), np.int64, count=most)
     seen = np.empty(0, dtype=np.int64)
     uses = {}
-    for stage in run.stages:
+    for stage in run.every_stage:
         index = stage.change.index
         ids = np.sort(numbers["id"][numbers["stage"] == index])
         used, places = np.unique(picks[ids], return_index=True)

@@ -19,6 +19,10 @@ class CoolDowns:
     requests: Mapping[int, int] = field(default_factory=dict)
     """Number of requests due from the start on, by stage."""
 
+    def excluded(self, run: RunColumns) -> tuple[tuple[int, float], ...]:
+        """Return what a selection of the whole run excludes: the cool-downs, and the stages that do not count."""
+        return (*self.starts.items(), *((each.change.index, -math.inf) for each in run.superseded))
+
     @classmethod
     def load(cls, reader: RecordingReader, run: RunColumns) -> CoolDowns:
         """Compute the cool-downs from all request rows; without a cool-down, nothing is read."""

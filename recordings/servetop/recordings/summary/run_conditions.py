@@ -12,7 +12,8 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.core.events import RequestStatus
 from servetop.core.tick import Tick
-from servetop.recordings.read.load_run import stage_periods
+from servetop.recordings.read.load_attempts import load_attempts
+from servetop.recordings.read.load_run import recorded_periods
 from servetop.recordings.read.reader import RecordingReader
 
 _COLUMNS = (
@@ -41,11 +42,13 @@ def run_conditions(
     Takes about 60 bytes per request.
     """
     reader.refresh()
+    ticks = reader.ticks() if ticks is None else ticks
+    attempts = load_attempts(reader, ticks)
     return measure_conditions(
         RunEvidence(
             header=reader.header,
-            stages=stage_periods(reader.stages()),
-            history=TickHistory(reader.ticks() if ticks is None else ticks),
+            stages=[each for each in recorded_periods(reader) if attempts[each.change.index].counts],
+            history=TickHistory(ticks),
             requests=(_requests(reader) if requests is None else requests).as_sent(),
             engine_samples=reader.engine_samples(),
             replica_samples=reader.replica_samples(),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from servetop.analysis.cells.attempts import AttemptState, CellAttempt
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
 from servetop.analysis.cost.costs import cost_summary, served_rates, weights_of
@@ -32,7 +33,6 @@ from servetop.core.config import StageConfig
 from servetop.core.config_values.price import Prices
 from servetop.core.events import RunEnd, StageChange
 from servetop.core.units import MS_PER_S
-from servetop.recordings.library.run_sessions import finished_stages
 from servetop.recordings.read.load_requests import Selection, load_requests, load_timeline
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
@@ -63,11 +63,12 @@ def run_summary(
     source = _Source.load(reader, percentiles=percentiles, prices=prices, end=end)
     run = source.run
     warm_at, cooldowns = run.warm_at, CoolDowns.load(reader, run)
-    period = Period(start=warm_at, pauses=run.pauses)
-    selection = Selection(start=None if warm_at == -math.inf else warm_at, excluded=tuple(cooldowns.starts.items()))
+    period = Period(start=warm_at, pauses=run.left_out)
+    selection = Selection(start=None if warm_at == -math.inf else warm_at, excluded=cooldowns.excluded(run))
     samples = load_requests(reader, selection)
     whole = source.costed(source.measure(selection, period, samples=samples), selection)
-    shared = samples if len(run.stages) == 1 and warm_at == -math.inf else None  # the only stage has the same requests
+    alone = len(run.every_stage) == 1 and warm_at == -math.inf
+    shared = samples if alone else None  # the only stage has the same requests
     stages = _stage_summaries(source, cooldowns, samples=shared)
     return RunSummary(
         **_set_up(run),
@@ -97,7 +98,7 @@ def period_summary(
     Server, energy and trust metrics are those of the same period.
     """
     source = _Source.load(reader)
-    periods = [each.period for each in source.run.stages if each.change.index == stage]
+    periods = [each.period for each in source.run.every_stage if each.change.index == stage]
     period = Period(
         start=max([-math.inf if start is None else start, *(each.start for each in periods[:1])]),
         until=min([math.inf if until is None else until, *(each.until for each in periods[-1:])]),
@@ -174,8 +175,6 @@ def _stage_summaries(
 ) -> tuple[StageSummary, ...]:
     """Summarise all stages except warm-ups; `samples` are the requests of the only stage, if loaded already."""
     run, windows = source.run, _known_windows(source.reader, source.run)
-    ended = finished_stages([stage.change for stage in run.stages], source.reader.notes(), end=run.end)
-    finished = {stage.index for stage in ended}
     return tuple(
         _stage_summary(
             source,
@@ -183,9 +182,9 @@ def _stage_summaries(
             cooldowns=cooldowns,
             samples=samples,
             steady=_steady(source, stage.change.index, windows=windows),
-            finished=stage.change.index in finished,
+            attempt=run.attempts[stage.change.index],
         )
-        for stage in run.stages
+        for stage in run.every_stage
         if not stage.change.warmup
     )
 
@@ -214,7 +213,7 @@ def _stage_summary(
     cooldowns: CoolDowns,
     samples: RequestColumns | None,
     steady: SteadySummary,
-    finished: bool,
+    attempt: CellAttempt,
 ) -> StageSummary:
     change, period = stage.change, stage.period
     excluded = tuple(pair for pair in cooldowns.starts.items() if pair[0] == change.index)
@@ -233,7 +232,10 @@ def _stage_summary(
         cooldown_requests=cooldowns.requests.get(change.index, 0),
         measured=measured,
         steady=steady,
-        finished=finished,
+        finished=attempt.state is AttemptState.WHOLE,
+        outcome=attempt.state,
+        failure=attempt.reason or None,
+        counted=attempt.counts,
     )
 
 

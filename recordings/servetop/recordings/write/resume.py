@@ -8,6 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
+from servetop.analysis.cells.attempts import RESUMED
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
@@ -17,7 +18,6 @@ from servetop.core.tick import TICK_SECONDS
 from servetop.core.units import NS_PER_S
 from servetop.recordings.format.schema import add_missing_columns
 from servetop.recordings.library.liveness import Writer
-from servetop.recordings.library.run_sessions import RESUMED
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.connection import connect_for_writing
 from servetop.recordings.write.recorder import Recorder

@@ -71,7 +71,7 @@ def encode_batch(
     `checksum` is that of the file, because a resumed file may have another column order.
     """
     events: tuple[tuple[schema.EventTable, Sequence[Any]], ...] = (
-        (schema.STAGE, [dataclasses.replace(each, label=redactor.text(each.label)) for each in batch.stages]),
+        (schema.STAGE, [_redacted_stage(each, redactor) for each in batch.stages]),
         (schema.REQUEST, [_redacted(each, redactor) for each in batch.requests]),
         (schema.IN_FLIGHT, batch.in_flight or ()),
         (schema.ENGINE_SAMPLE, batch.engine_samples),
@@ -103,3 +103,8 @@ def _tick_row(tick: Tick, checksum: TickChecksum) -> tuple[Any, ...]:
 
 def _redacted(request: RequestRecord, redactor: Redactor) -> RequestRecord:
     return request if request.error is None else dataclasses.replace(request, error=redactor.text(request.error))
+
+
+def _redacted_stage(stage: StageChange, redactor: Redactor) -> StageChange:
+    failure = None if stage.failure is None else redactor.text(stage.failure)
+    return dataclasses.replace(stage, label=redactor.text(stage.label), failure=failure)

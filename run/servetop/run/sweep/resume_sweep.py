@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from servetop.analysis.cells.attempts import AttemptState
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.errors import RecordingError, UsageError
-from servetop.core.events import StageChange
 from servetop.recordings.format.header import as_recorded
 from servetop.recordings.library.catalog import list_recordings
 from servetop.recordings.library.paths import recordings_folder
-from servetop.recordings.library.run_sessions import finished_stages
+from servetop.recordings.read.load_attempts import load_attempts
 from servetop.recordings.read.reader import RecordingReader
 
 
@@ -37,11 +37,11 @@ def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
             raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
         if _comparable(reader, config) != as_recorded(config):
             raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
-        update = reader.poll()
+        attempts = load_attempts(reader, reader.ticks(), max_failures=config.max_failures)
     finally:
         reader.close()
-    finished = finished_stages(update.stages, update.notes, end=update.end)
-    return tuple(cell for cell in config.stages if not any(_measures(stage, cell) for stage in finished))
+    measured = [each.key for each in attempts.values() if each.state is AttemptState.WHOLE]
+    return tuple(cell for cell in config.stages if not any(key.covers(cell) for key in measured))
 
 
 def _comparable(reader: RecordingReader, config: RunConfig) -> RunConfig:
@@ -49,10 +49,3 @@ def _comparable(reader: RecordingReader, config: RunConfig) -> RunConfig:
     return dataclasses.replace(
         reader.header.config, predicted=(), max_failures=config.max_failures, prices=config.prices
     )
-
-
-def _measures(stage: StageChange, cell: StageConfig) -> bool:
-    """Whether the stage measured the cell; a cell without a batch size uses the engine's."""
-    batch = cell.max_num_seqs in (None, stage.max_num_seqs)
-    names = ("request_rate", "max_concurrency", "repeat")
-    return batch and all(getattr(stage, name) == getattr(cell, name) for name in names)

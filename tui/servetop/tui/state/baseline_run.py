@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.cells.attempts import StageHistory
 from servetop.analysis.series.stats_series import SHOWN
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
-from servetop.core.events import RunEnd, StageChange
+from servetop.core.events import Command, Note, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader, RunSource, RunUpdate
 from servetop.core.tick import TICK_SECONDS
 from servetop.tui.drawing.heat_map import BinnedHistograms
@@ -95,6 +96,8 @@ class BaselineReader:
         self._binned = BinnedHistograms(self._history)
         self._steady = SteadyStages(self._history)
         self._stages: list[StageChange] = []
+        self._notes: list[Note] = []
+        self._commands: list[Command] = []
         self._end: RunEnd | None = None
 
     def read(self) -> BaselineRun:
@@ -105,12 +108,14 @@ class BaselineReader:
             self._history.extend(update.ticks)
             self._history.evict(keep=_KEPT_TICKS)
             self._stages += update.stages
+            self._notes += update.notes
+            self._commands += update.commands
             self._end = update.end or self._end
         history, header = self._history, self._source.header
         ends = (np.array(history.ticks.indexes, dtype=np.float64) + 1) * TICK_SECONDS
         edge = max([*ends[-1:], *([self._end.at] if self._end else [])], default=0.0)
         times, latencies = _latencies(history, edge)
-        results = stage_metrics(history, self._binned, self._stages, edge, over=self._end is not None)
+        results = stage_metrics(history, self._binned, self._rows(header), edge, over=self._end is not None)
         return BaselineRun(
             name=self._source.name, header=header, stages=tuple(self._stages), end=self._end,
             live=self._source.is_live(), edge=edge, tick_ends=ends,
@@ -121,6 +126,12 @@ class BaselineReader:
             steady=self._steady.windows(
                 self._stages, end=self._end.at if self._end else None, cooldown=header.config.cooldown
             ),
+        )  # fmt: skip
+
+    def _rows(self, header: RunHeader) -> StageHistory:
+        return StageHistory(
+            stages=self._stages, tallies={}, notes=self._notes, commands=self._commands, end=self._end,
+            max_failures=header.config.max_failures,
         )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from servetop.analysis.cells.attempts import StageHistory
 from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.run_record import RunRecord
@@ -155,6 +156,14 @@ class RunState:
             notes=self.notes, end=self.end,
         )  # fmt: skip
 
+    @property
+    def _rows(self) -> StageHistory:
+        """What decides about the stages, without their tallies."""
+        return StageHistory(
+            stages=tuple(self.stages), tallies={}, notes=self.notes, commands=tuple(self.commands.values()),
+            end=self.end, max_failures=self.header.config.max_failures,
+        )  # fmt: skip
+
     def _batch_size(self) -> int | None:
         """The batch size in force: of the newest sample, or of the engine's facts if a later command changed it."""
         changes = [each for each in self.commands.values() if each.action is Action.SET_MAX_NUM_SEQS]
@@ -213,9 +222,7 @@ class RunState:
             ),
             preemptions=partial(preemptions_between, self.history),
             engine_between=self._engine_between,
-            per_stage=cache(
-                partial(stage_metrics, self.history, self.binned, tuple(self.stages), at, over=end is not None)
-            ),
+            per_stage=cache(partial(stage_metrics, self.history, self.binned, self._rows, at, over=end is not None)),
             heat=self.binned.over(CHARTED.get(view.metric, view.metric), at=at, span=shown, columns=SERIES_BINS),
             replicas=partial(self.replicas.rows, self.header.engine, (pointed or stats).at),
             engine_page=self._engine_page(pointed or stats, until=at, span=min(shown, at)),

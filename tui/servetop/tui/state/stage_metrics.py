@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from servetop.analysis.cells.attempts import CellAttempt, StageHistory, StageTally, cell_attempts, session_starts
 from servetop.analysis.goodput import Attainment, attainment
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
@@ -26,6 +27,7 @@ class StageMetrics:
     """The results of one stage with a load."""
 
     stage: StageChange
+    attempt: CellAttempt
     ended: bool
     output_rate: float
     """Output tokens/s, mean from its start to the end of its last request; NaN before its first tick."""
@@ -44,13 +46,20 @@ class StageMetrics:
 
 
 def stage_metrics(
-    history: TickHistory, binned: BinnedHistograms, stages: Sequence[StageChange], at: float, *, over: bool = False
+    history: TickHistory, binned: BinnedHistograms, rows: StageHistory, at: float, *, over: bool = False
 ) -> list[StageMetrics]:
-    """The stages with a load that started by `at`, without warm-ups; the last has ended if the run is `over`."""
-    started = [stage for stage in stages if stage.at <= at]
+    """The stages with a load that started by `at`, without warm-ups; the last has ended if the run is `over`.
+
+    `rows` needs no tallies: they are those of the ticks.
+    """
+    started = [stage for stage in rows.stages if stage.at <= at]
+    tallies = _tallies(history, started, session_starts(rows.notes), at)
+    attempts = cell_attempts(replace(rows, stages=started, tallies=tallies, end=rows.end if over else None))
     found = []
     for number, stage in enumerate(started):
-        if stage.request_rate is None or stage.warmup:
+        before = started[number - 1] if number else None
+        goes_on = before is not None and before.request_rate is not None and before.index == stage.index
+        if stage.request_rate is None or stage.warmup or goes_on:
             continue
         followed = number + 1 < len(started)
         start = history.first_from(stage.at)
@@ -60,6 +69,7 @@ def stage_metrics(
         found.append(
             StageMetrics(
                 stage=stage,
+                attempt=attempts[stage.index],
                 ended=followed or over,
                 output_rate=_output_rate(history, start, stop, stage.index),
                 target_rates=_ends(history.column("request_rate", start=start + 1, stop=max(stop - 1, start + 1))),
@@ -72,6 +82,23 @@ def stage_metrics(
                 attainment=attainment(history, start, stop),
             )
         )
+    return found
+
+
+def _tallies(
+    history: TickHistory, stages: Sequence[StageChange], resumed: Sequence[float], at: float
+) -> dict[int, StageTally]:
+    """What the ticks counted in each stage until the next one, or the end of its session."""
+    ends = [*(stage.at for stage in stages), at][1:]
+    found: dict[int, StageTally] = {}
+    for stage, following in zip(stages, ends, strict=True):
+        if stage.request_rate is None or stage.index in found:
+            continue
+        until = min([following, *(seam for seam in resumed if seam >= stage.at)])
+        start, stop = history.first_from(stage.at), history.up_to(until)
+        ok, failed = (int(history.column(name, start=start, stop=stop).sum()) for name in ("ok", "failed"))
+        left = sum(history.value(name, stop - 1) for name in ("in_flight", "queued")) if stop > start else 0
+        found[stage.index] = StageTally(ok=ok, failed=failed, left=round(left), until=until)
     return found
 
 

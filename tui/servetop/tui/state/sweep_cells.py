@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from servetop.analysis.cells.attempts import AttemptState
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.config import StageConfig
 from servetop.core.config_values.predicted_cell import PredictedCell
@@ -42,6 +43,7 @@ _BACKLOG_SECONDS = 1.0
 """A stage begins with a backlog if more requests wait than arrive in this time, ..."""
 _LEAST_BACKLOG = 5
 """... and at least this many."""
+_FAILED = "failed: "
 _DIP = 0.95
 """A dip is less than this share of the best throughput at a lower load; smaller differences are noise."""
 
@@ -65,7 +67,7 @@ class StagedRun(Protocol):
         ...
 
 
-CellKey = tuple[int | None, Load]
+MatrixPlace = tuple[int | None, Load]
 """Batch size and load."""
 
 
@@ -98,23 +100,35 @@ def load_of(stage: StageConfig | StageChange | PredictedCell) -> Load:
     return Load(rate, math.inf if stage.max_concurrency is None else stage.max_concurrency)
 
 
-def planned_cells(frame: Frame) -> list[CellKey]:
+def key_of(stage: StageChange) -> MatrixPlace:
+    """The place of a stage in the matrix, which holds all repeats of a cell."""
+    return stage.max_num_seqs, load_of(stage)
+
+
+def planned_cells(frame: Frame) -> list[MatrixPlace]:
     """The cells of the plan; stages without a batch size have that of the first stage that ran."""
     own = next((each.stage.max_num_seqs for each in frame.per_stage() if not math.isnan(each.output_rate)), None)
-    apart = {each.stage.stage.index for each in others(frame)}
-    return [
+    within = {key_of(each.stage) for each in frame.per_stage()} - {key_of(each.stage.stage) for each in others(frame)}
+    apart = {key_of(each.stage.stage) for each in others(frame)} - within - failed_cells(frame)
+    keys = [
         (stage.max_num_seqs or own, load_of(stage))
-        for index, stage in enumerate(frame.header.config.stages)
-        if not stage.warmup and stage.ramp_from is None and index not in apart
+        for stage in frame.header.config.stages
+        if not stage.warmup and stage.ramp_from is None
     ]
+    return [key for key in keys if key not in apart]
 
 
-def predicted(frame: Frame) -> dict[CellKey, float]:
+def failed_cells(frame: Frame) -> set[MatrixPlace]:
+    """The cells that could not be measured."""
+    return {key_of(each.stage.stage) for each in others(frame) if each.reason.startswith(_FAILED)}
+
+
+def predicted(frame: Frame) -> dict[MatrixPlace, float]:
     """The simulator's predictions, output tokens/s by cell."""
     return {(each.max_num_seqs, load_of(each)): each.output_throughput for each in frame.header.config.predicted}
 
 
-def deviations(cells: Mapping[CellKey, Cell], prediction: Mapping[CellKey, float]) -> list[float]:
+def deviations(cells: Mapping[MatrixPlace, Cell], prediction: Mapping[MatrixPlace, float]) -> list[float]:
     """Return |predicted / measured - 1| of each finished cell that has a prediction."""
     return [
         abs(prediction[key] / cell.output_rate - 1)
@@ -127,16 +141,18 @@ def others(run: StagedRun) -> list[OtherStage]:
     """Stages that are not comparable with those of the same rate, with the reason, in their order."""
     found = []
     for each in run.per_stage():
-        reason = "" if math.isnan(each.output_rate) else _why_other(each, run.header.config.stages)
-        if reason:
+        if each.attempt.counts and (reason := _why_other(each)):
             found.append(OtherStage(stage=each, reason=reason))
     return found
 
 
-def _why_other(figures: StageMetrics, plan: Sequence[StageConfig]) -> str:
+def _why_other(figures: StageMetrics) -> str:
     stage = figures.stage
-    config = plan[stage.index] if stage.index < len(plan) else None
-    if config is not None and config.ramp_from is not None and config.request_rate == stage.request_rate:
+    if figures.attempt.state is AttemptState.FAILED and figures.ended:
+        return f"{_FAILED}{figures.attempt.reason}"
+    if math.isnan(figures.output_rate):
+        return ""
+    if stage.ramp_from is not None:
         return "ramp"
     begin, end = figures.target_rates
     if math.isfinite(begin) and math.isfinite(end) and abs(end - begin) > _CONSTANT * max(begin, end):
@@ -153,13 +169,13 @@ def _why_other(figures: StageMetrics, plan: Sequence[StageConfig]) -> str:
     return ""
 
 
-def measured(run: StagedRun) -> dict[CellKey, Cell]:
+def measured(run: StagedRun) -> dict[MatrixPlace, Cell]:
     """Cells of the stages with a constant load of their own, by batch size and load."""
     apart = {id(each.stage) for each in others(run)}
-    groups: dict[CellKey, list[StageMetrics]] = {}
+    groups: dict[MatrixPlace, list[StageMetrics]] = {}
     for each in run.per_stage():
-        if not math.isnan(each.output_rate) and id(each) not in apart:
-            groups.setdefault((each.stage.max_num_seqs, load_of(each.stage)), []).append(each)
+        if not math.isnan(each.output_rate) and id(each) not in apart and each.attempt.counts:
+            groups.setdefault(key_of(each.stage), []).append(each)
     return {key: _cell(group, run.steady) for key, group in groups.items()}
 
 
@@ -174,7 +190,7 @@ def _cell(group: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> 
     )
 
 
-def rates_before(cells: Mapping[CellKey, Cell], baseline: StagedRun) -> dict[CellKey, float]:
+def rates_before(cells: Mapping[MatrixPlace, Cell], baseline: StagedRun) -> dict[MatrixPlace, float]:
     """The baseline's output tokens/s by cell of the run.
 
     If no batch size is common, it may be the change itself: then each load has that of the same load.
@@ -190,7 +206,7 @@ def _has_none(window: SteadyWindow | None) -> bool:
     return window is not None and window.start is None
 
 
-def dips(done: Mapping[CellKey, float]) -> set[CellKey]:
+def dips(done: Mapping[MatrixPlace, float]) -> set[MatrixPlace]:
     """Finished cells with clearly less throughput than the same batch size at a lower load."""
     return {
         (batch, load)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,11 +18,12 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import (
     Cell,
-    CellKey,
     Load,
+    MatrixPlace,
     OtherStage,
     deviations,
     dips,
+    failed_cells,
     measured,
     others,
     planned_cells,
@@ -54,11 +55,13 @@ _LABEL = 22
 class SweepTable:
     """What the matrix shows."""
 
-    cells: dict[CellKey, Cell]
-    planned: Sequence[CellKey] = ()
-    predictions: dict[CellKey, float] = field(default_factory=dict)
+    cells: dict[MatrixPlace, Cell]
+    planned: Sequence[MatrixPlace] = ()
+    predictions: dict[MatrixPlace, float] = field(default_factory=dict)
+    failed: Set[MatrixPlace] = frozenset()
+    """Cells that could not be measured."""
     others: Sequence[OtherStage] = ()
-    before: dict[CellKey, float] = field(default_factory=dict)
+    before: dict[MatrixPlace, float] = field(default_factory=dict)
     """The baseline's output tokens/s, which take the place of predictions."""
     metric: str = "ttft"
     """The latency below each throughput."""
@@ -72,6 +75,7 @@ class SweepTable:
             before={} if baseline is None else rates_before(cells, baseline.run),
             planned=planned_cells(frame),
             predictions=predicted(frame),
+            failed=failed_cells(frame),
             others=others(frame),
             metric=frame.view.metric,
         )
@@ -135,7 +139,8 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
         matrix = [*matrix[: max(height - 2, 1)], [], _legend(table, per_batch, width)]
     apart = [_other(each) for each in table.others]
     if apart:
-        apart.insert(0, [("not in the matrix, because their load was not constant or not the only one:", "muted")])
+        why = "their load was not constant or not the only one"
+        apart.insert(0, [(f"not in the matrix, because {'they failed, or ' if table.failed else ''}{why}:", "muted")])
     return [fitted(row, width) for row in [*matrix, *apart][:height]]
 
 
@@ -158,7 +163,7 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
         below: list[list[Run]] = [[(" " * _HEAD, "")], [(" " * _HEAD, "")]]
         for key, (glyph, heat) in zip(keys, shades, strict=True):
             marks = ("★" if key == peak else "") + ("▼" if key in dipped else "")
-            first += [(glyph * shade, heat), *_number(cells.get(key), marks, key in table.planned)]
+            first += [(glyph * shade, heat), *_number(cells.get(key), marks, _placeholder(table, key))]
             texts = _latency(cells.get(key), table.metric), _reference(table, key)
             for row, text in zip(below, texts, strict=True):
                 row += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "muted")]
@@ -177,9 +182,14 @@ def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
     return _SHADES[min(int((cell.output_rate - low) / (high - low) * len(_SHADES)), len(_SHADES) - 1)]
 
 
-def _number(cell: Cell | None, marks: str, planned: bool) -> list[Run]:
+def _placeholder(table: SweepTable, key: MatrixPlace) -> str:
+    """What stands for the number of a cell without one."""
+    return "✗" if key in table.failed else "·" if key in table.planned else ""
+
+
+def _number(cell: Cell | None, marks: str, placeholder: str) -> list[Run]:
     if cell is None:
-        return [(f"{'·' if planned else '':>{_NUMBER}}".ljust(_NUMBER + _MARKS), "faint")]
+        return [(f"{placeholder:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "bad" if placeholder == "✗" else "faint")]
     marked = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now, f"×{cell.repeats}": cell.repeats > 1}
     marks += "".join(mark for mark, holds in marked.items() if holds)
     style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
@@ -191,7 +201,7 @@ def _latency(cell: Cell | None, metric: str) -> str:
     return "" if math.isnan(value) else formats.axis_seconds(value)
 
 
-def _reference(table: SweepTable, key: CellKey) -> str:
+def _reference(table: SweepTable, key: MatrixPlace) -> str:
     """The difference from the baseline, else the prediction."""
     cell, before, predicted_rate = table.cells.get(key), table.before.get(key), table.predictions.get(key)
     if table.before:
@@ -225,7 +235,8 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
         "~ not steady": any(cell.unsteady for cell in cells),
         "×n mean of n": any(cell.repeats > 1 for cell in cells),
         "… now": any(cell.running_now for cell in cells),
-        "· planned": bool({*table.planned} - {*table.cells}),
+        "· planned": bool({*table.planned} - {*table.cells} - table.failed),
+        "✗ failed": bool(table.failed - {*table.cells}),
     }
     labels = ["tok/s", *(label for label, shown in used.items() if shown)]
     gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(labels)) <= width), " ")
@@ -261,7 +272,7 @@ def _invitation(one: bool, width: int, height: int) -> Sequence[TextRow]:
     return [*blank, *([(" " * ((width - longest) // 2), ""), line] for line in lines)]
 
 
-def _point(key: CellKey, cell: Cell, metric: str) -> Point:
+def _point(key: MatrixPlace, cell: Cell, metric: str) -> Point:
     batch, load = key
     return Point(
         batch=batch, order=load.concurrency if math.isinf(load.rate) else load.rate, label=load.name,
