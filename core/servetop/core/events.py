@@ -227,6 +227,8 @@ class StageChange:
     """Repetition of the same cell of a sweep, from 0."""
     warmup: bool = False
     """Its requests are excluded from all totals of the run."""
+    draws: int | None = None
+    """Identifies the stage's own prompt stream: with equal seeds, equal ones are equal requests; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

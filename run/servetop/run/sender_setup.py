@@ -16,6 +16,7 @@ from servetop.recordings.write.resume import RunStart
 from servetop.run.engine_session import EngineSession
 from servetop.workload.plain_workload import is_plain
 from servetop.workload.request_headers import all_headers
+from servetop.workload.stage_draws import DrawSeeds
 
 
 def request_url(config: RunConfig, facts: EngineFacts) -> str:
@@ -56,7 +57,7 @@ async def sender_setup(
         corpus_ids=corpus_ids if adapter.takes_token_ids else (),
         block_size=facts.prefix_block,
         text_prompts=not adapter.takes_token_ids,
-        seed=config.seed,
+        draws=DrawSeeds.of(config).next(config.stages[0]) if config.stages else None,
         origin_ns=start.anchor.origin_ns,
         goodput=config.goodput,
         first_id=start.first_request,
