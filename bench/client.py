@@ -110,7 +110,6 @@ async def play(
         model="tiny-llama",
         origin_ns=clock.origin_ns,
         workload=WorkloadConfig(input_len=16, output_len=shape.tokens),
-        seed=1,
         connection=ConnectionConfig(transport=transport),
     )
     argv = pinned(cpu, [sys.executable, "-m", "servetop.run.process.sender_program"])

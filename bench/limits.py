@@ -53,7 +53,7 @@ async def play(shape: Shape, port: int, ahead: float) -> Played:
     clock = MonotonicClock()
     workload = WorkloadConfig(input_len=16, output_len=shape.tokens)
     setup = SenderSetup(
-        url=f"http://127.0.0.1:{port}", model="tiny-llama", origin_ns=clock.origin_ns, workload=workload, seed=1
+        url=f"http://127.0.0.1:{port}", model="tiny-llama", origin_ns=clock.origin_ns, workload=workload
     )
     sender = await SenderHandle.start(
         pinned(CPUS[1], [sys.executable, "-m", "servetop.run.process.sender_program"]), setup

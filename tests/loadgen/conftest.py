@@ -83,7 +83,6 @@ async def start(transport: str) -> AsyncIterator[Callable[..., LoadRun]]:
             workload=WorkloadConfig(**{"input_len": 5, "output_len": 3, "timeout": 5.0 * SLOW_MACHINE, **workload}),
             continuous_usage=continuous_usage,
             max_model_len=max_model_len,
-            seed=1,
             api_key=api_key,
             connection=connection or ConnectionConfig(transport=transport),
         )

@@ -88,7 +88,7 @@ async def only_record(run: LoadRun, *, seconds: float = 10.0) -> Any:
 def setup_for(url: str, clock: MonotonicClock, **workload: Any) -> SenderSetup:
     given = WorkloadConfig(**{"input_len": 5, "output_len": 3, **workload})
     return SenderSetup(
-        url=url, model="m", origin_ns=clock.origin_ns, workload=given, continuous_usage=True, seed=3, first_id=100
+        url=url, model="m", origin_ns=clock.origin_ns, workload=given, continuous_usage=True, first_id=100
     )
 
 

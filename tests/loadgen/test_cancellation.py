@@ -1,10 +1,11 @@
 """Requests that the client ends: timeouts, random cancellations, queued requests."""
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects.dialect_registry import dialect_for
@@ -13,6 +14,8 @@ from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.cancellation import Cancellation
 from servetop.loadgen.sender.in_flight import InFlightRequests
 from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.plan import LoadPlan
+from servetop.workload.prompts.random_cancellation import CancelledPrompts
 from servetop.workload.stage_run import Due
 
 
@@ -33,6 +36,13 @@ class Withdrawals:
         self.withdrawn.append(request.id)
 
 
+class SamePrompts:
+    """The same prompt again and again."""
+
+    def prompts(self) -> Iterator[Prompt]:
+        return itertools.repeat(Prompt(text="x", input_tokens=1, output_tokens=8))
+
+
 class Load:
     """Requests in flight and the cancellation that ends them."""
 
@@ -41,12 +51,11 @@ class Load:
         self.clock, self.transport, self.in_flight = SetClock(), Withdrawals(), InFlightRequests()
         self.ended: list[RequestState] = []
         transport: Any = self.transport
-        self.cancellation = Cancellation(
-            config, seed=3, clock=self.clock, transport=transport, finish=self.ended.append
-        )
-        prompts = ((number, Prompt(text="x", input_tokens=1, output_tokens=8)) for number in itertools.count())
+        self.cancellation = Cancellation(config, clock=self.clock, transport=transport, finish=self.ended.append)
+        prompts = enumerate(CancelledPrompts(SamePrompts(), config.cancel_fraction, (3, 0)).prompts())
         dialect = dialect_for("completions", model="m", continuous_usage=False)
-        self.prerender = PrerenderQueue(prompts, dialect, config, skipped=SkippedRows())
+        self.prerender = PrerenderQueue(lambda _: prompts, dialect, config, skipped=SkippedRows())
+        self.prerender.begin(LoadPlan(segments=((0, StageConfig(num_prompts=1)),), begin=0.0))
 
     def send(self, number: int, *, at: float = 0.0) -> RequestState:
         request = self.prerender.take(NumberedRequest(number, Due(0, at)), limited=False)

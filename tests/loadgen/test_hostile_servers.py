@@ -203,7 +203,7 @@ from servetop.loadgen.sender.sender import Sender
 async def main(url):
     clock = MonotonicClock()
     workload = WorkloadConfig(input_len=5, output_len=3, timeout=5.0)
-    setup = SenderSetup(url=url, model="m", origin_ns=clock.origin_ns, workload=workload, seed=1)
+    setup = SenderSetup(url=url, model="m", origin_ns=clock.origin_ns, workload=workload)
     dialect, reports = dialect_for("completions", model="m", continuous_usage=True), []
     over = asyncio.Event()
     def take(report):

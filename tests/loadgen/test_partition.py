@@ -20,15 +20,17 @@ from servetop.workload.build import arrivals_of
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.plan import LoadPlan
 from servetop.workload.schedule import Schedule
+from servetop.workload.stage_draws import StageDraws
 from servetop.workload.stage_run import Due
 
 Sent = tuple[int, int, float]
 """Number, stage, due time."""
+DRAWS = StageDraws(arrivals=())
 
 
-def setup_of(worker: int, workers: int, *, seed: int = 0, **workload: Any) -> SenderSetup:
+def setup_of(worker: int, workers: int, **workload: Any) -> SenderSetup:
     given = WorkloadConfig(**{"input_len": 6, **workload})
-    return SenderSetup(url="", model="", origin_ns=0, workload=given, seed=seed, worker=worker, workers=workers)
+    return SenderSetup(url="", model="", origin_ns=0, workload=given, worker=worker, workers=workers)
 
 
 def sent_by(
@@ -37,7 +39,7 @@ def sent_by(
     """What one sender sends until second 4, woken at its own times, applying commands as of their times."""
     partition = partition_for(setup)
     start = partition.earliest_start(plan.begin)
-    schedule = Schedule(plan, arrivals=arrivals_of(setup.workload, seed=setup.seed), now=start)
+    schedule = Schedule(plan, arrivals=arrivals_of(setup.workload), now=start)
     found: list[Sent] = []
     by_time = {command.at: command for command in commands}
     for at in sorted({*by_time, *wake_ups, 4.0}):
@@ -65,12 +67,13 @@ def test_due_times_do_not_depend_on_the_number_of_senders(
     wake_ups: list[float],
 ) -> None:
     stages = [StageConfig(request_rate=rate, duration=1.0, num_prompts=30) for rate in rates]
-    plan = LoadPlan(segments=tuple(enumerate(stages)), begin=0.25)
+    draws = {index: StageDraws(arrivals=(seed, index)) for index in range(len(stages))}
+    plan = LoadPlan(segments=tuple(enumerate(stages)), draws=draws, begin=0.25)
     commands = [Command(id=1, at=at, action=Action.SET_RATE, value=rate) for at, rate in changes]
-    one = sent_by(setup_of(0, 1, seed=seed, burstiness=burstiness), plan, commands=commands, wake_ups=[])
+    one = sent_by(setup_of(0, 1, burstiness=burstiness), plan, commands=commands, wake_ups=[])
     all_of_them = [
         sent_by(
-            setup_of(worker, workers, seed=seed, burstiness=burstiness),
+            setup_of(worker, workers, burstiness=burstiness),
             plan,
             commands=commands,
             wake_ups=wake_ups[worker:],
@@ -88,10 +91,10 @@ def test_due_times_do_not_depend_on_the_number_of_senders(
 )
 def test_prompts_do_not_depend_on_the_number_of_senders(workers: int, dataset: str, lengths: str) -> None:
     workload: dict[str, Any] = {"dataset": dataset, "lengths": lengths}
-    one = list(itertools.islice(prompt_source(setup_of(0, 1, **workload), SkippedRows()).prompts(), 12))
+    one = list(itertools.islice(prompt_source(setup_of(0, 1, **workload), DRAWS, skipped=SkippedRows()).prompts(), 12))
     for worker in range(workers):
         setup = setup_of(worker, workers, **workload)
-        own = partition_for(setup).prompts(prompt_source(setup, SkippedRows()))
+        own = partition_for(setup).prompts(prompt_source(setup, DRAWS, skipped=SkippedRows()))
         found = [prompt for _, prompt in itertools.islice(own, len(one[worker::workers]))]
         assert found == one[worker::workers]
 
@@ -159,9 +162,9 @@ def test_a_sender_that_receives_a_timed_command_late_counts_like_the_others_and_
 
 
 def test_a_request_number_keeps_its_prompt_when_the_active_senders_change() -> None:
-    every = list(itertools.islice(prompt_source(setup_of(0, 1), SkippedRows()).prompts(), 60))
+    every = list(itertools.islice(prompt_source(setup_of(0, 1), DRAWS, skipped=SkippedRows()).prompts(), 60))
     ownership = Ownership(1, (0, 1, 2), first=0)
-    prompts = PartitionedPrompts(prompt_source(setup_of(1, 3), SkippedRows()), ownership, first=0)
+    prompts = PartitionedPrompts(prompt_source(setup_of(1, 3), DRAWS, skipped=SkippedRows()), ownership, first=0)
     assert [next(prompts) for _ in range(2)] == [(1, every[1]), (4, every[4])]
     ownership.change((0, 1), unused_from=6, first=40)
     assert [next(prompts) for _ in range(3)] == [(number, every[number]) for number in (41, 43, 45)]

@@ -4,14 +4,16 @@ import dataclasses
 import itertools
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.prerender import LOOK_AHEAD, NumberedPrompts, NumberedRequest, PrerenderQueue
 from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.plan import LoadPlan
 from servetop.workload.stage_run import Due
 
 DUE = Due(0, 1.0)
+PLAN = LoadPlan(segments=((0, StageConfig(num_prompts=1)),), begin=0.0)
 
 
 class StillClock(MonotonicClock):
@@ -27,12 +29,14 @@ def prompts(*, clipped: bool = False) -> NumberedPrompts:
 def queue_of(numbered: NumberedPrompts, *, skipped: SkippedRows | None = None, **workload: object) -> PrerenderQueue:
     config = dataclasses.replace(WorkloadConfig(), **workload)  # type: ignore[arg-type]
     dialect = dialect_for("completions", model="m", continuous_usage=False)
-    return PrerenderQueue(numbered, dialect, config, skipped=skipped or SkippedRows())
+    queue = PrerenderQueue(lambda _: numbered, dialect, config, skipped=skipped or SkippedRows())
+    queue.begin(PLAN)
+    return queue
 
 
 def test_requests_are_taken_in_order_whether_or_not_they_are_ready() -> None:
     queue, rendered = queue_of(prompts()), list[None]()
-    queue.fill(StillClock(), between=lambda: rendered.append(None))
+    queue.fill(StillClock(), stage=0, between=lambda: rendered.append(None))
     assert len(rendered) == LOOK_AHEAD
     requests = [queue.take(NumberedRequest(number, DUE, number), limited=False) for number in range(LOOK_AHEAD + 2)]
     assert [request.prompt.text for request in requests] == [f"p{number}" for number in range(LOOK_AHEAD + 2)]
@@ -68,11 +72,11 @@ def test_the_token_limit_is_unknown_if_the_extra_body_changes_it() -> None:
 
 def test_a_new_salt_alters_requests_that_are_ready_and_those_rendered_later() -> None:
     queue = queue_of(prompts())
-    queue.fill(StillClock(), between=lambda: None)
-    queue.use_salt(5)
+    queue.fill(StillClock(), stage=0, between=lambda: None)
+    queue.begin(dataclasses.replace(PLAN, prompt_salt=5))
     salted = [queue.take(NumberedRequest(number, DUE, number), limited=False) for number in range(LOOK_AHEAD + 2)]
     assert all(request.prompt.text != f"p{request.id}" and len(request.prompt.text) > 1 for request in salted)
     assert all(request.prompt.text.encode() in request.body for request in salted)
-    queue.use_salt(None)
+    queue.begin(PLAN)
     after = queue.take(NumberedRequest(100, DUE, 100), limited=False)
     assert after.prompt.text == "p100"

@@ -30,7 +30,7 @@ steps = st.one_of(
 def partitions_of(num_turns: str) -> list[RequestPartition]:
     workload = WorkloadConfig(input_len=6, num_turns=num_turns)
     setups = [
-        SenderSetup(url="", model="", origin_ns=0, workload=workload, seed=0, worker=worker, workers=WORKERS)
+        SenderSetup(url="", model="", origin_ns=0, workload=workload, worker=worker, workers=WORKERS)
         for worker in range(WORKERS)
     ]
     return [each for each in map(partition_for, setups) if isinstance(each, RequestPartition)]

@@ -169,7 +169,7 @@ def test_the_schema_of_format_1_9_is_unchanged() -> None:
         "replica_sample": 22,
         "engine_series": 4,
         "gpu_sample": 14,
-        "stage": 14,
+        "stage": 15,
         "command": 8,
         "note": 5,
         "log_line": 4,

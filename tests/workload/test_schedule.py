@@ -13,12 +13,12 @@ from servetop.workload.arrivals.arrival_spec import seeded_arrivals
 from servetop.workload.plan import LoadPlan
 from servetop.workload.schedule import Schedule
 
-EVEN = seeded_arrivals(burstiness=math.inf, seed=0)
+EVEN = seeded_arrivals(burstiness=math.inf, seed=(0,))
 
 
 def schedule_of(*stages: StageConfig, begin: float = 0.0, drain: bool = False) -> Schedule:
     plan = LoadPlan(segments=tuple(enumerate(stages)), begin=begin, drain_at_stages=drain, drain_timeout=5.0)
-    return Schedule(plan, arrivals=EVEN, now=0.0)
+    return Schedule(plan, arrivals=lambda _: EVEN, now=0.0)
 
 
 def tell(schedule: Schedule, action: Action, at: float, value: float | None = None) -> str | None:
@@ -58,7 +58,7 @@ def test_a_late_call_gives_every_request_its_own_due_time() -> None:
 
 def test_a_plan_with_a_past_start_starts_immediately() -> None:
     plan = LoadPlan(segments=((0, TWO),), begin=1.0)
-    assert [due.at for due in Schedule(plan, arrivals=EVEN, now=7.0).due(7.6)] == [7.0, 7.5]
+    assert [due.at for due in Schedule(plan, arrivals=lambda _: EVEN, now=7.0).due(7.6)] == [7.0, 7.5]
 
 
 def test_a_stage_can_end_by_its_number_of_prompts() -> None:

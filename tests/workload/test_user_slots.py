@@ -40,14 +40,14 @@ def test_a_thinking_user_keeps_the_slot_until_the_think_time_is_over() -> None:
 
 
 def test_think_times_have_the_configured_mean() -> None:
-    pauses = parse_think_time("exponential:mean=2", seed=4)
+    pauses = parse_think_time("exponential:mean=2", seed=(4,))
     assert pauses is not None
     drawn = np.array(list(itertools.islice(pauses, 20_000)))
     assert [drawn.mean(), drawn.std()] == pytest.approx([2.0, 2.0], rel=0.05)
-    again = parse_think_time("exponential:mean=2", seed=4)
+    again = parse_think_time("exponential:mean=2", seed=(4,))
     assert again is not None
     assert next(again) == drawn[0]
-    constant = parse_think_time("500ms", seed=0)
+    constant = parse_think_time("500ms", seed=(0,))
     assert constant is not None
     assert next(constant) == 0.5
-    assert parse_think_time("", seed=0) is None
+    assert parse_think_time("", seed=(0,)) is None

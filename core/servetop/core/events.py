@@ -237,6 +237,8 @@ class StageChange:
     """Planned number of requests; None without one."""
     failure: str | None = None
     """Why the stage could not be measured, or not to its end; None if nothing prevented it."""
+    draws: int | None = None
+    """Identifies the stage's own prompt stream: with equal seeds, equal ones are equal requests; None: it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

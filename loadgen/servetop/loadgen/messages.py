@@ -21,6 +21,7 @@ from servetop.core.events import Command, Note, RequestRecord, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.tick import ClientTick
 from servetop.workload.plan import LoadPhase, LoadPlan
+from servetop.workload.stage_draws import StageDraws
 
 MAX_FRAME_BYTES = 1 << 30
 _LENGTH = struct.Struct("<I")
@@ -41,7 +42,6 @@ class SenderSetup:
     continuous_usage: bool = False
     """The server supports `stream_options.continuous_usage_stats`."""
     workload: WorkloadConfig = WorkloadConfig()
-    seed: int = 0
     max_model_len: int | None = None
     """Longest context in tokens, if the engine reports it."""
     corpus_ids: tuple[int, ...] = ()
@@ -57,6 +57,8 @@ class SenderSetup:
     """Senders that share the load, including those on standby."""
     active: tuple[int, ...] = ()
     """Senders that are active from the start; empty: all."""
+    draws: StageDraws | None = None
+    """Those of the first stage, so that its first requests are ready before the plan arrives; None: not known."""
     goodput: Mapping[str, float] = field(default_factory=dict)
     """Objectives in seconds by metric; each tick counts the requests that met all of them."""
     first_id: int = 0

@@ -108,5 +108,6 @@ def predict(config: RunConfig, *, gpu: str = "", engine_profile: str = "") -> Pr
         workload=config.workload,
         stages=tuple(stage for stage in config.stages if not stage.warmup) or usual.stages,
         seed=config.seed,
+        sweep=config.drain_at_stages,
     )
     return predict_cells(spec)

@@ -20,6 +20,7 @@ from servetop.run.process.first_sender import FirstSender
 from servetop.run.tick_recorder import TickRecorder
 from servetop.workload.plain_workload import is_plain
 from servetop.workload.request_headers import all_headers
+from servetop.workload.stage_draws import DrawSeeds
 
 
 def request_url(config: RunConfig, facts: EngineFacts) -> str:
@@ -72,7 +73,7 @@ async def sender_setup(
         corpus_ids=corpus_ids if adapter.takes_token_ids else (),
         block_size=facts.prefix_block,
         text_prompts=not adapter.takes_token_ids,
-        seed=config.seed,
+        draws=DrawSeeds.of(config).next(config.stages[0]) if config.stages else None,
         origin_ns=start.anchor.origin_ns,
         goodput=config.goodput,
         first_id=start.first_request,

@@ -43,12 +43,28 @@ def test_equal_seeds_pair_the_requests_that_both_windows_contain() -> None:
     assert np.array_equal(a.number[pair[0].chosen], b.number[pair[1].chosen])
 
 
-def test_other_seeds_other_lengths_and_other_requests_are_not_paired() -> None:
+def test_other_seeds_and_other_lengths_are_not_paired() -> None:
     a = stage()
     longer = dataclasses.replace(stage(noise=5), output_tokens=np.full(800, 41.0))
     assert sliced_pair(a, stage(seed=2)) is None
     assert sliced_pair(a, longer) is None
-    assert sliced_pair(a, dataclasses.replace(stage(), number=np.arange(5000, 5800))) is None
+
+
+def test_equal_cells_at_other_places_of_their_sweeps_are_paired() -> None:
+    a, later = stage(), stage(noise=5)
+    later = dataclasses.replace(later, number=later.number + 5000)
+    pair = sliced_pair(a, later)
+    assert pair is not None
+    assert np.array_equal(a.place[pair[0].chosen], later.place[pair[1].chosen])
+
+
+def test_a_stage_whose_first_request_is_missing_is_paired_by_the_numbers_in_the_run() -> None:
+    lengths = np.arange(800.0) % 37 + 1
+    a = dataclasses.replace(stage(), output_tokens=lengths)
+    b = dataclasses.replace(stage(noise=5), output_tokens=np.arange(1.0, 801.0) % 37 + 1, number=np.arange(1, 801))
+    pair = sliced_pair(a, b)
+    assert pair is not None
+    assert np.array_equal(a.number[pair[0].chosen], b.number[pair[1].chosen])
 
 
 def test_sums_leave_out_unknown_values() -> None:

@@ -16,6 +16,7 @@ from servetop.core.errors import UsageError
 from servetop.run.sweep.presets import preset_names
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.workload.build import prompts_for
+from servetop.workload.stage_draws import DrawSeeds
 from tests.simulator.predict.cells import results, stored
 
 
@@ -106,15 +107,16 @@ def test_predicted_cells_use_the_lengths_of_the_workload(tmp_path: Path) -> None
 def test_a_cell_serves_the_requests_that_a_run_sends(tmp_path: Path) -> None:
     lengths = "lognormal:input_mean=1000,output_mean=300"
     (spec,) = predict_specs(stored(tmp_path, GRID.format(lengths=lengths)))
-    prompts = prompts_for(spec.workload, (spec.seed, 0)).prompts()
-    for result in results([spec]):
+    draws = DrawSeeds(spec.workload, seed=spec.seed, sweep=True)
+    for stage, result in zip(spec.stages, results([spec]), strict=True):
+        prompts = prompts_for(spec.workload, draws.next(stage).prompts).prompts()
         sent = [prompt.input_tokens + prompt.output_tokens for prompt in itertools.islice(prompts, 60)]
         served = [tokens for tokens in sent if tokens <= 4096]
         assert (result.completed, result.refused) == (len(served), 60 - len(served))
         assert result.total_token_throughput * result.duration == pytest.approx(sum(served))
 
 
-def test_warm_ups_and_repeats_consume_requests_as_in_a_run(tmp_path: Path) -> None:
+def test_warm_ups_and_repeats_do_not_change_the_requests_of_a_cell(tmp_path: Path) -> None:
     grid = GRID.format(lengths="lognormal:input_mean=100,output_mean=30")
     whole, warmed = (
         results(predict_specs(stored(tmp_path, text)))
@@ -122,7 +124,9 @@ def test_warm_ups_and_repeats_consume_requests_as_in_a_run(tmp_path: Path) -> No
     )
     tokens = [[round(result.output_throughput * result.duration) for result in run] for run in (whole, warmed)]
     assert len(warmed) == 2 * len(whole)
-    assert tokens[1][:3] == tokens[0][1:]
+    assert tokens[1][::2] == tokens[0]
+    assert tokens[0][:2] == tokens[0][2:]  # the batch sizes of one rate send the same
+    assert tokens[1][1] != tokens[1][0]
 
 
 def test_the_tail_of_log_normal_lengths_lowers_the_throughput(tmp_path: Path) -> None:

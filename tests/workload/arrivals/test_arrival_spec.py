@@ -17,7 +17,7 @@ from servetop.workload.arrivals.rate_curves import CurvedArrivals, RampCurve, Si
 from servetop.workload.stage_run import StageRun
 from servetop.workload.validation import check_load
 
-EVEN = seeded_arrivals(burstiness=math.inf, seed=0)
+EVEN = seeded_arrivals(burstiness=math.inf, seed=(0,))
 PURE_PROCESSES = sorted(set(ARRIVAL_PROCESSES) - {"trace"})
 
 

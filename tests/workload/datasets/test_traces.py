@@ -19,6 +19,7 @@ from servetop.workload.build import arrivals_of, prompts_for
 from servetop.workload.datasets.catalogue import trace_of
 from servetop.workload.datasets.rows import DatasetRow, SkippedRows
 from servetop.workload.datasets.traces import RequestTrace, measure
+from servetop.workload.stage_draws import StageDraws
 from servetop.workload.validation import check_fits, resolve_workload
 
 PLAIN = "arrival_s,input,output\n0,10,5\n0.5,20,6\n2,30,7\n"
@@ -136,7 +137,7 @@ def test_a_replay_keeps_the_times_and_restarts_a_mean_gap_after_the_end(write: W
     resolved, replay = resolve_workload(workload(write(PLAIN)))
     assert replay is not None
     assert (resolved.arrivals, replay.rate, replay.requests) == ("trace", 1.0, 3)
-    times = arrivals_of(resolved, seed=1)(1.0).due_times()
+    times = arrivals_of(resolved)(StageDraws(arrivals=(1,)))(1.0).due_times()
     assert list(itertools.islice(times, 7)) == [0.0, 0.5, 2.0, 3.0, 3.5, 5.0, 6.0]
     lengths = [(each.input_tokens, each.output_tokens) for each in first(prompts_for(resolved, (1, 0)), 4)]
     assert lengths == [(10, 5), (20, 6), (30, 7), (10, 5)]
@@ -144,7 +145,7 @@ def test_a_replay_keeps_the_times_and_restarts_a_mean_gap_after_the_end(write: W
 
 def test_another_rate_stretches_the_times_and_continues_at_the_current_row(write: Write) -> None:
     resolved, _ = resolve_workload(workload(write(PLAIN)))
-    arrivals = arrivals_of(resolved, seed=1)
+    arrivals = arrivals_of(resolved)(StageDraws(arrivals=(1,)))
     twice_as_fast = arrivals(2.0).due_times()
     assert [next(twice_as_fast), next(twice_as_fast)] == [0.0, 0.25]
     native = arrivals(1.0).due_times()  # the second row was looked at, not used

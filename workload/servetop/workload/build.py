@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from servetop.core.config import RANDOM, WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
-from servetop.workload.arrivals.arrival_process import ArrivalProcess
 from servetop.workload.arrivals.arrival_spec import parse_arrivals, seeded_arrivals
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import RandomConversations
@@ -22,6 +22,8 @@ from servetop.workload.prompts.prompt_source import (
     TokenIds,
     Vocabulary,
 )
+from servetop.workload.stage_draws import StageDraws, Stream
+from servetop.workload.stage_run import StageArrivals
 
 if TYPE_CHECKING:
     from servetop.workload.prompts.hit_rate_prompts import HitRatePrompts
@@ -69,7 +71,11 @@ def prompts_for(
 
         source = MixedModels(source, workload.model_mix, seed)
     if workload.clip_lengths and max_model_len is not None:
-        return ClippedPrompts(source, max_model_len)
+        source = ClippedPrompts(source, max_model_len)
+    if workload.cancel_fraction:
+        from servetop.workload.prompts.random_cancellation import CancelledPrompts
+
+        source = CancelledPrompts(source, workload.cancel_fraction, tuple(seed))
     return source
 
 
@@ -164,14 +170,17 @@ def clipped(prompt: Prompt, max_model_len: int) -> Prompt:
     )
 
 
-def arrivals_of(workload: WorkloadConfig, *, seed: int) -> Callable[[float], ArrivalProcess]:
-    """Arrival processes of a workload by rate; those of a trace continue where the previous one stopped."""
+def arrivals_of(workload: WorkloadConfig) -> StageArrivals:
+    """Arrival processes of a workload; those of a trace continue from stage to stage, like the prompts."""
     spec = parse_arrivals(workload.arrivals)
     if spec.name != "trace":
-        return seeded_arrivals(burstiness=workload.burstiness, seed=seed, spec=spec)
+        return lambda draws: seeded_arrivals(burstiness=workload.burstiness, seed=draws.arrivals, spec=spec)
     from servetop.workload.arrivals.trace_arrivals import TraceTimes
     from servetop.workload.datasets.catalogue import trace_of
 
-    trace = trace_of(workload, seed=seed)
-    times = TraceTimes(trace, rate=workload.trace_rate)
-    return times.at_rate
+    @functools.lru_cache(maxsize=1)
+    def times(stream: Stream) -> TraceTimes:
+        return TraceTimes(trace_of(workload, seed=stream[0][0]), rate=workload.trace_rate)
+
+    times(StageDraws(arrivals=()).stream)  # refuses a workload without times at once
+    return lambda draws: times(draws.stream).at_rate

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import MAX_REQUEST_RATE
+from servetop.workload.stage_draws import StageDraws
 
 RAMP_STRATEGIES = ("linear", "exponential")
 
@@ -21,6 +23,8 @@ class LoadPlan:
     """The stages, each with its index in the run."""
     begin: float
     """Run time at which the first stage starts; a past time starts it immediately."""
+    draws: Mapping[int, StageDraws] = field(default_factory=dict)
+    """Seeds of the stages by index."""
     drain_at_stages: bool = False
     """Wait between stages until no request is in flight or queued at the client."""
     drain_timeout: float = 120.0
@@ -37,6 +41,10 @@ class LoadPlan:
             raise UsageError("the load has no stages: give --request-rate, --max-concurrency or --ramp")
         for index, stage in self.segments:
             check_stage(index, stage)
+
+    def draws_of(self, index: int) -> StageDraws:
+        """Return the draws of a stage; without given ones its due times depend on its index alone."""
+        return self.draws.get(index) or StageDraws(arrivals=(0, index))
 
 
 class LoadPhase(StrEnum):

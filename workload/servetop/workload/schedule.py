@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 
 from servetop.core.events import StageChange
 from servetop.core.stage_row import planned_row
 from servetop.core.tick import LoadGauges
-from servetop.workload.arrivals.arrival_process import ArrivalProcess
 from servetop.workload.plan import LoadPhase, LoadPlan
-from servetop.workload.stage_run import Due, StageRun
+from servetop.workload.stage_run import Due, StageArrivals, StageRun
 
 MAX_SPARE = 256
 """Most connections opened ahead of need."""
@@ -25,7 +23,7 @@ class Schedule:
     waits for `drained`.
     """
 
-    def __init__(self, plan: LoadPlan, *, arrivals: Callable[[float], ArrivalProcess], now: float) -> None:
+    def __init__(self, plan: LoadPlan, *, arrivals: StageArrivals, now: float) -> None:
         self.plan = plan
         self.stage: StageRun | None = None
         self.latest_stage: StageRun | None = None
@@ -58,8 +56,9 @@ class Schedule:
         index, config = self._following.pop(0)
         started_at, self._starts_at = self._starts_at, math.inf
         self.continues_conversations = True
-        self.stage = self.latest_stage = StageRun(index, config, started_at=started_at, arrivals=self._arrivals)
-        self.changes.append(planned_row(config, at=started_at, index=index))
+        draws = self.plan.draws_of(index)
+        self.stage = self.latest_stage = StageRun(index, config, started_at=started_at, arrivals=self._arrivals(draws))
+        self.changes.append(dataclasses.replace(planned_row(config, at=started_at, index=index), draws=draws.key))
 
     def _end_stage(self, at: float) -> None:
         drains = self.plan.drain_at_stages or (self.stage is not None and self.stage.config.warmup)
@@ -112,6 +111,13 @@ class Schedule:
         if self.finished:
             return LoadPhase.FINISHED
         return LoadPhase.RUNNING if self.draining_since is None else LoadPhase.DRAINING
+
+    @property
+    def prompts_for(self) -> int | None:
+        """Index of the stage whose prompts are needed next; None after the last one."""
+        if self.stage is not None:
+            return self.stage.index
+        return self._following[0][0] if self._following else None
 
     @property
     def stages_left(self) -> int:

@@ -10,9 +10,12 @@ from servetop.core.config import StageConfig
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.arrivals.arrival_process import ArrivalProcess
 from servetop.workload.arrivals.rate_curves import CurvedArrivals, RampCurve
+from servetop.workload.stage_draws import StageDraws
 
 Arrivals = Callable[[float], ArrivalProcess]
 """Returns a new arrival process for a rate."""
+StageArrivals = Callable[[StageDraws], Arrivals]
+"""Returns the arrival processes of a stage."""
 
 
 @dataclass(frozen=True, slots=True)

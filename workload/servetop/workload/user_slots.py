@@ -9,11 +9,10 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_seconds
 from servetop.workload.distribution_spec import KnownDistributions, SpecParameter, parse_distribution
@@ -24,7 +23,7 @@ THINK_TIMES: KnownDistributions = {
 }
 
 
-def parse_think_time(text: str, *, seed: int) -> Iterator[float] | None:
+def parse_think_time(text: str, *, seed: Sequence[int]) -> Iterator[float] | None:
     """Pauses in seconds from `2`, `500ms`, or `exponential:mean=2`; None for the empty text."""
     if not text:
         return None
@@ -41,8 +40,8 @@ def _seconds(text: str) -> float:
         raise UsageError(f"--think-time: {wrong}, or exponential:mean=2") from None
 
 
-def _exponential(mean: float, seed: int) -> Iterator[float]:
-    generator = np.random.default_rng((seed, 0x7411))
+def _exponential(mean: float, seed: Sequence[int]) -> Iterator[float]:
+    generator = np.random.default_rng((*seed, 0x7411))
     while True:
         yield from generator.exponential(mean, 64).tolist()
 
@@ -50,16 +49,15 @@ def _exponential(mean: float, seed: int) -> Iterator[float]:
 class UserSlots:
     """Free user slots of a closed loop, and since when they are free; users keep their slots while they think."""
 
-    def __init__(self, pauses: Iterator[float] | None) -> None:
+    def __init__(self, pauses: Iterator[float] | None = None) -> None:
         self._pauses = pauses
         self._free_since: float | None = None
         """When the last slot became free that is not in use again; None if there is none."""
         self._thinking: list[float] = []
 
-    @classmethod
-    def of(cls, workload: WorkloadConfig, *, seed: int) -> UserSlots:
-        """The slots of one sender; in conversations the pause precedes the next turn and does not hold a slot here."""
-        return cls(None if workload.conversational else parse_think_time(workload.think_time, seed=seed))
+    def think(self, pauses: Iterator[float] | None) -> None:
+        """Pause for these times from now on; None: not at all."""
+        self._pauses = pauses
 
     @property
     def thinking(self) -> int:

@@ -158,7 +158,7 @@ def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
     if endless and (arrivals == "all-at-once" or math.isinf(workload.trace_rate or 1.0)):
         raise UsageError("all requests are due at once and without end: give --num-prompts")
     if workload.think_time:
-        parse_think_time(workload.think_time, seed=0)
+        parse_think_time(workload.think_time, seed=())
         if rates and not workload.conversational:
             raise UsageError(
                 "--think-time is for closed loops and conversations: give --max-concurrency without a request rate"

@@ -58,18 +58,30 @@ def sliced(sample: StageSample) -> SlicedStage | None:
 
 
 def sliced_pair(a: StageSample, b: StageSample) -> tuple[SlicedStage, SlicedStage] | None:
-    """Divide the requests that both windows contain; None unless both runs sent the same requests."""
+    """Divide the requests that both windows contain; None unless both runs sent the same requests.
+
+    Equal requests have equal places in their stage, as in a sweep, or equal numbers in their runs.
+    """
     if a.seed != b.seed:
         return None
-    in_a, in_b = (np.arange(each.window.start, each.window.stop) for each in (a, b))
-    _, at_a, at_b = np.intersect1d(a.number[in_a], b.number[in_b], assume_unique=True, return_indices=True)
-    in_a, in_b = np.sort(in_a[at_a]), np.sort(in_b[at_b])
-    if in_a.size < max(a.number[a.window].size, b.number[b.window].size) / 2:
+    matched = _matched(a, b, a.place, b.place) or _matched(a, b, a.number, b.number)
+    if matched is None:
         return None
-    if not np.array_equal(a.number[in_a], b.number[in_b]) or not _same_lengths(a, b, in_a, in_b):
-        return None
+    in_a, in_b = matched
     first, second = _sliced(a, in_a), _sliced(b, in_b)
     return None if first is None or second is None else (first, second)
+
+
+def _matched(a: StageSample, b: StageSample, names_a: IntArray, names_b: IntArray) -> tuple[IntArray, IntArray] | None:
+    """The positions of the requests with equal names in both windows; None if they are few, or of other lengths."""
+    in_a, in_b = (np.arange(each.window.start, each.window.stop) for each in (a, b))
+    _, at_a, at_b = np.intersect1d(names_a[in_a], names_b[in_b], assume_unique=True, return_indices=True)
+    in_a, in_b = np.sort(in_a[at_a]), np.sort(in_b[at_b])
+    if in_a.size < max(names_a[a.window].size, names_b[b.window].size) / 2:
+        return None
+    if not np.array_equal(names_a[in_a], names_b[in_b]) or not _same_lengths(a, b, in_a, in_b):
+        return None
+    return in_a, in_b
 
 
 def _same_lengths(a: StageSample, b: StageSample, in_a: IntArray, in_b: IntArray) -> bool:

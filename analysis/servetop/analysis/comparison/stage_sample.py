@@ -55,7 +55,7 @@ class StageSample:
     reason: str = ""
     """Why it is not."""
     number: IntArray
-    """Number of each request: with equal seeds, equal numbers are equal requests."""
+    """Number of each request in its run."""
     due: FloatArray
     sent: FloatArray
     done_at: FloatArray
@@ -73,6 +73,11 @@ class StageSample:
     """The price of everything that serves; None without one."""
     index: int = 0
     """Number of the stage in its run, as in the summary: from 0, with warm-ups."""
+
+    @property
+    def place(self) -> IntArray:
+        """Number of each request in its stage: with equal seeds and loads, equal ones are equal requests."""
+        return np.asarray(self.number - self.number.min(initial=np.iinfo(np.int64).max), dtype=np.int64)
 
     def completions(self, edges: FloatArray) -> FloatArray:
         """Return the successful requests between consecutive times; shape (edges - 1,).

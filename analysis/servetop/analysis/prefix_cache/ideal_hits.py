@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +62,11 @@ def hits_of_conversations(
 def whole_blocks(tokens: FloatArray, *, block_size: int) -> FloatArray:
     """Tokens in whole blocks."""
     return np.asarray(np.maximum(tokens, 0.0) // block_size * block_size)
+
+
+def own_draws(stages: Sequence[StageChange]) -> Mapping[int, int]:
+    """What identifies the prompt streams of the stages that have one of their own, by number of the stage."""
+    return {stage.index: stage.draws for stage in stages if stage.draws is not None}
 
 
 def cold_stages(stages: Sequence[StageChange], config: RunConfig) -> Set[int]:

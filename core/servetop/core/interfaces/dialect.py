@@ -33,6 +33,8 @@ class Prompt:
     """The prompt was shortened to the model's context length."""
     model: str | None = None
     """The served model that this request names; None: the run's default model."""
+    cancel_after: int | None = None
+    """Output tokens after which the client cancels the request; None: it waits for the end."""
 
     @property
     def recorded_text(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from servetop.core.clock import Clock
@@ -14,8 +14,10 @@ from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.workload.build import EngineTraits, prompts_for
 from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.plan import LoadPlan
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.prompts.prompt_source import PromptSource
+from servetop.workload.stage_draws import StageDraws, Stream
 from servetop.workload.stage_run import Due
 
 if TYPE_CHECKING:
@@ -41,14 +43,16 @@ _FILL_SECONDS = 0.0005
 
 
 NumberedPrompts = Iterator[tuple[int, Prompt]]
-"""Prompts in order, each with its position in the run's prompt stream."""
+"""Prompts in order, each with its position in its stream."""
+OpenPrompts = Callable[[StageDraws], NumberedPrompts]
+"""Opens the prompt stream of a stage."""
 
 
-def prompt_source(setup: SenderSetup, skipped: SkippedRows) -> PromptSource:
-    """Return the prompts of the whole run, the same sequence in every sender."""
+def prompt_source(setup: SenderSetup, draws: StageDraws, *, skipped: SkippedRows) -> PromptSource:
+    """Return the prompts of a stage, or of all stages that share its stream: the same sequence in every sender."""
     return prompts_for(
         setup.workload,
-        (setup.seed, 0),
+        draws.prompts,
         max_model_len=setup.max_model_len,
         corpus_ids=setup.corpus_ids,
         skipped=skipped,
@@ -61,27 +65,56 @@ def engine_traits(setup: SenderSetup) -> EngineTraits:
     return EngineTraits(as_text=setup.text_prompts, block_size=setup.block_size)
 
 
+@dataclass(slots=True)
+class _Stream:
+    """One prompt stream, and its requests that are ready."""
+
+    prompts: NumberedPrompts
+    salt: int | None
+    ready: deque[tuple[int, Prompt, PreparedRequest]] = field(default_factory=deque)
+
+
 class PrerenderQueue:
     """Renders a sender's requests in order, ahead of their due times where possible."""
 
     def __init__(
-        self, prompts: NumberedPrompts, dialect: Dialect, workload: WorkloadConfig, *, skipped: SkippedRows
+        self,
+        open_prompts: OpenPrompts,
+        dialect: Dialect,
+        workload: WorkloadConfig,
+        *,
+        skipped: SkippedRows,
+        first: StageDraws | None = None,
     ) -> None:
-        self._prompts = prompts
+        """`first` are the draws of the first stage, whose requests are rendered before a plan begins."""
+        self._open = open_prompts
         self._skipped = skipped
         self._dialect = dialect
         self._workload = workload
         self._length_overridden = any(key in workload.extra_body for key in _LENGTH_KEYS)
         self._tokenizer = _load_tokenizer(workload.tokenizer)
-        self._ready: deque[tuple[int, Prompt, PreparedRequest]] = deque()
-        self._salt: int | None = None
+        self._draws: dict[int | None, StageDraws] = {} if first is None else {None: first}
+        self._plan_salt: int | None = None
+        self._streams: dict[Stream, _Stream] = {}
+        """That of the stage whose requests are being sent, and perhaps that of the next one."""
 
-    def use_salt(self, salt: int | None) -> None:
-        """Alter the beginnings of all prompts from now on; None: send them as they are."""
-        if salt == self._salt:
-            return
-        self._salt = salt
-        self._ready = deque((position, prompt, self._render_salted(prompt)) for position, prompt, _ in self._ready)
+    def begin(self, plan: LoadPlan) -> None:
+        """Open the prompts of a plan's first stage; requests of earlier stages that still wait keep theirs."""
+        self._draws.pop(None, None)
+        self._draws |= {index: plan.draws_of(index) for index, _ in plan.segments}
+        self._plan_salt = plan.prompt_salt
+        self._stream_of(self._draws[plan.segments[0][0]])
+
+    def _stream_of(self, draws: StageDraws) -> _Stream:
+        """The stream of a stage, opened if necessary, with the salt of the plan or else of the stage."""
+        stream = self._streams.get(draws.stream)
+        salt = draws.salt if self._plan_salt is None else self._plan_salt
+        if stream is None:
+            stream = self._streams[draws.stream] = _Stream(self._open(draws), salt)
+        elif stream.salt != salt:
+            stream.salt = salt
+            stream.ready = deque((at, prompt, self._render_salted(prompt, salt)) for at, prompt, _ in stream.ready)
+        return stream
 
     def take(self, numbered: NumberedRequest, *, limited: bool) -> RequestState:
         """Return the state of a request that is sent now; `limited`: it waited for the concurrency limit."""
@@ -91,31 +124,46 @@ class PrerenderQueue:
     def _prepared(self, numbered: NumberedRequest) -> PreparedRequest:
         if numbered.due.prompt is not None:  # a later turn of a conversation, which is not in the prompt stream
             return self._render(numbered.due.prompt)
+        stream = self._stream_of(self._draws[numbered.due.stage])
+        if len(self._streams) > 1:
+            self._forget_before(stream)
         while True:
-            position, _, prepared = self._ready.popleft() if self._ready else self._render_next()
+            position, _, prepared = stream.ready.popleft() if stream.ready else self._render_next(stream)
             self._skipped.clipped += prepared.prompt.clipped
             if position >= numbered.prompt_number:
                 return prepared
 
-    def fill(self, clock: Clock, *, between: Callable[[], None]) -> None:
-        """Render up to LOOK_AHEAD requests for at most half a millisecond; `between` is called after each."""
+    def _forget_before(self, stream: _Stream) -> None:
+        """Drop the streams opened before one whose requests are being sent: requests are taken in order."""
+        keys = list(self._streams)
+        for key in keys[: next(place for place, key in enumerate(keys) if self._streams[key] is stream)]:
+            del self._streams[key]
+
+    def fill(self, clock: Clock, *, stage: int | None, between: Callable[[], None]) -> None:
+        """Render up to LOOK_AHEAD requests of a stage for at most half a millisecond; `between` is called after each.
+
+        Before the first plan `stage` is None, as after the last stage of a plan.
+        """
+        if (draws := self._draws.get(stage)) is None:
+            return
+        stream = self._stream_of(draws)
         until = clock.now() + _FILL_SECONDS
-        while len(self._ready) < LOOK_AHEAD:
-            self._ready.append(self._render_next())
+        while len(stream.ready) < LOOK_AHEAD:
+            stream.ready.append(self._render_next(stream))
             between()
             if clock.now() >= until:
                 return
 
-    def _render_next(self) -> tuple[int, Prompt, PreparedRequest]:
-        position, prompt = next(self._prompts)
-        return position, prompt, self._render_salted(prompt)
+    def _render_next(self, stream: _Stream) -> tuple[int, Prompt, PreparedRequest]:
+        position, prompt = next(stream.prompts)
+        return position, prompt, self._render_salted(prompt, stream.salt)
 
-    def _render_salted(self, prompt: Prompt) -> PreparedRequest:
-        if self._salt is None:
+    def _render_salted(self, prompt: Prompt, salt: int | None) -> PreparedRequest:
+        if salt is None:
             return self._render(prompt)
         from servetop.workload.prompts.prompt_salt import salted
 
-        return self._render(salted(prompt, self._salt))
+        return self._render(salted(prompt, salt))
 
     def _render(self, prompt: Prompt) -> PreparedRequest:
         text_needed = self._tokenizer is not None or (isinstance(prompt, TurnPrompt) and not prompt.last)
@@ -130,6 +178,19 @@ class PrerenderQueue:
             choices=self._workload.n,
             max_tokens=0 if self._length_overridden else prompt.output_tokens * self._workload.n,
         )
+
+
+def prerender_queue(
+    setup: SenderSetup, dialect: Dialect, *, own: Callable[[PromptSource], NumberedPrompts], skipped: SkippedRows
+) -> PrerenderQueue:
+    """Return the queue of a sender; `own` selects its prompts from those of all senders."""
+    return PrerenderQueue(
+        lambda draws: own(prompt_source(setup, draws, skipped=skipped)),
+        dialect,
+        setup.workload,
+        skipped=skipped,
+        first=setup.draws,
+    )
 
 
 def _load_tokenizer(path: str) -> LocalTokenizer | None:

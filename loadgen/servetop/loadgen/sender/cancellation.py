@@ -11,24 +11,18 @@ from servetop.loadgen.request.prerender import PrerenderQueue
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.in_flight import InFlightRequests
 from servetop.loadgen.transport.transport import Transport
-from servetop.workload.random_cancellation import tokens_before_cancel
 
 
 class RandomCancellation:
-    """Cancels a random fraction of requests mid-stream (`cancel_fraction`), each after a random number of tokens."""
+    """Cancels the requests whose prompts say so (`cancel_fraction`) mid-stream, each after its number of tokens."""
 
-    def __init__(self, fraction: float, *, seed: int) -> None:
-        self._fraction = fraction
-        self._seed = seed
+    def __init__(self) -> None:
         self._cancel_after: dict[RequestState, int] = {}
 
     def consider(self, request: RequestState) -> None:
-        """Decide whether a request that is about to be sent will be cancelled, and after how many tokens."""
-        tokens = tokens_before_cancel(
-            self._fraction, seed=self._seed, number=request.id, output_tokens=request.prompt.output_tokens
-        )
-        if tokens is not None:
-            self._cancel_after[request] = tokens
+        """Remember a request that is about to be sent if it is to be cancelled."""
+        if request.prompt.cancel_after is not None:
+            self._cancel_after[request] = request.prompt.cancel_after
 
     def due(self) -> list[RequestState]:
         """Return the requests to cancel now; called at every heartbeat, so a cancellation is up to 20 ms late."""
@@ -49,13 +43,12 @@ class Cancellation:
         self,
         workload: WorkloadConfig,
         *,
-        seed: int,
         clock: Clock,
         transport: Transport,
         finish: Callable[[RequestState], object],
     ) -> None:
         self._timeout = workload.timeout
-        self._random = RandomCancellation(workload.cancel_fraction, seed=seed)
+        self._random = RandomCancellation()
         self._clock = clock
         self._transport = transport
         self._finish = finish

@@ -15,7 +15,6 @@ from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
 from servetop.workload.schedule import Schedule
 from servetop.workload.stage_run import Due
-from servetop.workload.user_slots import parse_think_time
 
 
 class Conversations:
@@ -33,10 +32,13 @@ class Conversations:
         self._thinking: list[tuple[float, int, Due]] = []
 
     @classmethod
-    def of(cls, setup: SenderSetup, skipped: SkippedRows, *, seed: int) -> Conversations:
+    def of(cls, setup: SenderSetup, skipped: SkippedRows) -> Conversations:
         """Return the conversations of one sender; the model's context limit ends them only with `clip_lengths`."""
-        think_times = parse_think_time(setup.workload.think_time, seed=seed)
-        return cls(skipped, think_times, max_model_len=setup.max_model_len if setup.workload.clip_lengths else None)
+        return cls(skipped, max_model_len=setup.max_model_len if setup.workload.clip_lengths else None)
+
+    def think(self, think_times: Iterator[float] | None) -> None:
+        """Pause for these times from now on; None: not at all."""
+        self._think_times = think_times or itertools.repeat(0.0)
 
     @property
     def thinking(self) -> int:

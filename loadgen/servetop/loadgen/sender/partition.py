@@ -29,7 +29,7 @@ class Partition(Protocol):
     """Selects and numbers the requests of one sender; `partition_for` chooses the implementation."""
 
     def prompts(self, source: PromptSource) -> NumberedPrompts:
-        """Return the prompts of this sender's requests; a request number has the same prompt in every sender."""
+        """Return the prompts of this sender's requests from now on; a number has the same prompt in every sender."""
         ...
 
     @property
@@ -137,7 +137,7 @@ class RequestPartition(Partition):
 
     def __init__(self, setup: SenderSetup) -> None:
         self._worker = setup.worker
-        self._first = self._arrivals = self._next = setup.first_id
+        self._arrivals = self._next = setup.first_id
         self._active = setup.active or tuple(range(setup.workers))
         self._ownership = Ownership(setup.worker, self._active, first=setup.first_id)
         self._limit: int | None = None
@@ -147,7 +147,7 @@ class RequestPartition(Partition):
         self._prompts: PartitionedPrompts | None = None
 
     def prompts(self, source: PromptSource) -> NumberedPrompts:
-        self._prompts = PartitionedPrompts(source, self._ownership, first=self._first)
+        self._prompts = PartitionedPrompts(source, self._ownership, first=self._arrivals)
         return self._prompts
 
     @property

@@ -15,7 +15,7 @@ from servetop.core.interfaces.dialect import Dialect
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, TICKS_BETWEEN
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.messages import SenderReport, SenderSetup, TimedCommand
-from servetop.loadgen.request.prerender import NumberedRequest, PrerenderQueue, prompt_source
+from servetop.loadgen.request.prerender import NumberedRequest, prerender_queue
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.backoff import Backoff
 from servetop.loadgen.sender.cancellation import Cancellation
@@ -25,6 +25,7 @@ from servetop.loadgen.sender.in_flight import InFlightRequests
 from servetop.loadgen.sender.live_commands import apply_command, burst
 from servetop.loadgen.sender.pacing import deadline_timer
 from servetop.loadgen.sender.partition import partition_for
+from servetop.loadgen.sender.pauses import Pauses
 from servetop.loadgen.sender.report_builder import ReportBuilder
 from servetop.loadgen.transport.transport import TransportFactory
 from servetop.workload.build import arrivals_of
@@ -34,8 +35,6 @@ from servetop.workload.schedule import Schedule
 from servetop.workload.stage_run import Due
 from servetop.workload.user_slots import UserSlots
 
-_SEED_STEP = 1_000_003
-"""Distance between the seeds of two senders."""
 _SLOTS_AT_ONCE = 16
 """User slots filled before the event loop continues; filling hundreds would delay the heartbeat."""
 
@@ -55,26 +54,24 @@ class Sender:
         workload = setup.workload
         self._clock = clock
         self._report = report
-        self._arrivals = arrivals_of(workload, seed=setup.seed)
+        self._arrivals = arrivals_of(workload)
         self._skipped = SkippedRows()
         self._partition = partition_for(setup)
-        prompts = self._partition.prompts(prompt_source(setup, self._skipped))
-        self._prerender = PrerenderQueue(prompts, dialect, workload, skipped=self._skipped)
+        self._prerender = prerender_queue(setup, dialect, own=self._partition.prompts, skipped=self._skipped)
         self._reports = ReportBuilder(worker=setup.worker, goodput=setup.goodput)
         self.request_sent: Callable[[RequestState], None] = self._reports.tick.add_sent
         self.chunks_received: Callable[[RequestState], None] = self._reports.tick.add_chunks
         self._transport = transport(self)
         self._in_flight = InFlightRequests()
-        self._cancellation = Cancellation(
-            workload, seed=setup.seed, clock=clock, transport=self._transport, finish=self._finish
-        )
+        self._cancellation = Cancellation(workload, clock=clock, transport=self._transport, finish=self._finish)
         self._backoff = Backoff()
         self._schedule: Schedule | None = None
         self._stage = -1
         self._stage_limit: int | None = None
-        own_seed = setup.seed + _SEED_STEP * setup.worker
-        self._conversations = Conversations.of(setup, self._skipped, seed=own_seed)
-        self._slots = UserSlots.of(workload, seed=own_seed)
+        self._conversations = Conversations.of(setup, self._skipped)
+        self._slots = UserSlots()
+        users = self._conversations if workload.conversational else self._slots
+        self._pauses = Pauses(workload, worker=setup.worker, use=users.think)
         self.barrier = math.inf
         """Run time that the schedule must not pass yet, because a timed command takes effect then."""
         self._stopped = False
@@ -85,9 +82,9 @@ class Sender:
     def begin(self, plan: LoadPlan) -> None:
         """Start a plan in place of the previous one, whose requests in flight continue."""
         self._stopped = False
-        self._prerender.use_salt(plan.prompt_salt)
         self._collect_stage_changes()
         self._partition.count_from(plan.first_number)
+        self._prerender.begin(plan)
         start = self._partition.earliest_start(self._clock.now())
         self._schedule = Schedule(plan, arrivals=self._arrivals, now=start)
         self._prepare()
@@ -148,6 +145,7 @@ class Sender:
         now = min(self._clock.now(), self.barrier)
         for due in schedule.due(now):
             self._select(due)
+        self._pauses.follow(schedule)
         for due in self._conversations.due(now, schedule):
             self._admit(self._partition.claim(due))
         more = self._fill_slots(schedule, now)
@@ -259,7 +257,8 @@ class Sender:
     def _prepare(self) -> None:
         """Render requests and open connections ahead of demand."""
         if self._partition.working:
-            self._prerender.fill(self._clock, between=self.send_overdue)
+            stage = None if self._schedule is None else self._schedule.prompts_for
+            self._prerender.fill(self._clock, stage=stage, between=self.send_overdue)
         self._partition.skip_prompts()
         if self._schedule is not None:
             wanted = self._schedule.connections_wanted(self._in_flight.count)

@@ -11,7 +11,13 @@ import numpy as np
 
 from servetop.analysis.columns.run_columns import RunColumns
 from servetop.analysis.prefix_cache.cache_notes import cache_methods, noted_rates
-from servetop.analysis.prefix_cache.ideal_hits import HitCount, cold_stages, hits_of_conversations, hits_of_prefixes
+from servetop.analysis.prefix_cache.ideal_hits import (
+    HitCount,
+    cold_stages,
+    hits_of_conversations,
+    hits_of_prefixes,
+    own_draws,
+)
 from servetop.analysis.prefix_cache.ttft_by_position import PrefixUses
 from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.core.arrays import FloatArray, IntArray
@@ -188,22 +194,34 @@ def _prefixes(workload: WorkloadConfig) -> tuple[int, int] | None:
 
 
 def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold: Set[int]) -> dict[int, IntArray]:
-    """Find the first request of each stage that used a prefix; the cache was emptied before the stages in `cold`."""
-    from servetop.workload.prompts.prompt_source import prefix_picks
+    """Find the first request of each stage that used a prefix; the cache was emptied before the stages in `cold`.
 
-    rows = reader.request_rows(("stage", "id"), where="first_token_at IS NOT NULL")
-    numbers = np.fromiter(rows, dtype=[("stage", "i8"), ("id", "i8")])
-    most = int(numbers["id"].max(initial=-1)) + 1
-    picks = np.fromiter(itertools.islice(prefix_picks(count, (run.header.config.seed, 0)), most), np.int64, count=most)
+    A stage with a prompt stream of its own has prefixes of its own too.
+    """
+    rows = reader.request_rows(("stage", "id", "first_token_at"))
+    numbers = np.fromiter(rows, dtype=[("stage", "i8"), ("id", "i8"), ("first_token_at", "f8")])
+    own = own_draws(reader.stages())
     seen = np.empty(0, dtype=np.int64)
     uses = {}
     for stage in run.every_stage:
         index = stage.change.index
-        ids = np.sort(numbers["id"][numbers["stage"] == index])
-        used, places = np.unique(picks[ids], return_index=True)
-        if index in cold:
+        of_stage = numbers[numbers["stage"] == index]
+        ids = np.sort(of_stage["id"][~np.isnan(of_stage["first_token_at"])])
+        start = int(of_stage["id"].min(initial=np.iinfo(np.int64).max)) if index in own else 0
+        picks = _picks(count, (run.header.config.seed, own.get(index, 0)), ids - start)
+        used, places = np.unique(picks, return_index=True)
+        if index in cold or index in own:
             seen = seen[:0]
         if not stage.change.warmup:
             uses[index] = ids[places[~np.isin(used, seen)]]
         seen = np.union1d(seen, used)
     return uses
+
+
+def _picks(count: int, seed: tuple[int, int], positions: IntArray) -> IntArray:
+    """The prefix of each of these positions of a prompt stream."""
+    from servetop.workload.prompts.prompt_source import prefix_picks
+
+    most = int(positions.max(initial=-1)) + 1
+    drawn = np.fromiter(itertools.islice(prefix_picks(count, seed), most), np.int64, count=most)
+    return np.asarray(drawn[positions], dtype=np.int64)

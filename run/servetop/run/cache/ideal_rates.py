@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 
 import numpy as np
 
 from servetop.analysis.prefix_cache.cache_notes import SOURCE, ideal_note
-from servetop.analysis.prefix_cache.ideal_hits import HitCount, cold_stages
+from servetop.analysis.prefix_cache.ideal_hits import HitCount, cold_stages, own_draws
 from servetop.core.config import RANDOM, RunConfig
 from servetop.core.errors import ServetopError
 from servetop.core.events import Note, Severity
@@ -29,13 +30,15 @@ def ideal_rates_note(reader: RecordingReader, config: RunConfig, *, at: float) -
     known = workload.dataset in RANDOM or workload.conversational
     if known or workload.n > 1 or workload.model_mix:
         return None
-    rows = reader.request_rows(("stage", "id"), where="first_token_at IS NOT NULL")
-    stage_of: Mapping[int, int] = {int(number): int(stage) for stage, number in rows}
-    if not stage_of or max(stage_of) >= MOST_PROMPTS:
+    streams = _streams(reader, config)
+    if not streams or sum(max(stream.stage_of, default=-1) + 1 for stream in streams) > MOST_PROMPTS:
         return None
     try:
         cold = cold_stages(reader.stages(), config)
-        counts = _counts(_prompts(config, reader), stage_of, cold, block_size=_block_size(reader))
+        counts: dict[int, HitCount] = {}
+        for stream in streams:
+            prompts = _prompts(config, reader, seed=stream.seed)
+            counts |= _counts(prompts, stream.stage_of, cold, block_size=_block_size(reader))
     except (ServetopError, OSError):
         return None
     warmups = {stage.index for stage in reader.stages() if stage.warmup}
@@ -48,13 +51,38 @@ def ideal_rates_note(reader: RecordingReader, config: RunConfig, *, at: float) -
     return Note(at=at, severity=Severity.INFO, source=SOURCE, text=text)
 
 
-def _prompts(config: RunConfig, reader: RecordingReader) -> Iterator[Prompt]:
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A prompt stream, and the stage of each position of it whose request had a first token."""
+
+    seed: tuple[int, int]
+    stage_of: Mapping[int, int]
+
+
+def _streams(reader: RecordingReader, config: RunConfig) -> list[_Stream]:
+    """The stream of each stage with one of its own, whose salted prompts share nothing with others; else one of all."""
+    own = own_draws(reader.stages())
+    firsts: dict[int, int] = {}
+    found: dict[int | None, dict[int, int]] = {}
+    for stage, number, first_token_at in reader.request_rows(("stage", "id", "first_token_at")):
+        if stage in own:
+            firsts[stage] = min(number, firsts.get(stage, number))
+        if first_token_at is not None:
+            found.setdefault(stage if stage in own else None, {})[number] = stage
+    return [
+        _Stream(
+            seed=(config.seed, 0 if key is None else own[key]),
+            stage_of={number - (0 if key is None else firsts[key]): stage for number, stage in stage_of.items()},
+        )
+        for key, stage_of in found.items()
+    ]
+
+
+def _prompts(config: RunConfig, reader: RecordingReader, *, seed: tuple[int, int]) -> Iterator[Prompt]:
     from servetop.workload.build import prompts_for
 
     facts = reader.header.engine
-    return prompts_for(
-        config.workload, (config.seed, 0), max_model_len=None if facts is None else facts.max_model_len
-    ).prompts()
+    return prompts_for(config.workload, seed, max_model_len=None if facts is None else facts.max_model_len).prompts()
 
 
 def _block_size(reader: RecordingReader) -> int:

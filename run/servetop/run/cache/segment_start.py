@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from servetop.analysis.prefix_cache.cache_notes import SOURCE, reset_note, salt_note
 from servetop.core.clock import MonotonicClock, wall_clock
@@ -21,6 +21,7 @@ from servetop.run.engine_session import EngineSession
 from servetop.run.stage_plan import Segment
 from servetop.run.tick_recorder import TickRecorder
 from servetop.workload.plan import LoadPlan
+from servetop.workload.stage_draws import DrawSeeds, StageDraws
 
 BEGIN_AHEAD = 0.05
 """Seconds from the start command to the sender until the first due time."""
@@ -48,6 +49,9 @@ class SegmentStarter:
         self._loaded = False
         self._salt: int | None = None
         self._first_salt = round(wall_clock() * 1e6) * _SALT_STEP
+        self._seeds = DrawSeeds.of(config)
+        self._draws: Mapping[int, StageDraws] = {}
+        """Those of the current segment."""
 
     @property
     def preparing(self) -> bool:
@@ -57,6 +61,7 @@ class SegmentStarter:
     async def start(self, segment: Segment) -> None:
         """Begin a segment, at once or as soon as `advance` finds the cache prepared."""
         self._segment = segment
+        self._draws = self._seeds.plan(segment.stages)
         if segment.fresh:
             self._preparation = asyncio.ensure_future(self._prepare(segment))
         else:
@@ -82,6 +87,7 @@ class SegmentStarter:
             LoadPlan(
                 begin=self._clock.now() + BEGIN_AHEAD,
                 segments=segment.stages,
+                draws=self._draws,
                 drain_at_stages=self._config.drain_at_stages,
                 drain_timeout=self._config.drain_timeout,
                 prompt_salt=self._salt,
@@ -105,7 +111,7 @@ class SegmentStarter:
         self._ticks.add_stage(pause)
         await self._empty(index)
         if warm:
-            await self._warm()
+            await self._warm(self._draws[index])
         await self._scraped()  # counters of the load begin here
 
     async def _scraped(self) -> None:
@@ -126,9 +132,9 @@ class SegmentStarter:
         severity = Severity.INFO if reset is None else Severity.WARNING
         self._ticks.note(severity, SOURCE, text=salt_note(self._salt, reason))
 
-    async def _warm(self) -> None:
-        """Send each shared prefix once to each server."""
-        prompts = await asyncio.to_thread(self._warming_prompts)
+    async def _warm(self, draws: StageDraws) -> None:
+        """Send each prefix that the prompts of a stage share once to each server."""
+        prompts = await asyncio.to_thread(self._warming_prompts, draws)
         if warning := crowding(prompts, self._engine.handle.facts):
             self._ticks.note(Severity.WARNING, SOURCE, text=warning)
         limit = asyncio.Semaphore(_AT_ONCE)
@@ -148,14 +154,14 @@ class SegmentStarter:
         async with limit:
             return await self._engine.handle.post(dialect.path, body, timeout=workload.timeout)
 
-    def _warming_prompts(self) -> list[Prompt]:
+    def _warming_prompts(self, draws: StageDraws) -> list[Prompt]:
         from servetop.loadgen.request.prerender import engine_traits
         from servetop.workload.prompts.prompt_salt import salted
         from servetop.workload.prompts.warming_prompts import warming_prompts
 
-        setup, salt = self._setup, self._salt
-        traits, seed = engine_traits(setup), (setup.seed, 0)
-        prompts = warming_prompts(setup.workload, seed, engine=traits, max_model_len=setup.max_model_len)
+        setup, salt = self._setup, draws.salt if self._salt is None else self._salt
+        traits = engine_traits(setup)
+        prompts = warming_prompts(setup.workload, draws.prompts, engine=traits, max_model_len=setup.max_model_len)
         return prompts if salt is None else [salted(prompt, salt) for prompt in prompts]
 
 

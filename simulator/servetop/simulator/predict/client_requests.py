@@ -12,8 +12,9 @@ from servetop.core.config import WorkloadConfig
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.sim_request import SimRequest
 from servetop.simulator.server.tokens import draw_output_length
+from servetop.workload.prompts.random_cancellation import tokens_before_cancel
 from servetop.workload.prompts.request_lengths import RequestLengths, SharedTokens, request_lengths
-from servetop.workload.random_cancellation import tokens_before_cancel
+from servetop.workload.stage_draws import StageDraws
 
 _CONVERSATION_IDS = 1 << 48
 """First id of the conversations, or of whole prompts, among the shared tokens."""
@@ -35,19 +36,23 @@ class ClientRequest(SimRequest):
 
 
 class ClientRequests:
-    """An endless sequence of a run's requests."""
+    """An endless sequence of the requests of a stage, or of stages that share their prompts."""
 
-    def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int, whole_prompts: bool = False) -> None:
+    def __init__(
+        self, workload: WorkloadConfig, spec: SimSpec, *, draws: StageDraws, whole_prompts: bool = False
+    ) -> None:
         """With `whole_prompts` each request has the hashes of its whole prompt, which a later run may find cached."""
         self._workload = workload
         self._whole_prompts = whole_prompts
-        self._seed = seed
+        self._seed = draws.prompts
+        self._salt = hash((draws.key or 0, draws.salt or 0))
         self._max_model_len = spec.context_limit if workload.clip_lengths else None
         self._block_size = spec.engine.block_size if spec.engine.prefix_cache else 0
         self._source = request_lengths(
-            workload, (seed, 0), max_model_len=spec.context_limit, block_size=spec.engine.block_size
+            workload, draws.prompts, max_model_len=spec.context_limit, block_size=spec.engine.block_size
         )
-        self._numbers = itertools.count(step=_MAX_TURNS if workload.conversational else 1)
+        self._turns = _MAX_TURNS if workload.conversational else 1
+        self._numbers = itertools.count(step=self._turns)
         self._interned: dict[tuple[int, int, int], ClientRequest] = {}
         self._distinct = whole_prompts or workload.n > 1 or workload.conversational or workload.cancel_fraction > 0
 
@@ -60,12 +65,6 @@ class ClientRequests:
         if key not in self._interned:
             self._interned[key] = ClientRequest(*key)
         return self._interned[key]
-
-    def skip(self, count: int) -> None:
-        """Skip the next `count` requests."""
-        for _ in range(count):
-            next(self._source)
-            next(self._numbers)
 
     def next_turn(self, previous: ClientRequest) -> ClientRequest | None:
         """Return the next turn of a conversation, whose prompt includes all previous turns; None after the last one."""
@@ -84,20 +83,24 @@ class ClientRequests:
     def _request(self, lengths: RequestLengths, *, number: int) -> ClientRequest:
         workload, output = self._workload, lengths.output_tokens
         if lengths.model_stops:
-            output = draw_output_length(random.Random(self._seed << 40 | number), low=1, high=output)
+            output = draw_output_length(random.Random(hash((*self._seed, number))), low=1, high=output)
+        conversation, turn = divmod(number, self._turns)
         cancelled = tokens_before_cancel(
-            workload.cancel_fraction, seed=self._seed, number=number, output_tokens=lengths.output_tokens
+            workload.cancel_fraction,
+            seed=self._seed,
+            number=conversation,
+            turn=turn + 1,
+            output_tokens=lengths.output_tokens,
         )
         shared = lengths.shared
         if workload.conversational or self._whole_prompts:
-            conversation = number // _MAX_TURNS if workload.conversational else number
             rest = lengths.prompt_tokens - sum(tokens for _, tokens in shared)
             shared = (*shared, (_CONVERSATION_IDS + conversation, rest))
         return ClientRequest(
             prompt_tokens=lengths.prompt_tokens,
             output_tokens=output if cancelled is None else min(cancelled, output),
             max_tokens=lengths.max_tokens,
-            prefix=block_hashes(shared, lengths.prompt_tokens, block_size=self._block_size),
+            prefix=block_hashes(shared, lengths.prompt_tokens, block_size=self._block_size, salt=self._salt),
             number=number,
             copies=workload.n,
             cancelled=cancelled is not None and cancelled < output,
@@ -105,14 +108,19 @@ class ClientRequests:
         )
 
 
-def block_hashes(shared: Sequence[SharedTokens], prompt_tokens: int, *, block_size: int) -> tuple[int, ...]:
-    """Return chained hashes of the prompt's leading full blocks of shared tokens; none for block size 0."""
+def block_hashes(
+    shared: Sequence[SharedTokens], prompt_tokens: int, *, block_size: int, salt: int = 0
+) -> tuple[int, ...]:
+    """Return chained hashes of the prompt's leading full blocks of shared tokens; none for block size 0.
+
+    Prompts with different salts share nothing.
+    """
     if not block_size or not shared:
         return ()
     end = min(prompt_tokens, sum(tokens for _, tokens in shared))
     hashes: list[int] = []
     parts: list[tuple[int, int]] = []
-    parent, filled = 0, 0
+    parent, filled = salt, 0
     for shared_id, tokens in shared:
         offset = 0
         while offset < tokens and len(hashes) * block_size + block_size <= end:

@@ -35,6 +35,8 @@ class PredictSpec:
     stages: tuple[StageConfig, ...] = (DEFAULT_STAGE,)
     """`max_num_seqs` of None: the profile's."""
     seed: int = 0
+    sweep: bool = True
+    """The cells send what those of a sweep send; otherwise the stages share one stream of prompts, as in a ramp."""
     replicas: int = 1
     router: str = "round-robin"
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +62,7 @@ def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender
     _check(spec, stage)
     engine = _sim_spec(spec, stage)
     engines = [VirtualEngine(build_scheduler(engine)) for _ in range(spec.replicas)]
-    client = (sender or VirtualSender(spec.workload, engine, seed=spec.seed)).client(stage)
+    client = (sender or VirtualSender(spec.workload, engine, seed=spec.seed, sweep=spec.sweep)).client(stage)
     if len(engines) == 1:
         engines[0].run(client)
     else:
@@ -69,16 +71,14 @@ def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender
 
 
 def _cells(spec: PredictSpec) -> Iterator[CellPrediction]:
-    sender = VirtualSender(spec.workload, _sim_spec(spec, spec.stages[0]), seed=spec.seed)
+    sender = VirtualSender(spec.workload, _sim_spec(spec, spec.stages[0]), seed=spec.seed, sweep=spec.sweep)
     for stage in spec.stages:
         if stage.warmup:
-            sender.skip(stage)
             continue
         cell = _without_result(spec, stage)
         try:
             yield dataclasses.replace(cell, result=predict_cell(spec, stage, sender=sender))
         except UsageError as error:
-            sender.skip(stage)
             yield dataclasses.replace(cell, error=str(error))
 
 

@@ -15,6 +15,7 @@ from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.workload.arrivals.arrival_process import InProcessBursts
 from servetop.workload.arrivals.arrival_spec import IN_PROCESS_BURST, parse_arrivals
 from servetop.workload.build import arrivals_of
+from servetop.workload.stage_draws import DrawSeeds, StageDraws, Stream
 from servetop.workload.stage_run import StageRun
 from servetop.workload.user_slots import UserSlots, parse_think_time
 
@@ -23,36 +24,43 @@ _RETRY_SECONDS = 1.0
 
 
 class VirtualSender:
-    """Creates the client of each stage of one run.
+    """Creates the client of each stage of one run, which sends the same as in a real run."""
 
-    Requests, arrivals and pauses continue from stage to stage, so every stage sends the same as in a real run.
-    """
-
-    def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int) -> None:
-        self._requests = ClientRequests(workload, spec, seed=seed)
-        self._arrivals = arrivals_of(workload, seed=seed)
+    def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int, sweep: bool = True) -> None:
+        self._workload = workload
+        self._spec = spec
+        self._seeds = DrawSeeds(workload, seed=seed, sweep=sweep)
+        self._requests: ClientRequests | None = None
+        self._stream: Stream | None = None
+        self._arrivals = arrivals_of(workload)
         self._in_process = parse_arrivals(workload.arrivals).name == IN_PROCESS_BURST
         self._conversational = workload.conversational
         self._thinking = bool(workload.think_time) and not workload.conversational
         self._scale = spec.time_scale
-        pauses = parse_think_time(workload.think_time, seed=seed) or itertools.repeat(0.0)
-        self._pauses = (self._scale * pause for pause in pauses)
 
     def client(self, stage: StageConfig) -> Client:
-        """Return the client of the next stage; its times are multiplied by the engine's `time_scale`."""
+        """Return the client of the next cell; its times are multiplied by the engine's `time_scale`."""
+        draws = self._seeds.next(stage)
+        arrivals, requests = self._arrivals(draws), self._requests_of(draws)
         feedback = stage.max_concurrency is not None or self._conversational
         if self._in_process and not feedback and not math.isinf(stage.request_rate):
-            process = self._arrivals(stage.request_rate)
+            process = arrivals(stage.request_rate)
             assert isinstance(process, InProcessBursts)
-            return InProcessClient(stage, self._requests, bursts=process, scale=self._scale)
-        run = StageRun(0, stage, started_at=0.0, arrivals=self._arrivals)
-        slots = UserSlots(self._pauses if self._thinking else None)
-        return StageClient(run, self._requests, slots=slots, pauses=self._pauses, feedback=feedback, scale=self._scale)
+            return InProcessClient(stage, requests, bursts=process, scale=self._scale)
+        run = StageRun(0, stage, started_at=0.0, arrivals=arrivals)
+        pauses = (self._scale * pause for pause in self._pauses(draws))
+        slots = UserSlots(pauses if self._thinking else None)
+        return StageClient(run, requests, slots=slots, pauses=pauses, feedback=feedback, scale=self._scale)
 
-    def skip(self, stage: StageConfig) -> None:
-        """Skip a stage and its `num_prompts` requests."""
-        self._arrivals(stage.request_rate)
-        self._requests.skip(stage.num_prompts or 0)
+    def _requests_of(self, draws: StageDraws) -> ClientRequests:
+        """The requests of a stage, which may continue those of the stage before."""
+        if self._requests is None or draws.stream != self._stream:
+            self._stream, self._requests = draws.stream, ClientRequests(self._workload, self._spec, draws=draws)
+        return self._requests
+
+    def _pauses(self, draws: StageDraws) -> Iterator[float]:
+        seed = (*draws.prompts, 0)  # as the first sender of a real run
+        return parse_think_time(self._workload.think_time, seed=seed) or itertools.repeat(0.0)
 
 
 class OpenLoop:
@@ -110,7 +118,6 @@ class InProcessClient:
             self._due = due
         else:
             self._due = math.inf
-            self._requests.skip(0 if math.isinf(self._left) else int(self._left))
         return boundary, [request for request in burst for _ in range(request.copies)]
 
     def on_finished(self, finished: Sequence[SimSequence], now: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections import deque
@@ -17,8 +18,9 @@ from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts
 from servetop.workload.build import arrivals_of
 from servetop.workload.plan import LoadPlan
 from servetop.workload.schedule import Schedule
+from servetop.workload.stage_draws import Stream
 from servetop.workload.stage_run import Due
-from servetop.workload.user_slots import UserSlots
+from servetop.workload.user_slots import UserSlots, parse_think_time
 
 _RETRY_SECONDS = 1.0
 """Pause of a closed loop after a failed request."""
@@ -42,9 +44,12 @@ class PacedClient:
         if workload.conversational or workload.n > 1 or workload.cancel_fraction:
             raise UsageError("a virtual run has single requests with one completion that the client does not cancel")
         self.ticks = ClientTickFold()
-        self.schedule = Schedule(plan, arrivals=arrivals_of(workload, seed=seed), now=0.0)
-        self._requests = ClientRequests(workload, spec, seed=seed, whole_prompts=whole_prompts)
-        self._slots = UserSlots.of(workload, seed=seed)
+        self.schedule = Schedule(plan, arrivals=arrivals_of(workload), now=0.0)
+        self._workload = workload
+        self._open = functools.partial(ClientRequests, workload, spec, whole_prompts=whole_prompts)
+        self._requests: ClientRequests | None = None
+        self._stream: Stream | None = None
+        self._slots = UserSlots()
         self._costs = costs
         self._jitter = random.Random(seed)
         self._queued: deque[Due] = deque()
@@ -152,11 +157,21 @@ class PacedClient:
 
     def _start(self, due: Due, now: float, *, limited: bool = False) -> None:
         sent = self._work(self._costs.per_request, now)
-        request = SentRequest(self._requests.take(), number=self._sent, stage=due.stage, due=due.at, sent=sent)
+        request = SentRequest(
+            self._requests_of(due.stage).take(), number=self._sent, stage=due.stage, due=due.at, sent=sent
+        )
         request.limited = limited
         self._sent += 1
         self._in_flight += 1
         self._leaving.append(request)
+
+    def _requests_of(self, stage: int) -> ClientRequests:
+        """The requests of a stage, and from then on the pauses of its users."""
+        draws = self.schedule.plan.draws_of(stage)
+        if self._requests is None or draws.stream != self._stream:
+            self._stream, self._requests = draws.stream, self._open(draws=draws)
+            self._slots.think(parse_think_time(self._workload.think_time, seed=(*draws.prompts, 0)))
+        return self._requests
 
     def _work(self, seconds: float, at: float) -> float:
         """Add work to the event loop, and return the time at which it is done."""

@@ -19,6 +19,7 @@ from servetop.simulator.virtual_run.metered_engine import MeteredEngine, TokenLi
 from servetop.simulator.virtual_run.sent_request import SentRequest
 from servetop.simulator.virtual_run.virtual_gpu import VirtualGpu
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
+from servetop.workload.stage_draws import DrawSeeds
 
 _FIELDS = tuple(each.name for each in dataclasses.fields(EngineSample))
 
@@ -153,9 +154,8 @@ class ReplicaSet:
         plan = self._plan
         if not plan.cached_requests:
             return
-        requests = ClientRequests(
-            plan.config.workload, plan.spec, seed=plan.config.seed, whole_prompts=plan.whole_prompts
-        )
+        draws = DrawSeeds.of(plan.config).next(plan.config.stages[0])
+        requests = ClientRequests(plan.config.workload, plan.spec, draws=draws, whole_prompts=plan.whole_prompts)
         for _ in range(plan.cached_requests):
             prefix = requests.take().prefix
             for each in self._answering:

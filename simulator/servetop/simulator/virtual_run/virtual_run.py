@@ -26,6 +26,7 @@ from servetop.simulator.virtual_run.replica_set import ReplicaSet
 from servetop.simulator.virtual_run.sent_request import SentRequest
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind, VirtualRunPlan
 from servetop.workload.plan import LoadPlan
+from servetop.workload.stage_draws import DrawSeeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class _Run:
         self._engines = ReplicaSet(plan, self, clock=self._clock)
         load = LoadPlan(
             segments=tuple(enumerate(config.stages)),
+            draws=DrawSeeds.of(config).plan(enumerate(config.stages)),
             begin=plan.begin,
             drain_at_stages=config.drain_at_stages,
             drain_timeout=config.drain_timeout,

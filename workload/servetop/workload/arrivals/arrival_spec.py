@@ -66,8 +66,8 @@ def arrivals_for(
 
 
 def seeded_arrivals(
-    *, burstiness: float, seed: int, spec: DistributionSpec | None = None
+    *, burstiness: float, seed: Sequence[int], spec: DistributionSpec | None = None
 ) -> Callable[[float], ArrivalProcess]:
-    """Arrival processes of one run, by rate: each call has a random stream of its own, fixed by the seed."""
+    """Arrival processes of one stage, by rate: each call has a random stream of its own, fixed by the seed."""
     numbers = itertools.count()
-    return lambda rate: arrivals_for(rate, burstiness=burstiness, seed=(seed, next(numbers)), spec=spec)
+    return lambda rate: arrivals_for(rate, burstiness=burstiness, seed=(*seed, next(numbers)), spec=spec)

@@ -33,6 +33,8 @@ class Script:
     """System prompt; it precedes the first question in dialects whose prompt is one text."""
     messages: bool = False
     """The dialect takes messages; otherwise each prompt is one text with the whole history."""
+    cancel_after: tuple[int | None, ...] = ()
+    """Of each turn, if some are cancelled, the output tokens after which the client cancels it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,7 @@ def next_turn(before: TurnPrompt, completion: str, *, history_tokens: int, conve
         script=before.script,
         turn=before.turn + 1,
         conversation=conversation,
+        cancel_after=before.script.cancel_after[before.turn] if before.script.cancel_after else None,
     )
 
 

@@ -1,0 +1,29 @@
+"""Draws the pauses of one sender's users; each prompt stream has its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from servetop.core.config import WorkloadConfig
+from servetop.workload.schedule import Schedule
+from servetop.workload.stage_draws import Stream
+from servetop.workload.user_slots import parse_think_time
+
+
+class Pauses:
+    """Passes the pauses of a stage to those who pause: the user slots, or the users of conversations."""
+
+    def __init__(self, workload: WorkloadConfig, *, worker: int, use: Callable[[Iterator[float] | None], None]) -> None:
+        self._text = workload.think_time
+        self._worker = worker
+        self._use = use
+        self._stream: Stream | None = None
+
+    def follow(self, schedule: Schedule) -> None:
+        """Draw the pauses of the current stage, unless it continues an earlier stream."""
+        if not self._text or schedule.stage is None:
+            return
+        draws = schedule.plan.draws_of(schedule.stage.index)
+        if draws.stream != self._stream:
+            self._stream = draws.stream
+            self._use(parse_think_time(self._text, seed=(*draws.prompts, self._worker)))
