@@ -92,8 +92,9 @@ def _files(key: str, files: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _engine(header: RunHeader, *, launched: bool) -> Iterator[tuple[str, str]]:
     config, facts = header.config, header.engine
     changes_batch = any(stage.max_num_seqs is not None for stage in config.stages)
+    several_sizes = len({stage.max_num_seqs for stage in config.stages}) > 1
     if facts is not None:
-        yield from _facts(facts, changes_batch=changes_batch)
+        yield from _facts(facts, changes_batch=changes_batch, several_sizes=several_sizes)
     else:
         yield "engine.name", config.engine.name
     if config.engine.url is not None:
@@ -102,7 +103,7 @@ def _engine(header: RunHeader, *, launched: bool) -> Iterator[tuple[str, str]]:
     yield "engine.host", STARTED
     recorded = _table(header.manifest, "engine")
     flags = flags_of(_arguments(header, launched=launched), model_names=_model_names(header))
-    of_cells = _BATCH_SIZE_FLAGS if changes_batch else ()
+    of_cells = _BATCH_SIZE_FLAGS if several_sizes else ()
     yield from ((f"engine.args.{name}", text) for name, text in flags.items() if name not in of_cells)
     if executable := recorded.get("executable"):
         yield "engine.executable", stable_path(str(executable))
@@ -111,11 +112,11 @@ def _engine(header: RunHeader, *, launched: bool) -> Iterator[tuple[str, str]]:
         yield "engine.image", f"{config.engine.launcher} {config.engine.image}".strip()
 
 
-def _facts(facts: EngineFacts, *, changes_batch: bool) -> Iterator[tuple[str, str]]:
+def _facts(facts: EngineFacts, *, changes_batch: bool, several_sizes: bool) -> Iterator[tuple[str, str]]:
     yield "engine.name", facts.name
     if facts.version is not None:
         yield "engine.version", facts.version
-    if facts.kv_blocks_total is not None and not changes_batch:  # else it is that of one cell
+    if facts.kv_blocks_total is not None and not several_sizes:  # else it is that of one cell
         yield "kv_blocks", str(facts.kv_blocks_total)
     for name in _ENGINE_SIZES:
         value = getattr(facts, name)
