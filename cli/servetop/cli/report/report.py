@@ -9,13 +9,13 @@ from pathlib import Path
 
 from rich.console import Group
 
-from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import ModelSummary, RunSummary, ServerSummary
 from servetop.cli.report.cost_table import cost_rows, cost_table
 from servetop.cli.report.energy_table import energy_rows
 from servetop.cli.report.exported_table import exported_table, telling_metrics
 from servetop.cli.report.failures_table import failures_table
+from servetop.cli.report.goodput_tables import goodput_markdown, goodput_tables
 from servetop.cli.report.latency_table import latency_table
 from servetop.cli.report.replicas_table import replicas_table
 from servetop.cli.report.stage_tables import PLOT_WIDTH, grid_plot, grid_tables, stages_table
@@ -29,7 +29,7 @@ from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd, Unrecorded
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.recorded_story import recorded_story
+from servetop.recordings.summary.run_story import run_story
 from servetop.recordings.summary.summary import run_summary
 from servetop.run import console
 from servetop.tui.drawing import formats
@@ -55,11 +55,13 @@ def print_recording(
 def print_story(name: str, *, markdown: bool = False, as_json: bool = False) -> int:
     """Print what limited the run of a recording, and the lines that explain it; as JSON, the summary's `story`."""
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
-        story = story_summary(recorded_story(reader))
+        story, sweep = run_story(reader)
     if as_json:
         console.out_json(asdict(story))
     else:
         console.out(*(story_markdown(story) if markdown else story_lines(story)))
+        if markdown and sweep is not None:
+            console.out(*goodput_markdown(sweep))
     return int(ExitCode.OK)
 
 
@@ -106,6 +108,8 @@ def _tables(summary: RunSummary) -> Iterator[Group]:
         if costs is not None:
             yield costs
     yield from grid_tables(summary.stages)
+    if summary.sweep is not None:
+        yield from goodput_tables(summary.sweep)
 
 
 def _totals(summary: RunSummary) -> Group:
