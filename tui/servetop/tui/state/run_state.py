@@ -21,6 +21,8 @@ from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.stats_series import CHARTED
 from servetop.analysis.series.tick_cache import ReadTicks
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.sweep.measured_sweep import is_sweep
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Action, Command, LogLine, Note, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
@@ -82,6 +84,9 @@ class RunState:
         self.commands: dict[int, Command] = {}
         self.requested: dict[Action, float] = {}
         """Values that were requested and not yet confirmed."""
+        self.sweep: SweepVerdict | None = None
+        """The verdict of a sweep that has ended, with the exact figures of its cells."""
+        self._awaits_sweep = False
         self._peaks_of = lru_cache(maxsize=1)(self._peaks)
 
     def fold(self, update: RunUpdate) -> bool:
@@ -178,7 +183,17 @@ class RunState:
 
     def story_at(self, at: float) -> Story | None:
         """The story of the run at its end; None before, and until all of it is judged."""
-        return None if self._end_at(at) is None else self.judged.story(self.record)
+        waits = self._end_at(at) is None or self.awaits_sweep
+        return None if waits else self.judged.story(self.record, self.sweep)
+
+    @property
+    def awaits_sweep(self) -> bool:
+        """Whether the run is a sweep whose verdict is still to be set: its story follows."""
+        return self._awaits_sweep and is_sweep(self.header.config, self.stages)
+
+    @awaits_sweep.setter
+    def awaits_sweep(self, awaits: bool) -> None:
+        self._awaits_sweep = awaits
 
     def axis(self, view: View) -> TimeAxis:
         """The time axis at the view's playhead."""
@@ -206,6 +221,7 @@ class RunState:
             episodes=self.judged.episodes,
             verdict=self._verdict(stats if pointed is None else pointed),
             story=self.story_at(at),
+            sweep=None if end is None else self.sweep,
             peaks=self._peaks_of(len(self.history)) if end is not None and pointed is None else None,
             end=end,
             steady=self.steady.windows(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,21 +16,18 @@ from servetop.tui.panels.detail.cdf import LABELS
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import (
+    PERCENTILE,
     Cell,
     CellKey,
-    Load,
     OtherStage,
+    best_key,
     deviations,
     dips,
     measured,
-    others,
-    planned_cells,
     predicted,
-    rates_before,
 )
+from servetop.tui.state.sweep_table import SweepTable
 
-PERCENTILE = 99
-"""Of the latencies on this screen."""
 _WHY_EMPTY = ("No stage with a constant load has run yet.", "One constant load only: nothing to compare yet.")
 _WHAT_FOR = (
     "A sweep measures every batch size at every request rate;",
@@ -48,54 +44,6 @@ _COLUMN = (_NUMBER + _MARKS + 1, 2 * _NUMBER + _MARKS + 2)
 _SHADES = SHADES[1:]
 _LABEL = 22
 """Cells of the load of a stage outside the matrix."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SweepTable:
-    """What the matrix shows."""
-
-    cells: dict[CellKey, Cell]
-    planned: Sequence[CellKey] = ()
-    predictions: dict[CellKey, float] = field(default_factory=dict)
-    others: Sequence[OtherStage] = ()
-    before: dict[CellKey, float] = field(default_factory=dict)
-    """The baseline's output tokens/s, which take the place of predictions."""
-    metric: str = "ttft"
-    """The latency below each throughput."""
-
-    @classmethod
-    def of(cls, frame: Frame) -> SweepTable:
-        """The table as of the frame's time."""
-        cells, baseline = measured(frame), frame.shown_baseline
-        return cls(
-            cells=cells,
-            before={} if baseline is None else rates_before(cells, baseline.run),
-            planned=planned_cells(frame),
-            predictions=predicted(frame),
-            others=others(frame),
-            metric=frame.view.metric,
-        )
-
-    @property
-    def batches(self) -> list[int | None]:
-        """Batch sizes, ascending."""
-        return sorted({batch for batch, _ in (*self.cells, *self.planned)}, key=lambda batch: batch or 0)
-
-    @property
-    def loads(self) -> list[Load]:
-        """Loads, ascending."""
-        return sorted({load for _, load in (*self.cells, *self.planned)})
-
-    @property
-    def rows_per_batch(self) -> int:
-        """Rows of a batch size if there is room: throughput, latency, and the difference or prediction if any."""
-        return 3 if self.predictions or self.before else 2
-
-    @property
-    def height(self) -> int:
-        """Rows of everything."""
-        below = 1 + len(self.others) if self.others else 0
-        return (1 + self.rows_per_batch * len(self.batches) + 2 if self.batches else 0) + below
 
 
 class SweepPanel(Panel):
@@ -144,7 +92,7 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
     column = min(max((width - _HEAD) // max(len(loads), 1), _COLUMN[0]), _COLUMN[1])
     shade = column - _NUMBER - _MARKS
     done = {key: cell.output_rate for key, cell in cells.items() if not cell.running_now}
-    peak, dipped = max((key for key in done if done[key] > 0), key=lambda key: done[key], default=None), dips(done)
+    best, dipped = best_key(cells), dips(done)
     rows: list[TextRow] = [
         [
             (f"{'batch':>{_HEAD - 1}} ", "muted"),
@@ -155,16 +103,34 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
         keys = [(batch, load) for load in loads]
         shades = [_shade([cell.output_rate for cell in cells.values()], cells.get(key)) for key in keys]
         first: list[Run] = [(f"{formats.exact(batch):>{_HEAD - 1}} ", "muted")]
-        below: list[list[Run]] = [[(" " * _HEAD, "")], [(" " * _HEAD, "")]]
+        below: list[list[Run]] = [[(" " * _HEAD, "")] for _ in table.below]
         for key, (glyph, heat) in zip(keys, shades, strict=True):
-            marks = ("★" if key == peak else "") + ("▼" if key in dipped else "")
+            marks = _rank(cells.get(key), key == best) + ("▼" if key in dipped else "")
             first += [(glyph * shade, heat), *_number(cells.get(key), marks, key in table.planned)]
-            texts = _latency(cells.get(key), table.metric), _reference(table, key)
-            for row, text in zip(below, texts, strict=True):
+            for row, what in zip(below, table.below, strict=True):
+                text = _figure(table, what, key)
                 row += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "muted")]
-        shown = [first, below[0], below[1]] if per_batch == 3 else [first, below[0]]
-        rows += shown[:per_batch]
+        rows += [first, *below][:per_batch]
     return rows
+
+
+def _figure(table: SweepTable, what: str, key: CellKey) -> str:
+    cell = table.cells.get(key)
+    if what == "latency":
+        return _latency(cell, table.metric)
+    return _goodput(cell) if what == "goodput" else _reference(table, key)
+
+
+def _goodput(cell: Cell | None) -> str:
+    """Requests/s within all objectives and their share, `15.2  97%`, as wide as a number and its marks."""
+    if cell is None or math.isnan(cell.goodput) or math.isnan(cell.share):
+        return ""
+    return f"{cell.goodput:>{_NUMBER - 1}.3g}{f'{math.floor(cell.share * 100 + 1e-9)}%':>{_MARKS + 1}}"
+
+
+def _rank(cell: Cell | None, best: bool) -> str:
+    """The mark of the best cell, or of a finished one that misses the objectives."""
+    return "★" if best else ("✗" if cell is not None and cell.missed and not cell.running_now else "")
 
 
 def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
@@ -187,7 +153,7 @@ def _number(cell: Cell | None, marks: str, planned: bool) -> list[Run]:
 
 
 def _latency(cell: Cell | None, metric: str) -> str:
-    value = math.nan if cell is None else cell.histograms[metric].percentile(PERCENTILE)
+    value = math.nan if cell is None else cell.p99(metric)
     return "" if math.isnan(value) else formats.axis_seconds(value)
 
 
@@ -216,10 +182,9 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
     cells = table.cells.values()
     done = {key: cell.output_rate for key, cell in table.cells.items() if not cell.running_now}
     used = {
-        f"below: {LABELS[table.metric]} p{PERCENTILE}": per_batch > 1,
-        "≈ predicted": per_batch > 2 and not table.before,
-        "% vs baseline": per_batch > 2 and bool(table.before),
-        "★ peak": any(done.values()),
+        f"below: {_listed(table, per_batch)}": per_batch > 1,
+        "★ best": best_key(table.cells) is not None,
+        "✗ misses objective": any(cell.missed for cell in cells if not cell.running_now),
         "▼ dip": bool(dips(done)),
         "▲ preempted": any(cell.preempted for cell in cells),
         "~ not steady": any(cell.unsteady for cell in cells),
@@ -230,6 +195,13 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
     labels = ["tok/s", *(label for label, shown in used.items() if shown)]
     gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(labels)) <= width), " ")
     return [*_SHADES, (f" {gap.join(labels)}", "muted")]
+
+
+def _listed(table: SweepTable, per_batch: int) -> str:
+    """The figures below each throughput, as far as there is room for them."""
+    reference = "% vs baseline" if table.before else "≈ predicted"
+    names = {"latency": f"{LABELS[table.metric]} p{PERCENTILE}", "goodput": "goodput req/s", "reference": reference}
+    return ", ".join(names[what] for what in table.below[: per_batch - 1])
 
 
 class CurvePanel(Panel):
@@ -265,5 +237,5 @@ def _point(key: CellKey, cell: Cell, metric: str) -> Point:
     batch, load = key
     return Point(
         batch=batch, order=load.concurrency if math.isinf(load.rate) else load.rate, label=load.name,
-        throughput=cell.output_rate, latency=cell.histograms[metric].percentile(PERCENTILE),
+        throughput=cell.output_rate, latency=cell.p99(metric),
     )  # fmt: skip
