@@ -57,7 +57,7 @@ def test_the_story_of_a_golden_recording_ends_with_advice(capsys: pytest.Capture
     recording = Path(__file__).parents[1] / "golden" / "whitepaper.servetop"
     assert print_story(str(recording)) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("verdict    batch-bound from ")
+    assert lines[0].startswith("verdict    highest throughput: batch 256 at 64 req/s (")
     assert "→" in lines[-1]
 
 

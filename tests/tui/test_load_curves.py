@@ -13,11 +13,12 @@ import pytest
 from servetop.core.arrays import FloatArray
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.detail.load_curve_panel import draw_load_curves
-from servetop.tui.panels.detail.sweep import SweepTable, draw_sweep
+from servetop.tui.panels.detail.sweep import draw_sweep
 from servetop.tui.state.baseline_clock import BaselineClock
 from servetop.tui.state.baseline_run import BaselineReader, BaselineRun
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.load_curves import LoadCurve, load_curves
+from servetop.tui.state.sweep_table import SweepTable
 
 FrameOf = Callable[..., Frame]
 

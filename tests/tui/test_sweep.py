@@ -17,11 +17,12 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.scale import log_ticks
 from servetop.tui.drawing.scatter import Point, draw_scatter, knees, pareto
 from servetop.tui.drawing.text_runs import Lines, row_width
-from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel, SweepTable, draw_sweep
+from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel, draw_sweep
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import METRICS
 from servetop.tui.state.sweep_cells import Cell, Load, MatrixPlace, deviations, dips, measured, others, predicted
+from servetop.tui.state.sweep_table import SweepTable
 
 Dashboard = Callable[..., DashboardApp]
 FrameOf = Callable[..., Frame]

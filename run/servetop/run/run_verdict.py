@@ -17,7 +17,7 @@ from servetop.core.events import RunEnd
 from servetop.core.text.known_secrets import redactor_of
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.recorded_story import recorded_story
+from servetop.recordings.summary.run_story import run_story
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
@@ -36,7 +36,8 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
             _note_ideal_rates(recorder, reader, config, at=end.at)
             end, summary = _judged(end, config, reader)
             steady = steady_windows(load_run(reader))
-            headline = recorded_story(reader, end=end).headline
+            story = summary.story if summary is not None else None
+            headline = (story or run_story(reader, end=end)[0]).headline
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
     recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline)

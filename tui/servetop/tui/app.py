@@ -31,6 +31,7 @@ from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.question import QuestionScreen
 from servetop.tui.state.command_requests import Choice, Question
 from servetop.tui.steering import STOP_ACTIONS, Steering
+from servetop.tui.sweep_loading import load_sweeps
 from servetop.tui.terminal_output import sgr_shortening_driver
 from servetop.tui.textual_seam import CLEAR_CACHE_SECONDS, clear_text_cache, forget_removed_widgets
 from servetop.tui.themes import THEMES, Themes, no_color_requested
@@ -112,6 +113,8 @@ class DashboardApp(App[str]):
         self.set_interval(CLEAR_CACHE_SECONDS, clear_text_cache)
         self.set_interval(COLLECT_SECONDS, lambda: gc.collect())
         self.set_timer(PREPARE_SECONDS, self._prepare_screens)
+        if self.options.read_sweep is not None:
+            self.run_worker(load_sweeps(self.viewer, self.options.read_sweep))
         if self.options.baseline is not None:
             self.run_worker(load_baseline(self.viewer, self.options))
 
@@ -162,8 +165,13 @@ class DashboardApp(App[str]):
 
     def action_next_metric(self) -> None:
         """Chart the next latency."""
-        metric = self.viewer.view.metric
-        self.viewer.update_view(metric=LATENCIES[(LATENCIES.index(metric) + 1) % len(LATENCIES)])
+        view, objectives = self.viewer.view, self.viewer.run.header.config.goodput
+        following = (LATENCIES.index(view.metric) + 1) % len(LATENCIES)
+        goodput = isinstance(self.screen, FrameScreen) and self.screen.has_goodput and bool(objectives)
+        if goodput and following == 0 and not view.goodput:
+            self.viewer.update_view(goodput=True)
+        else:
+            self.viewer.update_view(metric=LATENCIES[following], goodput=False)
 
     def action_heat(self) -> None:
         """Switch between the latency's heat map and its chart."""

@@ -14,9 +14,12 @@ from servetop.core.interfaces.run_source import RunSource
 
 if TYPE_CHECKING:
     from servetop.analysis.comparison_report.run_comparison import RunComparison
+    from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 
 Compare = Callable[[Path], "RunComparison"]
 """Compares the stages of a recording that are over with those of the baseline; RecordingError if it cannot be read."""
+ReadSweep = Callable[[Path], "SweepVerdict | None"]
+"""Judges the cells of a recording by their exact figures; RecordingError if it cannot be read."""
 OpenBaseline = Callable[[], AbstractContextManager[RunSource]]
 """Opens a recording, and closes it again."""
 
@@ -47,5 +50,7 @@ class DashboardOptions:
     """Called in a thread, again after each stage of a live run."""
     baseline: OpenBaseline | None = None
     """Opens the run that the one on the screen is compared with; called in a thread after the first frame."""
+    read_sweep: ReadSweep | None = None
+    """Called in a thread for a sweep that has ended."""
     on_first_frame: Callable[[], None] | None = None
     """Called once the first frame is drawn."""

@@ -69,6 +69,7 @@ class RunViewer:
         self._drawn_live = source.is_live()
         keep = LIVE_TICKS if self._drawn_live else CLOSED_TICKS
         self.run = RunState(source.header, read=self._past_ticks, keep=keep, scratch=ScratchFile())
+        self.run.awaits_sweep = self.options.read_sweep is not None and path is not None
         update = RunUpdate(more=True)
         while update.more:
             update = source.poll(most_ticks=MOST_TICKS)

@@ -110,13 +110,19 @@ def run_verdict(run: RunRecord) -> RunVerdict:
         episodes = run.of_kind(kind)
         if episodes and _decides(cause, episodes, run):
             return _simple(cause, episodes, run)
-    groups = overloads(run.episodes)
-    shortest = min(_SHORTEST, _SHORTEST_SHARE * (run.until - run.load_since))
-    long = [group for group in groups if _length(group, run) >= shortest]
-    if long:
-        return _overloaded(max(long, key=lambda group: _length(group, run)), groups, run)
+    overloaded = longest_overload(run, loaded=run.until - run.load_since)
+    if overloaded is not None:
+        return overloaded
     stalls = run.of_kind(EpisodeKind.STALL)
     return _simple(RunCause.STALL, stalls, run) if stalls else _headroom(run)
+
+
+def longest_overload(run: RunRecord, *, loaded: float) -> RunVerdict | None:
+    """Judge the longest overload of a run; None if none lasted for a tenth of the `loaded` seconds."""
+    groups = overloads(run.episodes)
+    shortest = min(_SHORTEST, _SHORTEST_SHARE * loaded)
+    long = [group for group in groups if _length(group, run) >= shortest]
+    return _overloaded(max(long, key=lambda group: _length(group, run)), groups, run) if long else None
 
 
 def failed_at(run: RunRecord) -> float:

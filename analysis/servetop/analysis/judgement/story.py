@@ -18,6 +18,8 @@ from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict, failed
 from servetop.analysis.judgement.signals import ticks_of
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
 from servetop.analysis.judgement.wording import clock, counted, seconds, shortened
+from servetop.analysis.sweep.sweep_text import sweep_headline, sweep_lines
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 
 _MAX_LINES = 6
 
@@ -29,17 +31,32 @@ class Story:
     verdict: RunVerdict
     headline: str
     lines: tuple[StoryLine, ...]
+    sweep: SweepVerdict | None = None
+    """The verdict of a sweep if the headline is about its cells; None for other runs, and for one that failed."""
 
 
-def story_of(run: RunRecord, verdict: RunVerdict) -> Story:
-    """Return the story of a judged run."""
+_BEYOND_CELLS = (RunCause.ENGINE_FAILED, RunCause.NO_LOAD, RunCause.CLIENT)
+"""Causes that say more about a sweep than its cells do."""
+
+
+def story_of(run: RunRecord, verdict: RunVerdict, sweep: SweepVerdict | None = None) -> Story:
+    """Return the story of a judged run; that of a sweep is about its cells, because each has a load of its own."""
+    if sweep is not None and verdict.cause not in _BEYOND_CELLS:
+        return Story(verdict=verdict, headline=sweep_headline(sweep), lines=_in_order(sweep_lines(sweep)), sweep=sweep)
     main = verdict.main
     found = list(_OTHER[verdict.cause](run, verdict) if main is None else overload_lines(run, verdict, main))
     facts, advice = [line for line in found if not line.advice], [line for line in found if line.advice]
     facts[1:1] = _changes(run)
+    return Story(verdict=verdict, headline=headline(run, verdict), lines=_in_order([*facts, *advice]))
+
+
+def _in_order(found: Iterable[StoryLine]) -> tuple[StoryLine, ...]:
+    """The most important lines by time, then the advice."""
+    lines = list(found)
+    facts, advice = [line for line in lines if not line.advice], [line for line in lines if line.advice]
     kept = sorted(facts, key=lambda line: line.kind is LineKind.DETAIL)[: _MAX_LINES - len(advice)]
-    lines = sorted((line for line in facts if line in kept), key=lambda line: math.inf if line.at is None else line.at)
-    return Story(verdict=verdict, headline=headline(run, verdict), lines=(*lines, *advice))
+    shown = sorted((line for line in facts if line in kept), key=lambda line: math.inf if line.at is None else line.at)
+    return (*shown, *advice)
 
 
 def _changes(run: RunRecord) -> Iterable[StoryLine]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from servetop.analysis.judgement.story import Story
 from servetop.core.units import MS_PER_S
@@ -49,8 +49,10 @@ class StorySummary:
 
 
 def story_summary(story: Story) -> StorySummary:
-    """Convert a story."""
+    """Convert a story; that of a sweep has no rates of the whole run."""
     verdict, worst = story.verdict, story.verdict.worst_ttft
+    if story.sweep is not None:  # it has these for each batch size
+        verdict = replace(verdict, capacity=None, sustainable=None, knee=None, advised_batch=None)
     capacity = None if verdict.capacity is None or verdict.capacity.is_upper_bound else verdict.capacity.rate
     return StorySummary(
         cause=verdict.cause.value,

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from servetop.analysis.cost.cost_summary import CostSummary
 from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.failure_reasons import Failure
+from servetop.analysis.summary.field_metadata import FLAT, OMITTED, RATE
 from servetop.analysis.summary.story_summary import StorySummary
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.config import STANDARD_PERCENTILES
 from servetop.core.events import Unrecorded
 
@@ -21,13 +23,6 @@ METRICS = (
 )  # fmt: skip
 """Latencies of every summary; the last four start at the due time, and the last is vLLM's name for the one before."""
 REASONING_METRICS = ("ttfot",)
-
-FLAT = {"flat": True}
-"""Metadata of a field whose keys are part of its owner's JSON object."""
-OMITTED = {"omitted": True}
-"""Metadata of a field whose key is absent, rather than null, if its value is None."""
-RATE = {"rate": True}
-"""Metadata of a field whose infinite value is the string `inf` in JSON, as in vLLM's results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +273,8 @@ class RunSummary:
     replicas: tuple[ReplicaSummary, ...] | None = field(metadata=OMITTED)
     stages: tuple[StageSummary, ...]
     story: StorySummary | None = field(default=None, metadata=OMITTED)
+    sweep: SweepVerdict | None = field(default=None, metadata=OMITTED)
+    """None for other runs, and for a sweep without a cell that was measured as a whole."""
     engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)
     not_recorded: Unrecorded | None = field(default=None, metadata=OMITTED)
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from rich.console import Group
 from rich.text import Text
 
-from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import ModelSummary, RunSummary, ServerSummary
 from servetop.cli.report.cost_table import cost_rows, cost_table
 from servetop.cli.report.energy_table import energy_rows
 from servetop.cli.report.exported_table import exported_table, telling_metrics
 from servetop.cli.report.failures_table import failures_table
+from servetop.cli.report.goodput_tables import goodput_markdown, goodput_tables
 from servetop.cli.report.latency_table import latency_table
 from servetop.cli.report.replicas_table import replicas_table
 from servetop.cli.report.stage_tables import PLOT_WIDTH, failed_lines, grid_plot, grid_tables, stages_table
@@ -31,7 +31,7 @@ from servetop.core.events import RunEnd, Unrecorded
 from servetop.core.text.sanitize import sanitize_line
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.recorded_story import recorded_story
+from servetop.recordings.summary.run_story import run_story
 from servetop.recordings.summary.summary import run_summary
 from servetop.run import console
 from servetop.tui.drawing import formats
@@ -57,11 +57,13 @@ def print_recording(
 def print_story(name: str, *, markdown: bool = False, as_json: bool = False) -> int:
     """Print what limited the run of a recording, and the lines that explain it; as JSON, the summary's `story`."""
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
-        story = story_summary(recorded_story(reader))
+        story, sweep = run_story(reader)
     if as_json:
         console.out_json(asdict(story))
     else:
         console.out(*(story_markdown(story) if markdown else story_lines(story)))
+        if markdown and sweep is not None:
+            console.out(*goodput_markdown(sweep))
     return int(ExitCode.OK)
 
 
@@ -102,6 +104,11 @@ def _tables(summary: RunSummary) -> Iterator[Group]:
         yield _models(summary.models)
     if summary.replicas:
         yield replicas_table(summary.replicas)
+    yield from _stage_tables(summary)
+
+
+def _stage_tables(summary: RunSummary) -> Iterator[Group]:
+    """The tables by stage and by cell."""
     if len(summary.stages) > 1:
         yield stages_table(summary.stages)
         if failed := failed_lines(summary.stages):
@@ -110,6 +117,8 @@ def _tables(summary: RunSummary) -> Iterator[Group]:
         if costs is not None:
             yield costs
     yield from grid_tables(summary.stages)
+    if summary.sweep is not None:
+        yield from goodput_tables(summary.sweep)
 
 
 def _totals(summary: RunSummary) -> Group:

@@ -19,6 +19,7 @@ from servetop.core.errors import UsageError
 from servetop.tui.drawing.palette import THEME_NAMES
 
 if TYPE_CHECKING:
+    from servetop.analysis.sweep.sweep_verdict import SweepVerdict
     from servetop.core.events import Note
     from servetop.core.interfaces.recording_store import RecordingStore
     from servetop.tui.options import DashboardOptions
@@ -58,7 +59,17 @@ def dashboard_options(
         unrecorded_notes=unrecorded_notes,
         baseline=baseline_opener(display),
         compare=comparer(display),
+        read_sweep=read_sweep,
     )
+
+
+def read_sweep(path: Path) -> SweepVerdict | None:
+    """Judges the cells of a recorded sweep; None for other runs, RecordingError if it cannot be read."""
+    from servetop.recordings.read.reader import RecordingReader
+    from servetop.recordings.summary.run_story import recorded_sweep
+
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        return recorded_sweep(reader)
 
 
 def wants_less_motion(environment: Mapping[str, str]) -> bool:

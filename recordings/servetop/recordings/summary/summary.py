@@ -14,6 +14,8 @@ from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
 from servetop.analysis.cost.costs import cost_summary, served_rates, weights_of
 from servetop.analysis.cost.hourly_price import recorded_prices
+from servetop.analysis.judgement.run_verdict import run_verdict
+from servetop.analysis.judgement.story import story_of
 from servetop.analysis.summary.energy_metrics import energy_summary
 from servetop.analysis.summary.engine_metrics import counted_hits, engine_summary, server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
@@ -28,6 +30,7 @@ from servetop.analysis.summary.summary_types import (
     SteadySummary,
 )
 from servetop.analysis.summary.trust_metrics import trust_summary
+from servetop.analysis.sweep.measured_sweep import measured_sweep
 from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
 from servetop.core.config import StageConfig
 from servetop.core.config_values.price import Prices
@@ -41,7 +44,7 @@ from servetop.recordings.summary.cache_metrics import IdealCache, computed_promp
 from servetop.recordings.summary.cooldown import CoolDowns
 from servetop.recordings.summary.exported import engine_metrics
 from servetop.recordings.summary.failure_metrics import failure_reasons
-from servetop.recordings.summary.recorded_story import recorded_story
+from servetop.recordings.summary.recorded_run import recorded_run
 from servetop.recordings.summary.turn_metrics import turn_summaries
 
 _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
@@ -85,9 +88,16 @@ def run_summary(
         models=model_summaries(reader, run, selection) or None,
         replicas=replica_summaries(reader, run, selection, timeline=source.timeline, period=period) or None,
         stages=stages,
-        story=story_summary(recorded_story(reader, end=end)) if run.tick_ends.size else None,
+        **(_judged(reader, stages, end=end) if run.tick_ends.size else {}),
         engine_metrics=engine_metrics(reader, run),
     )
+
+
+def _judged(reader: RecordingReader, stages: Sequence[StageSummary], *, end: RunEnd | None) -> dict[str, Any]:
+    """Return the fields of RunSummary from the judgement."""
+    record = recorded_run(reader, end=end)
+    sweep = measured_sweep(record, stages)
+    return {"story": story_summary(story_of(record, run_verdict(record), sweep)), "sweep": sweep}
 
 
 def period_summary(

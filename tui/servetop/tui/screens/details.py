@@ -56,7 +56,8 @@ class SweepScreen(DetailScreen):
     """Throughput by batch size × request rate, and the throughput-latency curve."""
 
     tab = "sweep"
-    own_keys = (("t", "latency"),)
+    own_keys = (("t", "latency or goodput"),)
+    has_goodput = True
 
     def panels(self) -> ComposeResult:
         yield SweepPanel(id="sweep")

@@ -51,6 +51,8 @@ class FrameScreen(Screen[object]):
     """The screen's name in `keys.TABS`."""
     own_keys: ClassVar[Sequence[tuple[str, str]]] = ()
     """Keys of this screen for the bottom line, most important first."""
+    has_goodput: ClassVar[bool] = False
+    """Whether the key for the next latency selects goodput too."""
     time_axis: ClassVar[bool] = False
     """Whether its charts have the shared time axis, whose length is shown."""
 

@@ -10,6 +10,7 @@ from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.episode import Episode
 from servetop.analysis.judgement.story import Story
 from servetop.analysis.live_stats import LiveStats
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Command, LogLine, Note, RequestRecord, RunEnd, StageChange
@@ -44,6 +45,8 @@ class View:
     """Whether the user selected the length; until then it changes with jumps to the end of a run and back."""
     metric: str = "ttft"
     """The latency metric shown, one of `live_stats.LATENCIES`."""
+    goodput: bool = False
+    """Show goodput first instead of the latency on the screen of the sweep."""
     heat: bool = False
     """Show the heat map instead of the latency chart on screens that have no room for both."""
     curves: bool = False
@@ -116,6 +119,8 @@ class Frame:
     """The verdict at the cursor if it is shown, else at the playhead."""
     story: Story | None = None
     """The story of the run, once it has ended at the playhead and all of it is judged."""
+    sweep: SweepVerdict | None = None
+    """The verdict of a sweep with the exact figures of its cells, once it has ended at the playhead and is read."""
     peaks: EnginePeaks | None = None
     """The run's largest values, once it has ended at the playhead; None before, and with a cursor."""
     commands: tuple[Command, ...] = ()

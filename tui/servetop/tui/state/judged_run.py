@@ -19,6 +19,7 @@ from servetop.analysis.judgement.story import Story, story_of
 from servetop.analysis.judgement.verdict_now import verdict_now
 from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.events import LogLine, Note, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 
@@ -84,15 +85,18 @@ class JudgedRun:
             )
         )
 
-    def story(self, run: RunRecord) -> Story | None:
-        """The story of a finished run; None until all of it is judged, and in the first frame of a long run."""
+    def story(self, run: RunRecord, sweep: SweepVerdict | None = None) -> Story | None:
+        """The story of a finished run; None until all of it is judged, and in the first frame of a long run.
+
+        `sweep` is the verdict of a sweep.
+        """
         if not self.complete or run.end is None:
             return None
         if self._story is None and not self._deferred and len(run.history) > _JUDGED_AT_ONCE:
             self._deferred, self.complete = True, False
             return None
         if self._story is None:
-            self._story = story_of(run, run_verdict(run))
+            self._story = story_of(run, run_verdict(run), sweep)
         return self._story
 
 

@@ -62,5 +62,5 @@ def _curve(cells: Mapping[Load, Cell], batch: int | None, metric: str) -> LoadCu
         batch=batch,
         loads=np.array([load.concurrency if math.isinf(load.rate) else load.rate for load in loads]),
         output_rates=np.array([cells[load].output_rate for load in loads]),
-        latencies=np.array([cells[load].histograms[metric].percentile(PERCENTILE) for load in loads]),
+        latencies=np.array([cells[load].p99(metric) for load in loads]),
     )

@@ -22,6 +22,8 @@ from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.stats_series import CHARTED
 from servetop.analysis.series.tick_cache import ReadTicks
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.sweep.measured_sweep import is_sweep
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Action, Command, LogLine, Note, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
@@ -83,6 +85,10 @@ class RunState:
         self.commands: dict[int, Command] = {}
         self.requested: dict[Action, float] = {}
         """Values that were requested and not yet confirmed."""
+        self.sweep: SweepVerdict | None = None
+        """The verdict of a sweep that has ended, with the exact figures of its cells."""
+        self.awaits_sweep = False
+        """Whether `sweep` is still to be set if the run is a sweep: its story waits for it."""
         self._peaks_of = lru_cache(maxsize=1)(self._peaks)
 
     def fold(self, update: RunUpdate) -> bool:
@@ -106,17 +112,8 @@ class RunState:
         self.judged.update(self.history, self.header.engine, update.log_lines, stages=self.stages, until=until)
         self.end = update.end or self.end
         self.history.evict(keep=self._keep)
-        changed = (
-            update.ticks,
-            update.stages,
-            update.notes,
-            update.commands,
-            update.log_lines,
-            update.header,
-            update.end,
-            judging,
-        )
-        return any(changed)
+        rows = update.ticks, update.stages, update.notes, update.commands, update.log_lines
+        return any((*rows, update.header, update.end, judging))
 
     @property
     def notes(self) -> Sequence[Note]:
@@ -187,7 +184,8 @@ class RunState:
 
     def story_at(self, at: float) -> Story | None:
         """The story of the run at its end; None before, and until all of it is judged."""
-        return None if self._end_at(at) is None else self.judged.story(self.record)
+        waits = self._end_at(at) is None or (self.awaits_sweep and is_sweep(self.header.config, self.stages))
+        return None if waits else self.judged.story(self.record, self.sweep)
 
     def axis(self, view: View) -> TimeAxis:
         """The time axis at the view's playhead."""
@@ -215,6 +213,7 @@ class RunState:
             episodes=self.judged.episodes,
             verdict=self._verdict(stats if pointed is None else pointed),
             story=self.story_at(at),
+            sweep=None if end is None else self.sweep,
             peaks=self._peaks_of(len(self.history)) if end is not None and pointed is None else None,
             end=end,
             steady=self.steady.windows(

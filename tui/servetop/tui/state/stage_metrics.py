@@ -41,6 +41,8 @@ class StageMetrics:
     """NaN if not exported."""
     histograms: Mapping[str, LogHistogram]
     """By metric of `METRICS`; also `ttfot`, which only objectives use."""
+    goodput: float
+    """Requests/s that met all objectives, over the same time as `output_rate`; NaN before its first tick."""
     attainment: Attainment
     """Its `window` is the stage; unknown without objectives and in recordings that lack the counts."""
 
@@ -71,7 +73,8 @@ def stage_metrics(
                 stage=stage,
                 attempt=attempts[stage.index],
                 ended=followed or over,
-                output_rate=_output_rate(history, start, stop, stage.index),
+                output_rate=_busy_rate(history, "output_tokens", start, stop, stage=stage.index),
+                goodput=_busy_rate(history, "good", start, stop, stage=stage.index),
                 target_rates=_ends(history.column("request_rate", start=start + 1, stop=max(stop - 1, start + 1))),
                 concurrency_limits=_ends(
                     history.column("max_concurrency", start=start + 1, stop=max(stop - 1, start + 1))
@@ -102,17 +105,17 @@ def _tallies(
     return found
 
 
-def _output_rate(history: TickHistory, start: int, stop: int, stage: int) -> float:
-    """Output tokens/s without the time after the last request, such as a restart before the next stage."""
+def _busy_rate(history: TickHistory, name: str, start: int, stop: int, *, stage: int) -> float:
+    """The sum of a column per second, without the time after the last request, such as a restart of the engine."""
 
     def column(name: str) -> FloatArray:
         return history.column(name, start=start, stop=stop)
 
-    tokens = column("output_tokens")
+    tokens, counted = column("output_tokens"), column(name)
     under_way = (tokens > 0) | (column("in_flight") + column("queued") > 0)
     busy = np.flatnonzero(under_way & (column("stage") == stage))  # the last tick may contain the next stage's begin
     seconds = (int(busy[-1]) + 1 if busy.size else tokens.size) * TICK_SECONDS
-    return float(tokens.sum()) / seconds if seconds > 0 else math.nan
+    return float(counted.sum()) / seconds if seconds > 0 else math.nan
 
 
 def _ends(values: FloatArray) -> tuple[float, float]:

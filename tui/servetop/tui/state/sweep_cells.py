@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from servetop.analysis.cells.attempts import AttemptState
+from servetop.analysis.judgement.capacity import KEPT_SHARE
+from servetop.analysis.sweep.sweep_cell import SweepCell, best_cell
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.config import StageConfig
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.events import StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.units import MS_PER_S
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import METRICS, StageMetrics
 
@@ -37,6 +41,8 @@ class Load:
         return "·".join(part for part in (rate, limit) if part) or "∞"
 
 
+PERCENTILE = 99
+"""Of the latencies of cells."""
 _CONSTANT = 0.05
 """A load is constant if its target changes by no more than this share."""
 _BACKLOG_SECONDS = 1.0
@@ -84,6 +90,24 @@ class Cell:
     """Stages that were averaged."""
     histograms: Mapping[str, LogHistogram]
     """Latencies of all repeats, by metric of `METRICS`."""
+    goodput: float = math.nan
+    """Requests/s that met all objectives; NaN without objectives."""
+    share: float = math.nan
+    """Fraction of the requests that met all objectives; NaN without objectives."""
+    exact: Mapping[str, float | None] = field(default_factory=dict)
+    """Exact 99th percentiles in seconds by metric, which take the place of those of `histograms`."""
+
+    def p99(self, metric: str) -> float:
+        """The 99th percentile of a latency in seconds; NaN if nothing was measured."""
+        if metric in self.exact:
+            found = self.exact[metric]
+            return math.nan if found is None else found
+        return self.histograms[metric].percentile(PERCENTILE)
+
+    @property
+    def missed(self) -> bool:
+        """Whether too few requests met all objectives."""
+        return self.share < KEPT_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,7 +118,7 @@ class OtherStage:
     reason: str
 
 
-def load_of(stage: StageConfig | StageChange | PredictedCell) -> Load:
+def load_of(stage: StageConfig | StageChange | PredictedCell | SweepCell) -> Load:
     """The load of a stage with a rate."""
     rate = math.inf if stage.request_rate is None else stage.request_rate
     return Load(rate, math.inf if stage.max_concurrency is None else stage.max_concurrency)
@@ -187,7 +211,60 @@ def _cell(group: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> 
         running_now=not group[-1].ended,
         repeats=len(group),
         histograms={name: LogHistogram.merged([each.histograms[name] for each in group]) for name in METRICS},
+        goodput=float(np.mean([each.goodput for each in group])),
+        share=float(np.mean([each.attainment.window_served for each in group])),
     )
+
+
+def exact_cells(cells: Mapping[MatrixPlace, Cell], sweep: SweepVerdict | None) -> dict[MatrixPlace, Cell]:
+    """Return the cells with the exact figures of a sweep that has ended, as the summary prints them."""
+    if sweep is None:
+        return dict(cells)
+    known = {(each.max_num_seqs, load_of(each)): each for each in sweep.cells}
+    return {key: _exact(cell, known[key]) if key in known else cell for key, cell in cells.items()}
+
+
+def _exact(cell: Cell, found: SweepCell) -> Cell:
+    milliseconds = {
+        "ttft": found.p99_ttft_ms,
+        "itl": found.p99_itl_ms,
+        "tpot": found.p99_tpot_ms,
+        "e2el": found.p99_e2el_ms,
+    }
+    return replace(
+        cell,
+        output_rate=found.output_throughput or 0.0,
+        repeats=len(found.stages),
+        goodput=math.nan if found.request_goodput is None else found.request_goodput,
+        share=math.nan if found.share_within is None else found.share_within,
+        exact={name: None if value is None else value / MS_PER_S for name, value in milliseconds.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ScoredCell:
+    key: MatrixPlace
+    max_num_seqs: int | None
+    output_throughput: float
+    request_goodput: float
+    kept: bool
+
+
+def best_key(cells: Mapping[MatrixPlace, Cell]) -> MatrixPlace | None:
+    """Return the best finished cell, as the verdict of a sweep chooses it; None if none keeps the objectives."""
+    done = {key: cell for key, cell in cells.items() if not cell.running_now}
+    scored = [
+        _ScoredCell(
+            key=key,
+            max_num_seqs=key[0],
+            output_throughput=cell.output_rate,
+            request_goodput=cell.goodput,
+            kept=cell.share >= KEPT_SHARE,
+        )
+        for key, cell in done.items()
+    ]
+    best = best_cell(scored, objectives=any(not math.isnan(cell.share) for cell in done.values()))
+    return None if best is None else best.key
 
 
 def rates_before(cells: Mapping[MatrixPlace, Cell], baseline: StagedRun) -> dict[MatrixPlace, float]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,22 +16,18 @@ from servetop.tui.panels.detail.cdf import LABELS
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import (
+    PERCENTILE,
     Cell,
-    Load,
     MatrixPlace,
     OtherStage,
+    best_key,
     deviations,
     dips,
-    failed_cells,
     measured,
-    others,
-    planned_cells,
     predicted,
-    rates_before,
 )
+from servetop.tui.state.sweep_table import SweepTable
 
-PERCENTILE = 99
-"""Of the latencies on this screen."""
 _WHY_EMPTY = ("No stage with a constant load has run yet.", "One constant load only: nothing to compare yet.")
 _WHAT_FOR = (
     "A sweep measures every batch size at every request rate;",
@@ -42,6 +37,8 @@ _HOW = ("servetop sweep --example > grid.toml", "servetop sweep grid.toml")
 _HEAD = 9
 """Cells of the batch sizes at the left."""
 _NUMBER = 6
+_FAILED = "failed"
+"""Stands for the number of a cell that could not be measured."""
 _MARKS = 4
 """Cells of the marks behind a number; the last one stays blank."""
 _COLUMN = (_NUMBER + _MARKS + 1, 2 * _NUMBER + _MARKS + 2)
@@ -49,57 +46,6 @@ _COLUMN = (_NUMBER + _MARKS + 1, 2 * _NUMBER + _MARKS + 2)
 _SHADES = SHADES[1:]
 _LABEL = 22
 """Cells of the load of a stage outside the matrix."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SweepTable:
-    """What the matrix shows."""
-
-    cells: dict[MatrixPlace, Cell]
-    planned: Sequence[MatrixPlace] = ()
-    predictions: dict[MatrixPlace, float] = field(default_factory=dict)
-    failed: Set[MatrixPlace] = frozenset()
-    """Cells that could not be measured."""
-    others: Sequence[OtherStage] = ()
-    before: dict[MatrixPlace, float] = field(default_factory=dict)
-    """The baseline's output tokens/s, which take the place of predictions."""
-    metric: str = "ttft"
-    """The latency below each throughput."""
-
-    @classmethod
-    def of(cls, frame: Frame) -> SweepTable:
-        """The table as of the frame's time."""
-        cells, baseline = measured(frame), frame.shown_baseline
-        return cls(
-            cells=cells,
-            before={} if baseline is None else rates_before(cells, baseline.run),
-            planned=planned_cells(frame),
-            predictions=predicted(frame),
-            failed=failed_cells(frame),
-            others=others(frame),
-            metric=frame.view.metric,
-        )
-
-    @property
-    def batches(self) -> list[int | None]:
-        """Batch sizes, ascending."""
-        return sorted({batch for batch, _ in (*self.cells, *self.planned)}, key=lambda batch: batch or 0)
-
-    @property
-    def loads(self) -> list[Load]:
-        """Loads, ascending."""
-        return sorted({load for _, load in (*self.cells, *self.planned)})
-
-    @property
-    def rows_per_batch(self) -> int:
-        """Rows of a batch size if there is room: throughput, latency, and the difference or prediction if any."""
-        return 3 if self.predictions or self.before else 2
-
-    @property
-    def height(self) -> int:
-        """Rows of everything."""
-        below = 1 + len(self.others) if self.others else 0
-        return (1 + self.rows_per_batch * len(self.batches) + 2 if self.batches else 0) + below
 
 
 class SweepPanel(Panel):
@@ -149,7 +95,7 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
     column = min(max((width - _HEAD) // max(len(loads), 1), _COLUMN[0]), _COLUMN[1])
     shade = column - _NUMBER - _MARKS
     done = {key: cell.output_rate for key, cell in cells.items() if not cell.running_now}
-    peak, dipped = max((key for key in done if done[key] > 0), key=lambda key: done[key], default=None), dips(done)
+    best, dipped = best_key(cells), dips(done)
     rows: list[TextRow] = [
         [
             (f"{'batch':>{_HEAD - 1}} ", "muted"),
@@ -160,16 +106,34 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
         keys = [(batch, load) for load in loads]
         shades = [_shade([cell.output_rate for cell in cells.values()], cells.get(key)) for key in keys]
         first: list[Run] = [(f"{formats.exact(batch):>{_HEAD - 1}} ", "muted")]
-        below: list[list[Run]] = [[(" " * _HEAD, "")], [(" " * _HEAD, "")]]
+        below: list[list[Run]] = [[(" " * _HEAD, "")] for _ in table.below]
         for key, (glyph, heat) in zip(keys, shades, strict=True):
-            marks = ("★" if key == peak else "") + ("▼" if key in dipped else "")
+            marks = _rank(cells.get(key), key == best) + ("▼" if key in dipped else "")
             first += [(glyph * shade, heat), *_number(cells.get(key), marks, _placeholder(table, key))]
-            texts = _latency(cells.get(key), table.metric), _reference(table, key)
-            for row, text in zip(below, texts, strict=True):
+            for row, what in zip(below, table.below, strict=True):
+                text = _figure(table, what, key)
                 row += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "muted")]
-        shown = [first, below[0], below[1]] if per_batch == 3 else [first, below[0]]
-        rows += shown[:per_batch]
+        rows += [first, *below][:per_batch]
     return rows
+
+
+def _figure(table: SweepTable, what: str, key: MatrixPlace) -> str:
+    cell = table.cells.get(key)
+    if what == "latency":
+        return _latency(cell, table.metric)
+    return _goodput(cell) if what == "goodput" else _reference(table, key)
+
+
+def _goodput(cell: Cell | None) -> str:
+    """Requests/s within all objectives and their share, `15.2  97%`, as wide as a number and its marks."""
+    if cell is None or math.isnan(cell.goodput) or math.isnan(cell.share):
+        return ""
+    return f"{cell.goodput:>{_NUMBER - 1}.3g}{f'{math.floor(cell.share * 100 + 1e-9)}%':>{_MARKS + 1}}"
+
+
+def _rank(cell: Cell | None, best: bool) -> str:
+    """The mark of the best cell, or of a finished one that misses the objectives."""
+    return "★" if best else ("✗" if cell is not None and cell.missed and not cell.running_now else "")
 
 
 def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
@@ -184,12 +148,12 @@ def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
 
 def _placeholder(table: SweepTable, key: MatrixPlace) -> str:
     """What stands for the number of a cell without one."""
-    return "✗" if key in table.failed else "·" if key in table.planned else ""
+    return _FAILED if key in table.failed else "·" if key in table.planned else ""
 
 
 def _number(cell: Cell | None, marks: str, placeholder: str) -> list[Run]:
     if cell is None:
-        return [(f"{placeholder:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "bad" if placeholder == "✗" else "faint")]
+        return [(f"{placeholder:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "bad" if placeholder == _FAILED else "faint")]
     marked = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now, f"×{cell.repeats}": cell.repeats > 1}
     marks += "".join(mark for mark, holds in marked.items() if holds)
     style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
@@ -197,7 +161,7 @@ def _number(cell: Cell | None, marks: str, placeholder: str) -> list[Run]:
 
 
 def _latency(cell: Cell | None, metric: str) -> str:
-    value = math.nan if cell is None else cell.histograms[metric].percentile(PERCENTILE)
+    value = math.nan if cell is None else cell.p99(metric)
     return "" if math.isnan(value) else formats.axis_seconds(value)
 
 
@@ -226,10 +190,9 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
     cells = table.cells.values()
     done = {key: cell.output_rate for key, cell in table.cells.items() if not cell.running_now}
     used = {
-        f"below: {LABELS[table.metric]} p{PERCENTILE}": per_batch > 1,
-        "≈ predicted": per_batch > 2 and not table.before,
-        "% vs baseline": per_batch > 2 and bool(table.before),
-        "★ peak": any(done.values()),
+        f"below: {_listed(table, per_batch)}": per_batch > 1,
+        "★ best": best_key(table.cells) is not None,
+        "✗ misses objective": any(cell.missed for cell in cells if not cell.running_now),
         "▼ dip": bool(dips(done)),
         "▲ preempted": any(cell.preempted for cell in cells),
         "~ not steady": any(cell.unsteady for cell in cells),
@@ -241,6 +204,13 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
     labels = ["tok/s", *(label for label, shown in used.items() if shown)]
     gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(labels)) <= width), " ")
     return [*_SHADES, (f" {gap.join(labels)}", "muted")]
+
+
+def _listed(table: SweepTable, per_batch: int) -> str:
+    """The figures below each throughput, as far as there is room for them."""
+    reference = "% vs baseline" if table.before else "≈ predicted"
+    names = {"latency": f"{LABELS[table.metric]} p{PERCENTILE}", "goodput": "goodput req/s", "reference": reference}
+    return ", ".join(names[what] for what in table.below[: per_batch - 1])
 
 
 class CurvePanel(Panel):
@@ -276,5 +246,5 @@ def _point(key: MatrixPlace, cell: Cell, metric: str) -> Point:
     batch, load = key
     return Point(
         batch=batch, order=load.concurrency if math.isinf(load.rate) else load.rate, label=load.name,
-        throughput=cell.output_rate, latency=cell.histograms[metric].percentile(PERCENTILE),
+        throughput=cell.output_rate, latency=cell.p99(metric),
     )  # fmt: skip

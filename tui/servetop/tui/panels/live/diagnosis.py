@@ -65,13 +65,21 @@ def run_mark(cause: RunCause) -> Run:
     return _RUN_STYLES.get(cause, ("▲", "warn"))
 
 
+def story_mark(story: Story) -> Run:
+    """The symbol of a story, and its style; that of a sweep is the best cell's, if there is one."""
+    if story.sweep is None:
+        return run_mark(story.verdict.cause)
+    return ("★", "good") if story.sweep.best is not None else ("▲", "warn")
+
+
 def draw_headline(story: Story, width: int) -> TextRow:
     """The verdict of the run; its last parts are omitted if there is no room."""
-    symbol, style = run_mark(story.verdict.cause)
-    cause = story.verdict.cause.value
-    parts = sanitize_line(story.headline).removeprefix(cause).split("; ")
+    symbol, style = story_mark(story)
+    text = sanitize_line(story.headline)
+    subject = text.partition(": ")[0] if story.sweep is not None else story.verdict.cause.value
+    parts = text.removeprefix(subject).split("; ")
     for kept in range(len(parts), 0, -1):
-        row: list[Run] = [(f"{symbol} {cause}", style), ("; ".join(parts[:kept]), "")]
+        row: list[Run] = [(f"{symbol} {subject}", style), ("; ".join(parts[:kept]), "")]
         if row_width(row) <= width:
             break
     return fitted(row, width)

@@ -10,13 +10,12 @@ from textual import events
 from textual.geometry import Size
 from textual.message import Message
 
-from servetop.analysis.judgement.run_verdict import RunCause
 from servetop.analysis.judgement.story import Story
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
 from servetop.analysis.judgement.wording import clock
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
-from servetop.tui.panels.live.diagnosis import run_mark
+from servetop.tui.panels.live.diagnosis import story_mark
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
@@ -132,7 +131,7 @@ def _items(story: Story) -> list[_Item]:
         _Item(
             number=number,
             line=line,
-            mark=_mark(line, story.verdict.cause),
+            mark=_mark(line, story),
             text=sanitize_line(line.text),
             time_width=time_width,
         )
@@ -140,11 +139,11 @@ def _items(story: Story) -> list[_Item]:
     ]
 
 
-def _mark(line: StoryLine, cause: RunCause) -> Run:
+def _mark(line: StoryLine, story: Story) -> Run:
     """An arrow for advice, the sign of the verdict for its cause, a dot for everything else."""
     if line.advice:
         return ("→", "key")
-    return run_mark(cause) if line.kind is LineKind.CAUSE else ("·", "muted")
+    return story_mark(story) if line.kind is LineKind.CAUSE else ("·", "muted")
 
 
 def _time(line: StoryLine) -> str:

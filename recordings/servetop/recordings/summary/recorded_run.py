@@ -1,11 +1,9 @@
-"""Judges a recorded run."""
+"""Reads what the judgement of a recorded run is computed from."""
 
 from __future__ import annotations
 
 from servetop.analysis.judgement.episode_fold import EpisodeFold
 from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import run_verdict
-from servetop.analysis.judgement.story import Story, story_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import RunEnd
 from servetop.recordings.read.reader import RecordingReader
@@ -27,9 +25,3 @@ def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRe
         notes=reader.notes(),
         end=end or reader.end,
     )
-
-
-def recorded_story(reader: RecordingReader, *, end: RunEnd | None = None) -> Story:
-    """Return the story of a recorded run, as far as it is recorded."""
-    run = recorded_run(reader, end=end)
-    return story_of(run, run_verdict(run))

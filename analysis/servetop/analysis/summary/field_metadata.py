@@ -1,0 +1,10 @@
+"""How a field of the summary is written as JSON."""
+
+from __future__ import annotations
+
+FLAT = {"flat": True}
+"""Metadata of a field whose keys are part of its owner's JSON object."""
+OMITTED = {"omitted": True}
+"""Metadata of a field whose key is absent, rather than null, if its value is None."""
+RATE = {"rate": True}
+"""Metadata of a field whose infinite value is the string `inf` in JSON, as in vLLM's results."""

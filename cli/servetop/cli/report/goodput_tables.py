@@ -1,0 +1,105 @@
+"""Goodput of a sweep: batch size down, load across, on the terminal and as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Group
+
+from servetop.analysis.sweep.batch_rows import RowKey, grouped
+from servetop.analysis.sweep.sweep_cell import SweepCell
+from servetop.analysis.sweep.sweep_text import objectives_text, share_text
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
+from servetop.cli.tables import light_table, titled
+from servetop.tui.drawing import formats
+
+BEST, MISSED, FEW, REPEATED = "★", "✗", "~", "×"
+_Figure = Callable[[SweepCell], str]
+
+
+def goodput_tables(sweep: SweepVerdict) -> list[Group]:
+    """Goodput, and the share within the objectives; none without objectives."""
+    return [_table(sweep, title, figure) for title, figure in _figures(sweep)]
+
+
+def goodput_markdown(sweep: SweepVerdict) -> list[str]:
+    """The same tables as Markdown, each with its title."""
+    lines: list[str] = []
+    for title, figure in _figures(sweep):
+        columns, rows = _columns(sweep), _rows(sweep)
+        heads = ["batch", *(_load_name(load) for load in columns)]
+        lines += ["", f"{title} ({_legend(sweep)})", "", _row(heads), _row(["---:"] * len(heads))]
+        lines += [_row(_texts(sweep, key, cells, columns, figure)) for key, cells in rows.items()]
+    return lines
+
+
+def _figures(sweep: SweepVerdict) -> list[tuple[str, _Figure]]:
+    if not sweep.objectives:
+        return []
+    limits = objectives_text(sweep.objectives)
+    return [
+        (f"Goodput within {limits}, req/s", lambda cell: formats.number(cell.request_goodput)),
+        (f"Requests within {limits}", lambda cell: "–" if cell.share_within is None else share_text(cell.share_within)),
+    ]
+
+
+def _table(sweep: SweepVerdict, title: str, figure: _Figure) -> Group:
+    columns = _columns(sweep)
+    table = light_table("batch", *(_load_name(load) for load in columns))
+    for key, cells in _rows(sweep).items():
+        table.add_row(*_texts(sweep, key, cells, columns, figure))
+    return titled(f"{title} ({_legend(sweep)})", table)
+
+
+def _texts(
+    sweep: SweepVerdict, key: RowKey, cells: Sequence[SweepCell], columns: Sequence[tuple[bool, float]], figure: _Figure
+) -> list[str]:
+    by_load = {(cell.closed, cell.load): cell for cell in cells}
+    named = "–" if key[0] is None else str(key[0])
+    name = named if key[1] is None else f"{named} c{key[1]}"
+    found = [by_load.get(column) for column in columns]
+    return [name, *("" if cell is None else f"{figure(cell)}{marks(sweep, cell)}" for cell in found)]
+
+
+def marks(sweep: SweepVerdict, cell: SweepCell) -> str:
+    """The marks behind a figure: the best cell, or one that misses the objectives; few requests; repeats."""
+    found = [
+        BEST if cell == sweep.best else "",
+        MISSED if cell.kept is False else "",
+        "" if cell.steady else FEW,
+        f"{REPEATED}{len(cell.stages)}" if len(cell.stages) > 1 else "",
+    ]
+    text = "".join(found)
+    return f" {text}" if text else ""
+
+
+def _legend(sweep: SweepVerdict) -> str:
+    shown = "".join(marks(sweep, cell) for cell in sweep.cells)
+    loads = "in flight" if sweep.cells[0].closed else "requests/s"
+    parts = {
+        f"{BEST} best": BEST in shown,
+        f"{MISSED} under {share_text(sweep.kept_share)} within": MISSED in shown,
+        f"{FEW} not steady": FEW in shown,
+        f"{REPEATED}n mean of n": REPEATED in shown,
+    }
+    return "; ".join([f"batch size down, {loads} across", *(part for part, used in parts.items() if used)])
+
+
+def _columns(sweep: SweepVerdict) -> list[tuple[bool, float]]:
+    return sorted({(cell.closed, cell.load) for cell in sweep.cells})
+
+
+def _rows(sweep: SweepVerdict) -> Mapping[RowKey, Sequence[SweepCell]]:
+    return grouped(sweep.cells)
+
+
+def _load_name(load: tuple[bool, float]) -> str:
+    closed, value = load
+    if math.isinf(value):
+        return "∞"
+    return f"c{value:g}" if closed else f"{value:g}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

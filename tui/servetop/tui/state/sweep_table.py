@@ -1,0 +1,84 @@
+"""What the matrix of a sweep shows at one time: its cells, and the figures of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
+
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.sweep_cells import (
+    Cell,
+    Load,
+    MatrixPlace,
+    OtherStage,
+    exact_cells,
+    failed_cells,
+    measured,
+    others,
+    planned_cells,
+    predicted,
+    rates_before,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SweepTable:
+    """What the matrix shows."""
+
+    cells: dict[MatrixPlace, Cell]
+    planned: Sequence[MatrixPlace] = ()
+    predictions: dict[MatrixPlace, float] = field(default_factory=dict)
+    failed: Set[MatrixPlace] = frozenset()
+    """Cells that could not be measured."""
+    others: Sequence[OtherStage] = ()
+    before: dict[MatrixPlace, float] = field(default_factory=dict)
+    """The baseline's output tokens/s, which take the place of predictions."""
+    metric: str = "ttft"
+    """The latency below each throughput."""
+    goodput_first: bool = False
+    """Goodput comes before the latency if there is no room for both."""
+
+    @classmethod
+    def of(cls, frame: Frame) -> SweepTable:
+        """The table as of the frame's time."""
+        cells, baseline = exact_cells(measured(frame), frame.sweep), frame.shown_baseline
+        return cls(
+            cells=cells,
+            before={} if baseline is None else rates_before(cells, baseline.run),
+            planned=planned_cells(frame),
+            predictions=predicted(frame),
+            failed=failed_cells(frame),
+            others=others(frame),
+            metric=frame.view.metric,
+            goodput_first=frame.view.goodput,
+        )
+
+    @property
+    def batches(self) -> list[int | None]:
+        """Batch sizes, ascending."""
+        return sorted({batch for batch, _ in (*self.cells, *self.planned)}, key=lambda batch: batch or 0)
+
+    @property
+    def loads(self) -> list[Load]:
+        """Loads, ascending."""
+        return sorted({load for _, load in (*self.cells, *self.planned)})
+
+    @property
+    def rows_per_batch(self) -> int:
+        """Rows of a batch size if there is room: throughput, and what is below it."""
+        return 1 + len(self.below)
+
+    @property
+    def below(self) -> Sequence[str]:
+        """What is below each throughput, the most important first: `latency`, `goodput`, `reference`."""
+        goodput = any(not math.isnan(cell.goodput) for cell in self.cells.values())
+        figures = ["latency", "goodput"] if goodput else ["latency"]
+        reference = ["reference"] if self.predictions or self.before else []
+        return [*(reversed(figures) if self.goodput_first else figures), *reference]
+
+    @property
+    def height(self) -> int:
+        """Rows of everything."""
+        below = 1 + len(self.others) if self.others else 0
+        return (1 + self.rows_per_batch * len(self.batches) + 2 if self.batches else 0) + below
