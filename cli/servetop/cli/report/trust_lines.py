@@ -51,7 +51,7 @@ def _engine_lines(times: EngineTimesSummary) -> list[str]:
         "E2EL": (times.engine_mean_e2el_ms, times.e2el_beyond_engine_ms),
     }
     texts = [
-        f"{name} {engine:.3g} ms {beyond:+.2g}"
+        f"{name} {engine:,.{1 if engine < 100 else 0}f} ms {beyond:+,.1f}"
         for name, (engine, beyond) in pairs.items()
         if engine is not None and beyond is not None
     ]
