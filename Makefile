@@ -101,9 +101,9 @@ judge-price: .venv/.installed  ## judge the intervals of costs on simulated runs
 bench: .venv/.installed  ## measure performance and write docs/performance.md
 	$(BIN)/python bench/run.py
 
-bench-client: .venv/.installed  ## compare with other load generators, profile the sender, find its limits (30 minutes; needs gcc)
+bench-client: .venv/.installed  ## compare with other load generators, profile the sender, find its limits (45 minutes; needs gcc)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(BIN)/python bench/run.py --only duel.py --only steps.py --only limits.py
+	$(BIN)/python bench/run.py --only duel.py --only beside.py --only steps.py --only limits.py
 
 bench-compare: .venv/.installed  ## measure the comparison of two recordings of 1,000,000 requests (3 minutes)
 	$(BIN)/python bench/run.py --only compare.py

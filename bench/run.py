@@ -81,6 +81,14 @@ PARTS = (
         ("--seconds", "5"),
     ),
     Part(
+        "Beside a real engine",
+        "beside.py",
+        "Clients in turn against one vLLM that shares the two processors with them, 64 tokens in and out. The engine's "
+        "means are those of its own histograms over exactly that run, so the excess is HTTP, the client, and its wait "
+        "for a processor. Targets for servetop on the quiet machine: excess ≤ 3 ms, loop lag and slip p99 ≤ 1 ms, and "
+        "engine times that are not worse than under the other clients.",
+    ),
+    Part(
         "Where the client's time goes",
         "steps.py",
         "One regular event from the socket to the tick. Of a sender's time on plain sockets the kernel's `recvmsg` is "
@@ -122,9 +130,9 @@ def head() -> str:
     return (
         "# Performance\n\nWritten by `make bench`; run it to get the figures of your machine. "
         f"This page: {machine}, load average at the start {os.getloadavg()[0]:.1f}.\n\n"
-        "The sender requests a higher priority (niceness −10) where the system allows it: on a machine that it shares "
-        "with the engine, a sender that waits for a processor measures its own waiting. The trust panel reports when "
-        "it did.\n"
+        "The sender runs in the real-time class where the system permits it ([decision "
+        "006](decisions/006-sender-priority.md)): on a machine that it shares with the engine, a sender that waits for "
+        "a processor measures its own waiting. The trust panel reports when it did.\n"
     )
 
 

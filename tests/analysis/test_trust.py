@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from servetop.analysis.verdicts.trust import CheckState, Trust, TrustVerdict
+from servetop.analysis.verdicts.engine_times import EngineTimes, MeanTimes
+from servetop.analysis.verdicts.trust import Trust, TrustVerdict
+from servetop.analysis.verdicts.trust_check import CheckState
+from servetop.core.tick import SenderClass
 
 TRUSTED = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10.0, sent_rate=10.0, seconds=10.0)
 
 
-def trust(**changes: float | bool | None) -> Trust:
-    values = {name: getattr(TRUSTED, name) for name in TRUSTED.__slots__} | changes
-    return Trust(**values)
+def trust(**changes: object) -> Trust:
+    return replace(TRUSTED, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -93,3 +97,81 @@ def test_a_closed_loop_is_judged_by_the_load_lost_to_lateness(
 
 def test_a_closed_loop_cannot_send_less_than_it_offers() -> None:
     assert trust(sent_rate=7.0, late_share=0.001).checks["sent_share"].exemption == "closed loop"
+
+
+@pytest.mark.parametrize(
+    ("ttft", "late", "state", "verdict"),
+    [
+        (0.010, 0.009, CheckState.PASSED, TrustVerdict.OK),
+        (0.010, 0.012, CheckState.BROKEN, TrustVerdict.SUSPECT),
+        (0.200, 0.049, CheckState.PASSED, TrustVerdict.OK),
+        (0.200, 0.051, CheckState.BROKEN, TrustVerdict.SUSPECT),
+        (5.000, 0.099, CheckState.PASSED, TrustVerdict.OK),
+        (5.000, 0.101, CheckState.BROKEN, TrustVerdict.CLIENT_BOUND),
+        (float("nan"), 0.099, CheckState.PASSED, TrustVerdict.OK),
+    ],
+    ids=["normal", "for 10 ms", "a quarter", "more", "slow engine", "client", "no tokens"],
+)
+@pytest.mark.parametrize("name", ["slip_p99", "loop_lag_p99"])
+def test_lateness_is_judged_by_its_share_of_ttft(
+    name: str, ttft: float, late: float, state: CheckState, verdict: TrustVerdict
+) -> None:
+    found = trust(ttft_p99=ttft, **{name: late})
+    assert (found.checks[name].state, found.verdict) == (state, verdict)
+
+
+def times(client: float, engine: float, *, trip: float = 0.003) -> EngineTimes:
+    return EngineTimes(ttft=MeanTimes(client, engine), round_trip=trip)
+
+
+@pytest.mark.parametrize(
+    ("measured", "limit", "verdict"),
+    [
+        (times(0.0460, 0.0073), 0.010, TrustVerdict.SUSPECT),
+        (times(0.0168, 0.0073), 0.010, TrustVerdict.OK),
+        (times(0.0050, 0.0073), 0.010, TrustVerdict.OK),
+        (times(1.4000, 1.0000), 0.500, TrustVerdict.OK),
+        (times(1.6000, 1.0000), 0.500, TrustVerdict.SUSPECT),
+        (times(0.1500, 0.0100, trip=0.080), 0.160, TrustVerdict.OK),
+        (EngineTimes(), 0.010, TrustVerdict.OK),
+    ],
+    ids=["late", "near", "below", "server", "much of it", "far away", "unknown"],
+)
+def test_a_ttft_far_above_the_engines_own_is_suspect(
+    measured: EngineTimes, limit: float, verdict: TrustVerdict
+) -> None:
+    found = trust(times=measured)
+    assert found.checks["ttft"].limit == pytest.approx(limit)
+    assert found.verdict is verdict
+    assert found.reasons == (
+        ()
+        if verdict is TrustVerdict.OK
+        else (
+            f"client TTFT mean {measured.ttft.client * 1e3:.1f} ms, engine's own {measured.ttft.engine * 1e3:.1f} ms: "
+            "more than a network explains",
+        )
+    )
+
+
+def test_only_what_was_compared_is_named() -> None:
+    assert TRUSTED.compared == ("slip", "loop lag", "sent rate")
+    full = trust(littles_law_error=0.01, in_flight=50.0, token_error=0.0, times=times(0.009, 0.007))
+    assert full.compared == ("slip", "loop lag", "sent rate", "requests", "tokens", "TTFT")
+    assert trust(stamped=True, loop_lag_p99=0.5).compared == ("slip", "sent rate")
+    assert trust(late_share=0.01).compared == ("lateness", "loop lag", "sent rate")
+
+
+@pytest.mark.parametrize(
+    ("sender_class", "words"),
+    [
+        (SenderClass.ORDINARY, "permit it: --cap-add SYS_NICE"),
+        (SenderClass.LEFT, "use --workers"),
+        (SenderClass.REAL_TIME, ""),
+        (None, ""),
+    ],
+)
+def test_late_senders_get_advice_by_their_scheduling_class(sender_class: SenderClass | None, words: str) -> None:
+    advice = trust(loop_lag_p99=0.2, sender_class=sender_class).advice
+    assert words in advice
+    assert bool(advice) is bool(words)
+    assert trust(sender_class=sender_class).advice == ""

@@ -16,13 +16,14 @@ from servetop.analysis.summary.summary_types import (
     ServerSummary,
     StageSummary,
     SteadySummary,
-    TrustSummary,
 )
+from servetop.analysis.summary.trust_types import EngineTimesSummary, TrustSummary
 
 NO_STEADY = SteadySummary(start=None, end=None, seconds=None, method="", reason="short", measured=None)
 TRUST = TrustSummary(
     slip_p99_ms=None, slip_basis="", loop_lag_p99_ms=None, stamped=False, late_share=None, offered_rate=None,
     sent_rate=None, completed_rate=None, itl_uncertainty_p99_ms=None, littles_law_error=None, token_error=None,
+    engine_times=EngineTimesSummary(), sender_class=None, compared=(), advice=None,
     held_back=False, littles_law_limit=0.05, sent_exemption=None, verdict="ok", reasons=(), token_source=None,
 )  # fmt: skip
 

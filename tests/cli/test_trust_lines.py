@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from servetop.analysis.summary.summary_types import RunSummary
+from servetop.analysis.summary.trust_types import EngineTimesSummary
 from servetop.cli.report.trust_lines import trust_lines
 from tests.cli.summaries import TRUST, run, stage
 
@@ -33,3 +34,32 @@ def summary(*stages: str | None, **fields: object) -> RunSummary:
 )
 def test_missing_figures_have_their_reason_under_the_verdict(summary: RunSummary, lines: list[str]) -> None:
     assert trust_lines(summary) == ["trust      suspect: a; b; tokens by usage", *lines]
+
+
+@pytest.mark.parametrize(
+    ("compared", "text"),
+    [
+        (("slip", "sent rate"), "slip and sent rate within limits; nothing of the engine was compared"),
+        (("slip", "tokens"), "slip within limits; engine agrees in tokens"),
+        (
+            ("slip", "loop lag", "requests", "tokens", "TTFT"),
+            "slip and loop lag within limits; engine agrees in requests, tokens and TTFT",
+        ),
+        ((), "nothing of the client was compared; nothing of the engine was compared"),
+    ],
+)
+def test_a_verdict_without_reasons_names_what_was_compared(compared: tuple[str, ...], text: str) -> None:
+    assert trust_lines(run(trust=replace(TRUST, compared=compared))) == [f"trust      ok: {text}"]
+
+
+def test_the_engines_own_times_are_beside_the_clients() -> None:
+    times = EngineTimesSummary(
+        engine_mean_ttft_ms=7.31, ttft_beyond_engine_ms=38.7, engine_mean_e2el_ms=3010.4, e2el_beyond_engine_ms=-0.4
+    )
+    assert trust_lines(run(trust=replace(SUSPECT, engine_times=times)))[1:] == [
+        "engine's   mean TTFT 7.3 ms +38.7, E2EL 3,010 ms -0.4 ms at the client (network, HTTP server)"
+    ]
+
+
+def test_advice_for_the_senders_has_a_line() -> None:
+    assert trust_lines(run(trust=replace(SUSPECT, advice="do this")))[1:] == ["senders    do this"]

@@ -50,6 +50,20 @@ async def test_a_late_server_is_not_taken_for_a_plain_openai_server(
     await handle.stop()
 
 
+async def test_a_metrics_page_that_does_not_arrive_is_reported(
+    vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attach, "REQUEST_TIMEOUT", 0.2)
+    vllm_server.answering.clear()
+    vllm_server.prompt = {"/v1/models"}
+    config = EngineConfig(name="openai", url=vllm_server.url, model="", attach_timeout=0.3)
+    handle = await attach_engine(config, clock)
+    assert await handle.sample() is None
+    assert handle.metrics_trouble == "no metrics: /metrics did not arrive in time, so the engine is not measured"
+    vllm_server.answering.set()
+    await handle.stop()
+
+
 async def test_a_server_that_never_responds_fails_after_the_attach_timeout(
     vllm_server: PageServer, clock: MonotonicClock
 ) -> None:

@@ -16,7 +16,8 @@ OF_A_CACHE = {"kv_blocks_used", "kv_blocks_total"}
 OF_PREFIXES = {"prefix_cache_hits_total", "prefix_cache_queries_total"}
 OF_TIMES = {
     "first_token_seconds_total", "first_tokens_total", "queue_seconds_total", "queued_requests_total",
-    "prefill_seconds_total", "prefilled_requests_total",
+    "prefill_seconds_total", "prefilled_requests_total", "tpot_seconds_total", "tpot_requests_total",
+    "e2el_seconds_total", "e2el_requests_total",
 }  # fmt: skip
 OF_TOKENS = {"preemptions_total", "prompt_tokens_total", "generation_tokens_total", "requests_finished_total"}
 
@@ -48,6 +49,10 @@ def test_a_preempting_vllm_0_32_is_read_number_for_number(vllm_data: Path) -> No
         queued_requests_total=148.0,
         prefill_seconds_total=4.641883412997231,
         prefilled_requests_total=148.0,
+        tpot_seconds_total=1.9889521857577643,
+        tpot_requests_total=148.0,
+        e2el_seconds_total=674.5436568260193,
+        e2el_requests_total=148.0,
     )
 
 

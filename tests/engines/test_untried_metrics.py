@@ -26,6 +26,8 @@ tgi_request_generated_tokens_sum 1900
 tgi_request_generated_tokens_count 20
 tgi_request_queue_duration_sum 1.5
 tgi_request_queue_duration_count 20
+tgi_request_duration_sum 8.5
+tgi_request_duration_count 20
 """
 SGLANG = """
 sglang:num_running_reqs{engine_type="unified",model_name="m",tp_rank="0"} 4.0
@@ -46,6 +48,8 @@ sglang:time_to_first_token_seconds_sum{model_name="m"} 2.5
 sglang:time_to_first_token_seconds_count{model_name="m"} 24.0
 sglang:queue_time_seconds_sum{model_name="m"} 1.5
 sglang:queue_time_seconds_count{model_name="m"} 23.0
+sglang:e2e_request_latency_seconds_sum{model_name="m"} 8.5
+sglang:e2e_request_latency_seconds_count{model_name="m"} 20.0
 """
 TRTLLM = """
 trtllm_request_success_total{engine_type="undefined",finished_reason="length",model_name="undefined"} 20.0
@@ -58,10 +62,16 @@ trtllm_kv_cache_used_blocks{model_name="undefined"} 32.0
 trtllm_max_batch_size_runtime{model_name="undefined"} 16.0
 trtllm_time_to_first_token_seconds_sum{model_name="undefined"} 2.5
 trtllm_time_to_first_token_seconds_count{model_name="undefined"} 20.0
+trtllm_time_per_output_token_seconds_sum{model_name="undefined"} 0.4
+trtllm_time_per_output_token_seconds_count{model_name="undefined"} 19.0
+trtllm_e2e_request_latency_seconds_sum{model_name="undefined"} 8.5
+trtllm_e2e_request_latency_seconds_count{model_name="undefined"} 20.0
 trtllm_request_queue_time_seconds_sum{model_name="undefined"} 1.5
 trtllm_request_queue_time_seconds_count{model_name="undefined"} 20.0
 """
-OLD_TRTLLM = "\n".join(line for line in TRTLLM.split("\n") if "request" in line and "num_" not in line)
+OLD_TRTLLM = "\n".join(
+    line for line in TRTLLM.split("\n") if "request_" in line and "num_" not in line and "e2e" not in line
+)
 
 
 def iteration(number: int, *, active: int, paused: int = 0) -> dict[str, Any]:
@@ -94,7 +104,7 @@ def test_tgis_page_is_read_with_its_tokens_as_blocks_of_one() -> None:
     assert exported(reader.sample({"/metrics": TGI.encode()}, start=1.0, end=1.5)) == {
         "running": 4, "waiting": 3, "kv_blocks_used": 4096, "kv_blocks_total": 16384, "kv_usage": 0.25,
         "prompt_tokens_total": 2400, "generation_tokens_total": 1900, "requests_finished_total": 20,
-        "queue_seconds_total": 1.5, "queued_requests_total": 20,
+        "queue_seconds_total": 1.5, "queued_requests_total": 20, "e2el_seconds_total": 8.5, "e2el_requests_total": 20,
     }  # fmt: skip
     facts = reader.facts({"/metrics": TGI.encode()})
     assert (facts.kv_blocks_total, facts.block_size) == (16384, 1)
@@ -116,7 +126,7 @@ def test_sglangs_page_is_read_and_its_retracted_requests_are_preemptions() -> No
         "preemptions_total": 7, "prompt_tokens_total": 2400, "generation_tokens_total": 1900,
         "prefix_cache_hits_total": 320, "prefix_cache_queries_total": 2400, "requests_finished_total": 20,
         "first_token_seconds_total": 2.5, "first_tokens_total": 24, "queue_seconds_total": 1.5,
-        "queued_requests_total": 23,
+        "queued_requests_total": 23, "e2el_seconds_total": 8.5, "e2el_requests_total": 20,
     }  # fmt: skip
 
 
@@ -147,6 +157,7 @@ def test_pages_that_tell_nothing_new_give_the_sample_of_before_with_its_age() ->
 def test_both_pages_of_tensorrt_llm_are_one_sample() -> None:
     values = exported(TensorRtLlmPages().sample(pages([iteration(1, active=8)], TRTLLM), start=1, end=2))
     assert (values["running"], values["kv_blocks_used"], values["generation_tokens_total"]) == (8, 48, 1900)
+    assert (values["tpot_requests_total"], values["e2el_seconds_total"]) == (19, 8.5)
     assert (values["first_tokens_total"], values["queue_seconds_total"], values["requests_finished_total"]) == (
         20,
         1.5,

@@ -164,9 +164,9 @@ def test_the_schema_of_format_1_9_is_unchanged() -> None:
     assert widths == {
         "request": 29,
         "in_flight": 10,
-        "tick": 59,
-        "engine_sample": 21,
-        "replica_sample": 22,
+        "tick": 64,
+        "engine_sample": 25,
+        "replica_sample": 26,
         "engine_series": 4,
         "gpu_sample": 14,
         "stage": 15,

@@ -25,6 +25,8 @@ from tests.recordings.rows import stage
 SECONDS = 40
 TAKES = 2.0
 """Seconds from sent to done: ten requests/s are 20 in flight."""
+TTFT, OWN_TTFT = TAKES / 20, 0.08
+"""Seconds to the first token, by the client and by the engine."""
 
 
 def finished_by(at: float) -> float:
@@ -37,13 +39,19 @@ def received_by(at: float) -> float:
 
 
 def engine_sample(at: float, *, generated: Callable[[float], float], running: float) -> EngineSample:
-    total = generated(at)
+    first_tokens = 10.0 * max(0.0, min(at, SECONDS) - TAKES / 20)
     return EngineSample(
-        scrape_start=at - 0.01, scrape_end=at + 0.01, running=running, waiting=0.0, generation_tokens_total=total
+        scrape_start=at - 0.01,
+        scrape_end=at + 0.01,
+        running=running,
+        waiting=0.0,
+        generation_tokens_total=generated(at),
+        first_token_seconds_total=OWN_TTFT * first_tokens,
+        first_tokens_total=first_tokens,
     )
 
 
-def client_tick(index: int, *, loop_lag: float, itl_uncertainty: LogHistogram) -> ClientTick:
+def client_tick(index: int, *, loop_lag: float, itl_uncertainty: LogHistogram, ttft: float = TTFT) -> ClientTick:
     start, end = index / 4, (index + 1) / 4
     tokens = received_by(end) - received_by(start)
     return ClientTick(
@@ -55,6 +63,7 @@ def client_tick(index: int, *, loop_lag: float, itl_uncertainty: LogHistogram) -
         output_tokens=int(tokens),
         chunks=int(tokens),
         output_len=LogHistogram.of([20.0] * round((finished_by(end) - finished_by(start)) / 20)),
+        ttft=LogHistogram.of([ttft] * (3 if index % 2 else 2)),
         slip=LogHistogram.of([0.001] * 2),
         itl=LogHistogram.of([TAKES / 20] * 10),
         itl_uncertainty=itl_uncertainty,
@@ -85,10 +94,13 @@ def test_the_last_scrapes_before_a_restart_give_no_token_error(stopped_for: floa
         ({"running": 22.0}, {}, "suspect"),
         ({}, {"itl_uncertainty": LogHistogram.of([0.05] * 10)}, "suspect"),
         ({}, {"loop_lag": 0.3}, "client-bound"),
+        ({}, {"loop_lag": 0.03}, "suspect"),
+        ({}, {"loop_lag": 0.02}, "ok"),
+        ({}, {"ttft": 0.15}, "suspect"),
     ],
     ids=[
         "consistent", "counts finished requests", "more tokens", "few tokens", "in transit", "more requests",
-        "uncertain gaps", "lagging loop",
+        "uncertain gaps", "lagging loop", "lag of TTFT", "little lag", "late first tokens",
     ],
 )  # fmt: skip
 def test_every_scope_gives_the_same_verdict(

@@ -20,6 +20,7 @@ from servetop.analysis.summary.summary_types import (
     RunSummary,
     ServerSummary,
 )
+from servetop.analysis.summary.trust_types import EngineTimesSummary
 from servetop.core.errors import UsageError
 
 _PATTERN = re.compile(r"\s*(?P<key>[A-Za-z_][\w.\[\]*]*)\s*(?P<sign><=|>=|==|!=|<|>)\s*(?P<limit>\S+)\s*")
@@ -119,7 +120,7 @@ _PARTS = (
         "trust",
         (
             "slip_p99_ms", "loop_lag_p99_ms", "offered_rate", "sent_rate", "completed_rate", "littles_law_error",
-            "token_error", "itl_uncertainty_p99_ms",
+            "token_error", "itl_uncertainty_p99_ms", *(each.name for each in fields(EngineTimesSummary)),
         ),
     ),
 )  # fmt: skip

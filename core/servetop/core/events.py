@@ -175,6 +175,12 @@ class EngineSample:
     prefill_seconds_total: float | None = None
     """Sum of times from scheduled to first token, added when a request ends, of `prefilled_requests_total` requests."""
     prefilled_requests_total: float | None = None
+    tpot_seconds_total: float | None = None
+    """Sum of the mean times per output token after the first, of `tpot_requests_total` requests that ended."""
+    tpot_requests_total: float | None = None
+    e2el_seconds_total: float | None = None
+    """Sum of the engine's own times from arrival to the end, of `e2el_requests_total` requests that ended."""
+    e2el_requests_total: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any
 
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, LogHistogram
 
 TICK_SECONDS = 0.25
+
+
+class SenderClass(StrEnum):
+    """The scheduling class of the senders, best first: whether they wait for a processor behind other programs."""
+
+    REAL_TIME = "real-time"
+    """They run before all other programs."""
+    ORDINARY = "ordinary"
+    """The system does not permit the real-time class."""
+    LEFT = "left"
+    """They left the real-time class, because they needed too much of a processor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +41,8 @@ class LoadGauges:
     """The ramp is held at this stage."""
     paused: bool = False
     """Nothing is being sent."""
+    sender_class: SenderClass | None = None
+    """The worst of all senders; None before the load, and if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,6 +163,11 @@ def merge_client_ticks(ticks: Sequence[ClientTick], *, gauges: LoadGauges | None
     )
 
 
+def worst_class(classes: Iterable[SenderClass | None]) -> SenderClass | None:
+    """Return the worst of some scheduling classes; None if all are unknown."""
+    return max((each for each in classes if each is not None), key=list(SenderClass).index, default=None)
+
+
 def _sum_of_known(values: Iterable[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
@@ -166,4 +185,5 @@ def _added(gauges: Iterable[LoadGauges]) -> LoadGauges:
         queued=sum(each.queued for each in every),
         holding=any(each.holding for each in every),
         paused=any(each.paused for each in every),
+        sender_class=worst_class(each.sender_class for each in every),
     )

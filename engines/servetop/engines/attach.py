@@ -66,13 +66,20 @@ async def attach_engine(
         raise
     own_pages = scraper is not None and scraper.pages.url == client.url
     from_metrics, missing = await read_static_facts(scraper, fallback=results if own_pages else None)
-    if missing == GAUGES and engine.name == FALLBACK and config.metrics_url is None:
-        scraper = None  # no known metrics: not an error
+    unread = missing == GAUGES and engine.name == FALLBACK and config.metrics_url is None  # not an error
     known = engine.facts(results).merged_with(from_metrics)
     facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
     facts = replace(facts, exported=exported or facts.exported)
-    handle = EngineHandle(engine, facts, client=client, clock=clock, scraper=scraper)
+    handle = EngineHandle(engine, facts, client=client, clock=clock, scraper=None if unread else scraper)
+    handle.metrics_trouble = _unread_metrics(scraper, results) if unread else None
     return await _with_batch_size(handle, config.max_num_seqs)
+
+
+def _unread_metrics(scraper: MetricsScraper | None, results: HttpResults) -> str | None:
+    """Why the metrics are unknown, if there is a page that did not arrive in time; None if there is none."""
+    paths = () if scraper is None else scraper.reader.paths
+    late = [path for path in paths if path in results and results[path].late]
+    return f"no metrics: {late[0]} did not arrive in time, so the engine is not measured" if late else None
 
 
 async def _metrics(

@@ -12,15 +12,17 @@ from servetop.analysis.cells.attempts import CellAttempt
 from servetop.analysis.energy import EnergyMeter
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.verdicts.consistency import ClientTokens, increase
+from servetop.analysis.verdicts.engine_times import TOTALS, ClientTimes
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.tick import SenderClass
 
 ENGINE_COUNTERS = (
     "preemptions_total", "generation_tokens_total", "prompt_tokens_total", "prefix_cache_hits_total",
-    "prefix_cache_queries_total",
+    "prefix_cache_queries_total", *(name for pair in TOTALS.values() for name in pair),
 )  # fmt: skip
 ENGINE_GAUGES = ("running", "waiting", "kv_usage", "kv_blocks_used", "kv_blocks_total", "max_num_seqs")
 
@@ -80,6 +82,9 @@ class RunColumns:
     """Input of the search for a steady state."""
     token_gaps: Sequence[LogHistogram]
     """Inter-token latencies in each tick."""
+    client_times: ClientTimes
+    sender_classes: Sequence[SenderClass | None]
+    """The scheduling class of the senders in each tick."""
     loop_lags: Sequence[LogHistogram]
     itl_uncertainties: Sequence[LogHistogram]
     chunks: FloatArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from servetop.analysis.summary.summary_types import TrustSummary
+from servetop.analysis.summary.trust_types import TrustSummary
 from servetop.analysis.verdicts.cache_check import CacheCheck
 
 

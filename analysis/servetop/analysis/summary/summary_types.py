@@ -14,6 +14,7 @@ from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.failure_reasons import Failure
 from servetop.analysis.summary.field_metadata import FLAT, OMITTED, RATE
 from servetop.analysis.summary.story_summary import StorySummary
+from servetop.analysis.summary.trust_types import TrustSummary
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.config import STANDARD_PERCENTILES
 from servetop.core.events import Unrecorded
@@ -127,30 +128,6 @@ class EnergySummary:
     def millijoules_per_token(self) -> float | None:
         """Millijoules per output token."""
         return None if self.joules_per_output_token is None else self.joules_per_output_token * 1e3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustSummary:
-    """The trust meter's verdict and the values behind it."""
-
-    slip_p99_ms: float | None
-    slip_basis: str
-    loop_lag_p99_ms: float | None
-    stamped: bool
-    late_share: float | None
-    offered_rate: float | None
-    sent_rate: float | None
-    completed_rate: float | None
-    itl_uncertainty_p99_ms: float | None
-    littles_law_error: float | None
-    token_error: float | None
-    held_back: bool
-    """Whether the concurrency limit queued requests at the client."""
-    littles_law_limit: float
-    sent_exemption: str | None
-    verdict: str
-    reasons: tuple[str, ...]
-    token_source: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -10,13 +11,16 @@ from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.request_metrics import finite, span_of
-from servetop.analysis.summary.summary_types import TrustSummary
+from servetop.analysis.summary.trust_types import EngineTimesSummary, TrustSummary
 from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.analysis.verdicts.consistency import EngineCounts, littles_law, token_error
-from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust, is_stamped, itl_uncertainty, limit_in_force
+from servetop.analysis.verdicts.engine_times import TOTALS, engine_times
+from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust
+from servetop.analysis.verdicts.trust_inputs import is_stamped, itl_uncertainty, limit_in_force
 from servetop.core.arrays import BoolArray
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
+from servetop.core.tick import worst_class
 from servetop.core.units import MS_PER_S
 
 
@@ -33,6 +37,7 @@ def trust_summary(
     lag = LogHistogram.merged(lag for lag, selected in zip(run.loop_lags, within, strict=True) if selected)
     trust = Trust(
         slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
+        ttft_p99=_ttft_p99(requests),
         loop_lag_p99=lag.percentile(99),
         stamped=is_stamped(float(run.stamped[within].sum()), float(run.chunks[within].sum())),
         late_share=late_share(run, requests, period),
@@ -47,6 +52,8 @@ def trust_summary(
         littles_law_error=law.error,
         in_flight=law.in_flight,
         token_error=token_error(engine, run.client_tokens),
+        times=engine_times(engine, run.client_times),
+        sender_class=worst_class(itertools.compress(run.sender_classes, within)),
         itl_p99=requests.itl.percentile(99),
         itl_uncertainty_p99=_itl_uncertainty(run, within),
         guessed=share_of(requests, TokenSource.CHUNKS, TokenSource.ESTIMATE),
@@ -116,8 +123,14 @@ def _engine_counts(run: RunColumns, period: Period) -> EngineCounts:
         ends=run.scrape_ends,
         requests=run.engine["running"] + run.engine["waiting"],
         generated=run.engine["generation_tokens_total"],
+        sums={name: run.engine[name] for pair in TOTALS.values() for name in pair},
     )
     return counts.part(period.contains(counts.times))
+
+
+def _ttft_p99(requests: RequestColumns) -> float:
+    ttft = (requests.first_token_at - requests.sent)[~np.isnan(requests.first_token_at)]
+    return float(np.percentile(ttft, 99)) if ttft.size else math.nan
 
 
 def _itl_uncertainty(run: RunColumns, within: BoolArray) -> float:
@@ -151,10 +164,14 @@ def _trust_summary(trust: Trust, *, basis: str, source: str | None) -> TrustSumm
         itl_uncertainty_p99_ms=finite(trust.itl_uncertainty_p99 * MS_PER_S),
         littles_law_error=finite(trust.littles_law_error),
         token_error=finite(trust.token_error),
+        engine_times=EngineTimesSummary.of(trust.times),
+        sender_class=None if trust.sender_class is None else str(trust.sender_class),
         held_back=trust.limited,
         littles_law_limit=trust.littles_law_limit,
         sent_exemption=trust.checks["sent_share"].exemption or None,
         verdict=str(trust.verdict),
         reasons=trust.reasons,
+        compared=trust.compared,
+        advice=trust.advice or None,
         token_source=source,
     )

@@ -6,7 +6,8 @@ The same rules apply to a live window, a stage, a steady window and a run; only 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,6 +24,8 @@ class EngineCounts:
     """Running + waiting; NaN if not exported."""
     generated: FloatArray
     """Tokens generated since the previous scrape; NaN if not exported."""
+    sums: Mapping[str, FloatArray] = field(default_factory=dict)
+    """Increases since the previous scrape of the engine's sums and counts of latencies; NaN if not exported."""
 
     @property
     def times(self) -> FloatArray:
@@ -33,7 +36,8 @@ class EngineCounts:
         """Return the counts of the selected scrapes."""
         columns = (self.starts, self.ends, self.requests, self.generated)
         starts, ends, requests, generated = (each[selected] for each in columns)
-        return EngineCounts(starts=starts, ends=ends, requests=requests, generated=generated)
+        sums = {name: values[selected] for name, values in self.sums.items()}
+        return EngineCounts(starts=starts, ends=ends, requests=requests, generated=generated, sums=sums)
 
 
 MIN_TOKENS = 500

@@ -8,10 +8,12 @@ import numpy as np
 
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.consistency import ClientTokens, EngineCounts, increase, littles_law, token_error
-from servetop.analysis.verdicts.trust import Trust, is_stamped, itl_uncertainty, limit_in_force
+from servetop.analysis.verdicts.engine_times import TOTALS, ClientTimes, engine_times
+from servetop.analysis.verdicts.trust import Trust
+from servetop.analysis.verdicts.trust_inputs import is_stamped, itl_uncertainty, limit_in_force
 from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample
-from servetop.core.tick import TICK_SECONDS
+from servetop.core.tick import TICK_SECONDS, worst_class
 
 MIN_SPAN = 2.0
 """Minimum seconds between the first and the last scrape of a window for a comparison of tokens.
@@ -32,11 +34,13 @@ def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
     def rate(name: str) -> float:
         return float(column(name).sum()) / seconds
 
+    ticks = history.ticks[max(0, start - 1) : stop]
     chunks, queued = float(column("chunks").sum()), column("queued")
     engine, client, in_flight = _counts(history, start, stop)
     law = littles_law(engine, in_flight)
     return Trust(
         slip_p99=history.percentiles("slip", start=start, stop=stop)[2],
+        ttft_p99=history.percentiles("ttft", start=start, stop=stop)[2],
         loop_lag_p99=history.histogram("loop_lag", start=start, stop=stop).percentile(99),
         stamped=is_stamped(float(column("stamped").sum()), chunks),
         late_share=_late_share(history, start, stop),
@@ -51,6 +55,8 @@ def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
         littles_law_error=law.error,
         in_flight=law.in_flight,
         token_error=token_error(engine, client) if _lasts(engine, MIN_SPAN) else math.nan,
+        times=engine_times(engine, ClientTimes.of(ticks)),
+        sender_class=worst_class(tick.client.gauges.sender_class for tick in history.ticks[start:stop]),
         itl_p99=history.percentiles("itl", start=start, stop=stop)[2],
         itl_uncertainty_p99=itl_uncertainty(history.histogram("itl_uncertainty", start=start, stop=stop), chunks),
     )
@@ -86,6 +92,7 @@ def _engine_counts(by_end: dict[float, EngineSample]) -> EngineCounts:
         ends=column("scrape_end"),
         requests=column("running") + column("waiting"),
         generated=increase(column("generation_tokens_total")),
+        sums={name: increase(column(name)) for pair in TOTALS.values() for name in pair},
     )
 
 

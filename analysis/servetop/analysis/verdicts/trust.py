@@ -11,19 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from servetop.analysis.verdicts.cache_check import CacheCheck
-from servetop.core.arrays import FloatArray
-from servetop.core.histogram import LogHistogram
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustCheck:
-    """One value, its limit and the result."""
-
-    value: float
-    limit: float
-    state: CheckState
-    exemption: str = ""
-    """Why the check does not apply; empty unless exempt."""
+from servetop.analysis.verdicts.engine_times import EngineTimes
+from servetop.analysis.verdicts.trust_check import CheckState, TrustCheck, at_most, check
+from servetop.core.system.scheduling import HOW_TO_GRANT
+from servetop.core.tick import SenderClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +25,8 @@ class Trust:
     """Seconds."""
     loop_lag_p99: float = math.nan
     """Seconds."""
+    ttft_p99: float = math.nan
+    """Seconds; what lateness is compared with."""
     stamped: bool = False
     """Whether the kernel timestamps arrivals, so that reading them late does not change their times."""
     late_share: float = math.nan
@@ -57,6 +50,11 @@ class Trust:
     """Mean requests in flight at the client."""
     token_error: float = math.nan
     """Engine's generated tokens / client's tokens - 1, from `consistency.token_error`."""
+
+    times: EngineTimes = EngineTimes()
+    """Mean latencies by the client and by the engine."""
+    sender_class: SenderClass | None = None
+    """The worst scheduling class of the senders; None if unknown."""
 
     guessed: float = 0.0
     """Fraction of completed requests whose output tokens are counted chunks, each of which may have several tokens."""
@@ -92,6 +90,11 @@ class Trust:
                 f"tokens of {self.guessed:.0%} of requests are counted events: the server sends no usage",
             ),
             (
+                self._breaks("ttft"),
+                f"client TTFT mean {self.times.ttft.client * 1e3:.1f} ms, engine's own "
+                f"{self.times.ttft.engine * 1e3:.1f} ms: more than a network explains",
+            ),
+            (
                 self._itl_uncertain,
                 f"ITL p99 is uncertain by {self.itl_uncertainty_p99 * 1e3:.1f} ms: many events were read together",
             ),
@@ -109,31 +112,61 @@ class Trust:
 
     @property
     def checks(self) -> Mapping[str, TrustCheck]:
-        """The checks `slip_p99` (`late_share` in a closed loop), `loop_lag_p99`, `sent_share`, `littles_law`, `tokens`.
+        """The checks of CLIENT_CHECKS and ENGINE_CHECKS: of a closed loop `late_share` instead of `slip_p99`.
 
-        `slip_p99` and `loop_lag_p99` are in seconds, the others fractions.
+        `slip_p99`, `loop_lag_p99` and `ttft` are in seconds, the others fractions.
         """
-        share = self.sent_share
+        share, excess = self.sent_share, self.times.ttft.excess
         late, quick = self.late_share, "short requests" if self.slip_p99 <= TURNAROUND else ""
         lag, stamped = self.loop_lag_p99, "kernel timestamps" if self.stamped else ""
         return {
             **(
-                {"late_share": _check(late, LATE_SHARE_LIMIT, late > LATE_SHARE_LIMIT, exemption=quick)}
+                {"late_share": check(late, LATE_SHARE_LIMIT, late > LATE_SHARE_LIMIT, exemption=quick)}
                 if self.closed
-                else {"slip_p99": _at_most(self.slip_p99, SLIP_LIMIT)}
+                else {"slip_p99": at_most(self.slip_p99, self.lateness_limit)}
             ),
-            "loop_lag_p99": _check(lag, LOOP_LAG_LIMIT, lag > LOOP_LAG_LIMIT, exemption=stamped),
-            "sent_share": _check(share, SENT_SHARE_LIMIT, share < SENT_SHARE_LIMIT, exemption=self._exemption),
+            "loop_lag_p99": check(lag, self.lateness_limit, lag > self.lateness_limit, exemption=stamped),
+            "sent_share": check(share, SENT_SHARE_LIMIT, share < SENT_SHARE_LIMIT, exemption=self._exemption),
             "littles_law": self._littles_law,
-            "tokens": _at_most(self.token_error, AGREEMENT_LIMIT),
+            "tokens": at_most(self.token_error, AGREEMENT_LIMIT),
+            "ttft": check(excess, self.ttft_limit, excess > self.ttft_limit),
         }
+
+    @property
+    def lateness_limit(self) -> float:
+        """Seconds of slip and loop lag at p99 that hardly change TTFT: LATENESS_SHARE of its p99."""
+        if math.isnan(self.ttft_p99):
+            return LOOP_LAG_LIMIT
+        return min(LOOP_LAG_LIMIT, max(TURNAROUND, LATENESS_SHARE * self.ttft_p99))
+
+    @property
+    def ttft_limit(self) -> float:
+        """Seconds by which the client's mean TTFT may exceed the engine's: two round trips, or half of the engine's."""
+        engine, trip = self.times.ttft.engine, self.times.round_trip
+        known = [each for each in (TTFT_EXCESS_SHARE * engine, ROUND_TRIPS * trip) if not math.isnan(each)]
+        return max([TURNAROUND, *known])
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """What was compared with a limit that applies, in words."""
+        judged = (CheckState.PASSED, CheckState.BROKEN)
+        names = CLIENT_CHECKS | ENGINE_CHECKS
+        return tuple(text for name, text in names.items() if name in self.checks and self.checks[name].state in judged)
+
+    @property
+    def advice(self) -> str:
+        """How to make senders faster that waited for a processor; empty if they did not, or if nothing is known."""
+        waited = self._itl_uncertain or any(map(self._breaks, ("slip_p99", "late_share", "loop_lag_p99", "ttft")))
+        if not waited or self.sender_class not in _ADVICE:
+            return ""
+        return _ADVICE[self.sender_class]
 
     @property
     def _littles_law(self) -> TrustCheck:
         limit, error = self.littles_law_limit, self.littles_law_error
         few = "few in flight" if limit >= 1 else ""
         exemption = "none succeeded" if self.all_failed else few
-        return _check(error, limit, abs(error) > limit or bool(exemption), exemption=exemption)
+        return check(error, limit, abs(error) > limit or bool(exemption), exemption=exemption)
 
     @property
     def closed(self) -> bool:
@@ -166,8 +199,8 @@ class Trust:
         return ""
 
     def _breaks(self, name: str) -> bool:
-        check = self.checks.get(name)
-        return check is not None and check.state is CheckState.BROKEN
+        judged = self.checks.get(name)
+        return judged is not None and judged.state is CheckState.BROKEN
 
     @property
     def verdict(self) -> TrustVerdict:
@@ -176,19 +209,25 @@ class Trust:
             return TrustVerdict.UNKNOWN
         if self.all_failed:
             return TrustVerdict.NO_FIGURES
-        if any(map(self._breaks, ("slip_p99", "late_share", "loop_lag_p99", "sent_share"))):
+        too_late = self._breaks("slip_p99") and self.slip_p99 > SLIP_LIMIT
+        too_slow = self._breaks("loop_lag_p99") and self.loop_lag_p99 > LOOP_LAG_LIMIT
+        if too_late or too_slow or any(map(self._breaks, ("late_share", "sent_share"))):
             return TrustVerdict.CLIENT_BOUND
         return TrustVerdict.SUSPECT if self.reasons else TrustVerdict.OK
 
 
 SLIP_LIMIT = 0.100
-"""Maximum p99 of schedule slip in seconds; above it, the client did not keep its schedule."""
+"""p99 of schedule slip in seconds above which the client did not keep its schedule, whatever TTFT is."""
 LOOP_LAG_LIMIT = 0.100
-"""Maximum p99 of event-loop lag in seconds; above it, the loop was too busy to measure times accurately."""
+"""p99 of event-loop lag in seconds above which the loop was too busy to measure any time, whatever TTFT is."""
+LATENESS_SHARE = 0.25
+"""Fraction of TTFT's p99 above which slip or loop lag at p99 make TTFT unreliable, as ITL_UNCERTAINTY_SHARE for ITL."""
+TTFT_EXCESS_SHARE, ROUND_TRIPS = 0.5, 2
+"""Fraction of the engine's TTFT, and round trips (one opens a connection), that network and HTTP server may add."""
 LATE_SHARE_LIMIT = 0.03
 """Maximum lateness / time from due to done of a closed loop, where a request is due when the previous one ends."""
 TURNAROUND = 0.010
-"""Slip p99 in seconds that is normal for any client, even if it is a large fraction of a short request."""
+"""Lateness in seconds that is normal for any client, even if it is a large fraction of a short request."""
 SENT_SHARE_LIMIT = 0.97
 """Minimum sent / offered; below it, the offered load was not delivered."""
 AGREEMENT_LIMIT = 0.05
@@ -204,6 +243,22 @@ REQUESTS_IN_TRANSIT = 1.5
 """Smaller differences between client and engine are ignored: requests are in transit, or have just finished."""
 
 
+CLIENT_CHECKS = {
+    "slip_p99": "slip",
+    "late_share": "lateness",
+    "loop_lag_p99": "loop lag",
+    "sent_share": "sent rate",
+}
+"""What is compared within the client, in words, by check."""
+ENGINE_CHECKS = {"littles_law": "requests", "tokens": "tokens", "ttft": "TTFT"}
+"""What is compared with the engine, in words, by check."""
+
+_ADVICE = {
+    SenderClass.ORDINARY: f"the senders may not use the real-time class; permit it: {HOW_TO_GRANT}",
+    SenderClass.LEFT: "the senders left the real-time class, which needs little of a processor: use --workers",
+}
+
+
 class TrustVerdict(StrEnum):
     """The verdict of the trust meter."""
 
@@ -216,45 +271,3 @@ class TrustVerdict(StrEnum):
     """No request succeeded, so nothing was measured."""
     UNKNOWN = "unknown"
     """No request has been sent yet."""
-
-
-class CheckState(StrEnum):
-    """The result of one check."""
-
-    PASSED = "passed"
-    BROKEN = "broken"
-    EXEMPT = "exempt"
-    """Beyond its limit, or without a meaning, for the reason given in `exemption`."""
-    UNKNOWN = "unknown"
-
-
-def is_stamped(stamped: float, chunks: float) -> bool:
-    """Whether the kernel timestamped all chunks except a fraction of at most COUNT_LIMIT."""
-    return chunks > 0 and stamped >= (1 - COUNT_LIMIT) * chunks
-
-
-def itl_uncertainty(uncertain: LogHistogram, gaps: float) -> float:
-    """Return the seconds within which 99 % of all gaps, including exactly known ones, are known; NaN without gaps."""
-    if not gaps:
-        return math.nan
-    exact = 1 - uncertain.count / gaps
-    return uncertain.percentile(100 * (0.99 - exact) / (1 - exact)) if exact < 0.99 else 0.0
-
-
-def limit_in_force(limits: FloatArray, queued: FloatArray) -> int | None:
-    """Return the concurrency limit of ticks with queued requests, or of all if there are none; None if it varied."""
-    relevant = limits[queued > 0] if (queued > 0).any() else limits
-    distinct = {limit for limit in relevant.tolist() if math.isfinite(limit)}
-    return int(distinct.pop()) if len(distinct) == 1 else None
-
-
-def _at_most(value: float, limit: float) -> TrustCheck:
-    return _check(value, limit, abs(value) > limit)
-
-
-def _check(value: float, limit: float, beyond: bool, *, exemption: str = "") -> TrustCheck:
-    if math.isnan(value):
-        return TrustCheck(value=value, limit=limit, state=CheckState.UNKNOWN)
-    if beyond and exemption:
-        return TrustCheck(value=value, limit=limit, state=CheckState.EXEMPT, exemption=exemption)
-    return TrustCheck(value=value, limit=limit, state=CheckState.BROKEN if beyond else CheckState.PASSED)

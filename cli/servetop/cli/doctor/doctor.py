@@ -116,6 +116,12 @@ def _clock() -> list[Finding]:
     return [checks.clock_finding(source, slack=slack)]
 
 
+def _priority() -> list[Finding]:
+    from servetop.core.system.scheduling import may_enter_real_time
+
+    return [checks.priority_finding(linux=sys.platform == "linux", permitted=may_enter_real_time())]
+
+
 def _recordings() -> list[Finding]:
     from servetop.recordings.library.paths import recordings_folder
 
@@ -133,6 +139,7 @@ CHECKS: Sequence[tuple[str, DoctorCheck]] = (
     ("open files", lambda: [checks.files_finding(facts.hard_file_limit())]),
     ("clock", _clock),
     ("processors", lambda: [checks.processors_finding(*facts.processors())]),
+    ("priority", _priority),
     ("limits", lambda: [checks.limits_finding(*facts.group_limits())]),
     ("recordings", _recordings),
     ("terminal", lambda: [checks.terminal_finding(facts.terminal())]),

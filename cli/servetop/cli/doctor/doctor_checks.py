@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from servetop.core.system.scheduling import HOW_TO_GRANT
 from servetop.core.units import GIB
 
 STREAMS = 10_000
@@ -185,6 +186,16 @@ def processors_finding(count: int, load: float | None) -> Finding:
     if load is not None and load > 0.75 * count:
         return Finding("processors", Status.NOTE, text, "other programs use this machine and affect the measurement")
     return Finding("processors", Status.OK, text)
+
+
+def priority_finding(*, linux: bool, permitted: bool) -> Finding:
+    """Whether the senders may run in the real-time class, ahead of an engine on the same machine."""
+    if permitted:
+        return Finding("priority", Status.OK, "senders run in the real-time class, ahead of an engine on this machine")
+    if not linux:
+        return Finding("priority", Status.OK, "this system has no real-time class for senders")
+    text = "senders may not use the real-time class, and wait for a processor behind an engine on this machine"
+    return Finding("priority", Status.NOTE, text, f"permit it: {HOW_TO_GRANT}")
 
 
 def limits_finding(processors: float | None, memory: int | None) -> Finding:

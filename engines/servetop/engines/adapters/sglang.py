@@ -51,6 +51,8 @@ class SglangEngine(Engine):
             "first_tokens_total": gauge("sglang:time_to_first_token_seconds_count"),
             "queue_seconds_total": gauge("sglang:queue_time_seconds_sum"),
             "queued_requests_total": gauge("sglang:queue_time_seconds_count"),
+            "e2el_seconds_total": gauge("sglang:e2e_request_latency_seconds_sum"),
+            "e2el_requests_total": gauge("sglang:e2e_request_latency_seconds_count"),
         },
         block_size=1,
         lazy=True,

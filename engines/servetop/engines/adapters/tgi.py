@@ -47,6 +47,8 @@ class TgiEngine(Engine):
             "generation_tokens_total": _since_used("tgi_request_generated_tokens_sum"),
             "queue_seconds_total": _since_used("tgi_request_queue_duration_sum"),
             "queued_requests_total": _since_used("tgi_request_queue_duration_count"),
+            "e2el_seconds_total": _since_used("tgi_request_duration_sum"),
+            "e2el_requests_total": _since_used("tgi_request_duration_count"),
         },
         block_size=1,
         lazy=True,

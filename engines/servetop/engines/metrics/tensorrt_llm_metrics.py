@@ -44,6 +44,10 @@ PROMETHEUS_MAP = MetricMap(
         "queued_requests_total": gauge("trtllm_request_queue_time_seconds_count"),
         "prefill_seconds_total": gauge("trtllm_request_prefill_time_seconds_sum"),
         "prefilled_requests_total": gauge("trtllm_request_prefill_time_seconds_count"),
+        "tpot_seconds_total": gauge("trtllm_time_per_output_token_seconds_sum"),
+        "tpot_requests_total": gauge("trtllm_time_per_output_token_seconds_count"),
+        "e2el_seconds_total": gauge("trtllm_e2e_request_latency_seconds_sum"),
+        "e2el_requests_total": gauge("trtllm_e2e_request_latency_seconds_count"),
     },
     path=PROMETHEUS,
 )

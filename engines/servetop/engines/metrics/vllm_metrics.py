@@ -20,6 +20,10 @@ VLLM_FIELDS = {
     "queued_requests_total": gauge("vllm:request_queue_time_seconds_count"),
     "prefill_seconds_total": gauge("vllm:request_prefill_time_seconds_sum"),
     "prefilled_requests_total": gauge("vllm:request_prefill_time_seconds_count"),
+    "tpot_seconds_total": gauge("vllm:request_time_per_output_token_seconds_sum"),
+    "tpot_requests_total": gauge("vllm:request_time_per_output_token_seconds_count"),
+    "e2el_seconds_total": gauge("vllm:e2e_request_latency_seconds_sum"),
+    "e2el_requests_total": gauge("vllm:e2e_request_latency_seconds_count"),
 }
 """EngineSample's fields by vLLM's series; both usages are ratios from 0 to 1, in spite of "perc"."""
 

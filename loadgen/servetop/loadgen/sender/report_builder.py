@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from servetop.core.clock import cpu_seconds
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
-from servetop.core.tick import LoadGauges
+from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import RequestState
+from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.workload.plan import LoadPhase
 
@@ -19,15 +20,23 @@ from servetop.workload.plan import LoadPhase
 class ReportBuilder:
     """Collects records, stage changes, notes, replies and the tick's counts until `build`."""
 
-    def __init__(self, *, worker: int, goodput: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, *, worker: int, goodput: Mapping[str, float] | None = None, priority: SenderPriority | None = None
+    ) -> None:
         """Count the requests that meet all limits of `goodput` (seconds by metric), if there are any."""
         self.tick = TickBuilder(goodput)
         self._worker = worker
+        self._priority = priority
         self._records: list[RequestRecord] = []
         self._stages: list[StageChange] = []
         self._notes: list[Note] = []
         self._replies: list[Command] = []
         self._cpu_before = cpu_seconds()
+
+    def begin(self) -> None:
+        """Raise the sender's priority, because its load begins."""
+        if self._priority is not None:
+            self._priority.begin()
 
     def add_ended(self, request: RequestState) -> None:
         """Add the record of a request that has ended, and count it in the tick."""
@@ -59,9 +68,14 @@ class ReportBuilder:
     ) -> SenderReport:
         """Return the report of tick `index` and start the next one."""
         cpu_before, self._cpu_before = self._cpu_before, cpu_seconds()
+        used = self._cpu_before - cpu_before
+        if self._priority is not None:
+            if reason := self._priority.update(used):
+                self.warn(reason, (index + 1) * TICK_SECONDS)
+            gauges = dataclasses.replace(gauges, sender_class=self._priority.sender_class)
         report = SenderReport(
             state=state,
-            tick=self.tick.build(index, gauges=gauges, cpu_seconds=self._cpu_before - cpu_before),
+            tick=self.tick.build(index, gauges=gauges, cpu_seconds=used),
             records=tuple(self._records),
             in_flight=in_flight,
             stages=tuple(self._stages),

@@ -27,6 +27,7 @@ from servetop.loadgen.sender.pacing import deadline_timer
 from servetop.loadgen.sender.partition import partition_for
 from servetop.loadgen.sender.pauses import Pauses
 from servetop.loadgen.sender.report_builder import ReportBuilder
+from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.transport.transport import TransportFactory
 from servetop.workload.build import arrivals_of
 from servetop.workload.datasets.rows import SkippedRows
@@ -50,6 +51,7 @@ class Sender:
         clock: MonotonicClock,
         transport: TransportFactory,
         report: Callable[[SenderReport], None],
+        priority: SenderPriority | None = None,
     ) -> None:
         workload = setup.workload
         self._clock = clock
@@ -58,7 +60,7 @@ class Sender:
         self._skipped = SkippedRows()
         self._partition = partition_for(setup)
         self._prerender = prerender_queue(setup, dialect, own=self._partition.prompts, skipped=self._skipped)
-        self._reports = ReportBuilder(worker=setup.worker, goodput=setup.goodput)
+        self._reports = ReportBuilder(worker=setup.worker, goodput=setup.goodput, priority=priority)
         self.request_sent: Callable[[RequestState], None] = self._reports.tick.add_sent
         self.chunks_received: Callable[[RequestState], None] = self._reports.tick.add_chunks
         self._transport = transport(self)
@@ -82,6 +84,7 @@ class Sender:
     def begin(self, plan: LoadPlan) -> None:
         """Start a plan in place of the previous one, whose requests in flight continue."""
         self._stopped = False
+        self._reports.begin()
         self._collect_stage_changes()
         self._partition.count_from(plan.first_number)
         self._prerender.begin(plan)

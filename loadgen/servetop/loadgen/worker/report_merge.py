@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from servetop.core.events import Action, Command, Note, StageChange
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
-from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks
+from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks, worst_class
 from servetop.loadgen.messages import SenderReport
 from servetop.workload.plan import LoadPhase
 
@@ -36,6 +36,7 @@ def merge_ticks(reports: Mapping[int, SenderReport], *, lost: int) -> ClientTick
         queued=sum(each.queued for each in gauges),
         holding=any(each.holding for each in gauges),
         paused=any(each.paused for each in gauges),
+        sender_class=worst_class(each.sender_class for each in gauges),
     )
     tick = merge_client_ticks([report.tick for report in reports.values()], gauges=merged)
     return dataclasses.replace(tick, gauges=merged, errors=tick.errors + lost)

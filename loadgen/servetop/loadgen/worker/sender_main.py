@@ -21,16 +21,20 @@ from typing import Any
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import LoadError, ServetopError
 from servetop.core.interfaces.dialect import Dialect
+from servetop.core.system.scheduling import limit_real_time
 from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.sender.pacing import quiet_collector
 from servetop.loadgen.sender.scheduled_commands import ScheduledCommands
 from servetop.loadgen.sender.sender import Sender
+from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.transport.transport_factory import transport_factory
 
 MAX_UNREAD_BYTES = 256 << 20
 """Unread report data after which the sender ends with an error."""
 
 SENDER_NICENESS = -10
+LONGEST_COMPUTATION = 0.5
+"""Seconds without a pause after which a sender leaves the real-time class."""
 _PR_SET_PDEATHSIG = 1
 
 DialectFactory = Callable[[SenderSetup], Dialect]
@@ -77,13 +81,24 @@ def _raise_file_limit() -> None:
 def _raise_priority() -> None:
     """Take precedence over the engine on a shared machine if permitted; a sender that waits for a CPU measures wrong.
 
-    Linux divides CPU time between sessions first (autogroup): a busy engine in its own session starved a sender of
-    niceness -10 for seconds. The sender leads a session too, so it can lower its group's niceness.
+    It counts while the sender is not in the real-time class. Linux divides CPU time between sessions first (autogroup):
+    a busy engine in its own session starved a sender of niceness -10 for seconds. The sender leads a session too, so
+    it can lower its group's niceness.
     """
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, SENDER_NICENESS)
         if os.getsid(0) == os.getpid():
             Path("/proc/self/autogroup").write_text(str(SENDER_NICENESS), encoding="ascii")
+
+
+def real_time_priority(setup: SenderSetup) -> SenderPriority | None:
+    """Return the sender's use of the real-time class, which ends if it computes for long; None without that class."""
+    if sys.platform != "linux":
+        return None
+    priority = SenderPriority(processors=len(os.sched_getaffinity(0)), senders=setup.workers)
+    signal.signal(signal.SIGXCPU, lambda *_: priority.computed_too_long())
+    limit_real_time(LONGEST_COMPUTATION)
+    return priority
 
 
 class SenderSession(asyncio.Protocol):
@@ -140,7 +155,8 @@ class SenderSession(asyncio.Protocol):
     def _create(self, setup: SenderSetup) -> Sender:
         clock, dialect = MonotonicClock(setup.origin_ns), self._dialect_factory(setup)
         transport = transport_factory(setup, dialect, clock)
-        return Sender(setup, dialect, clock=clock, transport=transport, report=self._send)
+        priority = real_time_priority(setup)
+        return Sender(setup, dialect, clock=clock, transport=transport, report=self._send, priority=priority)
 
     def _send(self, report: SenderReport) -> None:
         if self._pipe is None:

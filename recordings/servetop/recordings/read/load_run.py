@@ -13,6 +13,7 @@ from servetop.analysis.columns.run_columns import Period, RunColumns, StagePerio
 from servetop.analysis.energy import energy_meters
 from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.series.tick_columns import TickColumns
+from servetop.analysis.verdicts.engine_times import ClientTimes
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
 from servetop.core.tick import Tick
@@ -43,6 +44,8 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) ->
         ok=np.array([tick.client.ok for tick in ticks], dtype=np.float64),
         load_ticks=TickColumns.of(ticks),
         token_gaps=[tick.client.itl for tick in ticks],
+        client_times=ClientTimes.of(ticks),
+        sender_classes=[tick.client.gauges.sender_class for tick in ticks],
         loop_lags=[tick.client.loop_lag for tick in ticks],
         itl_uncertainties=[tick.client.itl_uncertainty for tick in ticks],
         chunks=np.array([tick.client.chunks for tick in ticks], dtype=np.float64),

@@ -18,8 +18,8 @@ from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.summary.engine_metrics import counted_hits, server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.steady_metrics import steady_windows
-from servetop.analysis.summary.summary_types import TrustSummary
 from servetop.analysis.summary.trust_metrics import trust_summary
+from servetop.analysis.summary.trust_types import TrustSummary
 from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow
 from servetop.core.arrays import IntArray

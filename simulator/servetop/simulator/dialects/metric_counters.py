@@ -108,7 +108,7 @@ class MetricCounters:
         self.finished_prompt_tokens += seq.prompt_tokens
         self.finished_output_tokens += seq.output_tokens
         self.cached_tokens += seq.cached_tokens
-        for phase in ("queue", "prefill", "decode", "inference", "e2e"):
+        for phase in ("queue", "prefill", "decode", "inference", "e2e", "per_token"):
             self.seconds[phase] += getattr(phases, phase)
         for name, spec in self._specs.items():
             self.histograms[name].observe(getattr(phases, spec.phase))

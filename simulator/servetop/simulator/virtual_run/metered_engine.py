@@ -48,6 +48,8 @@ class _Meter(MetricCounters):
         self._listener = listener
         self.first_token_seconds = 0.0
         self.first_tokens = 0
+        self.with_later_tokens = 0
+        """Finished requests with more than one token."""
 
     def emitted(self, count: int, *, due: float) -> None:
         super().emitted(count, due=due)
@@ -65,6 +67,7 @@ class _Meter(MetricCounters):
 
     def finished(self, seq: SimSequence, at: float, /) -> None:
         super().finished(seq, at)
+        self.with_later_tokens += seq.output_tokens > 1
         self._listener.completed(seq, at)
 
 
@@ -145,6 +148,10 @@ class MeteredEngine:
             queued_requests_total=ended,
             prefill_seconds_total=float(meter.seconds["prefill"]),
             prefilled_requests_total=ended,
+            tpot_seconds_total=float(meter.seconds["per_token"]),
+            tpot_requests_total=float(meter.with_later_tokens),
+            e2el_seconds_total=float(meter.seconds["e2e"]),
+            e2el_requests_total=ended,
         )
 
     def _arm(self, at: float) -> None:

@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from servetop.analysis.series.stats_series import FELT_SHARE
-from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT
+from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, LATENESS_SHARE, SENT_SHARE_LIMIT, SLIP_LIMIT, TURNAROUND
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.palette import STYLES
 from servetop.tui.drawing.text_runs import Lines, TextRow
@@ -52,8 +52,12 @@ DEFINITIONS = (
         "them shows how many are in use, not which",
     ),
     ("preemptions", "requests removed from the running batch, to be recomputed later"),
-    ("slip", f"sent − due; above {formats.seconds(SLIP_LIMIT)} at p99 the client is the bottleneck"),
-    ("loop lag", f"lateness of the client's own timer; limit {formats.seconds(LOOP_LAG_LIMIT)} at p99"),
+    (
+        "slip",
+        f"sent − due; limit {LATENESS_SHARE:.0%} of TTFT p99, at least {formats.seconds(TURNAROUND)}; above "
+        f"{formats.seconds(SLIP_LIMIT)} at p99 the client is the bottleneck",
+    ),
+    ("loop lag", "lateness of the client's own timer; limits as for slip"),
     ("sent / offered", f"below {SENT_SHARE_LIMIT:.0%} the offered load was not delivered"),
     (
         "Little's law",

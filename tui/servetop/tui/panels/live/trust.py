@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from servetop.analysis.verdicts.trust import (
     AGREEMENT_LIMIT,
     LATE_SHARE_LIMIT,
-    LOOP_LAG_LIMIT,
     SENT_SHARE_LIMIT,
-    SLIP_LIMIT,
-    CheckState,
     Trust,
-    TrustCheck,
     TrustVerdict,
 )
+from servetop.analysis.verdicts.trust_check import CheckState, TrustCheck
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.panels.panel import Panel
@@ -55,6 +52,8 @@ class TrustPanel(Panel):
 def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
     """The reasons, then one line per check; two compact lines if there are few rows."""
     reasons: list[TextRow] = [fitted([("▲ " + reason, "warn")], width) for reason in trust.reasons]
+    if trust.advice:
+        reasons.append(fitted([("→ " + trust.advice, "muted")], width))
     if height < 5:
         pairs = [[(f"{name} ", "muted"), (value, "strong")] for name, value in _short(trust)]
         compact: list[TextRow] = [
@@ -83,12 +82,12 @@ def _rows(trust: Trust) -> list[_CheckRow]:
     law, tokens = formats.signed_percent(trust.littles_law_error), formats.signed_percent(trust.token_error)
     share = formats.percent(min(trust.sent_share, 1.0))
     late = formats.percent(trust.late_share)
+    lag = f"{ms(trust.lateness_limit)} or less"
     first = (
         _CheckRow("late in closed loop", "late", late, f"{_percent(LATE_SHARE_LIMIT)} or less", checks["late_share"])
         if trust.closed
-        else _CheckRow("schedule slip p99", "slip", ms(trust.slip_p99), f"{ms(SLIP_LIMIT)} or less", checks["slip_p99"])
+        else _CheckRow("schedule slip p99", "slip", ms(trust.slip_p99), lag, checks["slip_p99"])
     )
-    lag = f"{ms(LOOP_LAG_LIMIT)} or less"
     within = f"within {_percent(checks['littles_law'].limit)}"
     return [
         first,
@@ -96,7 +95,17 @@ def _rows(trust: Trust) -> list[_CheckRow]:
         _CheckRow("sent / offered", "sent", share, f"{_percent(SENT_SHARE_LIMIT)} or more", checks["sent_share"]),
         _CheckRow("Little's law", "Little", law, within, checks["littles_law"]),
         _CheckRow("tokens engine/client", "tokens", tokens, f"within {_percent(AGREEMENT_LIMIT)}", checks["tokens"]),
+        *_ttft_row(trust),
     ]
+
+
+def _ttft_row(trust: Trust) -> list[_CheckRow]:
+    """The client's mean TTFT beyond the engine's, if the engine exports it."""
+    check, excess = trust.checks["ttft"], trust.times.ttft.excess
+    if check.state is CheckState.UNKNOWN:
+        return []
+    limit = f"{formats.seconds(check.limit)} or less"
+    return [_CheckRow("TTFT client - engine", "TTFT", formats.seconds(excess), limit, check)]
 
 
 def _percent(limit: float) -> str:
