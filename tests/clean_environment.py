@@ -20,7 +20,7 @@ KEPT = frozenset({
 OF_THE_PROCESSOR = frozenset({"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"})
 """Set where the OpenBLAS of the lowest NumPy would compute wrong results or crash. servetop records them: see
 `without_processor_settings` in tests/conftest.py."""
-KEPT_PREFIXES = ("PYTEST_", "COV_", "COVERAGE_")
+KEPT_PREFIXES = ("PYTEST_", "TEXTUAL_SNAPSHOT_", "COV_", "COVERAGE_")
 FIXED = {"TZ": "UTC", "LANG": "C.UTF-8"}
 OWN_FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 """Name folders that servetop reads and writes: the tests must not use those of the user."""

@@ -83,7 +83,7 @@ def test_the_example_is_the_one_that_the_command_prints(capsys: pytest.CaptureFi
 
 
 def test_the_page_lists_every_key_that_a_sweep_file_may_have() -> None:
-    listed = re.findall(r"`([a-z_]+)`", PAGE.partition("## All keys")[2].partition("# One run")[0])
+    listed = re.findall(r"`([a-z_]+)`", PAGE.partition("## All keys")[2].partition("\n## ")[0])
     assert len(listed) == len(set(listed))
     known = {*(each.spelling.lstrip("-").replace("-", "_") for each in file_options().values()), "engine_args"}
     assert set(listed) == {key for key in known if is_accepted(key)} | {"repeats", "sim"}

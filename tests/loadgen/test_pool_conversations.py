@@ -64,8 +64,9 @@ async def test_conversations_continue_in_the_next_stage(server: Any, pool: Any) 
     await run.begin(StageConfig(max_concurrency=2, duration=0.6), StageConfig(max_concurrency=2, duration=0.6))
     await run.finish()
     assert [{each.stage for each in turns} for turns in conversations(run.records)] == [{0, 1}] * 2
-    assert run.notes
-    assert [note for note in run.notes if "cut short" in note] == run.notes  # by the end of the last stage
+    ends = [note for note in run.notes if "real-time class" not in note]  # prompts of 400 turns take a processor
+    assert ends
+    assert [note for note in ends if "cut short" in note] == ends  # by the end of the last stage
 
 
 async def test_when_a_sender_dies_its_conversations_end_and_the_others_start_new_ones(server: Any, pool: Any) -> None:

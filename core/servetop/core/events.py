@@ -193,25 +193,20 @@ class ReplicaSample(EngineSample):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSample:
-    """One device at one instant."""
+    """One device at one instant: utilisation 0-1, memory in bytes, power in watts, temperature in °C, clocks in Hz."""
 
     at: float
     index: int
     name: str
     utilisation: float | None = None
-    """0-1."""
     memory_used: int | None = None
-    """Bytes."""
     memory_total: int | None = None
     power: float | None = None
-    """Watts."""
     temperature: float | None = None
-    """°C."""
     sm_clock: float | None = None
-    """Hz."""
     memory_clock: float | None = None
     engine_memory: int | None = None
-    """Bytes held by the engine's processes; by all processes if the engine was attached to."""
+    """Memory held by the engine's processes; by all processes if the engine was attached to."""
     energy: float | None = None
     """Joules on the device's counter, which restarts with its driver."""
     throttled: str | None = None
@@ -235,8 +230,7 @@ class StageChange:
     """Its requests are excluded from all totals of the run."""
     ramp_from: float | None = None
     """Rate at the beginning of a ramp, which ends with `request_rate`; None for a constant rate."""
-    ramp_strategy: str | None = None
-    """How a ramp changes the rate: `linear` or `exponential`."""
+    ramp_strategy: str | None = None  # `linear` or `exponential`
     duration: float | None = None
     """Planned length in seconds; None without one."""
     num_prompts: int | None = None

@@ -35,7 +35,7 @@ READY_LINE = "servetop: the model is ready"
 """Printed by the script when the model's replicas are ready; Serve's HTTP proxy may respond half a minute earlier."""
 USUAL_METRICS_PORT = 8080
 """As in Ray's documentation: `ray start --metrics-export-port=8080`."""
-_HISTOGRAMS = ("first_token", "queue", "prefill")
+_HISTOGRAMS = ("first_token", "queue", "prefill", "tpot", "e2el")
 """Not used: Ray estimates the sums of these histograms from the middles of the buckets."""
 _PREFIX = re.compile(r"^(\(\w[^)]*pid=\d+[^)]*\) )?")
 
