@@ -2,12 +2,15 @@
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects.dialect_registry import dialect_for
+from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.request.prerender import LOOK_AHEAD, NumberedPrompts, NumberedRequest, PrerenderQueue
+from servetop.loadgen.sender.partition import RequestPartition
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.plan import LoadPlan
 from servetop.workload.stage_run import Due
@@ -26,6 +29,11 @@ def prompts(*, clipped: bool = False) -> NumberedPrompts:
         yield number, Prompt(text=f"p{number}", input_tokens=1, output_tokens=2, clipped=clipped)
 
 
+class PlainPrompts:
+    def prompts(self) -> Iterator[Prompt]:
+        return (prompt for _, prompt in prompts())
+
+
 def queue_of(numbered: NumberedPrompts, *, skipped: SkippedRows | None = None, **workload: object) -> PrerenderQueue:
     config = dataclasses.replace(WorkloadConfig(), **workload)  # type: ignore[arg-type]
     dialect = dialect_for("completions", model="m", continuous_usage=False)
@@ -36,11 +44,19 @@ def queue_of(numbered: NumberedPrompts, *, skipped: SkippedRows | None = None, *
 
 def test_requests_are_taken_in_order_whether_or_not_they_are_ready() -> None:
     queue, rendered = queue_of(prompts()), list[None]()
-    queue.fill(StillClock(), stage=0, between=lambda: rendered.append(None))
+    queue.fill(StillClock(), stage=0, wanted=lambda: True, between=lambda: rendered.append(None))
     assert len(rendered) == LOOK_AHEAD
     requests = [queue.take(NumberedRequest(number, DUE, number), limited=False) for number in range(LOOK_AHEAD + 2)]
     assert [request.prompt.text for request in requests] == [f"p{number}" for number in range(LOOK_AHEAD + 2)]
     assert [request.id for request in requests] == list(range(LOOK_AHEAD + 2))
+
+
+def test_a_sender_whose_requests_end_while_it_renders_stops() -> None:
+    partition = RequestPartition(SenderSetup(url="", model="", origin_ns=0, worker=2, workers=3))
+    queue = queue_of(partition.prompts(PlainPrompts()))
+    two_slots = 2  # a stage with fewer slots than senders begins
+    queue.fill(StillClock(), stage=0, wanted=lambda: partition.working, between=lambda: partition.limit_for(two_slots))
+    assert not partition.working
 
 
 def test_prompts_of_unused_numbers_are_skipped() -> None:
@@ -72,7 +88,7 @@ def test_the_token_limit_is_unknown_if_the_extra_body_changes_it() -> None:
 
 def test_a_new_salt_alters_requests_that_are_ready_and_those_rendered_later() -> None:
     queue = queue_of(prompts())
-    queue.fill(StillClock(), stage=0, between=lambda: None)
+    queue.fill(StillClock(), stage=0, wanted=lambda: True, between=lambda: None)
     queue.begin(dataclasses.replace(PLAN, prompt_salt=5))
     salted = [queue.take(NumberedRequest(number, DUE, number), limited=False) for number in range(LOOK_AHEAD + 2)]
     assert all(request.prompt.text != f"p{request.id}" and len(request.prompt.text) > 1 for request in salted)

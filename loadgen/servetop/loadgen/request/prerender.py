@@ -139,19 +139,20 @@ class PrerenderQueue:
         for key in keys[: next(place for place, key in enumerate(keys) if self._streams[key] is stream)]:
             del self._streams[key]
 
-    def fill(self, clock: Clock, *, stage: int | None, between: Callable[[], None]) -> None:
+    def fill(self, clock: Clock, *, stage: int | None, wanted: Callable[[], bool], between: Callable[[], object]) -> None:
         """Render up to LOOK_AHEAD requests of a stage for at most half a millisecond; `between` is called after each.
 
-        Before the first plan `stage` is None, as after the last stage of a plan.
+        Before the first plan `stage` is None, as after the last stage of a plan. `wanted`: whether this sender has
+        requests at all, which `between` may change: a sender without any would search the stream for ever.
         """
-        if (draws := self._draws.get(stage)) is None:
+        if (draws := self._draws.get(stage)) is None or not wanted():
             return
         stream = self._stream_of(draws)
         until = clock.now() + _FILL_SECONDS
         while len(stream.ready) < LOOK_AHEAD:
             stream.ready.append(self._render_next(stream))
             between()
-            if clock.now() >= until:
+            if clock.now() >= until or not wanted():
                 return
 
     def _render_next(self, stream: _Stream) -> tuple[int, Prompt, PreparedRequest]:

@@ -259,9 +259,8 @@ class Sender:
 
     def _prepare(self) -> None:
         """Render requests and open connections ahead of demand."""
-        if self._partition.working:
-            stage = None if self._schedule is None else self._schedule.prompts_for
-            self._prerender.fill(self._clock, stage=stage, between=self.send_overdue)
+        stage, part = None if self._schedule is None else self._schedule.prompts_for, self._partition
+        self._prerender.fill(self._clock, stage=stage, wanted=lambda: part.working, between=self.send_overdue)
         self._partition.skip_prompts()
         if self._schedule is not None:
             wanted = self._schedule.connections_wanted(self._in_flight.count)
