@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.judgement.capacity import KEPT_SHARE
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.summary.summary_types import StageSummary
@@ -21,8 +23,8 @@ def is_sweep(config: RunConfig, stages: Sequence[StageChange]) -> bool:
     """
     if any(stage.ramp_from is not None for stage in config.stages):
         return False
-    loads = {_key(stage) for stage in stages if stage.request_rate is not None and not stage.warmup}
-    return len(loads) > 1 and (config.drain_at_stages or len({batch for batch, _, _ in loads}) > 1)
+    loads = {StageLoad.of(stage) for stage in stages if stage.request_rate is not None and not stage.warmup}
+    return len(loads) > 1 and (config.drain_at_stages or len({load.max_num_seqs for load in loads}) > 1)
 
 
 def measured_sweep(run: RunRecord, stages: Sequence[StageSummary]) -> SweepVerdict | None:
@@ -41,16 +43,17 @@ def measured_sweep(run: RunRecord, stages: Sequence[StageSummary]) -> SweepVerdi
 
 def measured_cells(stages: Sequence[StageSummary], *, objectives: Mapping[str, float]) -> list[SweepCell]:
     """Return the cells that were measured as a whole, by batch size and load."""
-    groups: dict[tuple[int | None, float | None, int | None], list[StageSummary]] = {}
+    groups: dict[StageLoad, list[StageSummary]] = {}
     for stage in stages:
         if stage.finished:
-            groups.setdefault(_key(stage), []).append(stage)
+            groups.setdefault(_load(stage), []).append(stage)
     cells = [_cell(group, objectives) for group in groups.values()]
     return sorted(cells, key=lambda cell: (cell.max_num_seqs or 0, cell.closed, cell.load, cell.max_concurrency or 0))
 
 
-def _key(stage: StageSummary | StageChange) -> tuple[int | None, float | None, int | None]:
-    return stage.max_num_seqs, stage.request_rate, stage.max_concurrency
+def _load(stage: StageSummary) -> StageLoad:
+    rate = math.inf if stage.request_rate is None else stage.request_rate
+    return StageLoad(request_rate=rate, max_concurrency=stage.max_concurrency, max_num_seqs=stage.max_num_seqs)
 
 
 def _cell(group: Sequence[StageSummary], objectives: Mapping[str, float]) -> SweepCell:

@@ -139,7 +139,9 @@ class PrerenderQueue:
         for key in keys[: next(place for place, key in enumerate(keys) if self._streams[key] is stream)]:
             del self._streams[key]
 
-    def fill(self, clock: Clock, *, stage: int | None, wanted: Callable[[], bool], between: Callable[[], object]) -> None:
+    def fill(
+        self, clock: Clock, *, stage: int | None, wanted: Callable[[], bool], between: Callable[[], object]
+    ) -> None:
         """Render up to LOOK_AHEAD requests of a stage for at most half a millisecond; `between` is called after each.
 
         Before the first plan `stage` is None, as after the last stage of a plan. `wanted`: whether this sender has
