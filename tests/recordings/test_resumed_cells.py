@@ -14,7 +14,7 @@ import pytest
 from servetop.analysis.comparison.alignment import align
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, StageConfig
-from servetop.core.events import RequestRecord, RequestStatus, RunEnd
+from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.stage_row import planned_row
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
@@ -28,6 +28,8 @@ from servetop.run.sweep.resume_sweep import cells_left
 from tests.recordings.rows import change
 
 BOOT_TICKS, CELL_TICKS, REQUESTS = 2, 6, 4
+TICK_TOKENS, CELL_TOKENS = 500, 500 * REQUESTS
+"""By the counters of client and engine; the requests' own are not compared with them."""
 BY_COUNT = tuple(StageConfig(request_rate=8.0, max_num_seqs=size, num_prompts=REQUESTS) for size in (8, 32, 128))
 BY_TIME = tuple(
     StageConfig(request_rate=rate, max_num_seqs=size, duration=(CELL_TICKS - 1) * TICK_SECONDS)
@@ -51,7 +53,8 @@ class FakeSweep:
         boot = [TickTransaction(tick=empty_tick(each)) for each in range(self.start.first_tick, tick)]
         rows = [*boot]
         for index, cell in enumerate(cells, start=self.start.first_stage):
-            rows += transactions(cell, index, first_tick=tick, first_request=request)
+            done = index - self.start.first_stage
+            rows += transactions(cell, index, first_tick=tick, first_request=request, generated=done * CELL_TOKENS)
             tick, request = tick + CELL_TICKS, request + REQUESTS
         for row in rows:
             if row.tick is not None and row.tick.index >= self.until:
@@ -64,15 +67,26 @@ def empty_tick(index: int) -> Tick:
     return Tick(client=ClientTick(index=index))
 
 
-def transactions(cell: StageConfig, index: int, *, first_tick: int, first_request: int) -> Iterator[TickTransaction]:
-    """One request is due in each of the first ticks and ends in the next one; a last tick is idle."""
+def transactions(
+    cell: StageConfig, index: int, *, first_tick: int, first_request: int, generated: int
+) -> Iterator[TickTransaction]:
+    """One request is due in each of the first ticks and ends in the next one; a last tick is idle.
+
+    `generated` are the tokens that the engine has generated since it was started.
+    """
     begin = first_tick * TICK_SECONDS
     for number in range(CELL_TICKS):
         ended = [] if not 1 <= number <= REQUESTS else [record(cell, index, first_request + number - 1, begin, number)]
         gauges = LoadGauges(stage=index, request_rate=cell.request_rate, in_flight=int(number < REQUESTS))
-        client = ClientTick(index=first_tick + number, ok=len(ended), due=int(number < REQUESTS), gauges=gauges)
+        tokens = TICK_TOKENS * len(ended)
+        generated += tokens
+        client = ClientTick(
+            index=first_tick + number, ok=len(ended), due=int(number < REQUESTS), output_tokens=tokens, gauges=gauges
+        )
         stages = [planned_row(cell, at=begin, index=index)] if number == 0 else []
-        yield TickTransaction(tick=Tick(client=client), stages=stages, requests=ended)
+        scraped = begin + (number + 0.9) * TICK_SECONDS
+        engine = EngineSample(scrape_start=scraped, scrape_end=scraped, generation_tokens_total=generated)
+        yield TickTransaction(tick=Tick(client=client), stages=stages, requests=ended, engine_samples=[engine])
 
 
 def record(cell: StageConfig, index: int, request: int, begin: float, number: int) -> RequestRecord:
@@ -160,6 +174,14 @@ def test_a_sweep_killed_several_times_equals_one_that_was_not(tmp_path: Path, ki
     whole = recorded(tmp_path / "whole.servetop", BY_COUNT)
     resumed = recorded(tmp_path / "resumed.servetop", BY_COUNT, kills=kills)
     assert summary_of(resumed) == summary_of(whole)
+
+
+@pytest.mark.parametrize("kill", [None, 5, 11, 12, 18])
+def test_the_engine_counts_the_tokens_of_the_stages_that_count_for_the_client(tmp_path: Path, kill: int | None) -> None:
+    path = recorded(tmp_path / "killed.servetop", BY_COUNT, kills=[] if kill is None else [kill])
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        trust = run_summary(reader).measured.trust
+    assert trust.token_error == pytest.approx(0.0, abs=0.05)
 
 
 def test_a_cell_whose_requests_had_all_ended_is_not_measured_again(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.core.tick import SenderClass
+from servetop.core.tick import TICK_SECONDS, SenderClass
 
 ENGINE_COUNTERS = (
     "preemptions_total", "generation_tokens_total", "prompt_tokens_total", "prefix_cache_hits_total",
@@ -134,8 +134,19 @@ class RunColumns:
 
     @property
     def client_tokens(self) -> ClientTokens:
-        """The client's token counts over the whole run."""
-        return ClientTokens(tick_ends=self.tick_ends, received=self.output_tokens, finished=self.finished_tokens)
+        """The client's token counts over the whole run, without the stages that do not count."""
+        received, finished = (np.where(self._counted, each, 0.0) for each in (self.output_tokens, self.finished_tokens))
+        return ClientTokens(tick_ends=self.tick_ends, received=received, finished=finished)
+
+    @property
+    def counted_times(self) -> ClientTimes:
+        """The client's latencies over the whole run, without the stages that do not count."""
+        return self.client_times.where(self._counted)
+
+    @property
+    def _counted(self) -> BoolArray:
+        """A mask of the ticks whose middle lies in no stage that does not count."""
+        return Period(pauses=[each.period for each in self.superseded]).contains(self.tick_ends - TICK_SECONDS / 2)
 
     def limit_at(self, times: FloatArray) -> FloatArray:
         """Return the concurrency limit of the tick at each time."""

@@ -52,7 +52,7 @@ def trust_summary(
         littles_law_error=law.error,
         in_flight=law.in_flight,
         token_error=token_error(engine, run.client_tokens),
-        times=engine_times(engine, run.client_times),
+        times=engine_times(engine, run.counted_times),
         sender_class=worst_class(itertools.compress(run.sender_classes, within)),
         itl_p99=requests.itl.percentile(99),
         itl_uncertainty_p99=_itl_uncertainty(run, within),

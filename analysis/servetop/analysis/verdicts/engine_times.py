@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.verdicts.consistency import EngineCounts
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.tick import TICK_SECONDS, Tick
 
 TOTALS = {
@@ -69,6 +69,14 @@ class ClientTimes:
             seconds={name: np.array([each.total for each in found]) for name, found in histograms.items()},
             counts={name: np.array([float(each.count) for each in found]) for name, found in histograms.items()},
         )
+
+    def where(self, selected: BoolArray) -> ClientTimes:
+        """Return those of the selected ticks; the others count nothing."""
+        seconds, counts = (
+            {name: np.where(selected, each, 0.0) for name, each in values.items()}
+            for values in (self.seconds, self.counts)
+        )
+        return ClientTimes(tick_ends=self.tick_ends, seconds=seconds, counts=counts)
 
     def between(self, name: str, times: FloatArray) -> tuple[float, float]:
         """Return the sum and the count between two times, which may lie within ticks."""
