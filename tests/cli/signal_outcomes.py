@@ -77,7 +77,8 @@ def _words(phase: str, target: str, case: Case) -> tuple[str, ...]:
             engine = mortal(f"--never-ready-once {shlex.quote(str(case.folder / 'mark'))}")
             return (*case.sweep("num_prompts = 4"), *engine)
         case "cell":
-            return (*case.sweep('duration = "300s"'), *mortal())
+            duration = "15s" if target == "engine" else "300s"  # the next cell follows one whose engine was killed
+            return (*case.sweep(f'duration = "{duration}"'), *mortal())
         case "stop":
             requested = f"--stop-file {shlex.quote(str(case.folder / 'requested'))}"
             return ("--json", *mortal(requested, f"--linger {60 if target == 'engine' else 6}"), *LOAD)

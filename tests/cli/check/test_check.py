@@ -229,7 +229,7 @@ def test_a_run_whose_requests_all_failed_or_of_one_request_cannot_tell(
 ) -> None:
     outage = Outage(kind=OutageKind.HTTP_500, start=0.0)
     failed = recorded(folder / "failed.servetop", outages=(outage,))
-    one = recorded(folder / "one.servetop", stages=(StageConfig(request_rate=6.0, duration=0.2),))
+    one = recorded(folder / "one.servetop", stages=(StageConfig(request_rate=6.0, num_prompts=1),))
     for path in (failed, one):
         code, found, _ = check(path, "--baseline", baseline, *LIMITS)
         assert (code, set(outcomes(found))) == (98, {"cannot tell"})
