@@ -64,6 +64,10 @@ class Load:
         return [*load, *(["--duration", f"{seconds:g}"] if timed else ["--num-prompts", str(count)])]
 
 
+class ClientError(Exception):
+    """A client ended with an error: its figures are left out."""
+
+
 LOADS = {"4": Load(rate=4.0), "closed8": Load(concurrency=8)}
 Client = Callable[[str, Load, float], "dict[str, float]"]
 """Runs a load against a URL for some seconds; returns its values in ms."""
@@ -104,7 +108,8 @@ def vllm_bench(program: Path) -> Client:
 def _output(argv: Sequence[str], *, good: Sequence[int] = (0,)) -> str:
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, **QUIET})
     if done.returncode not in good:
-        raise SystemExit(f"{' '.join(argv[:4])} ended with exit code {done.returncode}: {done.stderr[-500:]}")
+        reason = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no output")
+        raise ClientError(f"exit code {done.returncode}, {reason.strip()}")
     return done.stdout
 
 
@@ -188,8 +193,12 @@ def measure(url: str, load: Load, *, seconds: float, runs: int, wanted: Sequence
     each = clients(wanted)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in each}
     for number in range(runs):
-        for name in list(each)[:: 1 if number % 2 == 0 else -1]:
-            found[name].append(run_once(each[name], url, load=load, seconds=seconds))
+        for name in list(found)[:: 1 if number % 2 == 0 else -1]:
+            try:
+                found[name].append(run_once(each[name], url, load=load, seconds=seconds))
+            except ClientError as error:
+                print(f"LEFT OUT: {name} ({error})")
+                del found[name]
     for name, results in found.items():
         values = [
             statistics.median(one[column] for one in results) if column in results[0] else None for column in COLUMNS
