@@ -57,7 +57,7 @@ def test_the_engines_own_times_are_beside_the_clients() -> None:
         engine_mean_ttft_ms=7.31, ttft_beyond_engine_ms=38.7, engine_mean_e2el_ms=3010.4, e2el_beyond_engine_ms=-0.4
     )
     assert trust_lines(run(trust=replace(SUSPECT, engine_times=times)))[1:] == [
-        "engine's   mean TTFT 7.3 ms +38.7, E2EL 3,010 ms -0.4 ms at the client (network, HTTP server)"
+        "engine     mean TTFT 7.3 ms (client +38.7), E2EL 3,010 ms (client -0.4): network and HTTP server"
     ]
 
 

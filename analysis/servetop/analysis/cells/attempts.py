@@ -44,18 +44,18 @@ class StageTally:
 
     @property
     def ended(self) -> int:
-        """Requests that ended, without those that the client cancelled."""
+        """Requests that succeeded or failed; those that the client cancelled are not among them."""
         return self.ok + self.failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageHistory:
-    """What decides about the stages of a run."""
+    """The rows by which the stages of a run are judged as attempts at cells."""
 
     stages: Sequence[StageChange]
     """All rows, in order of time."""
     tallies: Mapping[int, StageTally]
-    """By number of the stage."""
+    """One for each stage, by its number."""
     notes: Sequence[Note] = ()
     commands: Sequence[Command] = ()
     end: RunEnd | None = None

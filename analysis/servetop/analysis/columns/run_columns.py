@@ -119,7 +119,7 @@ class RunColumns:
 
     @property
     def every_stage(self) -> list[StagePeriod]:
-        """All stages with a load, in order of time, also those that do not count."""
+        """All stages with a load in order of time, including superseded ones."""
         return sorted((*self.stages, *self.superseded), key=lambda each: each.period.start)
 
     @property

@@ -107,7 +107,7 @@ def _measured(stage: ComparedStage) -> str:
 
 
 def _remedy(short: Sequence[ComparedStage], advice: RunPairsAdvice | None) -> str:
-    """What to do about stages of which these are too short."""
+    """Return what to measure next; `short` are the stages that are too short, the others are not steady."""
     ways = []
     lasting = [each for each in short if not shows_trend(each.unsteady)]
     if lasting and len(lasting) == len(short):

@@ -153,7 +153,7 @@ class RunPairsAdvice:
     pairs_high: int
     """Pairs with which most series end."""
     seconds_low: float
-    """What as many pairs take, starts included."""
+    """Time that `pairs_low` pairs take, including the starts of the engine; `seconds_high`: that of `pairs_high`."""
     seconds_high: float
 
 

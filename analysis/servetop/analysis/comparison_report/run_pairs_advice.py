@@ -16,7 +16,7 @@ from servetop.analysis.comparison_report.report_types import ComparedStage, RunP
 from servetop.core.config import StageConfig
 
 _PROCESS_SECONDS = 3.0
-"""What the process of a run takes besides the run."""
+"""Time to start and end the process of one run."""
 _MINUTES = 100
 """Minutes from which on a time is given in hours."""
 _USUAL_BUDGET = 1800.0

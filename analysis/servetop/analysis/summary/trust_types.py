@@ -58,7 +58,7 @@ class TrustSummary:
     verdict: str
     reasons: tuple[str, ...]
     compared: tuple[str, ...]
-    """What was compared with its limit."""
+    """The checks that were made, such as `loop lag`; a check whose figure is unknown was not."""
     advice: str | None
     """How to make the senders faster; None if they were fast enough, or nothing is known to help."""
     token_source: str | None

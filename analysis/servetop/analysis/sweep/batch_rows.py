@@ -59,7 +59,7 @@ RowKey = tuple[int | None, int | None, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLimit:
-    """What the overloads of a row tell about the engine."""
+    """The limit of one batch size, estimated from its overloaded cells."""
 
     limit: str
     estimate: float | None = None

@@ -14,7 +14,7 @@ TIED = 0.01
 
 
 class Scored(Protocol):
-    """What makes a cell better than another one."""
+    """The figures by which cells are ranked."""
 
     @property
     def max_num_seqs(self) -> int | None:

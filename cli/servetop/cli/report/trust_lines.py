@@ -51,11 +51,11 @@ def _engine_lines(times: EngineTimesSummary) -> list[str]:
         "E2EL": (times.engine_mean_e2el_ms, times.e2el_beyond_engine_ms),
     }
     texts = [
-        f"{name} {engine:,.{1 if engine < 100 else 0}f} ms {beyond:+,.1f}"
+        f"{name} {engine:,.{1 if engine < 100 else 0}f} ms (client {beyond:+,.1f})"
         for name, (engine, beyond) in pairs.items()
         if engine is not None and beyond is not None
     ]
-    return [f"engine's   mean {', '.join(texts)} ms at the client (network, HTTP server)"] if texts else []
+    return [f"engine     mean {', '.join(texts)}: network and HTTP server"] if texts else []
 
 
 def _peaks_lines(reason: str | None, stages: tuple[StageSummary, ...]) -> list[str]:

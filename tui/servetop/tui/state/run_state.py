@@ -155,7 +155,7 @@ class RunState:
 
     @property
     def _rows(self) -> StageHistory:
-        """What decides about the stages, without their tallies."""
+        """The rows by which attempts at cells are judged, without the tallies of their requests."""
         return StageHistory(
             stages=tuple(self.stages), tallies={}, notes=self.notes, commands=tuple(self.commands.values()),
             end=self.end, max_failures=self.header.config.max_failures,
