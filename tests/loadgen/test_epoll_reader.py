@@ -6,6 +6,7 @@ import asyncio
 import socket
 import statistics
 import struct
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from collections.abc import Callable
 import pytest
 
 from servetop.core.clock import MonotonicClock
+from servetop.core.system.own_python import python_argv
 from servetop.loadgen.transport.epoll_reader import SocketPoller
 from servetop.loadgen.transport.kernel_timestamps import KernelTimestamps
 
@@ -173,3 +175,44 @@ async def test_sockets_are_polled_at_intervals_only_for_many_long_requests() -> 
         for plain in plains:
             plain.abort()
     poller.close()
+
+
+_CONNECTS = """
+import asyncio, os, sys, uvloop
+from servetop.core.clock import MonotonicClock
+from servetop.core.system.own_python import python_argv
+from servetop.loadgen.transport.epoll_reader import SocketPoller
+
+async def threads_after_connecting() -> int:
+    poller = SocketPoller(MonotonicClock(), send_overdue=lambda: None)
+    await poller.connect("127.0.0.1", int(sys.argv[1]), None)
+    return len(os.listdir("/proc/self/task"))
+
+with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    before = len(os.listdir("/proc/self/task"))
+    print(runner.run(threads_after_connecting()) - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_a_connection_is_opened_without_a_thread_that_would_wait_for_a_processor() -> None:
+    pytest.importorskip("uvloop")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = str(listening.getsockname()[1])
+        argv = python_argv("-c", _CONNECTS, port)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.stdout.strip(), done.stderr) == ("0", "")
+
+
+def test_a_refused_connection_names_its_errno() -> None:
+    async def connect() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            port = listening.getsockname()[1]
+        poller = SocketPoller(MonotonicClock(), send_overdue=nothing)
+        try:
+            await poller.connect("127.0.0.1", port, Kept())
+        finally:
+            poller.close()
+
+    with pytest.raises(ConnectionRefusedError):
+        asyncio.run(connect())

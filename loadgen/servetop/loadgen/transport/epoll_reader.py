@@ -7,6 +7,8 @@ busy, all sockets are polled together at intervals instead of waking the loop fo
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import select
 import socket
 from collections.abc import Callable, Sequence
@@ -135,7 +137,7 @@ class SocketPoller:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             enable_timestamps(sock)
-            await self._loop.sock_connect(sock, (address, port))
+            await _connect(self._loop, sock, (address, port))
             plain = PlainSocket(sock, receiver, self)
             self._epoll.register(sock, select.EPOLLIN)
         except BaseException:
@@ -244,3 +246,21 @@ class SocketPoller:
             receiver.not_before = at = run_time(ancillary, receiver.not_before)
             reads.append((receiver, data, at))
         return reads
+
+
+async def _connect(loop: asyncio.AbstractEventLoop, sock: socket.socket, address: tuple[str, int]) -> None:
+    """Connect a non-blocking socket to a numeric address; OSError if that fails.
+
+    `sock_connect` of uvloop looks up even a numeric address in a thread, which waits for a processor on a busy machine.
+    """
+    error = sock.connect_ex(address)
+    if error == errno.EINPROGRESS:
+        writable = asyncio.Event()
+        loop.add_writer(sock, writable.set)
+        try:
+            await writable.wait()
+        finally:
+            loop.remove_writer(sock)
+        error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if error:
+        raise OSError(error, os.strerror(error))
