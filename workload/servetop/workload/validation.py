@@ -106,7 +106,7 @@ def _read_texts(workload: WorkloadConfig) -> None:
         return
     rows = texts.rows(SkippedRows() if workload.skip_bad_rows else None)
     if not sum(1 for _ in itertools.islice(rows, _ROWS_READ)):
-        raise UsageError(f"{texts.path} has no usable prompts")
+        next(texts.endless())  # raises the error with the reasons
 
 
 def _trace_facts(workload: WorkloadConfig) -> TraceFacts | None:
