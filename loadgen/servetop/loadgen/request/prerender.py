@@ -131,6 +131,7 @@ class PrerenderQueue:
             position, _, prepared = stream.ready.popleft() if stream.ready else self._render_next(stream)
             self._skipped.clipped += prepared.prompt.clipped
             if position >= numbered.prompt_number:
+                self._skipped.last_position = max(self._skipped.last_position, position)
                 return prepared
 
     def _forget_before(self, stream: _Stream) -> None:

@@ -81,8 +81,10 @@ class SkippedRows:
     """Numbers of well-formed rows that are not sent, by reason."""
     rows_in_pass: int | None = None
     """Usable rows of a file of texts, once it has been read to its end."""
-    repeated: bool = False
-    """A text was sent again."""
+    last_position: int = -1
+    """Highest position in a prompt stream of a text that was sent."""
+    repetition_noted: bool = False
+    """A note says that texts were sent again."""
     clipped: int = 0
     """Requests shortened to the context of the model."""
     broken: int = 0
@@ -103,6 +105,12 @@ class SkippedRows:
         if self.skipped:
             notes.append(f"{self.skipped:,} bad rows of the dataset were skipped; the first: {self.first_skipped}")
         notes += [f"{count:,} rows of the dataset were left out: {reason}" for reason, count in self.left_out.items()]
+        if self.rows_in_pass is not None and self.last_position >= self.rows_in_pass and not self.repetition_noted:
+            self.repetition_noted = True
+            notes.append(
+                f"all {self.rows_in_pass:,} prompts of the dataset were sent, then again: a prefix cache finds "
+                "repeated prompts"
+            )
         if self.clipped:
             notes.append(f"{self.clipped:,} requests were clipped to the model's context")
         conversations = {
