@@ -18,10 +18,13 @@ AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.68,10,5\n2
 @pytest.mark.parametrize(
     ("content", "names"),
     [
-        (SHAREGPT, "sharegpt (first questions) or conversations (all of them)"),
-        ('{"messages": []}\n', "conversations"),
+        (SHAREGPT, "sharegpt (first questions) or conversations (all questions)"),
+        ('{"messages": []}\n', "conversations (all questions)"),
         ('{"prompt": "x"}\n', "custom"),
-        ('{"timestamp": 0, "input_length": 5, "output_length": 5, "hash_ids": []}\n', "mooncake (times in millis"),
+        (
+            '{"timestamp": 0, "input_length": 5, "output_length": 5, "hash_ids": []}\n',
+            "mooncake (times in milliseconds) or timed_trace (times in",
+        ),
         ("prompt\nHi\n", "csv"),
         (AZURE, "azure"),
         ("PAR1", "parquet"),
@@ -38,7 +41,7 @@ def test_a_path_without_a_name_is_rejected_with_the_likely_ones(tmp_path: Path, 
 def test_a_path_to_nothing_is_rejected_and_a_folder_is_recognised(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere is not a file: check --dataset-path"):
         resolve_workload(WorkloadConfig(dataset_path=str(tmp_path / "nowhere")))
-    assert likely_names(tmp_path) == "hf"
+    assert likely_names(tmp_path) == ("hf",)
 
 
 @pytest.mark.parametrize(

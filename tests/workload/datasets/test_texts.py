@@ -110,7 +110,7 @@ def test_a_row_without_a_prompt_is_rejected(tmp_path: Path, name: str, text: str
 def test_a_file_without_usable_rows_says_why(tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(CONVERSATIONS_FILE[1:4]))
-    with pytest.raises(UsageError, match=r"no usable prompts: 1 rows .* fewer than two turns; 2 rows .* vLLM's filter"):
+    with pytest.raises(UsageError, match=r"no usable prompts: 1 row .* fewer than two turns; 2 rows .* vLLM's filter"):
         resolve_workload(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
 
 

@@ -15,6 +15,13 @@ from servetop.workload.datasets.text_file import is_parquet
 from servetop.workload.datasets.trace_formats import JSON_LINES, format_of
 
 _DEFAULT = WorkloadConfig()
+_MEANINGS = {
+    "sharegpt": " (first questions)",
+    "conversations": " (all questions)",
+    "mooncake": " (times in milliseconds)",
+    "timed_trace": " (times in seconds)",
+}
+"""What tells apart datasets whose files look alike."""
 
 
 def check_dataset_options(workload: WorkloadConfig) -> None:
@@ -33,27 +40,31 @@ def _check_path(workload: WorkloadConfig) -> None:
         raise UsageError(f"{name} ships with servetop: for a file use --dataset-name azure")
     if name != _DEFAULT.dataset:
         raise UsageError(f"{name} reads no file: leave out --dataset-path, or give another --dataset-name")
-    raise UsageError(f"--dataset-path {path} needs --dataset-name: the file looks like {likely_names(path)}")
+    raise UsageError(f"--dataset-path {path} needs --dataset-name: the file looks like {_described(path)}")
 
 
-def likely_names(path: Path) -> str:
-    """The datasets that a file or folder may be, by its content; UsageError for one that is none."""
+def likely_names(path: Path) -> tuple[str, ...]:
+    """The datasets that a file or folder may be, by its content, the likeliest first; UsageError if it is none."""
     if path.is_dir():
-        return "hf"
+        return ("hf",)
     if not path.is_file():
         raise UsageError(f"{path} is not a file: check --dataset-path")
     if is_parquet(path):
-        return "parquet"
+        return ("parquet",)
     if not holds_json(path):
         found = format_of(header_of(path))
-        return "csv" if found is None else found.name
+        return ("csv" if found is None else found.name,)
     row = next((row for _, row in records(path)), {})
     keys = row if isinstance(row, dict) else {}
     if JSON_LINES[0].input_tokens in keys:
-        return "mooncake (times in milliseconds) or timed_trace (seconds)"
+        return tuple(each.name for each in JSON_LINES)
     if any(name in keys for name in COLUMNS[2:]):
-        return "sharegpt (first questions) or conversations (all of them)"
-    return "conversations" if any(name in keys for name in COLUMNS) else "custom"
+        return "sharegpt", "conversations"
+    return ("conversations",) if any(name in keys for name in COLUMNS) else ("custom",)
+
+
+def _described(path: Path) -> str:
+    return " or ".join(f"{name}{_MEANINGS.get(name, '')}" for name in likely_names(path))
 
 
 def _without_effect(workload: WorkloadConfig) -> Iterator[str]:

@@ -104,7 +104,11 @@ class SkippedRows:
         notes = []
         if self.skipped:
             notes.append(f"{self.skipped:,} bad rows of the dataset were skipped; the first: {self.first_skipped}")
-        notes += [f"{count:,} rows of the dataset were left out: {reason}" for reason, count in self.left_out.items()]
+        notes += [
+            f"{count:,} row{'s' * plural} of the dataset {'were' if plural else 'was'} left out: {reason}"
+            for reason, count in self.left_out.items()
+            for plural in (count != 1,)
+        ]
         if self.rows_in_pass is not None and self.last_position >= self.rows_in_pass and not self.repetition_noted:
             self.repetition_noted = True
             notes.append(
