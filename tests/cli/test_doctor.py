@@ -96,6 +96,8 @@ def test_a_gpu_that_cannot_be_read_is_named_among_the_others() -> None:
     found = checks.gpu_findings([works], driver="NVIDIA 580.82", trouble="", unreadable={0: "GPU is lost"})
     assert [(each.name, each.status) for each in found] == [("gpu driver", "ok"), ("gpu 0", "note"), ("gpu 1", "ok")]
     assert found[1].found == "cannot be read: GPU is lost"
+    shared = Device(index=0, name="GB10", used=None, total=None)
+    assert checks.gpu_findings([shared], driver="", trouble="")[0].found == "GB10, memory not reported"
     only_lost = checks.gpu_findings([], driver="", trouble="", unreadable={0: "GPU is lost"})
     assert [each.found for each in only_lost] == ["cannot be read: GPU is lost"]
 

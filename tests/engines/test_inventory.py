@@ -55,6 +55,19 @@ def test_a_lost_card_hides_no_other() -> None:
     assert (found.driver[:6], found.trouble) == ("NVIDIA", "")
 
 
+class SharedMemory(OneCard):
+    """A card that uses the memory of the machine and reports none of its own."""
+
+    def nvmlDeviceGetMemoryInfo(self, device: int) -> Any:
+        raise NvmlError("Not Supported")
+
+
+def test_a_card_without_memory_of_its_own_is_listed() -> None:
+    found = gpu_inventory(SharedMemory())
+    assert [(each.name, each.used, each.total) for each in found.devices] == [("NVIDIA H200", None, None)]
+    assert found.unreadable == {}
+
+
 class NoDriver(OneCard):
     """NVML's library without a driver that answers."""
 

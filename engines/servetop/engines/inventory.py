@@ -60,12 +60,12 @@ def shortened(text: str, longest: int = MAX_COMMAND_CHARS) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMemory:
-    """One device; memory in bytes."""
+    """One device; memory in bytes, None if the device does not report it."""
 
     index: int
     name: str
-    used: int
-    total: int
+    used: int | None
+    total: int | None
     holders: tuple[str, ...] = ()
     """Processes that use its memory, largest first: pid, amount, command."""
 
@@ -108,14 +108,16 @@ def _driver(nvml: Any) -> str:
 
 
 def _memory(nvml: Any, device: Any, index: int) -> GpuMemory:
-    memory, held = nvml.nvmlDeviceGetMemoryInfo(device), []
+    name, memory, held = _text(nvml.nvmlDeviceGetName(device)), None, []
+    with suppress(nvml.NVMLError):  # cards that share the memory of the machine report none
+        memory = nvml.nvmlDeviceGetMemoryInfo(device)
     with suppress(nvml.NVMLError):
         held = [(each.usedGpuMemory or 0, each.pid) for each in nvml.nvmlDeviceGetComputeRunningProcesses(device)]
     return GpuMemory(
         index=index,
-        name=_text(nvml.nvmlDeviceGetName(device)),
-        used=int(memory.used),
-        total=int(memory.total),
+        name=name,
+        used=None if memory is None else int(memory.used),
+        total=None if memory is None else int(memory.total),
         holders=tuple(_holder(pid, size) for size, pid in sorted(held, reverse=True)),
     )
 

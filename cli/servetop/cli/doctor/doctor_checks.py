@@ -95,12 +95,12 @@ def engine_findings(here: Mapping[str, str], absent: Sequence[str]) -> list[Find
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """The state of one GPU; memory in bytes."""
+    """The state of one GPU; memory in bytes, None if the device does not report it."""
 
     index: int
     name: str
-    used: int
-    total: int
+    used: int | None
+    total: int | None
     holders: tuple[str, ...] = ()
     """The processes that use its memory, as text."""
 
@@ -129,6 +129,8 @@ def _lost_device(index: int, reason: str) -> Finding:
 
 def _device(device: Device) -> Finding:
     index = device.index
+    if device.used is None or device.total is None:
+        return Finding(f"gpu {index}", Status.OK, f"{device.name}, memory not reported")
     free = device.total - device.used
     text = f"{device.name}, {free / GIB:.1f} of {device.total / GIB:.1f} GiB free"
     if not device.total or free >= device.total / 2:

@@ -30,16 +30,16 @@ def message_of(column: str, message: object) -> tuple[str, str]:
     role = _ROLES.get(speaker.lower()) if isinstance(speaker, str) else None
     if role is None:
         raise BadRow(column, f"messages of {', '.join(dict.fromkeys(_ROLES.values()))}", speaker)
-    return role, text_of(column, message)
+    return role, text_of(column, message, may_be_empty=role in (ASSISTANT, TOOL))
 
 
-def text_of(column: str, message: object) -> str:
-    """The text of a message: its content, and the calls of tools as JSON. BadRow without a text."""
+def text_of(column: str, message: object, *, may_be_empty: bool = False) -> str:
+    """The text of a message: its content, and the calls of tools as JSON. BadRow without a text that it must have."""
     if not isinstance(message, dict):
         raise BadRow(column, "a list of messages", message)
     calls = [json.dumps(message[name], ensure_ascii=False) for name in _CALLS if message.get(name)]
     content = message.get("content", message.get("value"))
-    if content is None and calls:
+    if content is None and (calls or may_be_empty):
         content = ""
     texts = [_part_text(column, part) for part in content] if isinstance(content, list) else [content]
     if not all(isinstance(text, str) for text in texts):
