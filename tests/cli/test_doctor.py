@@ -81,12 +81,25 @@ def test_the_recordings_folder_needs_a_local_disk_with_space(disk: Disk, status:
 
 
 def test_gpus_are_listed_with_the_processes_that_use_their_memory() -> None:
-    free = Device(name="H200", used=GIB, total=140 * GIB)
-    full = Device(name="H200", used=130 * GIB, total=140 * GIB, holders=("process 7 with 129.0 GiB (vllm serve)",))
+    free = Device(index=0, name="H200", used=GIB, total=140 * GIB)
+    full = Device(
+        index=1, name="H200", used=130 * GIB, total=140 * GIB, holders=("process 7 with 129.0 GiB (vllm serve)",)
+    )
     driver, first, second = checks.gpu_findings([free, full], driver="NVIDIA 580.82, CUDA up to 13.0", trouble="")
     assert (driver.status, first.status, second.status) == ("ok", "ok", "note")
     assert first.found == "H200, 139.0 of 140.0 GiB free"
     assert second.found.endswith("10.0 of 140.0 GiB free, the rest is used by process 7 with 129.0 GiB (vllm serve)")
+
+
+def test_a_gpu_that_cannot_be_read_is_named_among_the_others() -> None:
+    works = Device(index=1, name="H200", used=GIB, total=140 * GIB)
+    found = checks.gpu_findings([works], driver="NVIDIA 580.82", trouble="", unreadable={0: "GPU is lost"})
+    assert [(each.name, each.status) for each in found] == [("gpu driver", "ok"), ("gpu 0", "note"), ("gpu 1", "ok")]
+    assert found[1].found == "cannot be read: GPU is lost"
+    shared = Device(index=0, name="GB10", used=None, total=None)
+    assert checks.gpu_findings([shared], driver="", trouble="")[0].found == "GB10, memory not reported"
+    only_lost = checks.gpu_findings([], driver="", trouble="", unreadable={0: "GPU is lost"})
+    assert [each.found for each in only_lost] == ["cannot be read: GPU is lost"]
 
 
 def test_a_missing_gpu_is_a_note_and_a_broken_driver_must_be_fixed() -> None:
@@ -193,7 +206,7 @@ def test_every_fact_has_a_finding(
         checks.disk_finding(Disk(folder=words, writable=yes, free=free, file_system=text)),
         checks.terminal_finding(Terminal(is_terminal=yes, columns=count, lines=count, encoding=words, colours=words)),
         *checks.engine_findings({words: words}, [words]),
-        *checks.gpu_findings([Device(name=words, used=count, total=count)], driver=words, trouble=text or ""),
+        *checks.gpu_findings([Device(index=0, name=words, used=count, total=count)], driver=words, trouble=text or ""),
     ]  # fmt: skip
     assert all(isinstance(each.status, Status) for each in findings)
     assert verdict(findings) in Status

@@ -7,6 +7,7 @@ import unicodedata
 
 import pytest
 
+from servetop.cli.main import main
 from tests.cli.bad_server import BadServer
 from tests.harness import Servetop
 
@@ -32,3 +33,8 @@ def test_error_bodies_and_model_ids_cannot_control_the_terminal(servetop: Servet
     for text in (done.out, done.err, again.out, again.err):
         assert [each for each in text if unicodedata.category(each) in REFUSED and each != "\n"] == []
         assert [line for line in text.splitlines() if line.startswith("servetop: all")] == []
+
+
+def test_an_argument_that_is_not_utf_8_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--label", "caf\udce9"]) == 2
+    assert capsys.readouterr().err.startswith("servetop: 'caf\\udce9' is not UTF-8: rename the file")

@@ -57,6 +57,7 @@ def test_a_command_is_split_as_by_a_shell() -> None:
         (parsers.parse_command, "'open", "check its quotes"),
         (parsers.parse_extra_body, "[1]", "use a JSON object"),
         (parsers.parse_extra_body, "{", "is not JSON"),
+        (parsers.parse_extra_body, '{"a": ["\\ud83d"]}', r"'\\ud83d' is half a surrogate pair"),
     ],
 )
 def test_an_invalid_value_is_a_usage_error(parse: Callable[[object], object], value: object, message: str) -> None:

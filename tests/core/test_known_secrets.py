@@ -11,7 +11,7 @@ from servetop.core.text.known_secrets import engine_secrets, redactor_of, redact
 from servetop.core.text.redaction import Redactor
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("cli", "engines", "loadgen", "recordings")
+PACKAGES = ("analysis", "cli", "core", "engines", "loadgen", "recordings", "run", "simulator", "workload")
 """Those whose sentences reach a recording or a terminal through a redactor."""
 
 
@@ -84,3 +84,23 @@ def test_no_sentence_of_servetops_own_is_garbled() -> None:
 def test_the_advice_about_a_secret_option_comes_through() -> None:
     advice = "a secret after --api-key would be recorded: export it for the engine (VLLM_API_KEY, HF_TOKEN) instead"
     assert Redactor().sentence(advice) == advice
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "b.csv, line 3, column 'Response tokens': expected a whole number of tokens, 1 or more, found '0'",
+        "line 3, column 'token': expected a prompt, found None",
+        "no column 'prompt': it has api_key, token: choose with --dataset-column api_key",
+        'line 2, column "secret": expected a value',
+    ],
+)
+def test_the_names_of_columns_do_not_eat_the_words_after_them(sentence: str) -> None:
+    assert Redactor().sentence(sentence) == sentence
+
+
+@pytest.mark.parametrize(
+    "quoted", ["{'token': 'Swordfish'}", '{"api_key": "Swordfish"}', "'token': Sw0rdfish", "key=Swordfish1"]
+)
+def test_secrets_that_a_sentence_quotes_are_redacted(quoted: str) -> None:
+    assert "fish" not in Redactor().sentence(f"the server said {quoted}")

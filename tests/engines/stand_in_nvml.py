@@ -79,3 +79,38 @@ class SlowToFree(OneDevice, TwoCards):
         if not psutil.pid_exists(self.pid):
             self._left -= 1
         return [SimpleNamespace(pid=self.pid, usedGpuMemory=6 << 30)] if self._left >= 0 else []
+
+
+class OneLostCard(TwoCards):
+    """Three cards, of which the first cannot be opened; the last one is lost once `gone` is set."""
+
+    gone = False
+
+    def nvmlInit(self) -> None:
+        return None
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 3
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        if index == 0:
+            raise NvmlError("GPU is lost")
+        return index
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if not name.startswith("nvmlDeviceGet") or name in ("nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex"):
+            return found
+
+        def call(device: int, *arguments: Any) -> Any:
+            if device == 2 and self.gone:
+                raise NvmlError("GPU is lost")
+            return found(device, *arguments)
+
+        return call
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "580.82.07"
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 13_000

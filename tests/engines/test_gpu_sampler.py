@@ -15,8 +15,8 @@ from servetop.core.events import GpuSample
 from servetop.engines.gpu.gpu_processes import OwnPids, in_tree
 from servetop.engines.gpu.gpu_reader import GpuReader
 from servetop.engines.gpu.gpu_sampler import GpuSampler, open_gpus
-from servetop.engines.gpu.nvidia import NvmlReader, open_nvml, throttle_reasons
-from tests.engines.stand_in_nvml import SlowToFree, TwoCards
+from servetop.engines.gpu.nvidia import NvmlReader, device_handles, open_nvml, throttle_reasons
+from tests.engines.stand_in_nvml import OneLostCard, SlowToFree, TwoCards
 
 
 async def first_samples(sampler: GpuSampler, clock: MonotonicClock) -> list[GpuSample]:
@@ -49,6 +49,24 @@ async def test_every_card_is_read_in_our_units(clock: MonotonicClock) -> None:
     other = samples[1]
     assert (other.index, other.name, other.power, other.energy) == (1, "Tesla T4", None, None)
     assert (other.engine_memory, other.throttled) == (None, "")
+
+
+async def test_a_lost_card_hides_no_other_and_is_named_once(clock: MonotonicClock) -> None:
+    cards = OneLostCard()
+    handles, unreadable = device_handles(cards)
+    sampler = GpuSampler(clock, open_reader=lambda: NvmlReader(cards, handles, unreadable=unreadable))
+    samples = await first_samples(sampler, clock)
+    assert [(each.index, each.name) for each in samples] == [(1, "Tesla T4"), (2, "Tesla T4")]
+    named = sampler.newly_unreadable()
+    cards.gone = True
+    while (samples := await first_samples(sampler, clock))[-1].utilisation is not None:
+        pass
+    named += [*sampler.newly_unreadable(), *sampler.newly_unreadable()]
+    sampler.close()
+    assert [(each.index, each.name, each.utilisation) for each in samples] == [
+        (1, "Tesla T4", 0.87), (2, "Tesla T4", None),
+    ]  # fmt: skip
+    assert named == [f"GPU {each} is not sampled: it cannot be read (GPU is lost): see nvidia-smi" for each in (0, 2)]
 
 
 async def test_each_reading_is_returned_once_and_the_next_is_newer(clock: MonotonicClock) -> None:

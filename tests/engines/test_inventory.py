@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from servetop.engines.inventory import gpu_inventory, shortened, startable_engines
-from tests.engines.stand_in_nvml import NvmlError, OneDevice
+from tests.engines.stand_in_nvml import NvmlError, OneDevice, OneLostCard
 
 
 class OneCard(OneDevice):
@@ -44,6 +44,28 @@ def test_a_gpu_is_listed_with_its_driver_and_processes_largest_first() -> None:
     assert (card.name, card.used, card.total) == ("NVIDIA H200", 12 << 30, 140 << 30)
     assert card.holders[0] == f"process {1 << 30} with 9.0 GiB (a process that cannot be inspected)"
     assert card.holders[1].startswith(f"process {os.getpid()} with 2.0 GiB (")
+
+
+def test_a_lost_card_hides_no_other() -> None:
+    cards = OneLostCard()
+    cards.gone = True
+    found = gpu_inventory(cards)
+    assert [(each.index, each.name) for each in found.devices] == [(1, "Tesla T4")]
+    assert found.unreadable == {0: "GPU is lost", 2: "GPU is lost"}
+    assert (found.driver[:6], found.trouble) == ("NVIDIA", "")
+
+
+class SharedMemory(OneCard):
+    """A card that uses the memory of the machine and reports none of its own."""
+
+    def nvmlDeviceGetMemoryInfo(self, device: int) -> Any:
+        raise NvmlError("Not Supported")
+
+
+def test_a_card_without_memory_of_its_own_is_listed() -> None:
+    found = gpu_inventory(SharedMemory())
+    assert [(each.name, each.used, each.total) for each in found.devices] == [("NVIDIA H200", None, None)]
+    assert found.unreadable == {}
 
 
 class NoDriver(OneCard):

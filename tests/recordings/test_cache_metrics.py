@@ -96,6 +96,24 @@ def counted(hits: float, *, before: float = 0.0) -> list[EngineSample]:
     ]
 
 
+@pytest.mark.parametrize("reasons", [0, 1])
+@pytest.mark.parametrize(
+    ("endpoint", "hits"), [("", 450.0), ("completions", 450.0), ("chat", 2200.0), ("responses", 2200.0)]
+)
+def test_a_warm_cache_is_a_reason_to_distrust_the_run_at_every_endpoint(
+    header: RunHeader, make_request: MakeRequest, tmp_path: Path, endpoint: str, hits: float, reasons: int
+) -> None:
+    config = RunConfig(workload=WorkloadConfig(input_len=100, endpoint=endpoint))
+    summary = summarised(
+        tmp_path / "r",
+        dataclasses.replace(header, config=config),
+        requests_of(make_request, 30),
+        [stage(0, 9.5)],
+        engine_samples=counted(hits * reasons)[1:],
+    )
+    assert len(summary["trust"]["reasons"]) == reasons
+
+
 @pytest.mark.parametrize(("hits", "reasons"), [(0.0, 0), (40.0, 0), (2800.0, 1)])
 def test_hits_that_random_prompts_cannot_have_are_a_reason_to_distrust_the_run(
     header: RunHeader, make_request: MakeRequest, tmp_path: Path, hits: float, reasons: int

@@ -15,6 +15,7 @@ from servetop.cli.options.completions import starting_with
 from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.tool_options import (
+    DatasetOptions,
     EnginesOptions,
     JsonOptions,
     ListOptions,
@@ -197,6 +198,13 @@ def engines(line: CommandLine[EnginesOptions]) -> int:
     return print_engines(line.options.name, as_json=line.options.as_json)
 
 
+def dataset(line: CommandLine[DatasetOptions]) -> int:
+    """Show what a run would send of a dataset: how it is read, lengths, shared prefixes, what is left out."""
+    from servetop.cli.report.dataset_table import print_dataset
+
+    return print_dataset(line.options)
+
+
 def doctor(line: CommandLine[JsonOptions]) -> int:
     """Check this machine and say what to fix; exit code 1 if something must be fixed before a run."""
     from servetop.cli.doctor.doctor import run_doctor
@@ -256,6 +264,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(check, CheckOptions),
     CommandSpec(ls, ListOptions),
     CommandSpec(engines, EnginesOptions),
+    CommandSpec(dataset, DatasetOptions),
     CommandSpec(doctor, JsonOptions),
     CommandSpec(predict, PredictOptions),
     CommandSpec(validate, JsonOptions),

@@ -13,7 +13,7 @@ from typer.exceptions import TyperException
 from servetop.cli.commands import command_group
 from servetop.cli.framework.command_line import Invocation
 from servetop.cli.options.option_names import usage_message
-from servetop.core.errors import EngineError, ExitCode, ServetopError
+from servetop.core.errors import EngineError, ExitCode, ServetopError, UsageError
 from servetop.run import console
 from servetop.run.process.resource_limits import exhausted_resource, silence_teardown
 
@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
     own, engine_args = split_engine_args(given)
     invocation = Invocation(engine_args=engine_args, sender=sender)
     try:
+        _check_text(given)
         result = command_group().main(joined_goodput(own), "servetop", standalone_mode=False, obj=invocation)
     except ServetopError as error:
         print_error(error, given)
@@ -51,6 +52,15 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
         _print_reason(reason, ExitCode.RUN_FAILED, given)
         return int(ExitCode.RUN_FAILED)
     return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _check_text(argv: Sequence[str]) -> None:
+    """Raise UsageError for an argument that no recording and no request can hold."""
+    for word in argv:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{word!r} is not UTF-8: rename the file, or type it in a UTF-8 terminal") from None
 
 
 def split_engine_args(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

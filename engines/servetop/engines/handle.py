@@ -180,6 +180,12 @@ class EngineHandle:
         result = await self._client.request(path, method="POST", data=data, timeout=timeout)
         return "" if result.ok else result.error or f"HTTP {result.status}: {excerpt(result.body)}"
 
+    async def tokenize(self, text: str) -> tuple[int, ...]:
+        """Return the token ids of a text by the server's tokenizer; empty if it does not offer it."""
+        from servetop.engines.control.tokenize_text import tokenize_text
+
+        return await tokenize_text(self._client, text, model=self.facts.model)
+
     async def still_there(self) -> bool:
         """Health check; an unresponsive engine has EXIT_LIMIT to exit, because it closes its port first."""
         if self.died.is_set():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import psutil
 from servetop.core.config import EngineConfig
 from servetop.core.errors import ServetopError
 from servetop.engines.engine_registry import engine_names, load_engine
+from servetop.engines.gpu.nvidia import device_handles
 
 EXAMPLE_PORT = 8000
 MAX_COMMAND_CHARS = 60
@@ -59,11 +60,12 @@ def shortened(text: str, longest: int = MAX_COMMAND_CHARS) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMemory:
-    """One device; memory in bytes."""
+    """One device; memory in bytes, None if the device does not report it."""
 
+    index: int
     name: str
-    used: int
-    total: int
+    used: int | None
+    total: int | None
     holders: tuple[str, ...] = ()
     """Processes that use its memory, largest first: pid, amount, command."""
 
@@ -73,6 +75,8 @@ class GpuInventory:
     """All devices and their driver."""
 
     devices: tuple[GpuMemory, ...] = ()
+    unreadable: Mapping[int, str] = field(default_factory=dict)
+    """Devices that cannot be read, by index, with the reason."""
     driver: str = ""
     """Version of the driver, and the newest CUDA that it supports."""
     trouble: str = ""
@@ -84,9 +88,15 @@ def gpu_inventory(nvml: Any = None, *, driver_files: Sequence[str] = NVIDIA_DRIV
     nvml = import_module("pynvml") if nvml is None else nvml
     try:
         nvml.nvmlInit()
-        handles = [nvml.nvmlDeviceGetHandleByIndex(each) for each in range(nvml.nvmlDeviceGetCount())]
-        devices = tuple(_memory(nvml, handle) for handle in handles)
-        return GpuInventory(devices=devices, driver=_driver(nvml) if devices else "")
+        handles, unreadable = device_handles(nvml)
+        devices = []
+        for index, handle in enumerate(handles):
+            try:
+                devices += [] if handle is None else [_memory(nvml, handle, index)]
+            except nvml.NVMLError as error:
+                unreadable[index] = str(error)
+        driver = _driver(nvml) if devices else ""
+        return GpuInventory(devices=tuple(devices), unreadable=unreadable, driver=driver)
     except nvml.NVMLError as error:
         installed = any(Path(file).exists() for file in driver_files)
         return GpuInventory(trouble=f"NVIDIA's driver is installed but cannot be used: {error}" if installed else "")
@@ -97,14 +107,17 @@ def _driver(nvml: Any) -> str:
     return f"NVIDIA {_text(version)}, CUDA up to {cuda // 1000}.{cuda % 1000 // 10}"
 
 
-def _memory(nvml: Any, device: Any) -> GpuMemory:
-    memory, held = nvml.nvmlDeviceGetMemoryInfo(device), []
+def _memory(nvml: Any, device: Any, index: int) -> GpuMemory:
+    name, memory, held = _text(nvml.nvmlDeviceGetName(device)), None, []
+    with suppress(nvml.NVMLError):  # cards that share the memory of the machine report none
+        memory = nvml.nvmlDeviceGetMemoryInfo(device)
     with suppress(nvml.NVMLError):
         held = [(each.usedGpuMemory or 0, each.pid) for each in nvml.nvmlDeviceGetComputeRunningProcesses(device)]
     return GpuMemory(
-        name=_text(nvml.nvmlDeviceGetName(device)),
-        used=int(memory.used),
-        total=int(memory.total),
+        index=index,
+        name=name,
+        used=None if memory is None else int(memory.used),
+        total=None if memory is None else int(memory.total),
         holders=tuple(_holder(pid, size) for size, pid in sorted(held, reverse=True)),
     )
 

@@ -157,6 +157,10 @@ class ReplicaGroup:
         reasons = await asyncio.gather(*(handle.post(path, data, timeout=timeout) for handle in self._alive))
         return next(filter(None, reasons), "")
 
+    async def tokenize(self, text: str) -> tuple[int, ...]:
+        """Return the token ids of a text by the tokenizer of the first replica; empty if it does not offer it."""
+        return await self._alive[0].tokenize(text) if self._alive else ()
+
     async def still_there(self) -> bool:
         """Whether at least one replica is still up."""
         alive = await asyncio.gather(*(handle.still_there() for handle in self._alive))

@@ -46,6 +46,8 @@ class SenderSetup:
     """Longest context in tokens, if the engine reports it."""
     corpus_ids: tuple[int, ...] = ()
     """The workload's text corpus as the engine's token ids, for exact prompt lengths."""
+    token_ids: tuple[int, ...] = ()
+    """Ordinary tokens of the model in ascending order, for random prompts; empty: unknown."""
     block_size: int | None = None
     """Tokens of a KV block, if the engine reports it."""
     text_prompts: bool = False

@@ -180,6 +180,8 @@ class EngineSession:
         self._last_samples = []
         gpus = self._gpus.sample() if self._is_local else []
         self._newest_gpus = tuple(gpus)
+        for text in self._gpus.newly_unreadable():
+            self._notes.append(Note(at=self._clock.now(), severity=Severity.WARNING, source="gpu", text=text))
         self._holds_gpu_memory = self._holds_gpu_memory or any(each.engine_memory for each in gpus)
         self._note_metrics_trouble()
         self._note_lost_fields(samples)

@@ -42,7 +42,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
     recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline)
     end = _with_missing_data(end, recorder)  # the end itself may not have been written
-    return replace(end, reason=redactor_of(config).text(end.reason)), None if recorder.unrecorded else summary
+    return replace(end, reason=redactor_of(config).sentence(end.reason)), None if recorder.unrecorded else summary
 
 
 def _note_ideal_rates(recorder: Recorder, reader: RecordingReader, config: RunConfig, *, at: float) -> None:

@@ -19,8 +19,14 @@ from servetop.run.engine_session import EngineSession
 from servetop.run.process.first_sender import FirstSender
 from servetop.run.tick_recorder import TickRecorder
 from servetop.workload.plain_workload import is_plain
+from servetop.workload.prompts.ordinary_tokens import UNCHECKED_IDS, draws_token_ids, ordinary_ids, ordinary_text
 from servetop.workload.request_headers import all_headers
 from servetop.workload.stage_draws import DrawSeeds
+
+_UNKNOWN_TOKENIZER = (
+    f"prompts are random token ids from {UNCHECKED_IDS[0]:,} to {UNCHECKED_IDS[-1]:,}; whether all are ordinary tokens "
+    "of the model is unknown, because the server has no /tokenize: give --tokenizer FILE, or --endpoint chat"
+)
 
 
 def request_url(config: RunConfig, facts: EngineFacts) -> str:
@@ -42,6 +48,8 @@ async def set_up_sender(
     if route.remark:
         ticks.note(Severity.INFO, "load", text=route.remark)
     setup = await sender_setup(config, engine, facts=facts, start=start, connection=route.connection)
+    if not setup.text_prompts and not setup.token_ids and draws_token_ids(setup.workload):
+        ticks.note(Severity.WARNING, "load", text=_UNKNOWN_TOKENIZER)
     return await sender.set_up(setup, workers=config.workers), setup
 
 
@@ -62,6 +70,9 @@ async def sender_setup(
         corpus_ids = await corpus_tokens(
             workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
         )
+    token_ids: tuple[int, ...] = ordinary_ids(corpus_ids)
+    if adapter.takes_token_ids and draws_token_ids(workload):
+        token_ids = await _ordinary_tokens(workload, engine)
     return SenderSetup(
         url=request_url(config, facts),
         more_urls=() if config.engine.front_door else facts.replica_urls[1:],
@@ -71,6 +82,7 @@ async def sender_setup(
         workload=workload,
         max_model_len=facts.max_model_len,
         corpus_ids=corpus_ids if adapter.takes_token_ids else (),
+        token_ids=token_ids,
         block_size=facts.prefix_block,
         text_prompts=not adapter.takes_token_ids,
         draws=DrawSeeds.of(config).next(config.stages[0]) if config.stages else None,
@@ -80,6 +92,16 @@ async def sender_setup(
         api_key=key,
         connection=connection,
     )
+
+
+async def _ordinary_tokens(workload: WorkloadConfig, engine: EngineSession) -> tuple[int, ...]:
+    """Ordinary tokens of the model by a local tokenizer or else the engine's; empty without either."""
+    text = ordinary_text()
+    if not workload.tokenizer:
+        return ordinary_ids(await engine.handle.tokenize(text))
+    from servetop.workload.prompts.local_tokenizer import load_tokenizer
+
+    return ordinary_ids(await asyncio.to_thread(lambda: load_tokenizer(workload.tokenizer).encode(text)))
 
 
 async def _check_at_engine(workload: WorkloadConfig, facts: EngineFacts) -> None:

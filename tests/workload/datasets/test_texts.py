@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
@@ -18,7 +16,6 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.build import prompts_for
 from servetop.workload.datasets.catalogue import texts_of
 from servetop.workload.datasets.rows import SkippedRows
-from servetop.workload.datasets.texts import conversation_values
 from servetop.workload.prompts.dataset_prompts import corpus_text
 from servetop.workload.validation import resolve_workload
 
@@ -44,34 +41,10 @@ def test_sharegpt_prompts_are_first_questions_with_the_lengths_of_their_answers(
     assert [prompt.text[:8] for prompt in prompts] == ["Who Who ", "What tim", "Who Who "]
     assert [prompt.output_tokens for prompt in prompts] == [13, 100, 13]
     assert prompts[0].token_ids is None
-    assert skipped.skipped == 1
+    assert skipped.skipped == 0
+    assert sorted(skipped.left_out.values()) == [1, 2]
     fixed = replace(config, lengths="fixed:output=9")
     assert [prompt.output_tokens for prompt in taken(fixed, 2)] == [9, 9]
-
-
-json_items = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(st.lists(st.dictionaries(st.text(max_size=9), json_items, max_size=4)), st.sampled_from([None, 1, "\t"]))
-def test_an_array_is_decoded_item_by_item_like_json(
-    tmp_path_factory: pytest.TempPathFactory, items: list[dict[str, Any]], indent: int | str | None
-) -> None:
-    path = tmp_path_factory.mktemp("any") / "array.json"
-    path.write_text(json.dumps(items, indent=indent))
-    assert [item for _, item in conversation_values(path)] == items
-
-
-def test_an_array_larger_than_one_read_keeps_its_line_numbers(tmp_path: Path) -> None:
-    items = [{"value": "x" * 300_000, "number": number} for number in range(9)]
-    path = tmp_path / "large.json"
-    path.write_text("[\n" + ",\n".join(map(json.dumps, items)) + "\n]")
-    assert [(line, item["number"]) for line, item in conversation_values(path) if isinstance(item, dict)] == [
-        (number + 2, number) for number in range(9)
-    ]
 
 
 def test_a_truncated_array_ends_with_a_bad_row(tmp_path: Path) -> None:
@@ -81,8 +54,8 @@ def test_a_truncated_array_ends_with_a_bad_row(tmp_path: Path) -> None:
     texts = texts_of(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
     assert texts is not None
     assert len(list(texts.rows(skipped))) == 1
-    assert skipped.skipped == 2
-    with pytest.raises(UsageError, match=r"torn.json, line 1, column 'conversations': expected a list of two turns"):
+    assert skipped.skipped == 1
+    with pytest.raises(UsageError, match=r"torn.json, line 1, row 5, not a complete JSON value: '\{\"id\": \"e\""):
         resolve_workload(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
 
 
@@ -101,7 +74,25 @@ def test_json_lines_and_tables_are_read_by_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("custom", '{"question": "x"}\n', "line 1, column 'prompt': expected a value"),
+        (
+            "custom",
+            '{"question": "x", "id": 1}\n',
+            "data: no column 'prompt': it has question, id: choose with --dataset-column q",
+        ),
+        (
+            "csv",
+            "Question;id\nHi;1\n",
+            "no column 'prompt': it has Question, id: choose with --dataset-column Question",
+        ),
+        ("csv", "id,prompt\n1,Hello, world\n", "line 2, 3 values for 2 columns: a value is not quoted: fix it"),
+        ("csv", 'prompt\n"Hello\nworld\n', "line 2, not a row of a table"),
+        ("custom", '{"prompt": "x"}\nplain text\n', "line 2, not a complete JSON value: 'plain text'"),
+        ("custom", '[{"prompt": "x"}, {"prompt": 5}]', "line 1, row 2, column 'prompt': expected a prompt, found 5"),
+        (
+            "custom",
+            '{"prompt": "x \\ud83d"}\n',
+            r"line 1, column 'prompt': expected text in UTF-8 .* found 'x \\ud83d'",
+        ),
         ("custom", '{"prompt": "x"}\n{"prompt": 5}\n', "line 2, column 'prompt': expected a prompt, found 5"),
         ("custom", '{"prompt": "x", "output_tokens": 0}\n', "column 'output_tokens': expected a whole number"),
         ("custom", '{"prompt": " "}\n', "expected a prompt"),
@@ -114,6 +105,13 @@ def test_a_row_without_a_prompt_is_rejected(tmp_path: Path, name: str, text: str
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
         resolve_workload(WorkloadConfig(dataset=name, dataset_path=str(path)))
+
+
+def test_a_file_without_usable_rows_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(CONVERSATIONS_FILE[1:4]))
+    with pytest.raises(UsageError, match=r"no usable prompts: 1 row .* fewer than two turns; 2 rows .* vLLM's filter"):
+        resolve_workload(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
 
 
 def test_parquet_and_saved_datasets_name_the_extra_that_they_need(

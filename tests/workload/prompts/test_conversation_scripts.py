@@ -14,8 +14,9 @@ from servetop.core.errors import UsageError
 from servetop.workload.build import prompts_for
 from servetop.workload.datasets.catalogue import texts_of
 from servetop.workload.datasets.conversation_rows import turns_row
-from servetop.workload.datasets.rows import BadRow, SkippedRows
+from servetop.workload.datasets.rows import BadRow, LeftOut, SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
+from servetop.workload.prompts.token_estimate import estimated_tokens
 from servetop.workload.validation import check_fits, check_load, resolve_workload
 
 MESSAGES = [
@@ -80,14 +81,20 @@ def test_a_text_dialect_puts_the_system_prompt_before_the_first_question(tmp_pat
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('{"turns": []}', "line 2, column 'turns': expected a list of questions or messages, found []"),
+        ('{"turns": {}}', "line 2, column 'turns': expected a list of questions or messages, found {}"),
         ('{"turns": ["One?", " "]}', "line 2, column 'turns': expected a question, found ' '"),
-        ('{"prompt": "One?"}', "line 2, column 'messages': expected a list of questions or messages, found None"),
-        ('{"messages": [{"role": "tool", "content": "x"}]}', "messages of user, assistant or system, found 'tool'"),
-        ('{"messages": [{"role": "user", "content": 5}]}', "expected the text of the user, found 5"),
-        ('{"messages": [{"role": "assistant", "content": "x"}]}', "expected a question of a user"),
-        ('{"turns": ["One?"', "line 2, column 'messages'"),
-        ("5", "line 2, column 'messages'"),
+        ('{"prompt": "One?"}', "line 2, no column 'messages or turns or conversations': it has prompt"),
+        (
+            '{"messages": [{"role": "judge", "content": "x"}]}',
+            "messages of system, user, assistant, tool, found 'judge'",
+        ),
+        ('{"messages": [{"role": "user", "content": 5}]}', "expected the text of a message, found 5"),
+        (
+            '{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}',
+            "parts of type text, found 'image_url'",
+        ),
+        ('{"turns": ["One?"', "line 2, not a complete JSON value"),
+        ("5", "line 2, expected an object with a conversation, found '5'"),
     ],
 )
 def test_a_malformed_conversation_is_rejected_or_skipped_and_counted(tmp_path: Path, row: str, message: str) -> None:
@@ -104,11 +111,39 @@ def test_a_malformed_conversation_is_rejected_or_skipped_and_counted(tmp_path: P
     assert skipped.skipped == 1
 
 
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+AGENT = [
+    {"role": "developer", "content": "Use tools."},
+    {"role": "user", "content": [{"type": "text", "text": "Find it"}, {"type": "text", "text": "please"}]},
+    {"role": "assistant", "content": None, "tool_calls": [CALL, CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "42"},
+    {"role": "tool", "tool_call_id": "c2", "content": "43"},
+    {"from": "model", "value": "It is 42 or 43"},
+    {"role": "User", "content": "And then?"},
+]
+
+
+def test_results_of_tools_are_questions_and_calls_are_answers() -> None:
+    row = turns_row(1, {"messages": AGENT})
+    assert row.text == "Use tools."
+    assert [turn.question for turn in row.turns] == ["Find it\nplease", "42\n\n43", "And then?"]
+    calls = estimated_tokens(json.dumps([CALL, CALL]))
+    assert [turn.output_tokens for turn in row.turns] == [calls, 4, None]
+
+
+def test_conversations_in_which_nobody_asks_are_left_out_and_counted(tmp_path: Path) -> None:
+    config = file_of(tmp_path / "talk", {"turns": ["Fine?"]}, {"turns": []}, {"messages": [AGENT[2]]})
+    texts, skipped = texts_of(config), SkippedRows()
+    assert texts is not None
+    assert len(list(texts.rows())) == len(list(texts.rows(skipped))) == 1
+    assert skipped.remarks() == ["2 rows of the dataset were left out: a conversation without a question"]
+
+
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=4)))
 def test_any_column_value_is_a_conversation_or_a_bad_row(value: Any) -> None:
     try:
         row = turns_row(1, {"messages": value})
-    except BadRow:
+    except (BadRow, LeftOut):
         return
     assert row.turns
     assert all(turn.question.strip() for turn in row.turns)

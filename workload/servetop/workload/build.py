@@ -38,6 +38,8 @@ class EngineTraits:
 
     as_text: bool = False
     """It accepts no token ids."""
+    token_ids: tuple[int, ...] = ()
+    """Ordinary tokens of its model; empty: unknown."""
     block_size: int | None = None
     """Tokens of a KV block, for `cache_hit_rate`; None: not reported."""
 
@@ -56,7 +58,7 @@ def prompts_for(
     Prompts consist of token ids where endpoint and engine accept them, of words otherwise.
     """
     engine = engine or EngineTraits()
-    vocabulary = vocabulary_of(workload, as_text=engine.as_text)
+    vocabulary = vocabulary_of(workload, engine)
     source: PromptSource
     if workload.cache_hit_rate is not None:
         source = hit_rate_prompts(workload, tuple(seed), vocabulary=vocabulary, block_size=engine.block_size)
@@ -79,10 +81,10 @@ def prompts_for(
     return source
 
 
-def vocabulary_of(workload: WorkloadConfig, *, as_text: bool = False) -> Vocabulary:
-    """The pieces of random prompts: token ids where the endpoint accepts them, else words."""
-    as_text = as_text or workload.endpoint != "completions" or workload.conversational
-    return CommonWords() if as_text else TokenIds()
+def vocabulary_of(workload: WorkloadConfig, engine: EngineTraits) -> Vocabulary:
+    """The pieces of random prompts: token ids where endpoint and engine accept them, else words."""
+    as_text = engine.as_text or workload.endpoint != "completions" or workload.conversational
+    return CommonWords() if as_text else TokenIds(engine.token_ids)
 
 
 def hit_rate_prompts(

@@ -11,6 +11,7 @@ from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadCon
 from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPABLE_ARRIVALS, parse_arrivals
 from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
+from servetop.workload.datasets.dataset_options import check_dataset_options
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
 from servetop.workload.prompts.conversation_scripts import most_turns, parse_turns
@@ -41,6 +42,7 @@ def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay |
     """
     _check_numbers(workload)
     check_dataset_name(workload.dataset)
+    check_dataset_options(workload)
     check_hit_rate(workload)
     _check_exact(workload)
     _check_conversations(workload)
@@ -55,6 +57,8 @@ def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay |
     if arrivals != "trace":
         if workload.time_scale != 1.0:
             raise UsageError("--time-scale stretches the times of a trace: give --dataset-name one that has times")
+        if workload.jitter is not None:
+            raise UsageError("--jitter spreads the times of a trace: leave it out, or give --arrivals trace")
         return workload, None
     if facts is None or not timed:
         raise UsageError("--arrivals trace replays the times of a trace: give --dataset-name one that has times")
@@ -106,7 +110,7 @@ def _read_texts(workload: WorkloadConfig) -> None:
         return
     rows = texts.rows(SkippedRows() if workload.skip_bad_rows else None)
     if not sum(1 for _ in itertools.islice(rows, _ROWS_READ)):
-        raise UsageError(f"{texts.path} has no usable prompts")
+        next(texts.endless())  # raises the error with the reasons
 
 
 def _trace_facts(workload: WorkloadConfig) -> TraceFacts | None:

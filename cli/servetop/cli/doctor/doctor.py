@@ -90,9 +90,10 @@ def _gpus() -> list[Finding]:
 
     found = gpu_inventory()
     devices = [
-        checks.Device(name=each.name, used=each.used, total=each.total, holders=each.holders) for each in found.devices
+        checks.Device(index=each.index, name=each.name, used=each.used, total=each.total, holders=each.holders)
+        for each in found.devices
     ]
-    return checks.gpu_findings(devices, driver=found.driver, trouble=found.trouble)
+    return checks.gpu_findings(devices, driver=found.driver, trouble=found.trouble, unreadable=found.unreadable)
 
 
 def _ports() -> list[Finding]:

@@ -95,27 +95,42 @@ def engine_findings(here: Mapping[str, str], absent: Sequence[str]) -> list[Find
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """The state of one GPU; memory in bytes."""
+    """The state of one GPU; memory in bytes, None if the device does not report it."""
 
+    index: int
     name: str
-    used: int
-    total: int
+    used: int | None
+    total: int | None
     holders: tuple[str, ...] = ()
     """The processes that use its memory, as text."""
 
 
-def gpu_findings(devices: Sequence[Device], *, driver: str, trouble: str) -> list[Finding]:
-    """The driver, and each device with its free memory; `trouble` is why existing devices cannot be read."""
+def gpu_findings(
+    devices: Sequence[Device], *, driver: str, trouble: str, unreadable: Mapping[int, str] | None = None
+) -> list[Finding]:
+    """The driver, each device with its memory, and each that cannot be read; `trouble` is why none can."""
+    lost = unreadable or {}
     if trouble:
         advice = "run nvidia-smi: the driver must be loaded and match its library"
         return [Finding("gpu", Status.FIX, trouble, advice)]
-    if not devices:
+    if not devices and not lost:
         advice = "the simulator needs none; use --url for an engine on another machine"
         return [Finding("gpu", Status.NOTE, "no readable GPU", advice)]
-    return [Finding("gpu driver", Status.OK, driver), *(_device(index, each) for index, each in enumerate(devices))]
+    found = {each.index: _device(each) for each in devices}
+    found |= {index: _lost_device(index, reason) for index, reason in lost.items()}
+    first = [Finding("gpu driver", Status.OK, driver)] if driver else []
+    return [*first, *(found[index] for index in sorted(found))]
 
 
-def _device(index: int, device: Device) -> Finding:
+def _lost_device(index: int, reason: str) -> Finding:
+    advice = "run nvidia-smi: the card may have fallen off the bus; runs do not sample it"
+    return Finding(f"gpu {index}", Status.NOTE, f"cannot be read: {reason}", advice)
+
+
+def _device(device: Device) -> Finding:
+    index = device.index
+    if device.used is None or device.total is None:
+        return Finding(f"gpu {index}", Status.OK, f"{device.name}, memory not reported")
     free = device.total - device.used
     text = f"{device.name}, {free / GIB:.1f} of {device.total / GIB:.1f} GiB free"
     if not device.total or free >= device.total / 2:

@@ -146,6 +146,11 @@ def parse_extra_body(text: str) -> Mapping[str, Any]:
         raise UsageError(f"--extra-body is not JSON ({error}): use an object such as '{{\"top_p\": 0.9}}'") from None
     if not isinstance(body, dict):
         raise UsageError("--extra-body: use a JSON object such as '{\"top_p\": 0.9}'")
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.end]
+        raise UsageError(f"--extra-body: {half!r} is half a surrogate pair: give the whole character") from None
     return body
 
 

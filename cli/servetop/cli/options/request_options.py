@@ -20,8 +20,8 @@ class DataOptions:
         str,
         data_option(
             "--dataset-name",
-            "random, prefix_repetition, sonnet, shakespeare, sharegpt, mtbench, conversations, custom (JSON lines), "
-            "csv, parquet, hf, azure-conv, azure-code, trace, burstgpt, vidur, mooncake, timed_trace.",
+            "random, prefix_repetition, sonnet, shakespeare, sharegpt, mtbench, conversations, custom (JSON, CSV), "
+            "csv, parquet, hf, azure-conv, azure-code, trace, azure, burstgpt, vidur, plain, mooncake, timed_trace.",
             unit="NAME",
             complete=completions.datasets,
         ),

@@ -20,6 +20,28 @@ class JsonOptions:
 
 
 @options_class
+class DatasetOptions:
+    """The options of `servetop dataset`."""
+
+    path: Annotated[str, Argument("FILE|NAME", "A file or folder, or a dataset that ships with servetop.")]
+    dataset_name: Annotated[
+        str,
+        Option(
+            "--dataset-name",
+            "How to read the file.",
+            unit="NAME",
+            default="by its content",
+            complete=completions.datasets,
+        ),
+    ] = ""
+    dataset_column: Annotated[
+        str, Option("--dataset-column", "Column with the prompts.", unit="COLUMN", default="prompt")
+    ] = ""
+    rows: Annotated[int, Option("--rows", "Rows to print.", unit="ROWS", minimum=0)] = 5
+    as_json: AsJson = False
+
+
+@options_class
 class StopOptions:
     """The options of `servetop stop`."""
 

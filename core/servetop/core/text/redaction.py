@@ -153,7 +153,7 @@ class Redactor:
         done = 0
         for match in pattern.finditer(text):
             name = match["name"].lower()
-            if match.start() < done or not is_secret(match["name"]) or _is_word(match, prose=prose):
+            if match.start() < done or not is_secret(match["name"]) or _is_word(text, match, prose=prose):
                 continue
             value = (_TO_THE_END if name in _MANY_PARTS else _VALUE).match(text, match.end())
             value = value or _VALUE.match(text, match.end())
@@ -162,14 +162,20 @@ class Redactor:
             group = next(each for each in ("quoted", "list", "bare") if value.groupdict().get(each) is not None)
             if not is_secret(match["name"], value[group]) or value[group] == REDACTED:
                 continue
+            if prose and group == "bare" and PLAIN_WORD.fullmatch(value[group]):
+                continue  # `column 'token': expected a prompt`: quoted data has quotes around its values too
             self._report(value[group])
             kept += [text[done : value.start(group)], REDACTED]
             done = value.end(group)
         return "".join([*kept, text[done:]]) if kept else text
 
 
-def _is_word(match: re.Match[str], *, prose: bool) -> bool:
-    """Whether it is an ordinary word before a colon rather than a name: `put it into the key: it is read there`."""
+def _is_word(text: str, match: re.Match[str], *, prose: bool) -> bool:
+    """Whether it is an ordinary word before a colon rather than a name.
+
+    As in `put it into the key: it is read there`, or the last word of a quoted phrase: `column 'Response tokens': 5`.
+    """
     name = match["name"].lower()
     word = name.isalpha() if prose else name in _ONLY_QUOTED
-    return word and not match["close"] and match["sep"].strip() == ":"
+    ends_phrase = bool(match["close"]) and text[max(0, match.start() - 1) : match.start()] == " "
+    return word and (not match["close"] or ends_phrase) and match["sep"].strip() == ":"

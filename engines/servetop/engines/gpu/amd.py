@@ -76,7 +76,8 @@ class AmdReader(GpuReader):
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except self._library.AmdSmiException:
+        except self._library.AmdSmiException as error:
+            self._error = str(error)
             return None
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from servetop.engines.gpu.amd import MHZ, MIB
-from servetop.engines.gpu.nvidia import MILLIWATT
+from servetop.engines.gpu.nvidia import MILLIWATT, device_handles
 
 MAX_WATTS = 10_000
 """A higher power limit of amdsmi is in microwatts, as in its newer versions."""
@@ -33,7 +33,7 @@ def _nvidia(nvml: Any) -> dict[str, Any]:
         return {}
     try:
         nvml.nvmlInit()
-        devices = [nvml.nvmlDeviceGetHandleByIndex(each) for each in range(nvml.nvmlDeviceGetCount())]
+        devices = [each for each in device_handles(nvml)[0] if each is not None]
     except nvml.NVMLError:
         return {}
     if not devices:

@@ -35,6 +35,9 @@ class GpuSampler:
         self._newest: list[GpuSample] = []
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._reader: GpuReader | None = None
+        self._named: set[int] = set()
+        """Unreadable devices that were returned."""
 
     def sample(self) -> list[GpuSample]:
         """Return the newest unread reading, one sample per device; never blocks."""
@@ -44,6 +47,15 @@ class GpuSampler:
         readings, self._newest = self._newest, []
         self._requested.set()
         return readings
+
+    def newly_unreadable(self) -> list[str]:
+        """Return a sentence for each device that has become unreadable since the last call."""
+        unreadable = {} if self._reader is None else dict(self._reader.unreadable)
+        found = sorted(unreadable.keys() - self._named)
+        self._named.update(found)
+        return [
+            f"GPU {index} is not sampled: it cannot be read ({unreadable[index]}): see nvidia-smi" for index in found
+        ]
 
     async def left_over(self, timeout: float) -> int | None:
         """Wait until the memory of the exited engine is free, and return 0; or the bytes still in use after `timeout`.
@@ -63,7 +75,7 @@ class GpuSampler:
         self._requested.set()
 
     def _run(self) -> None:
-        reader = self._open_reader()
+        reader = self._reader = self._open_reader()
         while reader is not None and not self._closed:
             self._newest = list(reader(self._clock.now()))
             self._requested.clear()

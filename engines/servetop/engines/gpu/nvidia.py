@@ -29,6 +29,10 @@ class NvmlReader(GpuReader):
     Unsupported values are None.
     """
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._names: dict[int, str] = {}
+
     def _device(self, device: Any, index: int, at: float) -> GpuSample:
         nvml = self._library
         memory = self._value(nvml.nvmlDeviceGetMemoryInfo, device)
@@ -39,7 +43,7 @@ class NvmlReader(GpuReader):
         return GpuSample(
             at=at,
             index=index,
-            name=_text(self._value(nvml.nvmlDeviceGetName, device)),
+            name=self._name(device, index),
             utilisation=None if use is None else use.gpu / 100,
             memory_used=None if memory is None else int(memory.used),
             memory_total=None if memory is None else int(memory.total),
@@ -52,6 +56,13 @@ class NvmlReader(GpuReader):
             throttled=throttle_reasons(self._value(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device)),
         )
 
+    def _name(self, device: Any, index: int) -> str:
+        """The name of a device, also after it was lost."""
+        name = self._value(self._library.nvmlDeviceGetName, device)
+        if name is not None:
+            self._names[index] = _text(name)
+        return self._names.get(index, "GPU")
+
     def _processes(self, device: Any) -> list[tuple[int, int | None]]:
         running = self._value(self._library.nvmlDeviceGetComputeRunningProcesses, device) or ()
         return [(each.pid, each.usedGpuMemory) for each in running]
@@ -59,7 +70,8 @@ class NvmlReader(GpuReader):
     def _value(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except self._library.NVMLError:
+        except self._library.NVMLError as error:
+            self._error = str(error)
             return None
 
 
@@ -71,10 +83,26 @@ def open_nvml(owns: Owns = any_process) -> NvmlReader | None:
         return None
     try:
         pynvml.nvmlInit()
-        devices = [pynvml.nvmlDeviceGetHandleByIndex(each) for each in range(pynvml.nvmlDeviceGetCount())]
+        devices, unreadable = device_handles(pynvml)
     except pynvml.NVMLError:
         return None
-    return NvmlReader(pynvml, devices, owns) if devices else None
+    return NvmlReader(pynvml, devices, owns, unreadable=unreadable) if devices else None
+
+
+def device_handles(nvml: Any) -> tuple[list[Any], dict[int, str]]:
+    """Handles of all devices by NVML's index, None for those that cannot be opened, and why, by index.
+
+    A card that fell off the bus cannot be opened, and the others can.
+    """
+    handles: list[Any] = []
+    unreadable: dict[int, str] = {}
+    for index in range(nvml.nvmlDeviceGetCount()):
+        try:
+            handles.append(nvml.nvmlDeviceGetHandleByIndex(index))
+        except nvml.NVMLError as error:
+            handles.append(None)
+            unreadable[index] = str(error)
+    return handles, unreadable
 
 
 def throttle_reasons(reasons: int | None) -> str | None:
@@ -87,4 +115,4 @@ def _scaled(value: float | None, unit: float) -> float | None:
 
 
 def _text(name: object) -> str:
-    return name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name or "GPU")
+    return name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ def prompt_source(setup: SenderSetup, draws: StageDraws, *, skipped: SkippedRows
 
 def engine_traits(setup: SenderSetup) -> EngineTraits:
     """Return what the prompts depend on in the engine."""
-    return EngineTraits(as_text=setup.text_prompts, block_size=setup.block_size)
+    return EngineTraits(as_text=setup.text_prompts, token_ids=setup.token_ids, block_size=setup.block_size)
 
 
 @dataclass(slots=True)
@@ -85,8 +85,13 @@ class PrerenderQueue:
         *,
         skipped: SkippedRows,
         first: StageDraws | None = None,
+        token_ids: Sequence[int] = (),
     ) -> None:
-        """`first` are the draws of the first stage, whose requests are rendered before a plan begins."""
+        """`first` are the draws of the first stage, whose requests are rendered before a plan begins.
+
+        `token_ids` are the model's ordinary tokens, from which salts take theirs.
+        """
+        self._token_ids = token_ids
         self._open = open_prompts
         self._skipped = skipped
         self._dialect = dialect
@@ -131,6 +136,7 @@ class PrerenderQueue:
             position, _, prepared = stream.ready.popleft() if stream.ready else self._render_next(stream)
             self._skipped.clipped += prepared.prompt.clipped
             if position >= numbered.prompt_number:
+                self._skipped.last_position = max(self._skipped.last_position, position)
                 return prepared
 
     def _forget_before(self, stream: _Stream) -> None:
@@ -166,7 +172,7 @@ class PrerenderQueue:
             return self._render(prompt)
         from servetop.workload.prompts.prompt_salt import salted
 
-        return self._render(salted(prompt, salt))
+        return self._render(salted(prompt, salt, self._token_ids))
 
     def _render(self, prompt: Prompt) -> PreparedRequest:
         text_needed = self._tokenizer is not None or (isinstance(prompt, TurnPrompt) and not prompt.last)
@@ -193,6 +199,7 @@ def prerender_queue(
         setup.workload,
         skipped=skipped,
         first=setup.draws,
+        token_ids=setup.token_ids,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -58,9 +58,10 @@ class IdealCache:
         if prefixes is not None and config.prefix_cache != WARM:
             cold = cold_stages([stage.change for stage in run.every_stage], config)
             uses = _first_uses(reader, run, count=prefixes[1], cold=cold)
+        endpoint = config.workload.endpoint or (facts.endpoints[0] if facts and facts.endpoints else "completions")
         return cls(
             reader=reader,
-            workload=config.workload,
+            workload=replace(config.workload, endpoint=endpoint),
             promised=config.prefix_cache,
             block_size=(facts and facts.prefix_block) or _USUAL_BLOCK,
             servers=max(1, len(facts.replica_urls)) if facts else 1,
@@ -123,12 +124,16 @@ class IdealCache:
 
     @property
     def _uncertain_tokens(self) -> int:
-        """Tokens of a prompt that may be found or not: none in blocks of token ids."""
+        """Tokens of a prompt that may be found or not: none in blocks of token ids.
+
+        Where texts share a prefix it may end within a block; otherwise they share only what a template adds.
+        """
         workload = self.workload
         in_ids = workload.endpoint == "completions" and workload.dataset in RANDOM and not workload.conversational
         if in_ids and self.block_size > 1:
             return 0
-        return (_TEMPLATE_TOKENS if workload.in_messages else 2) + (0 if in_ids else self.block_size)
+        unlike = in_ids or (_prefixes(workload) is None and workload.dataset in RANDOM and not workload.conversational)
+        return (_TEMPLATE_TOKENS if workload.in_messages else 2) + (0 if unlike else self.block_size)
 
     def _hits(self, prompts: FloatArray, selection: Selection) -> HitCount | None:
         """The hits of the requests of a selection; None for a workload whose prompts are not known."""

@@ -106,5 +106,5 @@ def _redacted(request: RequestRecord, redactor: Redactor) -> RequestRecord:
 
 
 def _redacted_stage(stage: StageChange, redactor: Redactor) -> StageChange:
-    failure = None if stage.failure is None else redactor.text(stage.failure)
+    failure = None if stage.failure is None else redactor.sentence(stage.failure)
     return dataclasses.replace(stage, label=redactor.text(stage.label), failure=failure)

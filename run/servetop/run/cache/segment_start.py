@@ -162,7 +162,7 @@ class SegmentStarter:
         setup, salt = self._setup, draws.salt if self._salt is None else self._salt
         traits = engine_traits(setup)
         prompts = warming_prompts(setup.workload, draws.prompts, engine=traits, max_model_len=setup.max_model_len)
-        return prompts if salt is None else [salted(prompt, salt) for prompt in prompts]
+        return prompts if salt is None else [salted(prompt, salt, setup.token_ids) for prompt in prompts]
 
 
 def crowding(prompts: Sequence[Prompt], facts: EngineFacts) -> str:

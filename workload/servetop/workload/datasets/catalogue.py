@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import difflib
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from servetop.core.config import CONVERSATIONS, RANDOM, WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.datasets.columnar import columnar_values
-from servetop.workload.datasets.conversation_rows import MTBENCH, turns_row, turns_values
-from servetop.workload.datasets.files import header_of, shipped
+from servetop.workload.datasets.conversation_rows import MTBENCH, turns_row
+from servetop.workload.datasets.files import shipped
+from servetop.workload.datasets.records import holds_json, records
 from servetop.workload.datasets.rows import DatasetRow, SkippedRows, good_rows
-from servetop.workload.datasets.texts import (
-    conversation_row,
-    conversation_values,
-    csv_values,
-    fits_sharegpt_filter,
-    json_line_values,
-    text_row,
-)
+from servetop.workload.datasets.tables import header_of
+from servetop.workload.datasets.texts import conversation_row, text_row
 from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, TraceFormat, format_of
 from servetop.workload.datasets.traces import RequestTrace
 
 CORPORA = {"sonnet": "sonnet.txt.gz", "shakespeare": "shakespeare.txt.gz"}
 SHIPPED_TRACES = {"azure-conv": "azure_2023_conv.csv.gz", "azure-code": "azure_2023_code.csv.gz"}
 TRACES = ("trace", *(each.name for each in (*TABLES, *JSON_LINES)))
-_TABLES: Mapping[str, Callable[[Path], Iterator[tuple[int, Mapping[str, object]]]]] = {
-    "custom": json_line_values,
-    "jsonl": json_line_values,
-    "csv": csv_values,
-    "parquet": columnar_values,
-    "hf": columnar_values,
-}
-TEXTS = ("sharegpt", *_TABLES, *CONVERSATIONS)
+FILES_OF_ROWS = ("custom", "jsonl", "csv", "parquet", "hf")
+"""Datasets with a column of prompts; the content of the file decides how it is read."""
+TEXTS = ("sharegpt", *FILES_OF_ROWS, *CONVERSATIONS)
 DATASETS = (*RANDOM, *CORPORA, *TEXTS, *SHIPPED_TRACES, *TRACES)
 PROMPT_COLUMN = "prompt"
 
@@ -46,25 +34,37 @@ class TextDataset:
     """A file of prompts; every pass gives the same rows in the same order."""
 
     path: Path
-    values: Callable[[Path], Iterator[tuple[int, Any]]]
     parse: Callable[[int, Any], DatasetRow]
-    keep: Callable[[DatasetRow], bool] = lambda _: True
 
     def rows(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
         """One pass; bad rows are counted in `skipped`, or raise UsageError without it."""
-        found = good_rows(self.values(self.path), self.parse, name=str(self.path), skipped=skipped)
-        return (row for row in found if self.keep(row))
+        return good_rows(records(self.path), self.parse, name=str(self.path), skipped=skipped)
 
     def endless(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
-        """Repeated passes; bad rows are skipped, and counted in the first pass. UsageError when no row is usable."""
+        """Repeated passes; bad rows are skipped, and counted in the first pass. UsageError when no row is usable.
+
+        A file that cannot be read to its end is used as far as it goes.
+        """
         counting = skipped or SkippedRows()
         while True:
-            rows = self.rows(counting)
-            first = next(rows, None)
-            if first is None:
-                raise UsageError(f"{self.path} has no usable prompts")
-            yield from itertools.chain((first,), rows)
+            found = 0
+            try:
+                for row in self.rows(counting):
+                    found += 1
+                    yield row
+            except UsageError as error:
+                if not found:
+                    raise
+                counting.bad(str(error))
+            if not found:
+                raise self.unusable(counting)
+            counting.rows_in_pass = found
             counting = SkippedRows()
+
+    def unusable(self, skipped: SkippedRows) -> UsageError:
+        """The error for a file without usable rows, with the reasons that `skipped` counted."""
+        reasons = "; ".join(skipped.remarks())
+        return UsageError(f"{self.path} has no usable prompts" + (f": {reasons}" if reasons else ""))
 
 
 def check_dataset_name(name: str) -> None:
@@ -91,11 +91,11 @@ def trace_of(workload: WorkloadConfig, *, seed: int) -> RequestTrace | None:
 
 
 def _table_format(name: str, path: Path) -> TraceFormat:
-    columns = header_of(path)
-    if columns and columns[0].startswith("{"):
+    if holds_json(path):
         raise UsageError(
             f"{path} holds JSON lines: give --dataset-name mooncake (milliseconds) or timed_trace (seconds)"
         )
+    columns = header_of(path)
     found = format_of(columns)
     wanted = [each for each in TABLES if name in ("trace", each.name)]
     if found is None or found not in wanted:
@@ -120,18 +120,15 @@ def texts_of(workload: WorkloadConfig) -> TextDataset | None:
         return _conversations(workload)
     path = _path(workload, folder=name == "hf")
     if name == "sharegpt":
-        return TextDataset(path=path, values=conversation_values, parse=conversation_row, keep=fits_sharegpt_filter)
+        return TextDataset(path=path, parse=conversation_row)
     column = workload.dataset_column or PROMPT_COLUMN
-    return TextDataset(
-        path=path, values=_TABLES[name], parse=lambda line, values: text_row(line, values, column=column)
-    )
+    return TextDataset(path=path, parse=lambda line, values: text_row(line, values, column=column))
 
 
 def _conversations(workload: WorkloadConfig) -> TextDataset:
     ours = workload.dataset == "mtbench" and not workload.dataset_path
     return TextDataset(
         path=shipped(MTBENCH) if ours else _path(workload),
-        values=turns_values,
         parse=lambda line, item: turns_row(line, item, column=workload.dataset_column),
     )
 

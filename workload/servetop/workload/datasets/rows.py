@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from servetop.core.errors import UsageError
@@ -47,6 +48,27 @@ class BadRow(ValueError):
         super().__init__(f"column {column!r}: expected {expected}, found {shown}")
 
 
+class MalformedRow(BadRow):
+    """A row that is wrong as a whole, described in one phrase."""
+
+    def __init__(self, problem: str) -> None:
+        ValueError.__init__(self, problem)
+
+
+class MissingColumn(MalformedRow):
+    """A row without the column that is wanted; names those that it has."""
+
+    def __init__(self, column: str, present: Collection[object], *, chosen: bool = False) -> None:
+        """`chosen`: the column is that of `--dataset-column`, for which the first one present is proposed."""
+        self.choice = next(map(str, present), "") if chosen else ""
+        names = ", ".join(str(name) for name in present) or "none"
+        super().__init__(f"no column {column!r}: it has {names if len(names) <= 100 else names[:99] + '…'}")
+
+
+class LeftOut(Exception):
+    """A well-formed row that the owners of its format do not send either, with the reason."""
+
+
 @dataclass(slots=True)
 class SkippedRows:
     """Counts of dataset rows, requests and conversations that were left out or shortened."""
@@ -55,6 +77,14 @@ class SkippedRows:
     """Malformed rows."""
     first_skipped: str = ""
     """Description of the first malformed row."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Numbers of well-formed rows that are not sent, by reason."""
+    rows_in_pass: int | None = None
+    """Usable rows of a file of texts, once it has been read to its end."""
+    last_position: int = -1
+    """Highest position in a prompt stream of a text that was sent."""
+    repetition_noted: bool = False
+    """A note says that texts were sent again."""
     clipped: int = 0
     """Requests shortened to the context of the model."""
     broken: int = 0
@@ -64,11 +94,27 @@ class SkippedRows:
     too_long: int = 0
     """Conversations that ended because the next turn would exceed the context of the model."""
 
+    def bad(self, problem: str) -> None:
+        """Count a malformed row, or the part of a file that cannot be read; the first one is described in the note."""
+        self.first_skipped = self.first_skipped if self.skipped else problem
+        self.skipped += 1
+
     def remarks(self) -> list[str]:
         """Notes on the counts since the last call."""
         notes = []
         if self.skipped:
             notes.append(f"{self.skipped:,} bad rows of the dataset were skipped; the first: {self.first_skipped}")
+        notes += [
+            f"{count:,} row{'s' * plural} of the dataset {'were' if plural else 'was'} left out: {reason}"
+            for reason, count in self.left_out.items()
+            for plural in (count != 1,)
+        ]
+        if self.rows_in_pass is not None and self.last_position >= self.rows_in_pass and not self.repetition_noted:
+            self.repetition_noted = True
+            notes.append(
+                f"all {self.rows_in_pass:,} prompts of the dataset were sent, then again: a prefix cache finds "
+                "repeated prompts"
+            )
         if self.clipped:
             notes.append(f"{self.clipped:,} requests were clipped to the model's context")
         conversations = {
@@ -77,27 +123,55 @@ class SkippedRows:
             "ended early because the next turn would exceed the model's context": self.too_long,
         }
         notes += [f"{count:,} conversations {what}" for what, count in conversations.items() if count]
+        self.left_out.clear()
         self.skipped = self.clipped = self.broken = self.cut = self.too_long = 0
         return notes
 
 
 def good_rows(
-    raws: Iterator[tuple[int, _Raw]],
+    raws: Iterator[tuple[int, _Raw | BadRow]],
     parse: Callable[[int, _Raw], DatasetRow],
     *,
     name: str,
     skipped: SkippedRows | None,
 ) -> Iterator[DatasetRow]:
-    """The rows that parse; bad ones are counted in `skipped`, or raise a UsageError with the line without it."""
-    for line, raw in raws:
+    """The rows that parse; bad ones are counted in `skipped`, or raise a UsageError with line and row without it."""
+    found, last = 0, 0
+    for number, (line, raw) in enumerate(raws, start=1):
+        place = f"line {line}, row {number}" if line == last else f"line {line}"
+        last = line
         try:
-            row = parse(line, raw)
+            row = parse(line, _well_formed(raw))
         except BadRow as wrong:
-            problem = f"{name}, line {line}, {wrong}"
             if skipped is None:
-                raise UsageError(f"{problem}: fix it, or add --skip-bad-rows") from None
-            if not skipped.skipped:
-                skipped.first_skipped = problem
-            skipped.skipped += 1
+                raise _refused(wrong, name=name, place=place, first=not found) from None
+            skipped.bad(f"{name}, {place}, {wrong}")
+        except LeftOut as reason:
+            if skipped is not None:
+                skipped.left_out[str(reason)] += 1
         else:
+            found += 1
             yield row
+
+
+def _well_formed(raw: _Raw | BadRow) -> _Raw:
+    if isinstance(raw, BadRow):
+        raise raw
+    return raw
+
+
+def _refused(wrong: BadRow, *, name: str, place: str, first: bool) -> UsageError:
+    """The error for a bad row; a column that the first row lacks was probably never there."""
+    if first and isinstance(wrong, MissingColumn) and wrong.choice:
+        return UsageError(f"{name}: {wrong}: choose with --dataset-column {wrong.choice}")
+    return UsageError(f"{name}, {place}, {wrong}: fix it, or add --skip-bad-rows")
+
+
+def valid_text(column: str, text: str) -> str:
+    """The text; BadRow for one that cannot be sent: with half a character, or bytes in another encoding than UTF-8."""
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError as error:
+        near = text[max(0, error.start - 12) : error.end + 12]
+        raise BadRow(column, "text in UTF-8 (no half of a surrogate pair, no Latin-1)", near) from None
+    return text

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from servetop.core.units import MS_PER_S
 from servetop.workload.datasets.files import value_of
-from servetop.workload.datasets.rows import BadRow, DatasetRow
+from servetop.workload.datasets.rows import BadRow, DatasetRow, LeftOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,16 @@ class TraceFormat:
     block_tokens: int = 0
     grid: float = 0.0
     """Resolution of the recorded times in seconds; arrivals are spread over it by default."""
+    without_output: str = ""
+    """What a row with 0 output tokens is, in files whose owners leave it out; empty: a malformed row."""
 
     def row(self, line: int, values: Mapping[str, object]) -> DatasetRow:
-        """Parse a row; its time is as written, not relative to the first row. BadRow for a malformed row."""
+        """Parse a row; its time is as written, not relative to the first row.
+
+        BadRow for a malformed row, LeftOut for one without output that the owners of the format do not send either.
+        """
+        if self.without_output and _number(values.get(self.output_tokens)) == 0:
+            raise LeftOut(self.without_output)
         return DatasetRow(
             line=line,
             at=self.seconds(self.time, value_of(values, self.time)) if self.time in values else None,
@@ -104,6 +111,7 @@ TABLES = (
         output_tokens="Response tokens",
         seconds=_seconds,
         grid=1.0,
+        without_output="0 response tokens, a request that failed",
     ),
     TraceFormat(
         name="vidur",

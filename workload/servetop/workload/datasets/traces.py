@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import heapq
-import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from servetop.core.errors import UsageError
-from servetop.workload.datasets.files import lines_of, table_rows
-from servetop.workload.datasets.rows import BadRow, DatasetRow, SkippedRows, good_rows
+from servetop.workload.datasets.json_rows import json_rows
+from servetop.workload.datasets.rows import BadRow, DatasetRow, MalformedRow, SkippedRows, good_rows
+from servetop.workload.datasets.tables import table_rows
 from servetop.workload.datasets.trace_formats import TraceFormat
 
 
@@ -43,35 +43,22 @@ class RequestTrace:
         base, counting = 0.0, skipped or SkippedRows()
         while True:
             count, last = 0, 0.0
-            for row in self.rows(counting):
-                count += 1
-                last = row.at or 0.0
-                yield replace(row, at=base + last) if base else row
+            try:
+                for row in self.rows(counting):
+                    count += 1
+                    last = row.at or 0.0
+                    yield replace(row, at=base + last) if base else row
+            except UsageError as error:
+                if not count:
+                    raise
+                counting.bad(str(error))
             if not count:
                 raise UsageError(f"{self.path} has no usable rows")
             base += last + (last / (count - 1) if count > 1 else 1.0)
             counting = SkippedRows()
 
-    def _raw(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        return _json_rows(self.path) if self.file_format.blocks else _any_value(self.path)
-
-
-def _any_value(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
-    return ((line, dict(values)) for line, values in table_rows(path))
-
-
-def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
-    for line, text in lines_of(path):
-        yield line, _json_object(text)
-
-
-def _json_object(text: str) -> Mapping[str, object]:
-    """The object; empty for anything else, which is then reported as a missing column."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    def _raw(self) -> Iterator[tuple[int, object | BadRow]]:
+        return json_rows(self.path) if self.file_format.blocks else table_rows(self.path)
 
 
 class _InOrder:
@@ -82,8 +69,12 @@ class _InOrder:
         self._first = math.nan
         self._last = -math.inf
 
-    def parse(self, line: int, values: Mapping[str, object]) -> DatasetRow:
+    def parse(self, line: int, values: object) -> DatasetRow:
         """Parse a row; BadRow for a malformed one."""
+        if not isinstance(values, dict):
+            raise MalformedRow(
+                f"expected an object with the columns of {self._format.name}, found {str(values)[:40]!r}"
+            )
         row = self._format.row(line, values)
         if row.at is None:
             return row

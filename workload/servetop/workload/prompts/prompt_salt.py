@@ -7,6 +7,7 @@ engines do not have it.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import random
 import re
@@ -15,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from servetop.core.interfaces.dialect import Prompt
-from servetop.workload.prompts.prompt_source import FIRST_ID, LAST_ID, common_words
+from servetop.workload.prompts.ordinary_tokens import UNCHECKED_IDS
+from servetop.workload.prompts.prompt_source import common_words
 
 _TOKENS = 4
 """Token ids that are exchanged: fewer than a block, but enough to be unlike for any two salts."""
@@ -24,20 +26,22 @@ _WORD = re.compile(r"\S+")
 _Prompt = TypeVar("_Prompt", bound=Prompt)
 
 
-def salted(prompt: _Prompt, salt: int) -> _Prompt:
-    """The prompt with other first tokens, or other first words of equal length."""
+def salted(prompt: _Prompt, salt: int, token_ids: Sequence[int] = ()) -> _Prompt:
+    """The prompt with other first tokens, of these in ascending order, or other first words of equal length."""
     shifts = random.Random(salt)
     if prompt.token_ids is not None:
-        return dataclasses.replace(prompt, token_ids=_shifted(prompt.token_ids, shifts))
+        return dataclasses.replace(prompt, token_ids=_shifted(prompt.token_ids, shifts, token_ids or UNCHECKED_IDS))
     if prompt.messages:
         (role, text), *others = prompt.messages
         return dataclasses.replace(prompt, messages=((role, _reworded(text, shifts)), *others))
     return dataclasses.replace(prompt, text=_reworded(prompt.text, shifts))
 
 
-def _shifted(ids: Sequence[int], shifts: random.Random) -> tuple[int, ...]:
-    kinds = LAST_ID - FIRST_ID + 1
-    first = (FIRST_ID + (each - FIRST_ID + shifts.randrange(1, kinds)) % kinds for each in ids[:_TOKENS])
+def _shifted(ids: Sequence[int], shifts: random.Random, kinds: Sequence[int]) -> tuple[int, ...]:
+    first = (
+        kinds[(bisect.bisect_left(kinds, each) + shifts.randrange(1, len(kinds))) % len(kinds)]
+        for each in ids[:_TOKENS]
+    )
     return (*first, *ids[_TOKENS:])
 
 

@@ -12,10 +12,9 @@ import numpy as np
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.datasets.rows import DatasetRow
 from servetop.workload.prompts.length_sources import LengthPair
+from servetop.workload.prompts.ordinary_tokens import UNCHECKED_IDS
 from servetop.workload.prompts.token_estimate import CHARACTERS_PER_TOKEN, estimated_tokens
 
-FIRST_ID, LAST_ID = 10, 255
-"""Range of token ids that exist in every vocabulary and are not special tokens."""
 _PREFIX, _BLOCK_OF_TRACE = 0x9F1, 0xB10C
 _PICKS = 64
 """Prefixes drawn at a time."""
@@ -63,8 +62,12 @@ class Vocabulary(Protocol):
 class TokenIds:
     """Random token ids, for dialects that accept them: prompts have exactly the requested length."""
 
+    def __init__(self, ids: Sequence[int] = ()) -> None:
+        """`ids` are ordinary tokens of the model; none: its tokenizer is unknown."""
+        self._ids = np.asarray(ids or UNCHECKED_IDS)
+
     def draw(self, generator: np.random.Generator, count: int) -> list[int]:
-        ids: list[int] = generator.integers(FIRST_ID, LAST_ID, size=count, endpoint=True).tolist()
+        ids: list[int] = self._ids[generator.integers(0, len(self._ids), size=count)].tolist()
         return ids
 
     def prompt(self, pieces: Sequence[int], output_tokens: int) -> Prompt:

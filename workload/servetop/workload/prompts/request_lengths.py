@@ -53,7 +53,7 @@ def request_lengths(
     """The requests of a workload, without end, in the order in which a run sends them.
 
     Prompts of a `cache_hit_rate` share blocks of `block_size` tokens. With `clip_lengths` they are shortened to
-    `max_model_len`, as prompts are. Texts count as four characters a token.
+    `max_model_len`, as prompts are. Texts count as their estimated tokens.
     """
     lengths, limit = expected_lengths(workload, seed), output_limit(workload)
     drawn = _drawn(workload, lengths, tuple(seed), block_size=block_size)

@@ -72,7 +72,8 @@ def _scaled(pairs: IntArray, mean: float, *, spread: float, cap: int) -> IntArra
 
 @functools.cache
 def _all_pairs() -> IntArray:
-    from servetop.workload.datasets.files import shipped, table_rows  # not at the start of every run
+    from servetop.workload.datasets.files import shipped  # not at the start of every run
+    from servetop.workload.datasets.tables import table_rows
 
-    rows = table_rows(shipped("sharegpt_lengths.csv.gz"))
-    return np.array([(int(row["input"]), int(row["output"])) for _, row in rows], dtype=np.int64)
+    rows = (row for _, row in table_rows(shipped("sharegpt_lengths.csv.gz")) if isinstance(row, dict))
+    return np.array([(int(row["input"] or 0), int(row["output"] or 0)) for row in rows], dtype=np.int64)

@@ -39,7 +39,7 @@ def warming_prompts(
 
     With a mix of models, each model gets all of them.
     """
-    vocabulary, drawn = vocabulary_of(workload, as_text=engine.as_text), tuple(seed)
+    vocabulary, drawn = vocabulary_of(workload, engine), tuple(seed)
     if workload.cache_hit_rate is not None:
         source = hit_rate_prompts(workload, drawn, vocabulary=vocabulary, block_size=engine.block_size)
         prefixes = source.prefixes()

@@ -1,0 +1,87 @@
+"""Files of prompts are recognised by their content, whatever `--dataset-name` calls them."""
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.core.interfaces.dialect import Prompt
+from servetop.workload.build import prompts_for
+from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.validation import resolve_workload
+
+
+def taken(config: WorkloadConfig, count: int, skipped: SkippedRows | None = None) -> list[Prompt]:
+    return list(itertools.islice(prompts_for(config, (5, 0), skipped=skipped).prompts(), count))
+
+
+PROMPTS = [{"prompt": "One?", "output_tokens": 7}, {"prompt": "Zwei, oder drei?", "output_tokens": 8}]
+TABLE = 'prompt,output_tokens\nOne?,7\n"Zwei, oder drei?",8\n'
+CONTENTS = {
+    "lines": "\n".join(map(json.dumps, PROMPTS)),
+    "array": json.dumps(PROMPTS),
+    "indented array": json.dumps(PROMPTS, indent=2),
+    "indented objects": "\n".join(json.dumps(row, indent=2) for row in PROMPTS),
+    "commas": TABLE,
+    "capitals": TABLE.replace("prompt", "Prompt"),
+    "tabs": TABLE.replace(",7", "\t7").replace(",8", "\t8").replace("prompt,", "prompt\t"),
+    "semicolons": TABLE.replace(",7", ";7").replace(",8", ";8").replace("prompt,", "prompt;"),
+    "carriage returns": TABLE.replace("\n", "\r\n"),
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "gzip"])
+@pytest.mark.parametrize("content", CONTENTS)
+def test_a_file_of_prompts_is_recognised_by_its_content(tmp_path: Path, content: str, encoding: str) -> None:
+    path, text = tmp_path / "data", CONTENTS[content]
+    path.write_bytes(gzip.compress(text.encode()) if encoding == "gzip" else text.encode(encoding))
+    for name in ("custom", "jsonl", "csv", "parquet"):
+        prompts = taken(WorkloadConfig(dataset=name, dataset_path=str(path)), 2)
+        assert [(each.text, each.output_tokens) for each in prompts] == [("One?", 7), ("Zwei, oder drei?", 8)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x28\xb5\x2f\xfd\x04\x00", "is compressed with zstd: unpack it with zstd -d"),
+        (b"PK\x03\x04\x14\x00", "is a zip archive or a spreadsheet"),
+        (b"<!DOCTYPE html><html>", "is a web page instead of the data"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer"),
+        ("prompt\nCafé\n".encode("latin-1"), r"line 2, column 'prompt': expected text in UTF-8 .* found 'Caf"),
+        ("prompt\nCafé\n".encode("utf-16")[:-1], "is not valid UTF-16"),
+    ],
+)
+def test_a_file_of_another_kind_is_rejected_by_name(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        resolve_workload(WorkloadConfig(dataset="custom", dataset_path=str(path)))
+
+
+@pytest.mark.parametrize("name", ["mooncake", "trace", "sharegpt", "conversations"])
+def test_every_loader_refuses_parquet_or_reads_it(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(UsageError, match=r"Parquet|pyarrow|is the file complete"):
+        resolve_workload(WorkloadConfig(dataset=name, dataset_path=str(path)))
+
+
+@pytest.mark.parametrize("length", [131_072, 131_073, 2_000_000])
+def test_long_prompts_of_a_table_are_read_whole(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text(f"id,prompt\n1,{'x' * length}\n2,short\n")
+    config = WorkloadConfig(dataset="csv", dataset_path=str(path))
+    assert [len(prompt.text) for prompt in taken(config, 2)] == [length, 5]
+
+
+def test_bad_rows_do_not_end_a_load(tmp_path: Path) -> None:
+    path, skipped = tmp_path / "data.jsonl", SkippedRows()
+    path.write_text('{"prompt": "One?"}\n{"prompt": "half \\ud83d"}\n{"prompt": "Two?"}\n' + "x" * (17 << 20))
+    config = WorkloadConfig(dataset="custom", dataset_path=str(path))
+    assert [each.text for each in taken(config, 3, skipped=skipped)] == ["One?", "Two?", "One?"]
+    assert (skipped.skipped, skipped.rows_in_pass) == (2, 2)
+    assert "line 2, column 'prompt'" in skipped.first_skipped

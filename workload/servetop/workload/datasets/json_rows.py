@@ -1,0 +1,79 @@
+"""JSON files of datasets: an array, JSON lines, or objects one after the other."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from servetop.workload.datasets.files import lines_of
+from servetop.workload.datasets.rows import BadRow, MalformedRow
+from servetop.workload.datasets.text_file import opened
+
+_READ_CHARS = 1 << 20
+_MAX_ITEM_CHARS = 64 << 20
+_GAP = re.compile(r"[\s,\[\]]*")
+_DECODER = json.JSONDecoder()
+
+
+def json_rows(path: Path) -> Iterator[tuple[int, object | BadRow]]:
+    """The rows of a JSON array, of JSON lines, or of objects that extend over several lines."""
+    with opened(path) as file:
+        start = next((stripped for line in file if (stripped := line.strip())), "")
+    spread = start.startswith("{") and start.endswith(("{", "[", ","))
+    return array_items(path) if spread or start.startswith("[") else json_lines(path)
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, object | BadRow]]:
+    """The JSON value of each line; a line that is not JSON is a BadRow."""
+    for line, text in lines_of(path):
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            yield line, _not_json(text)
+        else:
+            yield line, found
+
+
+def array_items(path: Path) -> Iterator[tuple[int, object | BadRow]]:
+    """The items of a JSON array, decoded one by one; the file may be larger than memory.
+
+    The last item is a BadRow for a file that is truncated or is not an array.
+    """
+    with opened(path) as file:
+        buffer, at, line, exhausted = "", 0, 1, False
+        while True:
+            start = _between_items(buffer, at)
+            line += buffer.count("\n", at, start)
+            found = _decoded(buffer, start)
+            if found is not None:
+                yield line, found[0]
+                at = found[1]
+                line += buffer.count("\n", start, at)
+            elif exhausted or len(buffer) - start > _MAX_ITEM_CHARS:
+                break
+            else:
+                piece = file.read(max(_READ_CHARS, len(buffer) - start))
+                buffer, at, exhausted = buffer[start:] + piece, 0, not piece
+        if start < len(buffer):
+            yield line, _not_json(buffer[start : start + _READ_CHARS])
+
+
+def _not_json(text: str) -> BadRow:
+    shown = repr(text if len(text) <= 40 else f"{text[:39]}…")
+    return MalformedRow(f"not a complete JSON value: {shown}")
+
+
+def _between_items(buffer: str, at: int) -> int:
+    """Position of the next item."""
+    gap = _GAP.match(buffer, at)
+    return at if gap is None else gap.end()
+
+
+def _decoded(buffer: str, start: int) -> tuple[object, int] | None:
+    """The item at `start` and its end; None when the buffer holds only a part of it."""
+    try:
+        return _DECODER.raw_decode(buffer, start) if start < len(buffer) else None
+    except (ValueError, RecursionError):
+        return None

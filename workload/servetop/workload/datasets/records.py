@@ -1,0 +1,28 @@
+"""Rows of prompts from any file that has columns: Parquet, JSON or a table, recognised by content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from servetop.workload.datasets.columnar import columnar_values
+from servetop.workload.datasets.json_rows import json_rows
+from servetop.workload.datasets.rows import BadRow
+from servetop.workload.datasets.tables import table_rows
+from servetop.workload.datasets.text_file import is_parquet, opened
+
+
+def records(path: Path) -> Iterator[tuple[int, object | BadRow]]:
+    """The rows of a file, or of all data files of a folder."""
+    if path.is_dir() or path.suffix == ".arrow" or is_parquet(path):
+        return columnar_values(path)
+    return json_rows(path) if holds_json(path) else table_rows(path)
+
+
+def holds_json(path: Path) -> bool:
+    """Whether the file begins as a JSON array or object does."""
+    with opened(path) as file:
+        start = file.read(1)
+        while start.isspace():
+            start = file.read(1)
+    return start in ("[", "{")

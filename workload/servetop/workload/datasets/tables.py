@@ -1,0 +1,63 @@
+"""Tables with a header line: values separated by commas, semicolons, tabs or bars."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from servetop.core.errors import UsageError
+from servetop.workload.datasets.rows import BadRow, MalformedRow
+from servetop.workload.datasets.text_file import opened
+
+MAX_FIELD_CHARS = 64 << 20
+"""Longest value accepted."""
+_DELIMITERS = ",;\t|"
+
+
+def header_of(path: Path) -> list[str]:
+    """The column names of a table; UsageError when there is none."""
+    for _, header in _lines(path):
+        return [] if isinstance(header, BadRow) else [name.strip() for name in header]
+    raise UsageError(f"{path} is empty: give a file with a header line and rows")
+
+
+def table_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str | None] | BadRow]]:
+    """Rows of a table by column name, numbered by their first lines; empty rows are skipped.
+
+    A missing value at the end of a row is None; a row with more values than columns is a BadRow.
+    """
+    lines = _lines(path)
+    header = next(lines, (0, []))[1]
+    names = [] if isinstance(header, BadRow) else [name.strip() for name in header]
+    for number, values in lines:
+        if isinstance(values, BadRow):
+            yield number, values
+        elif len(values) > len(names) and any(values[len(names) :]):
+            yield number, MalformedRow(f"{len(values)} values for {len(names)} columns: a value is not quoted")
+        elif values:
+            yield number, {**dict.fromkeys(names), **dict(zip(names, values, strict=False))}
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str] | BadRow]]:
+    """The values of each row, the header's first, or what is wrong with the row."""
+    with opened(path) as file:
+        first = next(file, "")
+        csv.field_size_limit(MAX_FIELD_CHARS)  # its default of 131,072 characters is less than a long prompt
+        reader = csv.reader(itertools.chain(filter(None, (first,)), file), delimiter=_delimiter(first), strict=True)
+        while True:
+            number = reader.line_num + 1
+            try:
+                values: list[str] | BadRow = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                values = MalformedRow(f"not a row of a table ({error})")
+            yield number, values
+
+
+def _delimiter(header: str) -> str:
+    """The separator that occurs most often in the header, outside quotes; a comma when none does."""
+    bare = "".join(header.split('"')[::2])
+    return max(_DELIMITERS, key=bare.count)

@@ -1,0 +1,122 @@
+"""What a run would send of a dataset: rows, lengths, what its prompts share, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.core.interfaces.dialect import Prompt
+from servetop.workload.datasets.catalogue import TextDataset, check_dataset_name, texts_of, trace_of
+from servetop.workload.datasets.dataset_options import check_dataset_options
+from servetop.workload.datasets.rows import DatasetRow, SkippedRows
+from servetop.workload.datasets.traces import RequestTrace
+from servetop.workload.prompts.repeated_prompts import Seen, found_shares
+from servetop.workload.prompts.token_estimate import estimated_tokens
+
+MOST_COMPARED = 20_000
+"""Prompts that are held against the ones before them."""
+_BLOCK, _PERCENTILES = 16, {"p50": 50, "p90": 90, "p99": 99}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetPreview:
+    """Figures of one pass over a dataset; lengths by `min`, `mean`, `p50`, `p90`, `p99` and `max`, empty if unknown."""
+
+    dataset: str
+    rows: int
+    remarks: tuple[str, ...]
+    """What is left out or malformed, and why."""
+    estimated: bool
+    """Token counts are estimates, not those of the file."""
+    prompt_tokens: dict[str, float] = field(default_factory=dict)
+    output_tokens: dict[str, float] = field(default_factory=dict)
+    without_output: int = 0
+    """Requests whose output length the file does not have, so that `--output-len` applies."""
+    turns: dict[str, float] = field(default_factory=dict)
+    """Questions of each conversation."""
+    shared_prefixes: float | None = None
+    """Part of the prompts that an infinite prefix cache finds in earlier ones; None if all are random."""
+    duration: float | None = None
+    """Seconds from the first arrival to the last; None without times."""
+    examples: tuple[DatasetRow, ...] = ()
+
+
+def preview(workload: WorkloadConfig, *, examples: int) -> DatasetPreview:
+    """Read a dataset to its end, leaving out bad rows; UsageError if it has no usable row or no rows at all."""
+    check_dataset_name(workload.dataset)
+    check_dataset_options(workload)
+    trace = trace_of(workload, seed=0)
+    source = texts_of(workload) if trace is None else replace(trace, jitter=0.0)
+    if source is None:
+        raise UsageError(
+            f"{workload.dataset} has no rows to show: give a file, or --dataset-name azure-conv or mtbench"
+        )
+    skipped, columns, seen = SkippedRows(), _Columns(), set[int]()
+    for row in _rows(source, skipped):
+        columns.add(row, seen=seen, examples=examples)
+    if not columns.prompts:
+        raise UsageError(f"{source.path} has no usable rows: {'; '.join(skipped.remarks()) or 'it is empty'}")
+    return DatasetPreview(
+        dataset=workload.dataset,
+        rows=len(columns.prompts),
+        remarks=tuple(skipped.remarks()),
+        estimated=isinstance(source, TextDataset),
+        prompt_tokens=_figures(columns.prompts),
+        output_tokens=_figures(columns.outputs),
+        without_output=columns.without_output,
+        turns=_figures(columns.turns),
+        shared_prefixes=columns.found / columns.compared if columns.compared else None,
+        duration=columns.until if isinstance(source, RequestTrace) and source.timed else None,
+        examples=tuple(columns.examples),
+    )
+
+
+@dataclass(slots=True)
+class _Columns:
+    """The lengths of the rows so far."""
+
+    prompts: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    without_output: int = 0
+    turns: list[int] = field(default_factory=list)
+    found: float = 0.0
+    compared: float = 0.0
+    until: float = 0.0
+    examples: list[DatasetRow] = field(default_factory=list)
+
+    def add(self, row: DatasetRow, *, seen: Seen, examples: int) -> None:
+        """Count a row; `seen` holds the beginnings of the prompts before it."""
+        first = f"{row.text or ''}{row.turns[0].question}" if row.turns else row.text or ""
+        prompt = Prompt(text=first, token_ids=row.blocks or None, input_tokens=0, output_tokens=0)
+        if len(self.prompts) < MOST_COMPARED and (row.blocks or first):
+            ((share, length),) = found_shares([prompt], block_size=1 if row.blocks else _BLOCK, seen=seen)
+            self.found, self.compared = self.found + share * length, self.compared + length
+        tokens = row.input_tokens or estimated_tokens(first)
+        self.prompts.append(tokens)
+        answers = [turn.output_tokens for turn in row.turns] if row.turns else [row.output_tokens]
+        self.outputs += [length for length in answers if length is not None]
+        self.without_output += answers.count(None)
+        self.turns += [len(row.turns)] if row.turns else []
+        self.until = row.at or 0.0
+        if len(self.examples) < examples:
+            self.examples.append(replace(row, input_tokens=tokens))
+
+
+def _rows(source: TextDataset | RequestTrace, skipped: SkippedRows) -> Iterator[DatasetRow]:
+    """One pass; a file that cannot be read to its end is shown as far as it goes."""
+    try:
+        yield from source.rows(skipped)
+    except UsageError as error:
+        skipped.bad(str(error))
+
+
+def _figures(values: Sequence[int]) -> dict[str, float]:
+    if not values:
+        return {}
+    numbers = np.asarray(values, dtype=np.float64)
+    middle = {name: float(np.percentile(numbers, percentile)) for name, percentile in _PERCENTILES.items()}
+    return {"min": float(numbers.min()), "mean": float(numbers.mean()), **middle, "max": float(numbers.max())}

@@ -1,0 +1,39 @@
+"""Ordinary tokens of a model, which random prompts of token ids consist of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from servetop.core.config import RANDOM, WorkloadConfig
+from servetop.workload.datasets.files import shipped, whole_text
+
+UNCHECKED_IDS = range(1_000, 10_000)
+"""Token ids for a model whose tokenizer is unknown: published vocabularies have their special tokens outside of them.
+
+Mistral's begin with 1,000 special tokens, Gemma's and BERT's with some hundred; most others have them at their ends,
+and the smallest of all have 32,000 tokens.
+"""
+
+
+def draws_token_ids(workload: WorkloadConfig) -> bool:
+    """Whether prompts of a workload are random token ids, where the engine accepts them."""
+    if workload.endpoint != "completions" or workload.conversational:
+        return False
+    if workload.dataset in RANDOM:
+        return True
+    from servetop.workload.datasets.catalogue import SHIPPED_TRACES, TRACES  # numpy: not for every start
+
+    return workload.dataset in (*TRACES, *SHIPPED_TRACES)
+
+
+def ordinary_text() -> str:
+    """An English text of some thousand tokens; its tokens are ordinary ones in any vocabulary."""
+    return whole_text(shipped("sonnet.txt.gz"))
+
+
+def ordinary_ids(ids: Sequence[int]) -> tuple[int, ...]:
+    """The different tokens of a text, in order, without those that a tokenizer only puts around it."""
+    counts = Counter(ids)
+    around = {each for each in (*ids[:1], *ids[-1:]) if counts[each] == 1}
+    return tuple(sorted(counts.keys() - around))
