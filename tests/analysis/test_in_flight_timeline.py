@@ -32,8 +32,6 @@ TIMES = st.one_of(st.just(NAN), st.floats(0.0, 100.0))
 
 
 @given(st.lists(st.tuples(TIMES, TIMES), max_size=30), st.floats(0.0, 100.0))
-def test_the_level_is_the_number_of_requests_that_were_sent_and_have_not_ended(
-    requests: list[Span], at: float
-) -> None:
+def test_the_level_is_the_number_of_requests_that_were_sent_and_have_not_ended(requests: list[Span], at: float) -> None:
     expected = sum(sent <= at and not max(ended, sent) <= at for sent, ended in requests if not np.isnan(sent))
     assert levels(requests, [at]) == [expected]

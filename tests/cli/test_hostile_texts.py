@@ -32,3 +32,9 @@ def test_error_bodies_and_model_ids_cannot_control_the_terminal(servetop: Servet
     for text in (done.out, done.err, again.out, again.err):
         assert [each for each in text if unicodedata.category(each) in REFUSED and each != "\n"] == []
         assert [line for line in text.splitlines() if line.startswith("servetop: all")] == []
+
+
+def test_a_model_id_that_is_not_unicode_does_not_end_the_run(servetop: Servetop, bad_server: BadServer) -> None:
+    bad_server.models = (200, rb'{"object": "list", "data": [{"id": "\ud83dx", "object": "model"}]}')
+    done = servetop("--url", bad_server.url, "--headless", "--json", "--request-rate", "20", "--num-prompts", "4")
+    assert (done.summary["completed"], done.summary["model_id"]) == (4, "?x"), done.err

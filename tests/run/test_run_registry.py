@@ -59,6 +59,12 @@ def test_an_active_run_is_listed_as_it_was_written(registry: RunRegistry, me: Wr
     assert registry.runs() == []
 
 
+def test_a_run_whose_texts_are_not_unicode_is_listed(registry: RunRegistry, me: Writer) -> None:
+    registry.write(dataclasses.replace(run_of(me), label="a\udcff", recording=Path("/tmp/x\udcff.servetop")))
+    (run,) = registry.runs()
+    assert (run.label, run.recording) == ("a?", Path("/tmp/x?.servetop"))
+
+
 def test_only_the_user_can_read_the_files(registry: RunRegistry, me: Writer, tmp_path: Path) -> None:
     folder = tmp_path / "state" / "runs"
     folder.mkdir(parents=True, mode=0o755)
