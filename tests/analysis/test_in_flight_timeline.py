@@ -12,7 +12,7 @@ Span = tuple[float, float]
 
 def levels(requests: list[Span], at: list[float]) -> list[int]:
     sent, ended = (np.array([each[i] for each in requests], dtype=np.float64) for i in (0, 1))
-    return InFlightTimeline.of(sent, ended).at(np.array(at)).tolist()
+    return [int(level) for level in InFlightTimeline.of(sent, ended).at(np.array(at))]
 
 
 def test_requests_that_were_never_sent_are_never_in_flight() -> None:
