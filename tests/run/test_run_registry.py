@@ -130,6 +130,14 @@ def test_ids_are_short_and_start_with_a_letter(registry: RunRegistry) -> None:
     assert all(len(each) == 4 and each[0].isalpha() and each.isalnum() and each.islower() for each in ids)
 
 
+def test_an_id_needs_no_access_to_the_folder(tmp_path: Path, me: Writer) -> None:
+    unusable = tmp_path / ("x" * 300)
+    registry, warnings = RunRegistry(unusable), list[str]()
+    run = dataclasses.replace(run_of(me), id=registry.new_id())
+    Registration(registry, run, warn=warnings.append).update(state="running", detached=False)
+    assert warnings == [f"servetop ps does not list this run: cannot write to {unusable} (file name too long)"]
+
+
 def test_an_attached_run_is_listed_under_the_engine_that_was_recognised(registry: RunRegistry, me: Writer) -> None:
     registration = Registration(registry, run_of(me, engine="gpu7:8000"), warn=lambda _: None)
     shown = []

@@ -83,7 +83,7 @@ class RunRegistry:
         """An unused id."""
         while True:
             letters = [secrets.choice(_LETTERS), *(secrets.choice(_LETTERS + _DIGITS) for _ in range(_ID_LENGTH - 1))]
-            if not (self._folder / ("".join(letters) + _SUFFIX)).exists():
+            if not os.path.exists(self._folder / ("".join(letters) + _SUFFIX)):  # False without access to the folder
                 return "".join(letters)
 
     def write(self, run: RegisteredRun) -> None:
