@@ -22,7 +22,7 @@ def out(*lines: str) -> None:
 
 
 def out_commands(*lines: str) -> None:
-    """Write lines that a CI runner obeys, such as annotations; the caller escapes the untrusted text in them."""
+    """Write commands to a CI runner, such as annotations; the caller escapes the untrusted text in them."""
     _write(sys.stdout, "".join(f"{sanitize_line(line)}\n" for line in lines))
 
 

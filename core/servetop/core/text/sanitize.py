@@ -53,7 +53,7 @@ def sanitize_log_line(text: str) -> str:
 
 
 def break_ci_commands(text: str) -> str:
-    """Insert a blank into what CI runners obey in a program's output: `::error::` at a line's start, `##[group]`."""
+    """Insert a blank into commands to CI runners in a program's output: `::error::` at a line's start, `##[group]`."""
     return _CI_COMMAND.sub(lambda found: f"{found[0]} ", text)
 
 
