@@ -60,7 +60,7 @@ def stage(label: str, *, steady: SteadySummary = NO_STEADY, **fields: Any) -> St
     return StageSummary(
         stage=0, label=label, repeat=0, request_rate=None, max_concurrency=None, max_num_seqs=None, start=0.0, end=None,
         preemptions=None, cooldown_requests=0, measured=measured(**fields), steady=steady, finished=True,
-        outcome="whole", failure=None, counted=True,
+        outcome="whole", failure=None, counted=True, steered=None,
     )  # fmt: skip
 
 

@@ -38,3 +38,9 @@ def test_error_bodies_and_model_ids_cannot_control_the_terminal(servetop: Servet
 def test_an_argument_that_is_not_utf_8_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--label", "caf\udce9"]) == 2
     assert capsys.readouterr().err.startswith("servetop: 'caf\\udce9' is not UTF-8: rename the file")
+
+
+def test_a_model_id_that_is_not_unicode_does_not_end_the_run(servetop: Servetop, bad_server: BadServer) -> None:
+    bad_server.models = (200, rb'{"object": "list", "data": [{"id": "\ud83dx", "object": "model"}]}')
+    done = servetop("--url", bad_server.url, "--headless", "--json", "--request-rate", "20", "--num-prompts", "4")
+    assert (done.summary["completed"], done.summary["model_id"]) == (4, "?x"), done.err

@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,20 @@ CONFIG = RunConfig(
 
 def test_a_config_survives_json() -> None:
     assert from_data(RunConfig, json.loads(json.dumps(to_data(CONFIG)))) == CONFIG
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"label": "a\udcff"},
+        {"metadata": {"a\udcff": "b"}},
+        {"engine": EngineConfig(extra_args=("a\udcff",))},
+        {"workload": WorkloadConfig(extra_body={"stop": ["a\udcff"]})},
+    ],
+)
+def test_a_text_that_cannot_be_sent_or_recorded_is_refused_in_one_line(fields: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"'a\\udcff' is not valid UTF-8: write it in UTF-8"):
+        RunConfig(**fields)
 
 
 def test_an_unknown_key_names_the_nearest_one_and_its_place() -> None:

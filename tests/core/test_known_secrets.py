@@ -62,6 +62,12 @@ def test_a_complaint_about_a_command_line_does_not_repeat_its_secrets() -> None:
     assert redactor_of_command(argv, {}).sentence(output) == "[redacted], [redacted] and [redacted]"
 
 
+def test_a_secret_that_is_not_unicode_is_removed() -> None:
+    argv, environ = ["--header", "X-Key: a\udcffbcdefgh"], {"MY_TOKEN": "x\ud83dyzxyzxyz"}
+    output = "a\udcffbcdefgh and x\ud83dyzxyzxyz"
+    assert redactor_of_command(argv, environ).sentence(output) == "[redacted] and [redacted]"
+
+
 def sentences() -> Iterator[str]:
     """Every text with a blank in it in servetop's source, with a word in place of what is filled in."""
     files = [file for package in PACKAGES for file in sorted((ROOT / package / "servetop").rglob("*.py"))]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from servetop.core.text.sanitize import LONGEST_LINE, sanitize_line, sanitize_log_line, sanitize_text
+from servetop.core.text.sanitize import LONGEST_LINE, break_ci_commands, sanitize_line, sanitize_log_line, sanitize_text
 
 DANGEROUS = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
 BIDIRECTIONAL = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -90,6 +90,22 @@ def test_of_a_log_line_that_carriage_returns_overwrote_the_last_state_stays() ->
 
 def test_an_unfinished_sequence_hides_nothing_of_the_lines_below_it() -> None:
     assert sanitize_text("model \x1b]0;\nexit code 1\nother \x07") == "model 0;\nexit code 1\nother "
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("::error::x", ": :error::x"),
+        ("a\n \t ::stop-commands::x", "a\n \t : :stop-commands::x"),
+        ("a ##[error]x", "a # #[error]x"),
+        ("##vso[task.setvariable]x ##TeamCity[y]", "# #vso[task.setvariable]x # #TeamCity[y]"),
+        ("a::b ## c [d] ###", "a::b ## c [d] ###"),
+        ("###[group]", "## #[group]"),
+        (":::x", ": ::x"),
+    ],
+)
+def test_a_command_to_a_ci_runner_is_broken(text: str, left: str) -> None:
+    assert break_ci_commands(text) == left
 
 
 def test_a_line_of_millions_of_characters_is_cut() -> None:

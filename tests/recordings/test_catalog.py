@@ -132,6 +132,11 @@ def test_two_runs_started_in_the_same_second_get_different_names(tmp_path: Path)
     assert second.stem == f"{first.stem}-2"
 
 
+def test_a_folder_that_cannot_be_used_has_a_name_for_a_new_recording(tmp_path: Path) -> None:
+    unusable = tmp_path / ("x" * 300)
+    assert new_recording_path(RunConfig(), 0.0, folder=unusable).parent == unusable
+
+
 def test_the_folder_is_the_users_data_folder_unless_set_by_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

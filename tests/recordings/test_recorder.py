@@ -125,6 +125,15 @@ def test_a_command_is_read_once_and_its_reply_is_written(recorder: Recorder, rea
     assert query(recorder.path, "SELECT obeyed_at, reply FROM command") == [(1.25, "32 req/s from now on")]
 
 
+def test_an_end_and_a_header_that_are_not_unicode_are_written(tmp_path: Path, header: RunHeader) -> None:
+    path = tmp_path / "x.servetop"
+    recorder = Recorder.create(path, replace(header, host={"cwd": "/a\udcff"}, manifest={"b\udcff": [1]}))
+    recorder.close(RunEnd(at=1.0, exit_code=3, reason="died: \ud83d"), headline="engine failed: \ud83d")
+    with closing(RecordingReader.open(path)) as reader:
+        assert (reader.end and reader.end.reason) == "died: ?"
+        assert (reader.header.host, reader.header.manifest) == ({"cwd": "/a?"}, {"b?": [1]})
+
+
 def test_secrets_never_reach_the_file(
     tmp_path: Path,
     header: RunHeader,

@@ -103,6 +103,22 @@ def test_waiting_for_the_concurrency_limit_is_not_slip(summary_of: Summarise, ma
     assert summary["p99_client_queue_time_ms"] > 800
 
 
+@pytest.mark.parametrize("status", [RequestStatus.CANCELLED, RequestStatus.ERROR])
+def test_requests_that_ended_before_they_were_sent_leave_the_limit_as_it_is(
+    summary_of: Summarise, make_request: MakeRequest, status: RequestStatus
+) -> None:
+    unsent = {"sent": None, "headers_at": None, "status": status, "done_at": 0.05, "error": "never sent"}
+    before = [make_request(i, 0.0, tokens_at=(), **unsent) for i in range(100, 110)]
+    slips = [0.001, 0.001, 0.9, 0.001]
+    limited = [
+        make_request(i, at, slip=slip, tokens_at=[0.5, 1.0])
+        for i, (at, slip) in enumerate(zip([0.1, 0.2, 0.3, 3.0], slips, strict=True))
+    ]
+    trust = summary_of(*before, *limited, ticks=trusted_ticks(20, max_concurrency=2, queued=0))["trust"]
+    assert trust["slip_basis"] == "3 requests that were due and sent while fewer than the limit were in flight"
+    assert (trust["slip_p99_ms"], trust["verdict"]) == (pytest.approx(1.0), "ok")
+
+
 def test_the_engines_token_counter_is_compared_with_the_clients(summary_of: Summarise) -> None:
     ticks = trusted_ticks(40, output_tokens=100)  # 400 tokens/s
     samples = [sample(float(i), generation_tokens_total=5000.0 + 440.0 * i) for i in range(1, 9)]

@@ -64,6 +64,25 @@ def test_a_hostile_recording_is_listed_and_summarised_as_harmless_text(
     assert_harmless(printed.err)
 
 
+@pytest.mark.parametrize(
+    "text", ["::stop-commands::pwned", f"{'y' * 66} ::stop-commands::pwned", "##[stop-commands]pwned"]
+)
+@pytest.mark.parametrize(
+    "command",
+    [*map(str.split, ("ls", "summary", "manifest", "check x --github", "summary --story", "verify x", "ls --json"))],
+)
+def test_a_recording_gives_no_command_to_a_ci_runner(
+    command: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SERVETOP_RECORDINGS", str(tmp_path))
+    write_hostile_recording(tmp_path / "x.servetop", text)
+    main(command)
+    printed = capsys.readouterr()
+    lines = (printed.out + printed.err).splitlines()
+    assert any("stop-commands" in line for line in lines) or command[0] == "verify"
+    assert [line for line in lines if line.lstrip().startswith("::stop") or "##[" in line] == []
+
+
 def test_json_escapes_unprintable_characters_without_loss(
     hostile_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from servetop.cli import main
-from servetop.run.process.resource_limits import exhausted_resource
+from servetop.run.process.resource_limits import exhausted_resource, unusable_file
 from tests.harness import run_python
 
 
@@ -110,3 +110,22 @@ def test_objects_destroyed_at_the_end_print_nothing() -> None:
     assert "destroyed" not in done.stderr
     assert "late" not in done.stderr
     assert "ValueError" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "/a/b"), "cannot use /a/b (permission denied): check"),
+        (
+            OSError(errno.ENAMETOOLONG, "File name too long", b"/a/\xff"),
+            "cannot use /a/\udcff (file name too long): check",
+        ),
+        (OSError(errno.ENOSPC, "No space left on device"), "cannot write (no space left on device): free"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), ""),
+        (OSError(errno.EBADF, "Bad file descriptor"), ""),
+        (ValueError("no file"), ""),
+    ],
+)
+def test_an_unusable_file_is_named_with_the_reason(error: Exception, words: str) -> None:
+    found = unusable_file(error)
+    assert (found[: len(words)], found == "") == (words, words == "")

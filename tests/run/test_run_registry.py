@@ -59,6 +59,12 @@ def test_an_active_run_is_listed_as_it_was_written(registry: RunRegistry, me: Wr
     assert registry.runs() == []
 
 
+def test_a_run_whose_texts_are_not_unicode_is_listed(registry: RunRegistry, me: Writer) -> None:
+    registry.write(dataclasses.replace(run_of(me), label="a\udcff", recording=Path("/tmp/x\udcff.servetop")))
+    (run,) = registry.runs()
+    assert (run.label, run.recording) == ("a?", Path("/tmp/x?.servetop"))
+
+
 def test_only_the_user_can_read_the_files(registry: RunRegistry, me: Writer, tmp_path: Path) -> None:
     folder = tmp_path / "state" / "runs"
     folder.mkdir(parents=True, mode=0o755)
@@ -122,6 +128,14 @@ def test_ids_are_short_and_start_with_a_letter(registry: RunRegistry) -> None:
     ids = {registry.new_id() for _ in range(50)}
     assert len(ids) > 40
     assert all(len(each) == 4 and each[0].isalpha() and each.isalnum() and each.islower() for each in ids)
+
+
+def test_an_id_needs_no_access_to_the_folder(tmp_path: Path, me: Writer) -> None:
+    unusable = tmp_path / ("x" * 300)
+    registry, warnings = RunRegistry(unusable), list[str]()
+    run = dataclasses.replace(run_of(me), id=registry.new_id())
+    Registration(registry, run, warn=warnings.append).update(state="running", detached=False)
+    assert warnings == [f"servetop ps does not list this run: cannot write to {unusable} (file name too long)"]
 
 
 def test_an_attached_run_is_listed_under_the_engine_that_was_recognised(registry: RunRegistry, me: Writer) -> None:

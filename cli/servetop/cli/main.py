@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from servetop.cli.framework.command_line import Invocation
 from servetop.cli.options.option_names import usage_message
 from servetop.core.errors import EngineError, ExitCode, ServetopError, UsageError
 from servetop.run import console
-from servetop.run.process.resource_limits import exhausted_resource, silence_teardown
+from servetop.run.process.resource_limits import exhausted_resource, silence_teardown, unusable_file
 
 if TYPE_CHECKING:
     from servetop.core.text.redaction import Redactor
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
         _print_reason("interrupted", ExitCode.INTERRUPTED, given)
         return int(ExitCode.INTERRUPTED)
     except Exception as error:
-        if not (reason := exhausted_resource(error)):
+        if not (reason := exhausted_resource(error) or unusable_file(error)):
             raise
         silence_teardown()
         _print_reason(reason, ExitCode.RUN_FAILED, given)
@@ -94,7 +95,8 @@ def _print_reason(reason: str, code: ExitCode, argv: Sequence[str]) -> None:
     """Print an error to stderr, and with --json also to stdout."""
     own, _ = split_engine_args(argv)
     if "--json" in own:
-        console.out_json({"error": reason, "exit_code": int(code)})
+        with contextlib.suppress(ServetopError):  # stdout may be what cannot be written
+            console.out_json({"error": reason, "exit_code": int(code)})
     console.message(reason)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable
 
@@ -39,11 +40,25 @@ def out_first_that_fits(*tables: Table) -> None:
     _print(unlimited, [next(fitting, tables[-1])])
 
 
+class _Page(io.StringIO):
+    """Text in memory with the properties of stdout, from which Rich chooses its characters and colours."""
+
+    def isatty(self) -> bool:
+        """Whether stdout is a terminal."""
+        return sys.stdout is not None and sys.stdout.isatty()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of stdout."""
+        return console.encoding()
+
+
 def _print(target: SanitizingConsole, renderables: Iterable[RenderableType]) -> None:
-    with target.capture() as captured:
-        for each in renderables:
-            target.print(each)
-    text = captured.get()
+    page = _Page()
+    target.file = page  # Rich's own capture flushes stdout, which may be full
+    for each in renderables:
+        target.print(each)
+    text = page.getvalue()
     if not target.is_terminal:
         text = "".join(f"{line.rstrip(' ')}\n" for line in text.split("\n")[:-1])
     console.write(sys.stdout, text)

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import UsageError
+from servetop.core.text.encodable import not_encodable
 
 STANDARD_PERCENTILES = (50.0, 90.0, 95.0, 99.0)
 """Percentiles in every summary; `metric_percentiles` adds others."""
@@ -231,6 +232,11 @@ class RunConfig:
     metadata: Mapping[str, str] = field(default_factory=dict)
     predicted: tuple[PredictedCell, ...] = ()
     """Predictions of a sweep whose file describes the simulated machine."""
+
+    def __post_init__(self) -> None:
+        """UsageError for a text that cannot be sent or recorded."""
+        if (text := not_encodable(to_data(self))) is not None:
+            raise UsageError(f"{text!r} is not valid UTF-8: write it in UTF-8")
 
 
 def unit_of(config: object, name: str) -> str:

@@ -13,12 +13,17 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from servetop.core.errors import ServetopError
-from servetop.core.text.sanitize import sanitize_line, sanitize_log_line, sanitize_text
+from servetop.core.text.sanitize import break_ci_commands, sanitize_line, sanitize_log_line, sanitize_text
 
 
 def out(*lines: str) -> None:
     """Write lines to stdout; a line break within a line becomes a space, so that untrusted text cannot start a line."""
     write(sys.stdout, "".join(f"{sanitize_line(line)}\n" for line in lines))
+
+
+def out_commands(*lines: str) -> None:
+    """Write commands to a CI runner, such as annotations; the caller escapes the untrusted text in them."""
+    _write(sys.stdout, "".join(f"{sanitize_line(line)}\n" for line in lines))
 
 
 def out_json(value: object, *, indent: int | None = None, default: Any = None) -> None:
@@ -29,7 +34,7 @@ def out_json(value: object, *, indent: int | None = None, default: Any = None) -
     import json
 
     text = json.dumps(_finite(value), allow_nan=False, ensure_ascii=True, indent=indent, default=default)
-    write(sys.stdout, f"{text}\n")
+    _write(sys.stdout, text.replace("##", "#\\u0023") + "\n")  # no CI runner finds a command in a value
 
 
 def _finite(value: object) -> object:
@@ -81,10 +86,15 @@ def encoding() -> str:
 
 
 def write(stream: TextIO | None, text: str) -> None:
-    """Write sanitized text and flush. A closed pipe is ignored; any other error on stdout is a ServetopError.
+    """Write sanitized text without commands to a CI runner, and flush.
 
-    Characters that the encoding lacks are escaped; a stream that was closed at the start (`>&-`) is skipped.
+    A closed pipe is ignored; any other error on stdout is a ServetopError. Characters that the encoding lacks are
+    escaped; a stream that was closed at the start (`>&-`) is skipped.
     """
+    _write(stream, break_ci_commands(text))
+
+
+def _write(stream: TextIO | None, text: str) -> None:
     if stream is None:
         return
     try:

@@ -72,6 +72,20 @@ async def test_json_nested_too_deeply_is_invalid(server: PageServer) -> None:
     assert (await ask(server, b"[" * 1_000_000)).json() is None
 
 
+@pytest.mark.parametrize(
+    ("body", "model"),
+    [
+        (b'[{"id": "\\ud83dx"}]', "?x"),
+        (b'[{"id": "\\uDFFFx"}]', "?x"),
+        (b'[{"id": "\\ud83d\\ude42"}]', "\N{SLIGHTLY SMILING FACE}"),
+        (b'[{"id": "\\\\ud83d"}]', "\\ud83d"),
+        (b'[{"id": "\xed\xa0\xbdx"}]', "\N{REPLACEMENT CHARACTER}" * 3 + "x"),
+    ],
+)
+async def test_every_text_of_a_json_body_can_be_encoded(server: PageServer, body: bytes, model: str) -> None:
+    assert (await ask(server, body)).json() == [{"id": model}]
+
+
 async def test_a_metrics_page_that_is_too_long_is_a_trouble_of_the_metrics_and_not_of_the_engine(
     vllm_server: PageServer,
 ) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from servetop.analysis.cells.stage_load import CellKey
+from servetop.analysis.cells.steering import steering
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.errors import ExitCode
 from servetop.core.events import Action, Command, Note, RunEnd, StageChange
@@ -76,6 +77,11 @@ class CellAttempt:
     """Whether its requests count: not those of one that was cut short where the cell was also measured as a whole, nor
     those of one that failed where a later session did."""
 
+    @property
+    def steered(self) -> str:
+        """How commands changed its load; empty for the load as planned."""
+        return self.key.load.steered
+
 
 def session_starts(notes: Sequence[Note]) -> list[float]:
     """Return the run times at which a session ended and the next one began."""
@@ -96,7 +102,7 @@ def cell_attempts(history: StageHistory) -> dict[int, CellAttempt]:
         else:
             whole = _is_whole(first[index], history)
             states[index] = AttemptState.WHOLE if whole else AttemptState.CUT_SHORT, ""
-    keys = {index: CellKey.of(last[index]) for index in states}
+    keys = {index: _key(first[index], last[index], history) for index in states}
     seams = session_starts(history.notes)
     sessions = {index: sum(seam <= first[index].at for seam in seams) for index in states}
     measured: dict[CellKey, int] = {}
@@ -113,6 +119,13 @@ def cell_attempts(history: StageHistory) -> dict[int, CellAttempt]:
         )
         for index, (state, reason) in states.items()
     }
+
+
+def _key(first: StageChange, last: StageChange, history: StageHistory) -> CellKey:
+    """The key of a stage; one whose load was steered measures a cell of its own."""
+    until = next((each.at for each in history.stages if each.at >= first.at and each.index != first.index), math.inf)
+    key, steered = CellKey.of(last), steering(first, history.commands, until=until)
+    return replace(key, load=replace(key.load, steered=steered))
 
 
 def _counts(state: AttemptState, *, session: int, measured_in: int | None) -> bool:

@@ -26,6 +26,8 @@ class StageLoad:
     """`linear` or `exponential`."""
     max_concurrency: int | None = None
     max_num_seqs: int | None = None
+    steered: str = ""
+    """How commands changed it, as in `rate 3 to 27.9 req/s`; empty for the load as planned."""
 
     @classmethod
     def of(cls, stage: StageChange) -> StageLoad:
@@ -47,7 +49,7 @@ class StageLoad:
             parts.append(f"conc. {self.max_concurrency}")
         if self.max_num_seqs is not None:
             parts.append(f"batch {self.max_num_seqs}")
-        return " · ".join(parts)
+        return " · ".join(parts) + (f" ({self.steered})" if self.steered else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,14 @@ class InFlightTimeline:
 
     @classmethod
     def of(cls, sent: FloatArray, ended: FloatArray) -> InFlightTimeline:
-        """Build the timeline from the times at which each request was sent and ended."""
-        times = np.concatenate([ended, sent])
-        steps = np.repeat(np.array([-1, 1]), [ended.size, sent.size])
+        """Build the timeline from the times at which each request was sent and ended.
+
+        Requests that were never sent (NaN) are not counted; those without an end stay in flight.
+        """
+        was_sent = ~np.isnan(sent)
+        starts, ends = sent[was_sent], np.fmax(ended, sent)[was_sent & ~np.isnan(ended)]
+        times = np.concatenate([ends, starts])
+        steps = np.repeat(np.array([-1, 1]), [ends.size, starts.size])
         order = np.argsort(times, kind="stable")  # at equal times, ends come first
         return cls(times[order], np.cumsum(steps[order]))
 

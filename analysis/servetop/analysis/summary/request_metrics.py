@@ -120,13 +120,8 @@ def _totals(requests: RequestColumns, *, goodput_share: int | None) -> dict[str,
         "output_throughput": rate(output),
         "total_token_throughput": rate(prompt + output),
         "max_output_tokens_per_s": float(requests.tokens_by_second.max(initial=0.0)),
-        "max_concurrent_requests": _max_in_flight(requests),
+        "max_concurrent_requests": int(InFlightTimeline.of(requests.sent, requests.ended_at).levels.max(initial=0)),
     }
-
-
-def _max_in_flight(requests: RequestColumns) -> int:
-    known = ~np.isnan(requests.sent)
-    return int(InFlightTimeline.of(requests.sent[known], requests.ended_at[known]).levels.max(initial=0))
 
 
 def latencies_by_request(requests: RequestColumns) -> dict[str, FloatArray]:

@@ -177,6 +177,8 @@ class StageSummary:
     """`whole`, `cut-short` or `failed`; only a counted stage is in the totals."""
     failure: str | None
     counted: bool
+    steered: str | None
+    """How commands changed its load, as in `rate 3 to 27.9 req/s`; then it is no cell of a sweep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

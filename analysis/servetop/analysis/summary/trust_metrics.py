@@ -60,7 +60,7 @@ def trust_summary(
         disputed=share_of(requests, TokenSource.DISPUTED),
         cache=cache,
     )
-    return _trust_summary(trust, basis=_basis(limited), source=token_source(requests))
+    return _trust_summary(trust, basis=_basis(limited, free=free.size), source=token_source(requests))
 
 
 def late_share(run: RunColumns, requests: RequestColumns, period: Period) -> float:
@@ -144,11 +144,11 @@ def _rate(amount: int, seconds: float) -> float:
     return amount / float(seconds) if amount > 0 and seconds > 0 else math.nan
 
 
-def _basis(limited: BoolArray) -> str:
+def _basis(limited: BoolArray, *, free: int) -> str:
     """Describe the requests on which the slip was measured."""
     if not limited.any():
         return "all requests: the concurrency limit delayed none"
-    return f"{int((~limited).sum())} requests that were due and sent while fewer than the limit were in flight"
+    return f"{free} requests that were due and sent while fewer than the limit were in flight"
 
 
 def _trust_summary(trust: Trust, *, basis: str, source: str | None) -> TrustSummary:

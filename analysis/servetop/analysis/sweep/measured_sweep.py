@@ -45,7 +45,7 @@ def measured_cells(stages: Sequence[StageSummary], *, objectives: Mapping[str, f
     """Return the cells that were measured as a whole, by batch size and load."""
     groups: dict[StageLoad, list[StageSummary]] = {}
     for stage in stages:
-        if stage.finished:
+        if stage.finished and not stage.steered:
             groups.setdefault(_load(stage), []).append(stage)
     cells = [_cell(group, objectives) for group in groups.values()]
     return sorted(cells, key=lambda cell: (cell.max_num_seqs or 0, cell.closed, cell.load, cell.max_concurrency or 0))

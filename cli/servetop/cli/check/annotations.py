@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from servetop.analysis.gates.check_report import CheckItem, CheckReport, ItemOutcome
+from servetop.core.text.sanitize import break_ci_commands
 
 
 def annotation_lines(report: CheckReport) -> list[str]:
@@ -23,7 +24,7 @@ def _level(item: CheckItem) -> str:
 
 
 def _line(level: str, title: str, text: str) -> str:
-    return f"::{level} title={_property(title)}::{_data(text)}"
+    return f"::{level} title={_property(title)}::{_data(break_ci_commands(text))}"
 
 
 def _data(text: str) -> str:

@@ -65,7 +65,7 @@ def run_check(options: CheckOptions, *, environment: Mapping[str, str] = os.envi
     else:
         report_text(report)
     if options.github:
-        console.out(*annotation_lines(report))
+        console.out_commands(*annotation_lines(report))
     if report.reason:
         console.message(report.reason)
     return int(report.exit_code)

@@ -1,4 +1,4 @@
-"""The report of `servetop check` as tables of at most 80 columns."""
+"""The report of `servetop check` as tables and sentences, which are wrapped on a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from servetop.analysis.gates.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome
 from servetop.analysis.gates.gate_text import change_text, interval_text
 from servetop.analysis.gates.regression_gate import RegressionGate
-from servetop.cli.tables import cell, light_table, out_tables, titled
+from servetop.cli.tables import cell, light_table, out_tables, stdout_console, titled
 from servetop.run import console
 from servetop.tui.drawing import formats
 
@@ -88,4 +88,7 @@ def _lines(item: CheckItem) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
+    """Wrap a sentence for a terminal; elsewhere its untrusted parts must not begin a line."""
+    if not stdout_console().is_terminal:
+        return [text]
     return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

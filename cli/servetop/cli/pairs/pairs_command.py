@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -88,7 +89,7 @@ def _folder(options: SeriesOptions) -> SeriesFolder:
 def _unused(path: Path) -> Path:
     """The path, with a number if it exists."""
     number, free = 2, path
-    while free.exists():
+    while os.path.exists(free):  # False without access to the folder
         free, number = path.with_name(f"{path.name}-{number}"), number + 1
     return free
 

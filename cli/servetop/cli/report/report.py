@@ -78,6 +78,7 @@ def print_summary(summary: RunSummary, *, as_json: bool) -> None:
     if plot is not None:
         out_tables(plot)
     console.out(*trust_lines(summary))
+    console.out(*(f"steered    {stage.label}: {stage.steered}" for stage in summary.stages if stage.steered))
     for line in steady_lines(summary.stages):
         console.out(line)
     if summary.story is not None:

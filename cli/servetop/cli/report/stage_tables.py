@@ -56,6 +56,7 @@ def _remark(stage: StageSummary) -> str:
     repeat = f" #{stage.repeat + 1}" if stage.repeat else ""
     remarks = [] if stage.finished else [FAILED if _failed(stage) else "cut short"]
     remarks += [] if stage.counted else ["not counted"]
+    remarks += [stage.steered] if stage.steered else []
     return f"{repeat} ({', '.join(remarks)})" if remarks else repeat
 
 
@@ -112,7 +113,7 @@ def _row(stages: Sequence[StageSummary], batch: int) -> list[StageSummary]:
 
 
 def _in_grid(stage: StageSummary) -> bool:
-    return stage.counted and (stage.finished or _failed(stage))
+    return stage.counted and not stage.steered and (stage.finished or _failed(stage))
 
 
 def _grid(title: str, figure: Figure, *, rows: Mapping[int, Sequence[StageSummary]], rates: Sequence[float]) -> Group:

@@ -57,4 +57,4 @@ def _all_forms(secrets: Iterable[str]) -> Iterator[str]:
         parts = {part for part in re.split(r"[;,\s]+", secret) if not PLAIN_WORD.fullmatch(part)}
         values = {part.partition(mark)[2] for part in whole | parts for mark in (":", "=")}
         for each in whole | parts | {value for value in values if not PLAIN_WORD.fullmatch(value)}:
-            yield from {each, unquote(each), quote(each, safe=""), json.dumps(each)[1:-1]}
+            yield from {each, unquote(each), quote(each, safe="", errors="replace"), json.dumps(each)[1:-1]}

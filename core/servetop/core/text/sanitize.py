@@ -24,6 +24,8 @@ _KEPT_FORMATS = frozenset(
     "\u200c\u200d"  # joiners: Persian, Indic scripts, emoji of several parts
     "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # signs around numbers
 )
+_CI_COMMAND = re.compile(r"^[^\S\n]*:(?=:)|#(?=#[a-z]*\[)", re.MULTILINE | re.IGNORECASE)
+"""The first character of a command of GitHub Actions, Azure Pipelines (`##vso[`) or TeamCity (`##teamcity[`)."""
 _BLACK_FLAG = "\U0001f3f4"
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 _REPLACED = {"Cs": _UNKNOWN, "Co": _UNKNOWN, "Cn": _UNKNOWN}
@@ -48,6 +50,11 @@ def sanitize_text(text: str) -> str:
 def sanitize_log_line(text: str) -> str:
     """A line of a program's output; if carriage returns overwrote it (progress bars), its last state."""
     return sanitize_line(text[: 2 * LONGEST_LINE].rstrip("\r\n").rsplit("\r", 1)[-1])
+
+
+def break_ci_commands(text: str) -> str:
+    """Insert a blank into commands to CI runners in a program's output: `::error::` at a line's start, `##[group]`."""
+    return _CI_COMMAND.sub(lambda found: f"{found[0]} ", text)
 
 
 def _printable(line: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import ipaddress
 import json
+import re
 import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 
 from servetop.core.config import ConnectionConfig
 from servetop.core.errors import UsageError
+from servetop.core.text.encodable import encodable_data
 from servetop.engines.control.connection import address_of, tls_context
 from servetop.engines.control.direct_http import ConnectError, DirectHttp, ProtocolError
 from servetop.engines.control.http_body import ResponseError, excerpt
@@ -58,12 +60,19 @@ HttpResults = Mapping[str, HttpResult]
 """Results by path."""
 
 
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
 def parsed_json(body: bytes) -> Any:
-    """Parse JSON from a server; None if it is invalid or nested too deeply."""
+    """Parse JSON from a server; None if it is invalid or nested too deeply. Lone surrogates are replaced by `?`."""
     try:
-        return json.loads(body)
+        text = body.decode(json.detect_encoding(body), "replace")
+        value = json.loads(text)
+        if _SURROGATE_ESCAPE.search(text):
+            return encodable_data(value)
     except (ValueError, RecursionError):
         return None
+    return value
 
 
 def bodies(results: HttpResults) -> Mapping[str, bytes]:

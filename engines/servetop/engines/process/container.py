@@ -88,7 +88,7 @@ def container_of(config: EngineConfig, *, run: str, port: int, gpus: str, cache:
         name=container_name(run, port),
         gpus=gpus,
         model=config.model,
-        cache=cache if cache.is_dir() else None,
+        cache=cache if os.path.isdir(cache) else None,
         secrets=(config.api_key_env,) if config.api_key_env else (),
     )
 

@@ -137,7 +137,8 @@ class _Source:
         return latencies, good
 
     def _load(self, stage: StagePeriod) -> StageLoad:
-        load = StageLoad.of(stage.change)
+        steered = self.run.attempts[stage.change.index].steered
+        load = dataclasses.replace(StageLoad.of(stage.change), steered=steered)
         return load if self.names_batch else dataclasses.replace(load, max_num_seqs=None)
 
     def _period(

@@ -11,6 +11,7 @@ from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig, from_data, to_data
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.text.encodable import encodable_data
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
 from servetop.recordings.library.liveness import Writer
@@ -72,4 +73,4 @@ def decode_end(row: Mapping[str, Any]) -> RunEnd | None:
 
 
 def _dumped(data: Any) -> str:
-    return orjson.dumps(data, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    return orjson.dumps(encodable_data(data), default=str, option=orjson.OPT_NON_STR_KEYS).decode()

@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, ReplicaSample, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.text.encodable import encodable
 
 _Event = TypeVar("_Event")
 RowValues = Mapping[str, Any]
@@ -64,8 +65,8 @@ class EventCodec(Protocol[_Event]):
 
 
 def _text(value: Any) -> str:
-    """Replace lone surrogates, from log lines that are not UTF-8, which SQLite cannot store, by `?`."""
-    return str(value).encode("utf-8", "replace").decode("utf-8")
+    """Replace lone surrogates, from log lines that are not UTF-8, which SQLite cannot store."""
+    return encodable(str(value))
 
 
 def _int64(value: Any) -> int:

@@ -32,7 +32,7 @@ def new_recording_path(config: RunConfig, wall_time: float, *, folder: Path | No
     stem = "-".join(part for part in [stamp, *(_plain(redactor.text(name)) for name in names)] if part)
     folder = recordings_folder() if folder is None else folder
     path, number = folder / f"{stem}{SUFFIX}", 2
-    while path.exists():
+    while os.path.exists(path):  # False without access to the folder
         path, number = folder / f"{stem}-{number}{SUFFIX}", number + 1
     return path
 

@@ -23,7 +23,7 @@ from servetop.analysis.summary.trust_types import TrustSummary
 from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow
 from servetop.core.arrays import IntArray
-from servetop.core.events import RequestStatus, TokenSource
+from servetop.core.events import RequestStatus, StageChange, TokenSource
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.comparison.plain_requests import PlainRequests
@@ -49,6 +49,10 @@ def load_stage_figures(
         cache=cache,
     )
     return tuple(source.figures(stage, windows[stage.change.index]) for stage in run.stages if not stage.change.warmup)
+
+
+def _label(stage: StageChange, steered: str) -> str:
+    return f"{stage.label} ({steered})" if steered else stage.label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +81,7 @@ class _Source:
         generating, in_flight = self._flow(stage.period)
         return StageFigures(
             stage=number,
-            label=stage.change.label,
+            label=_label(stage.change, self.run.attempts[number].steered),
             requests=whole.size,
             completed=int((status == _OK).sum()),
             failed=int(np.isin(status, _FAILED).sum()),

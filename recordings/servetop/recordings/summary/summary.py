@@ -245,6 +245,7 @@ def _stage_summary(
         finished=attempt.state is AttemptState.WHOLE,
         outcome=attempt.state,
         failure=attempt.reason or None,
+        steered=attempt.steered or None,
         counted=attempt.counts,
     )
 
@@ -253,6 +254,7 @@ def _set_up(run: RunColumns) -> dict[str, Any]:
     """Return the fields of RunSummary from the configuration and the stages."""
     config, facts = run.header.config, run.header.engine
     changes = [stage.change for stage in run.stages if not stage.change.warmup]
+    constant = [] if any(attempt.steered for attempt in run.attempts.values()) else changes
     endpoint = config.workload.endpoint or (facts.endpoints[0] if facts else "completions")
     ramp = next((stage for stage in config.stages if stage.ramp_from is not None and not stage.warmup), None)
     return {
@@ -263,9 +265,9 @@ def _set_up(run: RunColumns) -> dict[str, Any]:
         "label": config.label or None,
         "model_id": (facts and facts.model) or config.engine.model or None,
         "tokenizer_id": config.workload.tokenizer or None,
-        "request_rate": _common(changes, "request_rate"),
+        "request_rate": _common(constant, "request_rate"),
         "burstiness": config.workload.burstiness,
-        "max_concurrency": _common(changes, "max_concurrency"),
+        "max_concurrency": _common(constant, "max_concurrency"),
         "goodput": tuple(f"{each}:{limit * MS_PER_S:g}" for each, limit in config.goodput.items()) or None,
         "ramp": None if ramp is None or len(changes) != 1 else _ramp_summary(ramp),
     }

@@ -14,6 +14,7 @@ from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.errors import RecordingError
 from servetop.core.events import Command, Note, RunEnd, Severity, Unrecorded
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.text.encodable import encodable
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
 from servetop.recordings.format import schema
@@ -202,9 +203,9 @@ class Recorder:
         if self._connection is None:
             return
         self._locate_file()
-        reason = self._redactor.sentence(end.reason)
+        reason = encodable(self._redactor.sentence(end.reason))
         windows = None if steady is None else encode_windows(steady)
-        verdict = None if headline is None else self._redactor.sentence(headline)
+        verdict = None if headline is None else encodable(self._redactor.sentence(headline))
         row = (end.at, int(end.exit_code), reason, windows, verdict)
         last = EncodedBatch(statements=[(schema.FORGET_IN_FLIGHT, [()]), (_END, [row])])
         if self._failure is None:

@@ -19,6 +19,7 @@ from servetop.core.events import (
 )
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.text.encodable import encodable
 from servetop.core.text.redaction import Redactor
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
@@ -87,7 +88,7 @@ def encode_batch(
     if batch.tick is not None:
         statements.append((schema.TICK.insert, [_tick_row(batch.tick, checksum)]))
     if batch.commands:
-        replies = [each.reply and redactor.sentence(each.reply) for each in batch.commands]
+        replies = [each.reply and encodable(redactor.sentence(each.reply)) for each in batch.commands]
         rows = [(each.applied_at, reply, each.id) for each, reply in zip(batch.commands, replies, strict=True)]
         statements.append((_SET_REPLY, rows))
     return EncodedBatch(statements=statements, ticks=0 if batch.tick is None else 1, requests=len(batch.requests))

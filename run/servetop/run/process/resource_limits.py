@@ -1,9 +1,10 @@
-"""Reports exhausted resource limits of the system in one line instead of a traceback."""
+"""Reports exhausted limits and unusable files of the system in one line instead of a traceback."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import resource
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ _ERRNOS = {
     errno.ENFILE: "the system has too many open files: close other programs",
     errno.ENOMEM: "out of memory: raise the limit (ulimit -v), or end other programs",
 }
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _NO_THREAD = "can't start new thread"
 _LOADER_ERRORS = {
     "too many open files": errno.EMFILE,
@@ -74,6 +76,16 @@ def _exhausted(error: BaseException) -> str:
             text = str(error).lower()
             return next((_ERRNOS[number] for part, number in _LOADER_ERRORS.items() if part in text), "")
     return ""
+
+
+def unusable_file(error: BaseException) -> str:
+    """The file that an error of the system is about, and what to do; empty for any other error."""
+    if not isinstance(error, OSError) or isinstance(error, TimeoutError | ConnectionError):
+        return ""
+    reason = (error.strerror or str(error)).lower()
+    if error.filename is None:
+        return f"cannot write ({reason}): free some space" if error.errno in _FULL else ""
+    return f"cannot use {os.fsdecode(error.filename)} ({reason}): check the path and its permissions"
 
 
 def silence_teardown() -> None:

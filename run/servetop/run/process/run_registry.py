@@ -15,6 +15,7 @@ import orjson
 import platformdirs
 
 from servetop.core.errors import ServetopError, UsageError
+from servetop.core.text.encodable import encodable_data
 from servetop.run.process.registered_run import RegisteredRun
 
 _LETTERS, _DIGITS = "bcdfghjkmnpqrstvwxz", "23456789"
@@ -82,7 +83,7 @@ class RunRegistry:
         """An unused id."""
         while True:
             letters = [secrets.choice(_LETTERS), *(secrets.choice(_LETTERS + _DIGITS) for _ in range(_ID_LENGTH - 1))]
-            if not (self._folder / ("".join(letters) + _SUFFIX)).exists():
+            if not os.path.exists(self._folder / ("".join(letters) + _SUFFIX)):  # False without access to the folder
                 return "".join(letters)
 
     def write(self, run: RegisteredRun) -> None:
@@ -94,7 +95,7 @@ class RunRegistry:
             draft.unlink(missing_ok=True)
             fd = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             with os.fdopen(fd, "wb") as file:
-                file.write(orjson.dumps(asdict(run), default=str))
+                file.write(orjson.dumps(encodable_data({**asdict(run), "recording": str(run.recording)})))
             draft.replace(path)
         except OSError as error:
             raise RegistryError(f"cannot write to {self._folder} ({_reason(error)})") from error

@@ -176,6 +176,8 @@ def _why_other(figures: StageMetrics) -> str:
         return f"{_FAILED}{figures.attempt.reason}"
     if math.isnan(figures.output_rate):
         return ""
+    if figures.attempt.steered:
+        return figures.attempt.steered
     if stage.ramp_from is not None:
         return "ramp"
     begin, end = figures.target_rates

@@ -1,0 +1,40 @@
+"""The tables of stages and by load, from plain figures."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from rich.console import Group
+
+from servetop.analysis.summary.summary_types import StageSummary
+from servetop.analysis.sweep.measured_sweep import measured_cells
+from servetop.cli.report.stage_tables import grid_tables, stages_table
+from servetop.cli.tables import SanitizingConsole
+from tests.cli.summaries import stage
+
+
+def cell(batch: int, *, steered: str | None = None) -> StageSummary:
+    made = stage("3 req/s", output_throughput=100.0 * batch)
+    return dataclasses.replace(made, stage=batch, request_rate=3.0, max_num_seqs=batch, steered=steered)
+
+
+def printed(tables: Sequence[Group]) -> str:
+    console = SanitizingConsole(width=120, force_terminal=False)
+    with console.capture() as capture:
+        console.print(*tables)
+    return capture.get()
+
+
+STEERED = cell(32, steered="rate 3 to 27.9 req/s")
+
+
+def test_a_steered_stage_is_in_no_table_by_its_planned_load() -> None:
+    cells = [cell(8), cell(16), STEERED]
+    figures = printed(grid_tables(cells)).split()
+    assert ("1,600" in figures, "3,200" in figures) == (True, False)
+    assert [each.max_num_seqs for each in measured_cells(cells, objectives={})] == [8, 16]
+
+
+def test_the_table_of_stages_says_how_a_stage_was_steered() -> None:
+    assert "3 req/s (rate 3 to 27.9 req/s)" in printed([stages_table([cell(8), STEERED])])
