@@ -19,7 +19,7 @@ from servetop.tui.drawing import formats
 from servetop.workload.datasets.catalogue import DATASETS
 from servetop.workload.datasets.dataset_options import likely_names
 from servetop.workload.datasets.rows import DatasetRow
-from servetop.workload.preview import MOST_COMPARED, DatasetPreview, preview
+from servetop.workload.prompts.dataset_preview import MOST_COMPARED, DatasetPreview, preview
 
 _FIGURES = ("min", "mean", "p50", "p90", "p99", "max")
 _MOST_CHARS = 60

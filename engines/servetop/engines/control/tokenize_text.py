@@ -1,4 +1,4 @@
-"""Tokenizes a text with the server's own tokenizer (`/tokenize`, as in vLLM, SGLang and the simulator)."""
+"""Tokenizes a text with the tokenizer of a server that has a route for it: vLLM, SGLang, the simulator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KNOWN_PATH = (200, 405, 422)
 
 
 async def tokenize_text(client: ServerClient, text: str, *, model: str | None) -> tuple[int, ...]:
-    """The token ids of a text, without special tokens; empty if the server has no `/tokenize`.
+    """The token ids of a text, without special tokens; empty if the server has no such route.
 
     A GET finds out, because an unknown server, or a gateway, might count a POST as a request of the load.
     """

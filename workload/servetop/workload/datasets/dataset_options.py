@@ -1,4 +1,4 @@
-"""Refuses options that have no effect on a dataset, so that nobody believes they had one."""
+"""Refuses options that have no effect on a dataset: they would be ignored without a word."""
 
 from __future__ import annotations
 
