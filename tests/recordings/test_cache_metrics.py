@@ -184,7 +184,7 @@ def test_an_engine_without_such_counters_is_judged_by_its_responses(
 ) -> None:
     summary = summarised(tmp_path / "r", header, requests_of(make_request, 30, cached_tokens=90), [stage(0, 9.5)])
     (reason,) = summary["trust"]["reasons"]
-    assert reason.startswith("cache hit rate 0.90, but this workload explains at most 0.00")
+    assert reason.startswith("prefix cache hit rate 0.90, but this workload explains at most 0.00")
     assert summary["server"]["prefix_cache_hit_rate"] is None
 
 

@@ -42,11 +42,9 @@ class CacheCheck:
         if self.exceeds:
             held = "of an earlier run" if self.promised == AS_IS else "that it should not have"
             return (
-                f"cache hit rate {self.hit_rate:.2f}, but this workload explains at most {self.ideal:.2f}: "
+                f"prefix cache hit rate {self.hit_rate:.2f}, but this workload explains at most {self.ideal:.2f}: "
                 f"the cache held prompts {held}"
             )
         if self.promised != AS_IS and self.hit_rate < self.ideal - self._limit:
-            return (
-                f"cache hit rate {self.hit_rate:.2f} of the ideal {self.ideal:.2f}: prefixes were evicted or not cached"
-            )
+            return f"prefix cache hit rate {self.hit_rate:.2f} of the ideal {self.ideal:.2f}: prefixes were evicted or not cached"
         return ""
