@@ -119,6 +119,8 @@ class RequestRecord:
     """Seconds from being scheduled to the first token, as reported."""
     server_decode: float | None = None
     """Seconds from the first token to the last, as reported."""
+    required_tokens: int | None = None
+    """Output tokens that the request demands whatever the model says (`ignore_eos`, `min_tokens`); None: no demand."""
 
     @property
     def ttft(self) -> float | None:

@@ -47,6 +47,7 @@ def build_record(request: RequestState, *, worker: int) -> RequestRecord:
         turn=None if turn is None else turn.turn,
         model=request.prompt.model,
         replica=request.replica,
+        required_tokens=request.required_tokens or None,
         **_reasoning_fields(request),
         **_timing_fields(request.timing),
     )

@@ -37,6 +37,8 @@ class PreparedRequest:
     """Completions requested for the prompt (`n`)."""
     max_tokens: int = 0
     """Token limit over all choices; 0: unknown."""
+    required_tokens: int = 0
+    """Tokens that the server has to generate over all choices; 0: the model may stop at any time."""
 
 
 class RequestState:
@@ -50,14 +52,14 @@ class RequestState:
         "_decoder", "_open_choices", "body", "body_start", "cached_tokens", "chunks", "chunks_counted", "deferred",
         "dialect", "done_at", "due_at", "error", "first_output_at", "first_token_at", "headers_at",
         "http_status", "id", "limited", "max_tokens", "output_tokens", "parser", "prompt", "prompt_tokens",
-        "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens",
+        "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens", "required_tokens",
         "retried", "sent", "stage", "stamped", "status", "streamed", "text", "timing",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, prepared: PreparedRequest, dialect: Dialect, limited: bool) -> None:
         self.id, self.stage, self.due_at, self.limited = number, due.stage, due.at, limited
         self.prompt, self.body = prepared.prompt, prepared.body
-        self.max_tokens = prepared.max_tokens
+        self.max_tokens, self.required_tokens = prepared.max_tokens, prepared.required_tokens
         self.dialect, self.parser = dialect, dialect.parser(keep_texts=prepared.keep_texts)
         self.sent: float | None = None
         self.headers_at: float | None = None

@@ -25,7 +25,7 @@ from servetop.recordings.read.reader import RecordingReader
 BLOCK = 5000
 """Maximum requests whose chunks are in memory at once."""
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
-            "first_output_at", "reasoning_tokens")  # fmt: skip
+            "first_output_at", "reasoning_tokens", "required_tokens")  # fmt: skip
 _COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
 _EMPTY = {
     **dict.fromkeys(_NUMBERS, np.empty(0)),
