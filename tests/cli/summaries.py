@@ -25,6 +25,7 @@ TRUST = TrustSummary(
     sent_rate=None, completed_rate=None, itl_uncertainty_p99_ms=None, littles_law_error=None, token_error=None,
     engine_times=EngineTimesSummary(), sender_class=None, compared=(), advice=None,
     held_back=False, littles_law_limit=0.05, sent_exemption=None, verdict="ok", reasons=(), token_source=None,
+    output_share=None,
 )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ def in_flight(number: int, chunks: int) -> RequestState:
     prepared = PreparedRequest(prompt, b"{}" * 1000)
     request = RequestState(number, Due(0, float(number)), prepared=prepared, dialect=DIALECT, limited=False)
     request.mark_sent(number + 0.1)
-    request.headers_received(200, number + 0.2, is_stream=True)
+    request.headers_received(200, number + 0.2)
     for first in range(2):
         request.body_received(event(number, f" {first}"), number + 0.3)
     for first in range(2, chunks, TOGETHER):

@@ -124,7 +124,7 @@ def test_all_read_paths_give_the_same_result_as_the_full_parser(
     exact.parser = EventStream(read_completion, None, continuous=continuous, keep_texts=False)
     connection = Http1Connection(Inbox())
     connection.send(quick, b"", at=0.0)
-    exact.headers_received(200, 0.01, is_stream=True)
+    exact.headers_received(200, 0.01)
     framing = Body()
     for number, read in enumerate(reads, 1):
         connection.data_arrived(read, number / 100)
@@ -175,7 +175,7 @@ def test_regular_events_with_usage_are_deferred_too() -> None:
 )
 def test_events_read_together_are_spread_back_to_the_previous_poll(since: float | None, expected: list[float]) -> None:
     made = new_request()
-    made.headers_received(200, 0.9, is_stream=True)
+    made.headers_received(200, 0.9)
     made.body_received(event(" a"), 1.0)
     made.body_received(event(" b") + event(" c") + event(" d") + event(" e"), 1.04, since=since)
     made.body_received(event(" f") + b"data: [DONE]\n\n", 1.05, since=1.04)

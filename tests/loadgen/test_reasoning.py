@@ -1,5 +1,6 @@
 """Reasoning tokens count as tokens; the time of the first output token is separate."""
 
+import dataclasses
 import json
 
 import pytest
@@ -29,7 +30,7 @@ def chat(*events: bytes) -> RequestState:
     dialect = dialect_for("chat", model="m", continuous_usage=False)
     made = RequestState(0, Due(0, 1.0), prepared=PreparedRequest(PROMPT, b"{}"), dialect=dialect, limited=False)
     made.mark_sent(1.0)
-    made.headers_received(200, 1.0, is_stream=True)
+    made.headers_received(200, 1.0)
     for number, event in enumerate((*events, b"data: [DONE]\n\n"), start=1):
         made.body_received(event, 1.0 + number / 100)
     return made
@@ -55,6 +56,34 @@ def test_the_record_of_a_completion_with_reasoning(
     assert record.first_token_at == first_token_at
     assert record.first_output_at == first_output_at
     assert record.reasoning_tokens == reasoning_tokens
+
+
+def counted(output: int, **details: int) -> bytes:
+    counts = {"prompt_tokens": 2, "completion_tokens": output, "completion_tokens_details": details}
+    return b"data: " + json.dumps({"choices": [], "usage": counts}).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "output", "reasoning", "sizes", "tpot"),
+    [
+        (["Par", "is"], 482, 480, [481, 1], 0.01),
+        ([" a", " bc", " d", " efg"], 484, 480, [481, 1, 1, 1], 0.01),
+        ([" abcd"] * 12, 492, 480, [481, *[1] * 11], 0.01),
+        ([" tok tok tok tok"] * 12, 58, 10, [14, *[4] * 11], 0.0025),
+        (["Par", "is"], 482, 400, [1, 1], None),  # 80 more tokens are not accounted for
+        (["<think>", "Hm", "</think>", "Yes"], 4, 3, [1] * 4, 0.01),  # sent as content
+        (["<think>", "Hm", "</think>", "Yes"], 9, 8, [1] * 4, None),
+    ],
+)
+def test_reasoning_that_is_counted_and_not_sent_belongs_to_the_first_chunk(
+    texts: list[str], output: int, reasoning: int, sizes: list[int], tpot: float | None
+) -> None:
+    record = build_record(
+        chat(*(delta(content=text) for text in texts), counted(output, reasoning_tokens=reasoning)), worker=0
+    )
+    assert record.chunk_tokens.tolist() == sizes
+    record = dataclasses.replace(record, done_at=float(record.chunk_times[-1]))
+    assert record.tpot == (None if tpot is None else pytest.approx(tpot, rel=1e-3))
 
 
 def test_ticks_have_the_time_to_first_output_token_once_a_request_has_reasoning() -> None:

@@ -36,7 +36,7 @@ def played(
     prepared = PreparedRequest(prompt, b"{}", max_tokens=max_tokens)
     request = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
     request.mark_sent(0.0)
-    request.headers_received(200, 0.01, is_stream=True)
+    request.headers_received(200, 0.01)
     for number, text in enumerate(texts, 1):
         request.body_received(event(text), number * 0.028)
     at = len(texts) * 0.028
@@ -56,8 +56,12 @@ def tick(builder: TickBuilder) -> ClientTick:
 @pytest.mark.parametrize(
     ("texts", "reported", "sizes"),
     [
-        ([" tok tok tok tok"] * 5, 20, [4, 4, 4, 4, 4]),
-        ([" tok tok tok tok"] * 4 + [" tok tok"], 18, [4, 4, 4, 4, 2]),
+        ([" tok tok tok tok"] * 12, 48, [4] * 12),
+        ([" tok tok tok tok"] * 11 + [" tok tok"], 46, [4] * 11 + [2]),
+        ([" tok tok tok tok"] * 5, 20, [1] * 5),  # too few events: a coincidence
+        ([" tok tok tok tok"] * 11 + ["!"], 48, [1] * 12),  # no four tokens in one byte
+        ([" tok tok tok tok"] * 11 + [" and all that was held back"], 48, [1] * 12),
+        ([" tok"] * 12, 492, [1] * 12),  # 480 were not sent, whatever they were
         ([" a longer text, in one event"], 9, [9]),
         ([" a"] * 5, 5, [1] * 5),
         ([" a"] * 5, 6, [1] * 5),  # the sixth is the end of text
@@ -74,10 +78,30 @@ def test_the_final_count_is_divided_among_chunks_that_are_provably_uniform(
 
 
 def test_the_time_per_token_does_not_count_the_first_chunks_tokens() -> None:
-    record = played([" tok tok tok tok"] * 5, 20)
+    record = played([" tok tok tok tok"] * 12, 48)
     assert record.tpot == pytest.approx(0.028 / 4)
     assert played([" tok"] * 5, 5).tpot == pytest.approx(0.028)
     assert played([" all of it"], 9).tpot is None
+
+
+def test_the_time_per_token_is_unknown_if_the_tokens_of_the_chunks_are() -> None:
+    assert played([" a", " tok tok tok", " a"], 9).tpot is None
+    assert played(["Par", "is"], 482).tpot is None
+
+
+def test_ticks_have_no_time_per_token_of_chunks_of_unknown_size() -> None:
+    builder = TickBuilder()
+    played([" a", " tok tok tok", " a"], 9, builder=builder)
+    assert tick(builder).tpot.count == 0
+
+
+def test_ticks_have_no_gaps_of_unknown_size_if_many_requests_have_such_chunks() -> None:
+    builder = TickBuilder()
+    played([" a", " tok tok tok"] * 10, 40, builder=builder)
+    played([" a"] * 9, 9, builder=builder)
+    tick(builder)
+    played([" a", " tok tok tok"] * 10, 40, builder=builder)
+    assert tick(builder).itl.count == 0
 
 
 def test_ticks_take_the_tokens_per_chunk_from_a_request_that_ended() -> None:
@@ -101,7 +125,7 @@ def test_gaps_before_events_of_unknown_size_wait_for_the_first_request_that_ends
     prepared = PreparedRequest(Prompt(text="x", input_tokens=3, output_tokens=9, counted=True), b"{}")
     going_on = RequestState(0, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
     going_on.mark_sent(0.0)
-    going_on.headers_received(200, 0.01, is_stream=True)
+    going_on.headers_received(200, 0.01)
     for number in range(1, 11):
         going_on.body_received(event(" tok tok tok tok"), number * 0.028)
     builder.add_chunks(going_on)

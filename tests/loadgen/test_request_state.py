@@ -43,7 +43,7 @@ def record_of(pieces: Sequence[bytes], *, choices: int = 1, streamed: bool = Tru
     dialect = dialect_for("completions", model="m", continuous_usage=False)
     request = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
     request.mark_sent(0.0)
-    request.headers_received(200, 0.1, is_stream=streamed)
+    request.headers_received(200, 0.1)
     for number, piece in enumerate(pieces, 1):
         request.body_received(piece, 0.1 + number / 1000)
     request.body_complete(9.0)

@@ -35,7 +35,7 @@ def close(builder: TickBuilder, index: int = 0) -> tuple[int, int, LogHistogram]
 
 def test_a_gap_is_divided_among_the_tokens_of_its_later_chunk() -> None:
     builder, request = TickBuilder(), new_request()
-    request.headers_received(200, 1.01, is_stream=True)
+    request.headers_received(200, 1.01)
     request.body_received(event("a", 1), 1.02)
     builder.add_chunks(request)
     request.body_received(event("bcd", 4), 1.08)

@@ -172,7 +172,7 @@ def test_columns_and_tables_of_a_newer_minor_version_are_ignored(recorder: Recor
     recorder.commit(TickTransaction(tick=make_tick(0, ok=1)))
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     newer = ("ALTER TABLE tick ADD COLUMN novelty REAL DEFAULT 1.0", "CREATE TABLE wonder (seq INTEGER PRIMARY KEY)")
-    change(recorder.path, "PRAGMA user_version = 1009", *newer)
+    change(recorder.path, "PRAGMA user_version = 1011", *newer)
     with closing(RecordingReader.open(recorder.path)) as reader:
         assert [tick.client.ok for tick in reader.poll().ticks] == [1]
 

@@ -83,3 +83,23 @@ def test_chunks_of_several_tokens_are_weighted_by_their_tokens(
     summary = summary_of(*requests)
     assert summary["mean_itl_ms"] == pytest.approx(7.0)
     assert (summary["mean_tpot_ms"], summary["itl_reason"]) == (pytest.approx(7.0), None)
+
+
+@pytest.mark.parametrize(
+    ("received", "required", "share", "verdict"),
+    [
+        (4, 200, 0.02, "suspect"),
+        (190, 200, 0.95, "ok"),
+        (200, 200, 1.0, "ok"),
+        (4, None, None, "ok"),
+        (9, 4, 1.0, "ok"),
+    ],
+)
+def test_outputs_shorter_than_the_requests_demand_are_named(
+    summary_of: Summarise, make_request: MakeRequest, received: int, required: int | None, share: float, verdict: str
+) -> None:
+    sizes = {"output_tokens": received, "required_tokens": required}
+    trust = summary_of(*(make_request(i, i * 0.1, **sizes) for i in range(20)), ticks=TICKS)["trust"]
+    assert (trust["output_share"], trust["verdict"]) == (share, verdict)
+    expected = "outputs are 2% of what was requested (the server ignores ignore_eos)"
+    assert trust["reasons"] == ([expected] if verdict == "suspect" else [])

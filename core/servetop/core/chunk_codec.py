@@ -12,6 +12,8 @@ from servetop.core.arrays import FloatArray, IntArray, np
 from servetop.core.units import US_PER_S
 
 _MAX_DELTA = 0xFFFFFFFF
+UNSIZED_LIMIT = 0.01
+"""Maximum fraction of completed requests with chunks of unknown size, which are excluded from ITL and TPOT."""
 TEXTLESS_FRACTION = 0.02
 """Largest fraction of a response's tokens that may arrive without text; their gaps count towards the next token's."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.chunk_codec import chunk_sizes_known
 
 
 class RequestStatus(StrEnum):
@@ -118,6 +119,8 @@ class RequestRecord:
     """Seconds from being scheduled to the first token, as reported."""
     server_decode: float | None = None
     """Seconds from the first token to the last, as reported."""
+    required_tokens: int | None = None
+    """Output tokens that the request demands whatever the model says (`ignore_eos`, `min_tokens`); None: no demand."""
 
     @property
     def ttft(self) -> float | None:
@@ -136,10 +139,16 @@ class RequestRecord:
         return None if self.done_at is None or self.sent is None else self.done_at - self.sent
 
     @property
+    def chunk_sizes_known(self) -> bool:
+        """Whether the tokens of each chunk are known, because they add up to the output tokens."""
+        counted = int(self.chunk_tokens.sum())
+        return self.token_source is TokenSource.DISPUTED or bool(chunk_sizes_known(self.output_tokens, counted))
+
+    @property
     def tpot(self) -> float | None:
-        """(E2E - TTFT) / (output tokens - those of the first chunk), seconds; None if no later token came."""
+        """(E2E - TTFT) / (output tokens - those of the first chunk), seconds; None if unknown or without later ones."""
         later = self.output_tokens - (int(self.chunk_tokens[0]) if self.chunk_tokens.size else 1)
-        if self.ttft is None or self.e2el is None or later < 1:
+        if self.ttft is None or self.e2el is None or later < 1 or not self.chunk_sizes_known:
             return None
         return (self.e2el - self.ttft) / later
 
@@ -285,15 +294,3 @@ class RunEnd:
     exit_code: int
     reason: str
     """One line; empty for success."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unrecorded:
-    """Measured data that is not in the recording."""
-
-    ticks: int
-    requests: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.ticks:,} ticks, {self.requests:,} requests not recorded: {self.reason}"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.engines.dialects.sse import MAX_EVENT_BYTES, SseSplitter
+from servetop.engines.dialects.sse import MAX_EVENT_BYTES, SseEvent, SseSplitter
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,6 @@ from servetop.engines.dialects.sse import MAX_EVENT_BYTES, SseSplitter
         (b"data:a\n\n", [b"a"]),
         (b"data:  a\n\n", [b" a"]),
         (b": keep-alive\n\ndata: a\n\n", [b"a"]),
-        (b"event: token\nid: 7\ndata: a\n\n", [b"a"]),
         (b"data: one\ndata: two\n\n", [b"one\ntwo"]),
         (b"\n\n\ndata: a\n\n\n\n", [b"a"]),
         (b"data: a\n\ndata: unfinished\n", [b"a"]),
@@ -25,10 +24,65 @@ from servetop.engines.dialects.sse import MAX_EVENT_BYTES, SseSplitter
     ],
 )
 def test_what_counts_as_an_event(stream: bytes, events: list[bytes]) -> None:
+    assert SseSplitter().feed(stream) == [SseEvent(event) for event in events]
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        (b"event: token\ndata: a\n\n", [SseEvent(b"a", b"token")]),
+        (b"data: a\nevent: token\n\ndata: b\n\n", [SseEvent(b"a", b"token"), SseEvent(b"b")]),
+        (b"event: ping\n\n", []),
+        (b"data:\n\ndata: \n\ndata\n\n", []),
+        (b"event: error\n: busy\n\n", [SseEvent(b"", b"error", b"busy")]),
+        (b"event: error\ndata: a\n\n", [SseEvent(b"a", b"error")]),
+        (b'error: {"code":5}\n\n', [SseEvent(b'{"code":5}', b"error")]),
+        (b'{"a":1}\n{"b":2}\n', [SseEvent(b'{"a":1}'), SseEvent(b'{"b":2}')]),
+        (b'{\n "a":1\n}\ndata: b\n\n', [SseEvent(b'{\n "a":1\n}'), SseEvent(b"b")]),
+        (b"<p>\nno\n\n", [SseEvent(b"<p>\nno")]),
+        (b"Internal Server Error\n\n", [SseEvent(b"", b"", b"Internal Server Error")]),
+        (b"x-field: a\n\n", []),
+        (b"\xef\xbb\xbfdata: a\n\n", [SseEvent(b"a")]),
+    ],
+)
+def test_what_servers_send_beside_data(stream: bytes, events: list[SseEvent]) -> None:
     assert SseSplitter().feed(stream) == events
 
 
-lines = st.sampled_from([b"data: x", b"data:y", b"data: ", b": note", b"id: 1", b"", b"", b"junk"])
+@pytest.mark.parametrize(
+    ("rest", "events"),
+    [
+        (b"data: a", [SseEvent(b"a")]),
+        (b"data: a\n", [SseEvent(b"a")]),
+        (b'{"a":', [SseEvent(b'{"a":')]),
+        (b"dat", []),
+        (b": note", []),
+        (b"busy", [SseEvent(b"", b"", b"busy")]),
+    ],
+)
+def test_the_end_of_the_body_ends_an_event(rest: bytes, events: list[SseEvent]) -> None:
+    splitter = SseSplitter()
+    assert splitter.feed(rest) == []
+    assert splitter.close() == events
+
+
+lines = st.sampled_from(
+    [
+        b"data: x",
+        b"data:y",
+        b"data: ",
+        b": note",
+        b"id: 1",
+        b"",
+        b"",
+        b"junk",
+        b"event: error",
+        b"{",
+        b"}",
+        b'{"a":1}',
+        b"<p>",
+    ]
+)
 streams = st.lists(st.tuples(lines, st.sampled_from([b"\n", b"\r\n"])), max_size=30).map(
     lambda pairs: b"".join(line + end for line, end in pairs)
 )

@@ -28,6 +28,8 @@ class RequestColumns:
     first_output_at: FloatArray
     reasoning_tokens: FloatArray
     """NaN without reasoning."""
+    required_tokens: FloatArray
+    """Output tokens that the request demanded; NaN if the model was free to stop."""
     status: IntArray
     """Index in STATUSES."""
     token_source: StringArray

@@ -18,13 +18,12 @@ from servetop.analysis.summary.summary_types import (
     RequestSummary,
 )
 from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.chunk_codec import UNSIZED_LIMIT
 from servetop.core.config import STANDARD_PERCENTILES
 from servetop.core.events import RequestStatus
 from servetop.core.units import MS_PER_S
 
 _PER_TOKEN = ("itl", "tpot")
-UNSIZED_LIMIT = 0.01
-"""Maximum fraction of completed requests with chunks of unknown size, which are excluded from ITL."""
 
 
 def request_summary(
@@ -71,8 +70,8 @@ def no_itl_reason(sized: BoolArray) -> str | None:
     if unknown <= UNSIZED_LIMIT * sized.size:
         return None
     return (
-        f"the events of {unknown} of {sized.size} requests contained several tokens each, and the server reported how "
-        "many only at the end, not in every event (vLLM's continuous_usage_stats)"
+        f"the events of {unknown} of {sized.size} requests contained several tokens each, or not all tokens, and the "
+        "server reported how many only at the end, not in every event (vLLM's continuous_usage_stats)"
     )
 
 
@@ -129,7 +128,7 @@ def latencies_by_request(requests: RequestColumns) -> dict[str, FloatArray]:
     ttft, e2el = requests.first_token_at - requests.sent, requests.done_at - requests.sent
     first_output = np.where(requests.reasoning_tokens > 0, requests.first_output_at, requests.first_token_at)
     later = requests.output_tokens - requests.first_tokens
-    later_tokens = np.where(later > 0, later, math.nan)
+    later_tokens = np.where((later > 0) & requests.sized, later, math.nan)
     return {
         "ttft": ttft,
         "tpot": (e2el - ttft) / later_tokens,

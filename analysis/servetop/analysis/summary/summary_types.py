@@ -17,7 +17,7 @@ from servetop.analysis.summary.story_summary import StorySummary
 from servetop.analysis.summary.trust_types import TrustSummary
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.config import STANDARD_PERCENTILES
-from servetop.core.events import Unrecorded
+from servetop.core.interfaces.unrecorded import Unrecorded
 
 METRICS = (
     "ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due", "e2el_including_client_queue",

@@ -58,6 +58,7 @@ def trust_summary(
         itl_uncertainty_p99=_itl_uncertainty(run, within),
         guessed=share_of(requests, TokenSource.CHUNKS, TokenSource.ESTIMATE),
         disputed=share_of(requests, TokenSource.DISPUTED),
+        output_share=output_share(requests),
         cache=cache,
     )
     return _trust_summary(trust, basis=_basis(limited, free=free.size), source=token_source(requests))
@@ -77,6 +78,14 @@ def share_of(requests: RequestColumns, *sources: TokenSource) -> float:
     """Return the fraction of completed requests whose token counts have one of these sources; 0 without any."""
     ok = requests.with_status(RequestStatus.OK)
     return float(np.isin(requests.token_source[ok], sources).mean()) if ok.any() else 0.0
+
+
+def output_share(requests: RequestColumns) -> float:
+    """Return output tokens / demanded tokens of the completed requests that demanded any; NaN without them."""
+    demanding = requests.with_status(RequestStatus.OK) & ~np.isnan(requests.required_tokens)
+    required = float(requests.required_tokens[demanding].sum())
+    received = np.minimum(requests.output_tokens, requests.required_tokens)[demanding]
+    return float(received.sum()) / required if required > 0 else math.nan
 
 
 def token_source(requests: RequestColumns) -> str | None:
@@ -174,4 +183,5 @@ def _trust_summary(trust: Trust, *, basis: str, source: str | None) -> TrustSumm
         compared=trust.compared,
         advice=trust.advice or None,
         token_source=source,
+        output_share=finite(trust.output_share),
     )

@@ -62,6 +62,8 @@ class TrustSummary:
     advice: str | None
     """How to make the senders faster; None if they were fast enough, or nothing is known to help."""
     token_source: str | None
+    output_share: float | None
+    """Output tokens / tokens demanded by `ignore_eos` or `min_tokens`; None without a demand."""
 
 
 def _ms(seconds: float) -> float | None:

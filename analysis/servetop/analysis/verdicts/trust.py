@@ -61,6 +61,9 @@ class Trust:
     disputed: float = 0.0
     """Fraction of completed requests whose `usage` contradicts the stream or the requested tokens."""
 
+    output_share: float = math.nan
+    """Output tokens / tokens that the requests demanded by `ignore_eos` or `min_tokens`; NaN without a demand."""
+
     itl_p99: float = math.nan
     """Seconds."""
     itl_uncertainty_p99: float = math.nan
@@ -101,6 +104,10 @@ class Trust:
             (
                 self.disputed > COUNT_LIMIT,
                 f"the usage of {self.disputed:.0%} of requests contradicts the stream or the tokens requested",
+            ),
+            (
+                self.output_share < OUTPUT_SHARE_LIMIT,
+                f"outputs are {self.output_share:.0%} of what was requested (the server ignores ignore_eos)",
             ),
             (bool(self.cache.reason), self.cache.reason),
         ]
@@ -236,6 +243,8 @@ AGREEMENT_LIMIT = 0.05
 ITL_UNCERTAINTY_LIMIT = 0.003
 """A p99 in seconds above this, and above ITL_UNCERTAINTY_SHARE of the ITL's p99, makes the ITL unreliable."""
 ITL_UNCERTAINTY_SHARE = 0.25
+OUTPUT_SHARE_LIMIT = 0.9
+"""Minimum output / demanded tokens; below it the load on the engine is not the one that was asked for."""
 COUNT_LIMIT = 0.01
 """Maximum fraction of requests with unreliable token counts."""
 

@@ -27,7 +27,8 @@ from servetop.cli.report.turns_table import turns_table
 from servetop.cli.tables import cell, light_table, out_tables, stdout_console, titled
 from servetop.core.config import AS_IS
 from servetop.core.errors import ExitCode
-from servetop.core.events import RunEnd, Unrecorded
+from servetop.core.events import RunEnd
+from servetop.core.interfaces.unrecorded import Unrecorded
 from servetop.core.text.sanitize import sanitize_line
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader

@@ -112,8 +112,11 @@ class StreamParser(Protocol):
         """
         ...
 
-    def has_equal_text_sizes(self) -> bool:
-        """Whether the texts of all events so far have one length in bytes; the last one may differ."""
+    def equal_text_sizes(self) -> tuple[int, int] | None:
+        """Return the length in bytes of each event's text but the last, and of the last, which may be shorter.
+
+        None if the texts of the events so far have other lengths.
+        """
         ...
 
 

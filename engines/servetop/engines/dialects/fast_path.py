@@ -29,8 +29,8 @@ class FastEventMatcher:
     """
 
     __slots__ = (
-        "_continuous", "_counts", "_edges", "_keep_texts", "_literals_known", "_misses", "_repeated", "_single",
-        "_size_differed", "_tail", "_template", "_templates", "_text_size", "reasoning", "seen",
+        "_continuous", "_counts", "_edges", "_keep_texts", "_literals_known", "_misses", "_repeated", "_short_size",
+        "_single", "_tail", "_template", "_templates", "_text_size", "reasoning", "seen",
     )  # fmt: skip
 
     def __init__(self, templates: TemplateCache, *, continuous: bool, keep_texts: bool) -> None:
@@ -49,9 +49,9 @@ class FastEventMatcher:
         self._tail: CountedTail | None = None
         """The tail of a template with counts."""
         self._text_size = 0
-        """Size of each text so far in bytes; 0: no text yet; -1: the sizes differ."""
-        self._size_differed = False
-        """The last text had another size."""
+        """Size of each text so far in bytes, except a shorter last one; 0: no text yet; -1: the sizes differ."""
+        self._short_size = 0
+        """Size of the last text if it is shorter; else 0."""
         self._misses = 0
         """Number of unexpected events between the literals."""
         self._single = _SINGLE_CONTENT
@@ -73,17 +73,19 @@ class FastEventMatcher:
         """Stop matching events by their literals."""
         self._literals_known = False
 
-    def has_equal_text_sizes(self) -> bool:
-        return self._text_size > 0
+    def equal_text_sizes(self) -> tuple[int, int] | None:
+        return (self._text_size, self._short_size or self._text_size) if self._text_size > 0 else None
 
     def measure(self, size: int) -> None:
         """Record the size of the next text in bytes."""
-        if self._size_differed:
-            self._text_size = -1
-        elif not self._text_size:
+        if self._text_size == size and not self._short_size:
+            return
+        if not self._text_size:
             self._text_size = size
+        elif size > self._text_size or self._short_size:
+            self._text_size = -1
         else:
-            self._size_differed = size != self._text_size
+            self._short_size = size
 
     def match_one(self, data: bytes) -> tuple[Chunk] | None:
         """Match bytes that are exactly one event with the known literals, as most reads are; else None."""

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt, StreamParser
 from servetop.engines.dialects.event_template import TemplateCache
 from servetop.engines.dialects.json_event import Reader
-from servetop.engines.dialects.json_values import error_message, error_text, excerpt
+from servetop.engines.dialects.json_values import error_message, error_text, load_json
+from servetop.engines.dialects.server_errors import reported_error
 from servetop.engines.dialects.stream_parser import EventStream
 
 
@@ -51,9 +50,11 @@ class JsonDialect(ABC):
     def parse_response(self, body: bytes) -> Sequence[Chunk]:
         """Parse a complete (non-streamed) response to one chunk: all text, tokens and counts, or an error."""
         try:
-            content = orjson.loads(body)
-        except orjson.JSONDecodeError as error:
-            return [Chunk(error=f"malformed response: {error}: {excerpt(body)}")]
+            content = load_json(body)
+        except ValueError as error:
+            return [Chunk(error=f"malformed response: {error}: {error_text(body)}")]
+        if (text := reported_error(content)) is not None:
+            return [Chunk(error=f"response body has no completion: {text}")]
         chunk = self.whole(content)
         if chunk is None:
             return [Chunk(error=f"response body has no completion: {error_message(content)}")]

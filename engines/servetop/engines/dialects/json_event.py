@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
 from servetop.core.interfaces.dialect import ServerTiming
-from servetop.engines.dialects.json_values import count_in, count_of, error_message, excerpt, seconds_of
+from servetop.engines.dialects.json_values import count_in, count_of, excerpt, load_json, one_line, seconds_of
+from servetop.engines.dialects.message_text import message_texts, plain_text, reasoning_text
+from servetop.engines.dialects.server_errors import choice_end, is_keep_alive, reported_error
 
 _END = b"[DONE]"
-REASONING_KEYS = ("reasoning_content", "reasoning")
-"""Alternative keys of the reasoning text; a server that sends both sends the same text twice."""
+_STRUCTURES = (b"{", b"[", b'"')
+"""First bytes of JSON; data that begins otherwise is text."""
 
 
 class Usage(NamedTuple):
@@ -51,27 +51,52 @@ Reader = Callable[[bytes], ParsedEvent]
 
 def read_completion(event: bytes) -> ParsedEvent:
     """Parse an event of `/v1/completions`."""
-    return _read(event, _completion_text)
+    return _read(event, completion_texts)
 
 
 def read_chat(event: bytes) -> ParsedEvent:
     """Parse an event of `/v1/chat/completions`; one with both reasoning and content counts as content."""
-    return _read(event, _chat_text)
+    return _read(event, chat_texts)
 
 
 def parsed(event: bytes) -> dict[str, Any] | ParsedEvent:
-    """Parse an event's JSON object; for anything else return the end of the stream or an error."""
+    """Parse an event's JSON object; for anything else return the end of the stream, nothing, or an error."""
     if event == _END:
         return ParsedEvent(final=True)
     try:
-        content = orjson.loads(event)
-    except orjson.JSONDecodeError as error:
-        return ParsedEvent(error=f"malformed event in the stream: {error}: {excerpt(event)}")
+        content = load_json(event)
+    except ValueError as error:
+        return _without_json(event, error)
+    if isinstance(content, str):
+        return _without_json(content.encode("utf-8", "replace"), None)
+    if (text := reported_error(content)) is not None:
+        return ParsedEvent(error=f"the server reports in the stream: {text}")
     if not isinstance(content, dict):
         return ParsedEvent(error=f"unexpected event in the stream: {excerpt(event)}")
-    if content.get("error") is not None or content.get("object") == "error":
-        return ParsedEvent(error=f"the server reports in the stream: {error_message(content)}")
     return content
+
+
+def _without_json(event: bytes, error: ValueError | None) -> ParsedEvent:
+    """Return the end of the stream, nothing for a keep-alive, or the error that a text is."""
+    text = event.strip()
+    if text.upper() == _END:
+        return ParsedEvent(final=True)
+    if not text or is_keep_alive(text):
+        return ParsedEvent()
+    if error is not None and text[:1] in _STRUCTURES:
+        return ParsedEvent(error=f"malformed event in the stream: {error}: {excerpt(event)}")
+    return ParsedEvent(error=f"malformed event in the stream: {one_line(text.decode('utf-8', 'replace'))}")
+
+
+def is_cut_off(event: bytes) -> bool:
+    """Whether the data of an event is the beginning of JSON, or of the end marker, that does not continue."""
+    if event[:1] not in _STRUCTURES or event.strip() == _END:
+        return False
+    try:
+        load_json(event)
+    except ValueError:
+        return True
+    return False
 
 
 def openai_usage(content: Mapping[str, Any]) -> Usage | None:
@@ -115,20 +140,22 @@ def _read(event: bytes, text_of: Callable[[object], tuple[str, str]]) -> ParsedE
     choices = found if isinstance(found, list) else []
     if len(choices) == 1:
         content, reasoning = text_of(choices[0])
-        stops = _stops(choices[0])
         result = _text_event(content, reasoning, 1 if content or reasoning else 0, usage=usage, with_choice=True)
     else:
         texts = [each for each in map(text_of, choices) if any(each)]
         content, reasoning = ("".join(each[part] for each in texts) for part in (0, 1))
-        stops = sum(map(_stops, choices))
         result = _text_event(content, reasoning, len(texts), usage=usage, with_choice=bool(choices))
+    stops, failure = choices_end(choices)
+    if failure is not None:
+        return ParsedEvent(error=failure)
     timing = None if usage is None else timing_of(fields)
     return result if timing is None and not stops else result._replace(timing=timing, stops=stops)
 
 
-def _stops(choice: object) -> int:
-    """Return 1 if a choice has a finish reason; some servers always send an empty one."""
-    return int(bool(isinstance(choice, dict) and choice.get("finish_reason")))
+def choices_end(choices: Sequence[object]) -> tuple[int, str | None]:
+    """Return how many choices end here, and why the first of them that failed did."""
+    ends = [choice_end(choice) for choice in choices]
+    return sum(count for count, _ in ends), next((failure for _, failure in ends if failure is not None), None)
 
 
 def _text_event(content: str, reasoning: str, pieces: int, *, usage: Usage | None, with_choice: bool) -> ParsedEvent:
@@ -137,28 +164,26 @@ def _text_event(content: str, reasoning: str, pieces: int, *, usage: Usage | Non
     return ParsedEvent(content + reasoning, pieces, only_reasoning, usage, with_choice, reasoning_chars=mixed)
 
 
-def _completion_text(choice: object) -> tuple[str, str]:
-    text = choice.get("text") if isinstance(choice, dict) else None
-    return (text, "") if isinstance(text, str) else ("", "")
-
-
-def _chat_text(choice: object) -> tuple[str, str]:
-    """Return the content and reasoning texts."""
-    delta = choice.get("delta") if isinstance(choice, dict) else None
-    if not isinstance(delta, dict):
+def completion_texts(choice: object) -> tuple[str, str]:
+    """Return the content and reasoning of a choice of `/v1/completions`; some servers send one of a chat."""
+    if not isinstance(choice, dict):
         return "", ""
-    content = delta.get("content")
-    if not isinstance(content, str):
-        content = ""
-    if len(delta) == 1 and content:
-        return content, ""
-    reasoning = next((text for key in REASONING_KEYS if (text := delta.get(key)) and isinstance(text, str)), "")
-    return content + tool_call_text(delta), reasoning
+    text = choice.get("text")
+    if isinstance(text, str) and text:
+        return text, ""
+    if text is None and ("delta" in choice or "message" in choice):
+        return chat_texts(choice)
+    return plain_text(text), reasoning_text(choice)
 
 
-def tool_call_text(message: Mapping[str, Any]) -> str:
-    """Return the names and arguments of the tool calls in a message or delta, as the model generated them."""
-    calls = message.get("tool_calls")
-    functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-    parts = [function.get(key) for function in functions if isinstance(function, dict) for key in ("name", "arguments")]
-    return "".join(part for part in parts if isinstance(part, str))
+def chat_texts(choice: object) -> tuple[str, str]:
+    """Return the content and reasoning of a choice of a chat: of its delta, else of its message, else its text."""
+    if not isinstance(choice, dict):
+        return "", ""
+    delta = choice.get("delta")
+    if not isinstance(delta, dict):
+        delta = choice.get("message")
+    if isinstance(delta, dict):
+        return message_texts(delta)
+    text = choice.get("text")
+    return (text, "") if isinstance(text, str) else ("", "")

@@ -1,6 +1,9 @@
-"""Reads plausible numbers and error messages from a server's JSON."""
+"""Reads JSON, plausible numbers and error messages that a server sends."""
 
 from __future__ import annotations
+
+import json
+import math
 
 import orjson
 
@@ -10,6 +13,39 @@ _MAX_COUNT = 1 << 31
 _MAX_ERROR_CHARS = 300
 _MAX_MILLISECONDS = 1e9
 """Maximum plausible duration: eleven days."""
+_MESSAGE_KEYS = (
+    "error", "errors", "detail", "message", "msg", "error_message", "error_msg", "errorMessage", "error_description",
+    "status_msg", "Message", "title", "base_resp",
+)  # fmt: skip
+_MAX_DEPTH = 8
+_MAX_MESSAGES = 4
+
+
+def load_json(data: bytes) -> object:
+    """Parse JSON, with all that Python's own parser accepts beyond the standard; ValueError if it is malformed.
+
+    NaN, infinities and numbers out of range become None, half a surrogate pair becomes U+FFFD, a byte order mark is
+    skipped, and the last of several equal keys counts.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        try:
+            return _as_python_reads(data)
+        except (ValueError, RecursionError):
+            raise error from None
+
+
+def _as_python_reads(data: bytes) -> object:
+    text = data.decode("utf-8-sig").strip()
+    content = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+    plain = json.dumps(content, ensure_ascii=False)
+    return orjson.loads(plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+def _finite(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None
 
 
 def count_of(value: object) -> int | None:
@@ -30,21 +66,28 @@ def count_in(details: object, key: str) -> int | None:
 
 
 def error_text(body: bytes) -> str:
-    """Return the message of `{"error": {"message"}}`, `{"error"}`, `{"detail"}` or `{"message"}`, else the text."""
+    """Return the message of a JSON error, such as `{"error": {"message"}}` or `{"detail"}`, else the text."""
     try:
-        return error_message(orjson.loads(body))
-    except orjson.JSONDecodeError:
+        return error_message(load_json(body))
+    except ValueError:
         return one_line(body.decode("utf-8", "replace"))
 
 
 def error_message(content: object) -> str:
-    """Return the innermost message of an error object, on one line."""
-    while isinstance(content, dict):
-        inner = next((content[key] for key in ("error", "detail", "message") if content.get(key)), None)
-        if inner is None:
-            break
-        content = inner
-    return one_line(content if isinstance(content, str) else orjson.dumps(content).decode())
+    """Return the innermost message of an error object, on one line; the object itself if it has none."""
+    return one_line(_message(content, _MAX_DEPTH) or orjson.dumps(content).decode())
+
+
+def _message(content: object, depth: int) -> str:
+    if isinstance(content, str):
+        return content.strip()
+    if isinstance(content, list) and depth:
+        found = (_message(each, depth - 1) for each in content[:_MAX_MESSAGES])
+        return "; ".join(text for text in found if text)
+    if isinstance(content, dict) and depth:
+        texts = (_message(content[key], depth - 1) for key in _MESSAGE_KEYS if content.get(key))
+        return next((text for text in texts if text), "")
+    return ""
 
 
 def one_line(text: str) -> str:

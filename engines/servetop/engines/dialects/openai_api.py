@@ -8,7 +8,7 @@ text is one token. Reasoning counts as text and is reported separately; names an
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 import orjson
@@ -17,13 +17,14 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
 from servetop.engines.dialects.json_event import (
-    REASONING_KEYS,
     Usage,
+    chat_texts,
+    choices_end,
+    completion_texts,
     openai_usage,
     read_chat,
     read_completion,
     timing_of,
-    tool_call_text,
 )
 
 
@@ -32,6 +33,8 @@ class OpenAIDialect(JsonDialect):
 
     rejected_fields: Collection[str] = ()
     """Request fields that the server does not accept; `extra_body` can still send them."""
+    choice_texts: Callable[[object], tuple[str, str]]
+    """Return the content and reasoning of one choice."""
 
     def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
         super().__init__(model, continuous_usage=continuous_usage)
@@ -61,11 +64,14 @@ class OpenAIDialect(JsonDialect):
         """Return the fields of the body that hold the prompt."""
 
     def whole(self, content: Any) -> Chunk | None:
-        """Return the texts of all choices, counts and times."""
+        """Return the texts of all choices, counts and times; an error if one of the choices failed."""
         choices = content.get("choices") if isinstance(content, dict) else None
         if not isinstance(choices, list) or not choices:
             return None
-        texts = [_whole_text(choice) for choice in choices if isinstance(choice, dict)]
+        _, failure = choices_end(choices)
+        if failure is not None:
+            return Chunk(error=failure)
+        texts = [self.choice_texts(choice) for choice in choices]
         text, reasoning = ("".join(each[part] for each in texts) for part in (0, 1))
         usage = openai_usage(content) or Usage()
         tokens = sum(map(any, texts)) if usage.output is None else usage.output
@@ -79,6 +85,7 @@ class CompletionsDialect(OpenAIDialect):
 
     path = "/v1/completions"
     reader = staticmethod(read_completion)
+    choice_texts = staticmethod(completion_texts)
 
     def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
         return {"prompt": prompt.text if prompt.token_ids is None else prompt.token_ids}
@@ -96,20 +103,8 @@ class ChatDialect(OpenAIDialect):
 
     path = "/v1/chat/completions"
     reader = staticmethod(read_chat)
+    choice_texts = staticmethod(chat_texts)
 
     def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
         history = [{"role": role, "content": content} for role, content in prompt.messages]
         return {"messages": [*history, {"role": "user", "content": prompt.text}]}
-
-
-def _whole_text(choice: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the content and reasoning of one choice of a complete response."""
-    found = choice.get("message")
-    message = found if isinstance(found, dict) else {}
-    content = (choice.get("text"), message.get("content"), tool_call_text(message))
-    reasoning = [message.get(key) for key in REASONING_KEYS]
-    return _joined(content), _joined(reasoning)
-
-
-def _joined(texts: Sequence[object]) -> str:
-    return "".join(text for text in texts if isinstance(text, str))

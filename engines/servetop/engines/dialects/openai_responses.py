@@ -1,8 +1,8 @@
 """The Responses API: `/v1/responses`, typed events, as documented by OpenAI and implemented by vLLM.
 
-Each delta with text counts as one token, of content (`response.output_text.delta`, `response.refusal.delta`) or of
-reasoning (`response.reasoning_text.delta`, `response.reasoning_summary_text.delta`). `response.completed`, or
-`response.incomplete` when a limit was reached, has the counts and ends the stream; there is no `[DONE]`.
+Each delta with text counts as one token, of reasoning (`response.reasoning_text.delta`) or of content
+(`response.output_text.delta`, refusals, arguments of calls). `response.completed`, or `response.incomplete` when a
+limit was reached, has the counts and ends the stream; there is no `[DONE]`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed, timing_of
 from servetop.engines.dialects.json_values import count_in, count_of, error_message
+from servetop.engines.dialects.message_text import call_text, plain_text
+from servetop.engines.dialects.server_errors import failed_finish
 
-_CONTENT_EVENTS = ("response.output_text.delta", "response.refusal.delta")
-_REASONING_EVENTS = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
+_DELTAS, _NO_TEXT = ".delta", ".audio.delta"
 _END_EVENTS = ("response.completed", "response.incomplete")
-_ERROR_EVENTS = ("response.failed", "error")
+_ERROR_EVENTS = ("response.failed", "response.cancelled", "error")
+_FAILED_STATUSES = ("failed", "cancelled")
 
 
 def _input(prompt: Prompt) -> str | list[dict[str, str]]:
@@ -37,16 +39,25 @@ def read_response(event: bytes) -> ParsedEvent:
     content = parsed(event)
     if isinstance(content, ParsedEvent):
         return content
-    kind, response = content.get("type"), content.get("response")
-    if kind in _CONTENT_EVENTS or kind in _REASONING_EVENTS:
-        text = content.get("delta")
-        return ParsedEvent(text, 1, kind in _REASONING_EVENTS) if text and isinstance(text, str) else ParsedEvent()
-    if kind in _END_EVENTS:
-        last = response if isinstance(response, dict) else {}
-        return ParsedEvent(usage=_usage(last), final=True, timing=timing_of(last))
+    kind, response = str(content.get("type")), content.get("response")
+    last = response if isinstance(response, dict) else {}
+    if kind.endswith(_DELTAS) and not kind.endswith(_NO_TEXT):
+        text = plain_text(content.get("delta"))
+        return ParsedEvent(text, 1, "reasoning" in kind) if text else ParsedEvent()
     if kind in _ERROR_EVENTS:
-        return ParsedEvent(error=f"the server reports in the stream: {error_message(response or content)}")
+        return ParsedEvent(error=f"the server reports in the stream: {error_message(last or content)}")
+    if kind in _END_EVENTS:
+        failure = _failure(last)
+        return ParsedEvent(usage=_usage(last), final=True, timing=timing_of(last), error=failure)
     return ParsedEvent()
+
+
+def _failure(response: Mapping[str, Any]) -> str | None:
+    """Return why a complete or last response has no completion: it failed, was cancelled, or was filtered."""
+    details = response.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    status = response.get("status")
+    return failed_finish(status if status in _FAILED_STATUSES else reason)
 
 
 def _usage(response: Mapping[str, Any]) -> Usage | None:
@@ -64,10 +75,10 @@ def _usage(response: Mapping[str, Any]) -> Usage | None:
 def _whole_texts(output: Sequence[object]) -> Iterator[tuple[str, str]]:
     """Yield (content, reasoning) of each output item of a complete response; one of them is empty."""
     for item in output:
-        parts = item.get("content") if isinstance(item, dict) else None
-        texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-        text = "".join(text for text in texts if isinstance(text, str))
-        yield ("", text) if isinstance(item, dict) and item.get("type") == "reasoning" else (text, "")
+        if isinstance(item, dict):
+            content = plain_text(item.get("content")) or plain_text(item.get("summary"))
+            called = call_text({"function_call": item}) if "arguments" in item or "input" in item else ""
+            yield ("", content) if item.get("type") == "reasoning" else (content + called, "")
 
 
 class ResponsesDialect(JsonDialect):
@@ -89,8 +100,10 @@ class ResponsesDialect(JsonDialect):
         return orjson.dumps(request)
 
     def whole(self, content: Any) -> Chunk | None:
-        if not isinstance(content, dict) or not isinstance(content.get("output"), list) or content.get("error"):
+        if not isinstance(content, dict) or not isinstance(content.get("output"), list):
             return None
+        if (failure := _failure(content)) is not None:
+            return Chunk(error=failure)
         texts, usage = list(_whole_texts(content["output"])), _usage(content) or Usage()
         text, reasoning = ("".join(each[part] for each in texts) for part in (0, 1))
         tokens = sum(map(any, texts)) if usage.output is None else usage.output

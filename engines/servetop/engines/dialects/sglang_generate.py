@@ -16,6 +16,7 @@ from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed
 from servetop.engines.dialects.json_values import count_in, error_message
+from servetop.engines.dialects.server_errors import failed_finish
 from servetop.engines.dialects.stream_parser import EventStream
 
 
@@ -44,9 +45,8 @@ class SglangStream:
         """Return None: events are never collected."""
         del middles
 
-    def has_equal_text_sizes(self) -> bool:
-        """Return False: it is not used, because each event has a count."""
-        return False
+    def equal_text_sizes(self) -> None:
+        """Return None: it is not used, because each event has a count."""
 
     def _added(self, text: str) -> str:
         """Return the text after the previous one; all of it if it does not begin with the previous one."""
@@ -77,9 +77,8 @@ def _aborted(content: dict[str, Any]) -> str | None:
     """Return why the engine aborted the request; None if it did not."""
     meta = content.get("meta_info")
     reason = meta.get("finish_reason") if isinstance(meta, dict) else None
-    if not isinstance(reason, dict) or reason.get("type") != "abort":
-        return None
-    return f"the server aborted the request: {error_message(reason)}"
+    failure = failed_finish(reason)
+    return failure if failure is None or not isinstance(reason, dict) else f"{failure}: {error_message(reason)}"
 
 
 def _usage(content: dict[str, Any]) -> Usage:

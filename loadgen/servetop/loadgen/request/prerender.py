@@ -12,6 +12,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Dialect, Prompt
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
+from servetop.loadgen.request.required_output import required_output
 from servetop.workload.build import EngineTraits, prompts_for
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.plan import LoadPlan
@@ -96,6 +97,7 @@ class PrerenderQueue:
         self._skipped = skipped
         self._dialect = dialect
         self._workload = workload
+        self._required = required_output(dialect, workload)
         self._length_overridden = any(key in workload.extra_body for key in _LENGTH_KEYS)
         self._tokenizer = _load_tokenizer(workload.tokenizer)
         self._draws: dict[int | None, StageDraws] = {} if first is None else {None: first}
@@ -186,6 +188,7 @@ class PrerenderQueue:
             tokenizer=self._tokenizer,
             choices=self._workload.n,
             max_tokens=0 if self._length_overridden else prompt.output_tokens * self._workload.n,
+            required_tokens=self._required.tokens(prompt.output_tokens) * self._workload.n,
         )
 
 

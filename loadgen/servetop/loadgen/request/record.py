@@ -11,6 +11,11 @@ from servetop.core.interfaces.dialect import ServerTiming
 from servetop.loadgen.request.request_state import RequestState
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 
+MIN_UNIFORM_CHUNKS = 10
+"""Chunks whose texts must have equal lengths before that shows that they carry equally many tokens."""
+_MIN_TOKEN_BYTES = 2
+"""Minimum mean length of a token in bytes, in texts of several tokens each."""
+
 
 def build_record(request: RequestState, *, worker: int) -> RequestRecord:
     """Return the record of a request that has ended; ValueError if it has not."""
@@ -42,6 +47,7 @@ def build_record(request: RequestState, *, worker: int) -> RequestRecord:
         turn=None if turn is None else turn.turn,
         model=request.prompt.model,
         replica=request.replica,
+        required_tokens=request.required_tokens or None,
         **_reasoning_fields(request),
         **_timing_fields(request.timing),
     )
@@ -62,15 +68,38 @@ def _token_source(request: RequestState) -> TokenSource:
 def _chunk_tokens(request: RequestState) -> IntArray:
     """Return the tokens of each chunk; if only their sum is known, one each, unless the true counts can be proved.
 
-    They can be proved for a single chunk, and for chunks whose texts have equal lengths except for a shorter last one:
-    then all chunks but the last carry the same number of tokens.
+    They can be proved for a single chunk, and for enough chunks whose texts have equal lengths. Reasoning tokens that
+    the server counts but does not send were generated before the first chunk, and are counted with it.
     """
     reported, chunks = request.output_tokens, request.chunks
-    if reported is None or chunk_sizes_known(reported, chunks.tokens):
-        return chunks.counts()
-    proved = len(chunks) == 1 or request.parser.has_equal_text_sizes()
-    uniform = chunks.uniform_counts(reported) if proved else None
-    return chunks.counts() if uniform is None else uniform
+    counts = chunks.counts()
+    if reported is None or not len(chunks) or chunk_sizes_known(reported, chunks.tokens):
+        return counts
+    hidden = 0 if request.reasoning_tokens else request.reported_reasoning_tokens or 0
+    visible = reported - hidden
+    if not (visible >= chunks.tokens and chunk_sizes_known(visible, chunks.tokens)):
+        proved = _uniform_counts(request, visible)
+        if proved is None:
+            return counts
+        counts = proved
+    counts[0] += hidden
+    return counts
+
+
+def _uniform_counts(request: RequestState, tokens: int) -> IntArray | None:
+    """Return the equal token counts of the chunks, the last one possibly smaller; None if they are not proved.
+
+    Equal lengths of a few texts are a coincidence, and a text is no shorter than its tokens: the server would have
+    counted tokens that it did not send.
+    """
+    counts = request.chunks.uniform_counts(tokens)
+    if counts is None or len(counts) == 1:
+        return counts
+    sizes = request.parser.equal_text_sizes()
+    if sizes is None or len(counts) < MIN_UNIFORM_CHUNKS:
+        return None
+    fits = counts[0] * _MIN_TOKEN_BYTES <= sizes[0] and counts[-1] <= sizes[1]
+    return counts if fits else None
 
 
 def reasoning_tokens(request: RequestState) -> int:

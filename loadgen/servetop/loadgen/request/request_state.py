@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt, ServerTiming
+from servetop.loadgen.request.body_start import BodyStart
 from servetop.loadgen.request.chunk_log import ChunkLog, spread_times
 from servetop.loadgen.request.completion_text import CompletionText
 from servetop.loadgen.request.content_coding import CodingError, Decoder, decoder_for
@@ -16,9 +17,6 @@ from servetop.workload.stage_run import Due
 
 if TYPE_CHECKING:
     from servetop.workload.prompts.local_tokenizer import LocalTokenizer
-
-_MAX_ERROR_BODY = 64 << 10
-_MAX_BODY = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,8 @@ class PreparedRequest:
     """Completions requested for the prompt (`n`)."""
     max_tokens: int = 0
     """Token limit over all choices; 0: unknown."""
+    required_tokens: int = 0
+    """Tokens that the server has to generate over all choices; 0: the model may stop at any time."""
 
 
 class RequestState:
@@ -49,17 +49,17 @@ class RequestState:
     """
 
     __slots__ = (
-        "_decoder", "_open_choices", "body", "cached_tokens", "chunks", "chunks_counted", "deferred", "dialect",
-        "done_at", "due_at", "error", "error_body", "first_output_at", "first_token_at", "headers_at",
+        "_decoder", "_open_choices", "body", "body_start", "cached_tokens", "chunks", "chunks_counted", "deferred",
+        "dialect", "done_at", "due_at", "error", "first_output_at", "first_token_at", "headers_at",
         "http_status", "id", "limited", "max_tokens", "output_tokens", "parser", "prompt", "prompt_tokens",
-        "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens", "retried", "sent",
-        "stage", "stamped", "status", "streamed", "text", "timing",
+        "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens", "required_tokens",
+        "retried", "sent", "stage", "stamped", "status", "streamed", "text", "timing",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, prepared: PreparedRequest, dialect: Dialect, limited: bool) -> None:
-        self.id, self.stage = number, due.stage
-        self.due_at, self.limited = due.at, limited
-        self.prompt, self.body, self.max_tokens = prepared.prompt, prepared.body, prepared.max_tokens
+        self.id, self.stage, self.due_at, self.limited = number, due.stage, due.at, limited
+        self.prompt, self.body = prepared.prompt, prepared.body
+        self.max_tokens, self.required_tokens = prepared.max_tokens, prepared.required_tokens
         self.dialect, self.parser = dialect, dialect.parser(keep_texts=prepared.keep_texts)
         self.sent: float | None = None
         self.headers_at: float | None = None
@@ -74,8 +74,8 @@ class RequestState:
         self.http_status: int | None = None
         self.status: RequestStatus | None = None  # until the outcome is known
         self.error: str | None = None
-        self.error_body: bytearray | None = None
-        """The body of an error, or of a response that is not an event stream."""
+        self.body_start: BodyStart | None = None
+        """The body of an error, or of a response that is not, or not yet known to be, an event stream."""
         self.timing: ServerTiming | None = None
         self._decoder: Decoder | None = None
         self._open_choices = prepared.choices
@@ -102,13 +102,12 @@ class RequestState:
         if self.sent is None:
             self.sent = at
 
-    def headers_received(self, http_status: int, at: float, *, is_stream: bool, coding: str = "") -> None:
+    def headers_received(self, http_status: int, at: float, *, coding: str = "") -> None:
         """Apply the response's headers; `coding` is its content-encoding."""
         self.headers_at = at
         self.http_status = http_status
         self._release_prompt()
-        if http_status != 200 or not is_stream:
-            self.error_body = bytearray()
+        self.body_start = BodyStart(is_error=http_status != 200, may_stream=self.streamed)
         try:
             self._decoder = decoder_for(coding)
         except CodingError as error:
@@ -129,22 +128,30 @@ class RequestState:
             except CodingError as error:
                 self._end(RequestStatus.ERROR, at, str(error))
                 return
-        if self.error_body is not None:
-            limit = _MAX_ERROR_BODY if self.streamed or self.http_status != 200 else _MAX_BODY
-            self.error_body += data[: limit - len(self.error_body)]
-        elif self.status is None:
-            chunks = self.parser.feed(data)
-            if len(chunks) > 1 and since is not None and len(self.chunks):
-                has_tokens = [chunk.tokens > 0 for chunk in chunks]
-                times = spread_times(has_tokens, at, since=since, log=self.chunks)
-            else:
-                times = [at] * len(chunks)
-            for chunk, time in zip(chunks, times, strict=True):
-                self._add(chunk, time)
+        if self.body_start is not None:
+            pieces = self.body_start.add(data, at)
+            if pieces:
+                self.body_start = None
+            for piece, arrived_at in pieces:
+                self._parse(piece, arrived_at)
+        else:
+            self._parse(data, at, since)
+
+    def _parse(self, data: bytes, at: float, since: float | None = None) -> None:
+        if self.status is not None:
+            return
+        chunks = self.parser.feed(data)
+        if len(chunks) > 1 and since is not None and len(self.chunks):
+            has_tokens = [chunk.tokens > 0 for chunk in chunks]
+            times = spread_times(has_tokens, at, since=since, log=self.chunks)
+        else:
+            times = [at] * len(chunks)
+        for chunk, time in zip(chunks, times, strict=True):
+            self._add(chunk, time)
 
     def frame_literals(self) -> tuple[bytes, bytes] | None:
         """The prefix and suffix of events that may be deferred until the next `flush`; None: parse all input."""
-        plain = self.status is None and self.error_body is None and self._decoder is None
+        plain = self.status is None and self.body_start is None and self._decoder is None
         return self.parser.frame_literals() if plain else None
 
     def flush(self) -> None:
@@ -168,6 +175,8 @@ class RequestState:
                 self._add(chunk, at)
 
     def _add(self, chunk: Chunk, at: float) -> None:
+        if self.status is not None:  # nothing counts after the end marker
+            return
         if chunk.tokens:
             if self.first_token_at is None:
                 self.first_token_at = at
@@ -203,14 +212,8 @@ class RequestState:
 
     def body_complete(self, at: float) -> None:
         """End the request: the server has sent the whole response."""
-        if self.error_body is not None and self.http_status == 200 and not self.streamed:
-            self._open_choices = 0
-            for chunk in self.dialect.parse_response(bytes(self.error_body)):
-                self._add(chunk, at)
-        elif self.error_body is not None:
-            text = self.dialect.error_text(bytes(self.error_body)) or "no explanation"
-            what = f"HTTP {self.http_status}" if self.http_status != 200 else "HTTP 200, but no event stream"
-            self._end(RequestStatus.ERROR, at, f"{what}: {text}")
+        if self.body_start is not None and not self.body_start.is_open:
+            self._end_whole(bytes(self.body_start.data), at)
         else:
             for chunk in self.parser.finish():
                 self._add(chunk, at)
@@ -218,10 +221,23 @@ class RequestState:
                 self._succeed(at)
             self._end(RequestStatus.TRUNCATED, at, "the stream ended without its end marker")
 
+    def _end_whole(self, body: bytes, at: float) -> None:
+        """End with an error, or a whole response, also if an event stream was requested."""
+        message = self.dialect.error_text(body) or "no explanation"
+        if self.http_status != 200:
+            self._end(RequestStatus.ERROR, at, f"HTTP {self.http_status}: {message}")
+            return
+        self._open_choices = 0
+        for chunk in self.dialect.parse_response(body):
+            if chunk.error is not None and self.streamed:
+                text = message if message in chunk.error else chunk.error
+                chunk = chunk._replace(error=f"HTTP 200, but no event stream: {text}")
+            self._add(chunk, at)
+
     def connection_lost(self, reason: str, at: float) -> None:
         """End the request: the connection failed or was never established."""
         self.flush()
-        if self.headers_at is None or self.error_body is not None:
+        if self.headers_at is None or (self.body_start is not None and not self.body_start.is_open):
             self._end(RequestStatus.ERROR, at, reason)
         else:
             self._end(RequestStatus.TRUNCATED, at, f"{reason} after {self.chunks.tokens} tokens")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from servetop.analysis.verdicts.objectives import meets_objectives
-from servetop.core.chunk_codec import chunk_sizes_known
+from servetop.core.chunk_codec import UNSIZED_LIMIT, chunk_sizes_known
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.dialect import ServerTiming
@@ -42,10 +42,12 @@ class TickBuilder:
         self._has_reasoning = False
         """Some request had reasoning: from then on the time to the first output token is counted for all."""
         self._per_chunk: int | None = None
-        """Tokens per chunk as of the last request that ended and whose chunks did not carry counts.
+        """Tokens per chunk as of the last request that ended, for requests whose chunks do not carry counts.
 
-        0: unknown, so there is no ITL; None: no such request has ended yet.
+        0: unknown for too many requests, so there is no ITL; None: no request has ended yet.
         """
+        self._sized_requests = self._unsized_requests = 0
+        """Successful requests of several chunks, whose tokens are known or unknown."""
         self._unsized_us = array("I")
         """Gaps before chunks whose token counts will be known when the first request ends."""
         self._reset()
@@ -137,9 +139,12 @@ class TickBuilder:
     def _learn_chunk_size(self, record: RequestRecord) -> None:
         """Take the tokens per chunk of requests in flight, whose chunks do not carry counts, from one that ended."""
         if record.chunk_tokens.size > 1:
-            known = chunk_sizes_known(record.output_tokens, int(record.chunk_tokens.sum()))
-            self._per_chunk = int(record.chunk_tokens[0]) if known else 0
-            self._add_gaps(self._unsized_us, self._per_chunk)
+            self._unsized_requests += not record.chunk_sizes_known
+            self._sized_requests += record.chunk_sizes_known
+            few = self._unsized_requests <= UNSIZED_LIMIT * (self._unsized_requests + self._sized_requests)
+            if record.chunk_sizes_known or not few:
+                self._per_chunk = int(record.chunk_tokens[1]) if few else 0
+            self._add_gaps(self._unsized_us, self._per_chunk or 0)
             self._unsized_us = array("I")
 
     def _add_server_timing(self, timing: ServerTiming) -> None:

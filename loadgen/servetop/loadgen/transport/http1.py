@@ -17,8 +17,6 @@ MAX_HEAD_BYTES = 1 << 20
 """Headers and trailers of one response; the parser would buffer an endless header without limit."""
 _MAX_DEFERRED = 32
 """Events. They are flushed at the end of each tick anyway, which comes first for most streams; a flush has a cost."""
-_NO_STREAMS = (b"application/json", b"text/html")
-"""Content types other than an event stream; others are parsed as one, because some servers send none or a wrong one."""
 
 
 class ReadHandler(Protocol):
@@ -77,7 +75,6 @@ class Http1Connection(asyncio.Protocol):
         """File descriptor of the open plain socket, for direct writes; else -1."""
         self._body_parts: list[bytes] = []
         self._status = 0
-        self._content_type = b""
         self._coding = b""
         self._head_bytes = 0
         self._framed = False
@@ -143,7 +140,7 @@ class Http1Connection(asyncio.Protocol):
         self.requests += 1
         self.response_started = self.complete = self._framed = self._between_chunks = False
         self.not_before = at
-        self._status, self._content_type, self._coding, self._head_bytes = 0, b"", b"", 0
+        self._status, self._coding, self._head_bytes = 0, b"", 0
         request.mark_sent(at)
         if self.plain is not None:
             self.plain.backlogged = False
@@ -186,8 +183,7 @@ class Http1Connection(asyncio.Protocol):
         except (HttpParserError, HttpParserUpgrade) as error:
             self.protocol_error = f"the response is not valid HTTP/1.1 ({error})"
         if request.headers_at is None and self._status:
-            is_stream = not self._content_type.startswith(_NO_STREAMS)
-            request.headers_received(self._status, at, is_stream=is_stream, coding=self._coding.decode("latin-1"))
+            request.headers_received(self._status, at, coding=self._coding.decode("latin-1"))
         if self._body_parts:
             body = self._body_parts[0] if len(self._body_parts) == 1 else b"".join(self._body_parts)
             self._body_parts.clear()
@@ -227,8 +223,6 @@ class Http1Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Store the header fields that matter; a callback of the parser, like the methods below."""
         match name.lower():
-            case b"content-type":
-                self._content_type = value.lower()
             case b"content-encoding":
                 self._coding = value
             case b"content-length" | b"transfer-encoding":

@@ -155,9 +155,8 @@ class HttpxTransport(Transport):
 
     async def _receive(self, request: RequestState, response: httpx.Response) -> None:
         at = self._clock.now()
-        kind = response.headers.get("content-type", "").lower()
-        is_stream, coding = not kind.startswith("application/json"), response.headers.get("content-encoding", "")
-        request.headers_received(response.status_code, at, is_stream=is_stream, coding=coding)
+        coding = response.headers.get("content-encoding", "")
+        request.headers_received(response.status_code, at, coding=coding)
         if response.status_code == 407 and self._proxy is not None:
             request.connection_lost(self._proxy_error(407), at)
             return

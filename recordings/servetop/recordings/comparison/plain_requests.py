@@ -20,7 +20,7 @@ from servetop.recordings.read.reader import RecordingReader
 
 _BLOCK = 20_000
 _TIMES = ("due", "sent", "first_token_at", "done_at", "first_output_at")
-_TOKENS = ("prompt_tokens", "output_tokens", "reasoning_tokens")
+_TOKENS = ("prompt_tokens", "output_tokens", "reasoning_tokens", "required_tokens")
 _METRIC_COLUMNS = (*_TIMES, *_TOKENS)
 _CODED = " ".join(f"WHEN '{status}' THEN {code}" for code, status in enumerate(STATUSES))
 _SOURCE = "token_source"

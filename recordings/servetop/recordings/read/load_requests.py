@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -25,7 +25,7 @@ from servetop.recordings.read.reader import RecordingReader
 BLOCK = 5000
 """Maximum requests whose chunks are in memory at once."""
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
-            "first_output_at", "reasoning_tokens")  # fmt: skip
+            "first_output_at", "reasoning_tokens", "required_tokens")  # fmt: skip
 _COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
 _EMPTY = {
     **dict.fromkeys(_NUMBERS, np.empty(0)),
@@ -124,7 +124,7 @@ def _block(columns: dict[str, tuple[Any, ...]]) -> RequestColumns:
         first_tokens=chunks.first_tokens,
         sized=sized,
         itl=_inter_token_latencies(micros[in_itl], tokens[in_itl]),
-        tokens_by_second=_by_second(_arrivals(micros, counts, base=base), tokens),
+        tokens_by_second=_by_second(_arrivals(micros, counts, base=base), _received(tokens, counts, numbers)),
     )
 
 
@@ -172,6 +172,15 @@ def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:
         return np.ones(int(chunks.sum()), dtype=np.int64)
     parts = [unpack_counts(blob or b"", chunks=int(count)) for blob, count in zip(blobs, chunks, strict=True)]
     return np.concatenate(parts)
+
+
+def _received(tokens: IntArray, chunks: IntArray, numbers: Mapping[str, FloatArray]) -> IntArray:
+    """Return the tokens of each chunk without reasoning that was counted with the first one, but not sent."""
+    hidden = np.where(numbers["first_output_at"] == numbers["first_token_at"], numbers["reasoning_tokens"], 0.0)
+    first, received = _first_chunks(chunks), tokens.copy()
+    known = np.nan_to_num(hidden[chunks > 0]).astype(np.int64)
+    received[first] -= np.minimum(known, np.maximum(tokens[first] - 1, 0))
+    return received
 
 
 def _first_chunks(chunks: IntArray) -> IntArray:

@@ -12,8 +12,9 @@ from typing import Any
 
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.errors import RecordingError
-from servetop.core.events import Command, Note, RunEnd, Severity, Unrecorded
+from servetop.core.events import Command, Note, RunEnd, Severity
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.interfaces.unrecorded import Unrecorded
 from servetop.core.text.encodable import encodable
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
