@@ -91,6 +91,25 @@ def test_quantiles_are_interpolated_within_the_bucket_as_prometheus_does() -> No
     assert value.first_bound == 0.1
 
 
+@pytest.mark.parametrize(
+    ("counts", "bucket"),
+    [
+        ((0, 9, 9, 9), [1.0, 2.0]),
+        ((9, 9, 9, 9), [0.0, 1.0]),
+        ((0, 0, 0, 9), [5.0, math.inf]),
+        ((0, 1, 9, 9), [2.0, 5.0]),
+        ((0, 5, 9, 9), [math.nan, math.nan]),
+        ((0, 0, 0, 0), [math.nan, math.nan]),
+    ],
+)
+def test_the_bucket_that_contains_both_quantiles_is_known(counts: tuple[int, ...], bucket: list[float]) -> None:
+    names = [f"t_bucket{{le={bound}}}" for bound in ("1", "2", "5", "+Inf")]
+    rows = [(0.0, dict.fromkeys(names, 0.0)), (1.0, dict(zip(names, map(float, counts), strict=True)))]
+    (value,) = of_one_period(spec(MetricKind.QUANTILES, "t"), *rows)
+    assert value.buckets is not None
+    assert value.buckets[-1].tolist() == pytest.approx(bucket, nan_ok=True)
+
+
 def test_a_first_bucket_of_0_is_not_the_resolution() -> None:
     rows = [(at, {"t_bucket{le=0.0}": 0.0, "t_bucket{le=0.1}": at, "t_bucket{le=+Inf}": at}) for at in (0.0, 1.0)]
     (value,) = of_one_period(spec(MetricKind.QUANTILES, "t"), *rows)

@@ -167,6 +167,12 @@ def test_names_of_other_tools_suggest_our_option(capsys: pytest.CaptureFixture[s
     )
 
 
+@pytest.mark.parametrize(("typed", "key"), [("--goodput", "goodput"), ("--request-rate", "request_rate")])
+def test_an_option_of_a_run_is_a_key_of_a_sweep_file(capsys: pytest.CaptureFixture[str], typed: str, key: str) -> None:
+    assert main(["sweep", "grid.toml", typed, "8"]) == ExitCode.USAGE
+    assert f"no such option: {typed}: write {key} = … into the sweep file" in capsys.readouterr().err
+
+
 def test_a_threshold_on_a_cost_needs_a_price() -> None:
     with pytest.raises(UsageError, match=r"--threshold cost.per_request<=1: add what the server costs, as in --price"):
         config_of("--threshold", "cost.per_request<=1")

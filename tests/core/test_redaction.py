@@ -18,6 +18,16 @@ from servetop.core.text.redaction import Redactor
         ("downloading with hf_abcdefghijkl", "downloading with [redacted]"),
         ("key sk-proj-abcdefghij is wrong", "key [redacted] is wrong"),
         ("http://user:pass@host:80/x?api_key=1&b=2", "http://[redacted]@host:80/x?api_key=[redacted]&b=2"),
+        (
+            "s3://b/m?X-Amz-Credential=AK%2F1&X-Amz-Date=20&X-Amz-Signature=0f1e#x",
+            "s3://b/m?X-Amz-Credential=[redacted]&X-Amz-Date=20&X-Amz-Signature=[redacted]#x",
+        ),
+        (
+            "https://c/m?Expires=1&Signature=a~b&Key-Pair-Id=K",
+            "https://c/m?Expires=1&Signature=[redacted]&Key-Pair-Id=K",
+        ),
+        ("https://a.blob/m?sv=2&sig=ab%3D", "https://a.blob/m?sv=2&sig=[redacted]"),
+        ("MYKEY=abc", "MYKEY=[redacted]"),
     ],
 )
 def test_secrets_are_replaced(text: str, redacted: str) -> None:

@@ -11,7 +11,7 @@ from servetop.core.text.secret_names import is_public_header, is_secret
         "api-key", "--api-key", "api_key", "apiKey", "APIKey", "OPENAI_API_KEY", "x-goog-api-key", "subscription-key",
         "Modal-Key", "key", "token", "hf-token", "conf-token", "X-Vault-Token", "X-Auth", "password", "DB_PASSWORD",
         "ssl-keyfile-password", "sslKeyfilePassword", "passphrase", "secret", "clientSecret", "secret_id", "credential",
-        "credentials", "Authorization", "cookie", "db_pass", "MYSQL_PWD", "jwt", "access_tokens",
+        "credentials", "Authorization", "cookie", "db_pass", "MYSQL_PWD", "jwt", "access_tokens", "MYKEY", "RUNTOKEN",
     ],
 )  # fmt: skip
 def test_names_of_secrets(name: str) -> None:

@@ -181,7 +181,7 @@ def test_goodput_is_exact_if_it_was_counted(
     frame = frame_of(run, 126.0)
     *_, newest, objectives = Lines(StageLegend().draw(frame, 160, 1)).plain.split("   ")
     assert newest.startswith(f"███ 20 req/s · batch 192 · stage 4 {kept}")
-    assert objectives == "goodput: TTFT ≤500 ms, E2EL ≤5.00 s"
+    assert objectives == "ended within TTFT ≤500 ms, E2EL ≤5.00 s"
     assert Lines(StageLegend().draw(frame, 62, 1)).plain == newest  # it has priority
 
 
@@ -210,7 +210,7 @@ async def test_the_share_that_meets_the_ttfot_objective_is_beside_ttft(
         await pilot.press("3")
         assert "TTFOT" in str(app.screen.query_one("#ttft").border_title)
         assert "███ 20 req/s · batch 192 · stage 4 " in rows(app, "#legend")[0]
-        assert rows(app, "#legend")[0].endswith("goodput: TTFOT ≤500 ms")
+        assert rows(app, "#legend")[0].endswith("ended within TTFOT ≤500 ms")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])

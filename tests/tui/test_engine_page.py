@@ -71,6 +71,18 @@ def test_a_quantile_in_the_first_bucket_is_at_most_its_bound(value: float, p90: 
     assert value_text(value, unit, p90=p90, at_most=0.3) == text
 
 
+@pytest.mark.parametrize(
+    ("bucket", "unit", "text"),
+    [
+        ((300.0, 500.0), Unit.TOKENS, "300–500 tok"), ((0.5, 1.0), Unit.SECONDS, "500 ms–1.00 s"),
+        ((500.0, math.inf), Unit.TOKENS, ">500 tok"), ((0.0, 0.3), Unit.SECONDS, "350 ms / 470 ms"),
+        (None, Unit.SECONDS, "350 ms / 470 ms"),
+    ],
+)  # fmt: skip
+def test_quantiles_in_one_bucket_are_its_bounds(bucket: tuple[float, float] | None, unit: Unit, text: str) -> None:
+    assert value_text(0.35, unit, p90=0.47, at_most=0.3, bucket=bucket) == text
+
+
 def test_what_the_engine_does_not_export_is_one_paragraph(page: EnginePage) -> None:
     text = " ".join(text_of(page).split())
     assert text.count("not exported by vLLM 0.32.0") == 1

@@ -146,6 +146,11 @@ def test_the_header_shows_the_objectives_of_the_window_and_of_the_run(canned: Mo
     assert "SLO as felt 30.0 %  00:01:00" in text([draw_header(frame_of(judged(canned, good=9, good_due=3), 60.0), 98)])
 
 
+def test_at_the_end_of_a_run_the_header_shows_the_share_of_the_whole_run(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = judged(canned, good=9, good_due=3)
+    assert "SLO as felt 44.2 % of the run" in text([draw_header(frame_of(run, 126.0), 160)])
+
+
 def test_a_recording_without_these_counts_shows_each_objective(canned: ModuleType, frame_of: FrameOf) -> None:
     frame = frame_of(judged(canned, good=None, good_due=None), 110.0)
     share = formats.percent(frame.stats.within["ttft"])

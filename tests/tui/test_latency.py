@@ -56,6 +56,37 @@ def test_both_kinds_of_ttft_are_named_where_they_differ(limited: Frame) -> None:
     assert felt_label(limited.stats, "e2el") == "E2EL"
 
 
+@pytest.mark.parametrize("height", [2, 3, 4, 5, 7, 8, 12, 20])
+def test_itl_never_leaves_the_table(limited: Frame, height: int) -> None:
+    for objectives in ({}, {"ttft": 0.5}, {"ttft": 0.5, "e2el": 5.0}):
+        rows = draw_latency(limited.stats, AXES, (49, height), metric="ttft", objectives=objectives)
+        assert " ITL " in Lines(rows).plain
+
+
+@pytest.mark.parametrize(
+    ("queue", "objectives", "labels"),
+    [
+        (0.015, {}, ["TTFT", "TPOT", "ITL", "E2EL"]),
+        (0.015, {"ttft": 0.2}, ["TTFT", "TTFT", "TPOT", "ITL"]),
+        (0.015, {"ttft": 0.5}, ["TTFT", "TPOT", "ITL", "E2EL"]),
+        (0.08, {}, ["TTFT", "TTFT", "TPOT", "ITL"]),
+    ],
+)
+def test_a_second_ttft_is_shown_where_the_difference_matters(
+    canned: ModuleType, frame_of: FrameOf, queue: float, objectives: dict[str, float], labels: list[str]
+) -> None:
+    run = canned.finished()
+    run.ticks = [
+        replace(tick, client=replace(tick.client, ttft=LogHistogram.of([0.05] * 3)))
+        if tick.client.ttft.buckets.size
+        else tick
+        for tick in run.ticks
+    ]
+    run.ticks, run.config = queued(run.ticks, queue, since=0.0), replace(run.config, goodput=objectives)
+    rows = drawn(frame_of(run, 60.0), 69, 12)
+    assert [row.split()[0].strip("▸") for row in rows[1:5]] == labels
+
+
 def test_one_ttft_is_enough_where_they_agree(canned: ModuleType, frame_of: FrameOf) -> None:
     frame = frame_of(canned.finished(), 60.0)
     assert [row.split()[0].strip("▸") for row in drawn(frame, 69, 12)[1:5]] == ["TTFT", "TPOT", "ITL", "E2EL"]
@@ -95,7 +126,7 @@ def test_values_beyond_an_objective_stand_out_in_table_and_chart(canned: ModuleT
 
 def test_a_metric_with_an_objective_has_its_row_in_little_room(limited: Frame) -> None:
     rows = draw_latency(limited.stats, AXES, (49, 7), metric="ttft", objectives={"tpot": 0.04})
-    assert [row.split()[0] for row in Lines(rows).plain.replace("▸", "").split("\n")[1:4]] == ["TTFT", "TTFT", "TPOT"]
+    assert [row.split()[0] for row in Lines(rows).plain.replace("▸", "").split("\n")[1:4]] == ["TTFT", "TPOT", "ITL"]
     assert max(map(row_width, rows)) <= 49
 
 
@@ -108,4 +139,4 @@ async def test_the_panel_says_how_many_requests_kept_the_objective(
         frame = app.viewer.frame()
         assert 0 < frame.stats.within["ttft"] < 0.5
         for panel in ("#latency", "#heat"):
-            assert " % within 500 ms" in str(app.screen.query_one(panel)._border_subtitle)
+            assert " % of first tokens within 500 ms" in str(app.screen.query_one(panel)._border_subtitle)

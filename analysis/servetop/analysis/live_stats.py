@@ -10,7 +10,16 @@ import numpy as np
 
 from servetop.analysis.goodput import Attainment, attainment, share_within
 from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
-from servetop.analysis.series.stats_series import CHARTED, COUNTED, FELT_SHARE, SHOWN, StatsSeries, stats_series
+from servetop.analysis.series.stats_series import (
+    CHARTED,
+    COUNTED,
+    FELT_OF_OBJECTIVE,
+    FELT_SECONDS,
+    FELT_SHARE,
+    SHOWN,
+    StatsSeries,
+    stats_series,
+)
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_breakdown
 from servetop.analysis.verdicts.live_trust import live_trust
@@ -87,15 +96,20 @@ class LiveStats:
     attainment: Attainment = Attainment()
     within: Mapping[str, float] = field(default_factory=dict)
     """Share of the window's values within each objective by its metric, 0..1; TTFT counts from due."""
+    felt_seconds: float = FELT_SECONDS
+    """Seconds in the client's queue that matter to TTFT."""
     trust: Trust = Trust()
     ttft: TtftBreakdown = TtftBreakdown()
     series: StatsSeries
 
     @property
     def waits_in_client(self) -> bool:
-        """Whether TTFT from due exceeds TTFT from sent by more than FELT_SHARE anywhere on the time axis."""
+        """Whether TTFT from due exceeds TTFT from sent clearly anywhere on the time axis.
+
+        Clearly is more than FELT_SHARE, and FELT_SECONDS or FELT_OF_OBJECTIVE of the objective.
+        """
         felt, served = (self.series.latencies[name] for name in ("ttft_due", "ttft"))
-        return bool((felt > served * (1 + FELT_SHARE)).any())
+        return bool(((felt > served * (1 + FELT_SHARE)) & (felt - served > self.felt_seconds)).any())
 
 
 def live_stats(
@@ -130,6 +144,7 @@ def live_stats(
             metric: share_within(_histogram_of(history, metric, start, stop), limit)
             for metric, limit in (objectives or {}).items()
         },
+        felt_seconds=min(FELT_SECONDS, FELT_OF_OBJECTIVE * (objectives or {}).get("ttft", math.inf)),
         trust=live_trust(history, start, stop),
         ttft=ttft_breakdown(history, start, stop),
         series=series,

@@ -45,13 +45,16 @@ def capabilities(names: Sequence[str] = ()) -> list[Capability]:
 
 def _capability(name: str) -> Capability:
     try:
-        engine = load_engine(name)
+        return _of(load_engine(name))
     except EngineError as error:
         nothing: dict[str, tuple[str, ...]] = {"endpoints": (), "exports": ()}
         return Capability(
             name=name, title=name, installed=None, **nothing, batch_size="", changes_batch_size_live=False,
             install="", trouble=str(error),
         )  # fmt: skip
+
+
+def _of(engine: Engine) -> Capability:
     return Capability(
         name=engine.name,
         title=engine.title,

@@ -63,9 +63,13 @@ def _locations() -> dict[str, str]:
 
 def _create(name: str, location: str) -> Engine:
     module, _, attribute = location.partition(":")
+    where = f"engine {name!r} ({location})"
     try:
         engine: Engine = getattr(importlib.import_module(module), attribute)()
-    except Exception as error:  # a plug-in may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        raise EngineError(f"engine {name!r} ({location}) cannot be loaded: {reason}") from error
-    return engine
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything
+        raise EngineError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+    if module.startswith("servetop."):
+        return engine
+    from servetop.engines.plug_in import checked
+
+    return checked(engine, where)

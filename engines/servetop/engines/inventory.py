@@ -45,7 +45,9 @@ def _startable(name: str, model: str) -> StartableEngine:
     try:
         command = engine.launch(EngineConfig(name=name, model=model), port=EXAMPLE_PORT)
     except ServetopError as error:
-        version = engine.installed()
+        version = None
+        with suppress(ServetopError):
+            version = engine.installed()
         if version:  # only the model is unsuitable
             return StartableEngine(name=name, command="found" if version == "yes" else f"version {version}")
         return StartableEngine(name=name, trouble=str(error))

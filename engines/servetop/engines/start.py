@@ -23,6 +23,7 @@ from servetop.engines.handle import EngineHandle, stop_process
 from servetop.engines.metrics.exported_tables import EXPORTED_BY, recorded_table
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
+from servetop.engines.plug_in import in_background
 from servetop.engines.process.log_filter import LogCapture
 from servetop.engines.process.ports import free_port, port_holder, port_is_free
 from servetop.engines.server_facts import ServerFacts
@@ -58,7 +59,7 @@ async def start_engine(
     refuse_secrets([*config.command, *config.extra_args])
     key = api_key(config, os.environ)
     port = _port(config, engine)
-    launch = engine.launch(config, port=port)
+    launch = await in_background(lambda: engine.launch(config, port=port))
     if resets_cache and engine.cache_reset is not None:
         launch = replace(launch, env={**launch.env, **engine.cache_reset.env})
     command = with_launcher(launch, config, environ=os.environ)

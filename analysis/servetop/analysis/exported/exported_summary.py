@@ -30,6 +30,10 @@ class ExportedMetric:
     """The 90th percentile of a histogram."""
     at_most: float | None = field(default=None, metadata={"omitted": True})
     """The upper bound of a histogram's first bucket, if the median is in it: only that is known of such a quantile."""
+    above: float | None = field(default=None, metadata={"omitted": True})
+    """The lower bound of the bucket that contains both quantiles; `value` and `p90` are interpolated within it."""
+    up_to: float | None = field(default=None, metadata={"omitted": True})
+    """The upper bound of that bucket; None for the last one, which has none."""
 
 
 def exported_summary(
@@ -44,6 +48,7 @@ def exported_summary(
 
 
 def _summary(value: ExportedValue) -> ExportedMetric:
+    above, up_to = (math.nan, math.nan) if value.buckets is None else value.buckets[0]
     return ExportedMetric(
         group=value.spec.group,
         name=value.spec.name.rstrip(":"),
@@ -54,6 +59,8 @@ def _summary(value: ExportedValue) -> ExportedMetric:
         value=_known(value.values[0]),
         p90=None if value.p90 is None else _known(value.p90[0]),
         at_most=value.first_bound if 0 < value.values[0] <= value.first_bound else None,
+        above=_known(above),
+        up_to=None if math.isinf(up_to) else _known(up_to),
     )
 
 

@@ -46,6 +46,9 @@ class ExportedValue:
     """The 90th percentiles of a histogram; None for other metrics."""
     first_bound: float = 0.0
     """The upper bound of a histogram's first bucket above 0: a quantile up to it is only known to be at most that."""
+    buckets: FloatArray | None = None
+    """Lower and upper bound of the bucket that contains both quantiles of a histogram, inf for the last one; NaN if
+    there is no such bucket. Shape (periods, 2)."""
 
 
 def increases(before: FloatArray, after: FloatArray) -> FloatArray:
@@ -145,18 +148,18 @@ def _values_of(spec: MetricSpec, periods: Periods, by_name: Mapping[str, list[in
 def _value(
     spec: MetricSpec, periods: Periods, own: list[int], *, others: list[list[int]], source: str, label: str
 ) -> ExportedValue:
-    p90, first = None, 0.0
+    p90, first, buckets = None, 0.0, None
     match spec.kind:
         case MetricKind.RATE:
             values = _sum(periods.increases, own) / periods.seconds
         case MetricKind.GAUGE:
             values = _sum(periods.newest, own) / (len(own) if spec.averaged else 1)
         case MetricKind.QUANTILES:
-            values, p90, first = _quantiles(periods, own)
+            values, p90, first, buckets = _quantiles(periods, own)
         case _:
             values = _ratio(_sum(periods.increases, own), _sum(periods.increases, others[0])) + spec.plus
     return ExportedValue(
-        spec=spec, source=_family(spec, source), label=label, values=values, p90=p90, first_bound=first
+        spec=spec, source=_family(spec, source), label=label, values=values, p90=p90, first_bound=first, buckets=buckets
     )
 
 
@@ -203,18 +206,27 @@ def _imbalance(periods: Periods, own: list[int]) -> FloatArray | None:
     return _ratio(table.max(axis=0), table.mean(axis=0))
 
 
-def _quantiles(periods: Periods, own: list[int]) -> tuple[FloatArray, FloatArray, float]:
-    """Return p50 and p90 of each period from cumulative buckets, and the upper bound of the first bucket above 0."""
+def _quantiles(periods: Periods, own: list[int]) -> tuple[FloatArray, FloatArray, float, FloatArray]:
+    """Return p50 and p90 of each period from cumulative buckets, the first bound above 0, and the common buckets."""
     groups = _grouped_by_bound(periods.columns, own)
     bounds = np.array(sorted(groups))
     counts = np.stack([_sum(periods.increases, groups[bound]) for bound in bounds]) if bounds.size else np.empty((0, 0))
     shape = periods.seconds.shape
-    p50, p90 = np.full(shape, np.nan), np.full(shape, np.nan)
+    p50, p90, buckets = np.full(shape, np.nan), np.full(shape, np.nan), np.full((*shape, 2), np.nan)
     for period in range(shape[0] if bounds.size else 0):
         cumulative = np.maximum.accumulate(np.nan_to_num(counts[:, period]))
         p50[period], p90[period] = (_quantile(bounds, cumulative, share) for share in (P50, P90))
+        buckets[period] = _common_bucket(bounds, cumulative)
     above = bounds[(bounds > 0) & np.isfinite(bounds)]
-    return p50, p90, float(above[0]) if above.size else 0.0
+    return p50, p90, float(above[0]) if above.size else 0.0, buckets
+
+
+def _common_bucket(bounds: FloatArray, cumulative: FloatArray) -> tuple[float, float]:
+    """Return the bounds of the bucket that contains both quantiles; NaN if they are in different ones."""
+    low, high = (int(np.searchsorted(cumulative, share * cumulative[-1])) for share in (P50, P90))
+    if low != high or not cumulative[-1] > 0:
+        return math.nan, math.nan
+    return float(bounds[low - 1]) if low else min(0.0, float(bounds[0])), float(bounds[low])
 
 
 def _grouped_by_bound(columns: Sequence[SeriesName], own: list[int]) -> dict[float, list[int]]:

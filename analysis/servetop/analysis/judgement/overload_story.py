@@ -35,8 +35,9 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
     yield _recovery(run, main)
     if verdict.worst_ttft is not None:
         before = run.history.histogram("ttft_due", start=0, stop=run.history.first_from(main.begin)).percentile(99)
-        earlier = "" if math.isnan(before) else f", {seconds(before)} before the overload"
-        text = f"TTFT p99 reaches {seconds(verdict.worst_ttft.seconds)}{earlier}"
+        highest = verdict.worst_ttft.seconds
+        change = f"rises from {seconds(before)} to" if before < highest else "reaches"
+        text = f"TTFT p99 {change} {seconds(highest)}"
         yield StoryLine(at=verdict.worst_ttft.at, text=text)
     if verdict.others:
         yield StoryLine(at=verdict.others[0].begin, text=_others_text(run, verdict.others), kind=LineKind.DETAIL)

@@ -19,7 +19,9 @@ LATENCIES = ("ttft", "tpot", "itl", "e2el")
 CHARTED = {"ttft": "ttft_due"}
 """The histogram that is charted for a metric, if it is another: TTFT as the user felt it, from due."""
 FELT_SHARE = 0.1
-"""TTFT from due and from sent are shown apart if they differ by more than this fraction."""
+"""TTFT from due and from sent are shown apart if they differ by more than this fraction, ..."""
+FELT_SECONDS, FELT_OF_OBJECTIVE = 0.02, 0.05
+"""... and by more than these seconds, or this fraction of the objective if that is less."""
 SHOWN = (*LATENCIES, *CHARTED.values())
 """All histograms whose percentiles are shown."""
 COUNTED = {

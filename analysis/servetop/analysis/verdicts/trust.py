@@ -80,14 +80,7 @@ class Trust:
             (self._breaks("late_share"), f"closed-loop requests sent late: {self.late_share:.0%} less load"),
             (self._breaks("loop_lag_p99"), f"client event loop lagged {self.loop_lag_p99 * 1e3:.0f} ms at p99"),
             (self._breaks("sent_share"), f"sent {self.sent_rate:.1f} of {self.offered_rate:.1f} req/s"),
-            (
-                self._breaks("littles_law"),
-                f"engine holds {self.littles_law_error:+.0%} requests vs client",
-            ),
-            (
-                abs(self.token_error) > AGREEMENT_LIMIT,
-                f"engine counts {self.token_error:+.0%} tokens vs client",
-            ),
+            *self._disagreements,
             (
                 self.guessed > COUNT_LIMIT and not abs(self.token_error) <= AGREEMENT_LIMIT,
                 f"tokens of {self.guessed:.0%} of requests are counted events: the server sends no usage",
@@ -112,6 +105,23 @@ class Trust:
             (bool(self.cache.reason), self.cache.reason),
         ]
         return tuple(phrase for broken, phrase in phrases if broken)
+
+    @property
+    def _disagreements(self) -> list[tuple[bool, str]]:
+        """The phrases about requests and tokens; those about other clients take the place of the differences."""
+        requests, tokens = self.littles_law_error, self.token_error
+        if self.serves_others:
+            shares = f"{_others(requests):.0%} of the requests in the engine and {_others(tokens):.0%} of its tokens"
+            return [(True, f"other traffic: about {shares} are not from this run")]
+        return [
+            (self._breaks("littles_law"), f"engine holds {requests:+.0%} requests vs client"),
+            (abs(tokens) > AGREEMENT_LIMIT, f"engine counts {tokens:+.0%} tokens vs client"),
+        ]
+
+    @property
+    def serves_others(self) -> bool:
+        """Whether the engine serves other clients too: it exceeds the client in requests and in tokens."""
+        return self._breaks("littles_law") and min(self.littles_law_error, self.token_error) > OTHERS_LIMIT
 
     @property
     def _itl_uncertain(self) -> bool:
@@ -162,7 +172,9 @@ class Trust:
 
     @property
     def advice(self) -> str:
-        """How to make senders faster that waited for a processor; empty if they did not, or if nothing is known."""
+        """What to do about other clients of the server, or about senders that waited for a processor; may be empty."""
+        if self.serves_others:
+            return "measure a server that no other client uses: its queue and its tokens are in these figures"
         waited = self._itl_uncertain or any(map(self._breaks, ("slip_p99", "late_share", "loop_lag_p99", "ttft")))
         if not waited or self.sender_class not in _ADVICE:
             return ""
@@ -240,6 +252,9 @@ SENT_SHARE_LIMIT = 0.97
 AGREEMENT_LIMIT = 0.05
 """Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
 
+OTHERS_LIMIT = 0.5
+"""Excess of both requests and tokens of the engine, as fractions of the client's, that only other clients explain."""
+
 ITL_UNCERTAINTY_LIMIT = 0.003
 """A p99 in seconds above this, and above ITL_UNCERTAINTY_SHARE of the ITL's p99, makes the ITL unreliable."""
 ITL_UNCERTAINTY_SHARE = 0.25
@@ -266,6 +281,11 @@ _ADVICE = {
     SenderClass.ORDINARY: f"the senders may not use the real-time class; permit it: {HOW_TO_GRANT}",
     SenderClass.LEFT: "the senders left the real-time class, which needs little of a processor: use --workers",
 }
+
+
+def _others(excess: float) -> float:
+    """The fraction of the engine's total that exceeds the client's, from engine / client - 1."""
+    return 1 - 1 / (1 + excess)
 
 
 class TrustVerdict(StrEnum):

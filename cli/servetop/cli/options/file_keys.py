@@ -46,6 +46,11 @@ def _spellings() -> dict[str, str]:
     }
 
 
+def is_file_key(option: str) -> bool:
+    """Whether a file may set this option, in any of its spellings."""
+    return plain(option) in _spellings()
+
+
 def option_of_key(key: str, *, where: str, also: Sequence[str] = ()) -> str:
     """The field that a key sets, or ENGINE_ARGS; UsageError, with the nearest key or one of `also`, if unknown."""
     wanted = plain(key)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from typer.exceptions import TyperException
+
+if TYPE_CHECKING:
+    from typer._click import Context
 
 OTHER_TOOLS = {
     "base_url": "url", "batch_size": "max_num_seqs", "benchmark_duration": "duration", "clients": "max_concurrency",
@@ -47,4 +51,15 @@ def usage_message(error: TyperException) -> str:
         return error.format_message()
     spelled = {plain(word): word for each in context.command.params for word in each.opts}
     near = nearest(wanted, spelled)
+    if _of_a_run(context, wanted):
+        return f"no such option: {wanted}: write {plain(wanted)} = … into the sweep file"
     return f"no such option: {wanted}" + (f": did you mean {spelled[near]}?" if near else "")
+
+
+def _of_a_run(context: Context, wanted: str) -> bool:
+    """Whether a sweep was given an option of a run that is a key of its file."""
+    if context.command.name != "sweep":
+        return False
+    from servetop.cli.options.file_keys import is_file_key  # not needed by correct command lines
+
+    return is_file_key(wanted)

@@ -41,7 +41,7 @@ def exported_table(metrics: Sequence[ExportedMetric]) -> Group:
     for each in metrics:
         value = math.nan if each.value is None else each.value
         name = f"{each.name} {each.label or ''}".rstrip()
-        table.add_row(
-            cell(name), value_text(value, Unit(each.unit), p90=each.p90, at_most=each.at_most or 0.0), cell(each.series)
-        )
+        bucket = None if each.above is None else (each.above, math.inf if each.up_to is None else each.up_to)
+        text = value_text(value, Unit(each.unit), p90=each.p90, at_most=each.at_most or 0.0, bucket=bucket)
+        table.add_row(cell(name), text, cell(each.series))
     return titled("The engine's own metrics", table)

@@ -36,6 +36,11 @@ _SHAPES = re.compile(
     r"|(?<=Bearer )[^\s'\"]+|(?<=://)[^/\s@'\"]+(?=@)"
     r"|(?<=[?&](?:sig|key)=)[^&\s'\"]+|(?<=[?&]signature=)[^&\s'\"]+|(?<=[?&]code=)[^&\s'\"]+"
 )
+_QUERY = re.compile(
+    r"(?<=[?&])(?P<name>[\w.-]{0,64}(?:signature|sig|credential|token|secret|password|key|keyid|code))=[^&#\s'\"]+",
+    re.IGNORECASE,
+)
+"""Parameters of presigned URLs, such as `X-Amz-Signature=`; also the access key that goes with the signature."""
 _CLUES = re.compile(r"key|token|secret|passw?|credential|auth|cookie|pwd|bearer|jwt|://|hf_|sk-|gh|gl|xo|nv|AKIA|AIza|eyJ",
                     re.IGNORECASE)  # fmt: skip
 """A text without a match holds no recognisable secret; most texts have none."""
@@ -146,7 +151,11 @@ class Redactor:
             self._report(match.group())
             return REDACTED
 
-        return _SHAPES.sub(hide, text)
+        def hide_value(match: re.Match[str]) -> str:
+            self._report(match.group().partition("=")[2])
+            return f"{match['name']}={REDACTED}"
+
+        return _SHAPES.sub(hide, _QUERY.sub(hide_value, text))
 
     def _by_name(self, text: str, pattern: re.Pattern[str], *, prose: bool = False) -> str:
         kept: list[str] = []

@@ -54,6 +54,8 @@ def is_secret(name: str, value: object = "?") -> bool:
         return False
     if _SECRET_PART.search(_NOT_LETTERS.sub("", name.lower())) or (len(words) > 1 and words[-1] == "pass"):
         return True
+    if name.isupper() and words[-1].endswith(("key", "token")) and words[-1] not in _SECRET_WORDS:
+        return True  # a variable such as MYKEY, in one word
     if _SECRET_WORDS.isdisjoint(words) or words[-1] in _ABOUT_KEYS or not _COUNTS.isdisjoint(words):
         return False
     return not _is_a_count(value, plural="tokens" in words)

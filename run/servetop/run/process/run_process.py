@@ -173,8 +173,8 @@ def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration
         began=process.started,
         host=process.host,
         engine=config.engine.known_as,
-        model=config.engine.model,
-        label=config.label,
+        model=redactor_of(config).text(config.engine.model),
+        label=redactor_of(config).text(config.label),
         recording=recording.absolute(),
         state="",
     )

@@ -179,8 +179,8 @@ def _batch_runs(frame: Frame, stage: StageChange, label: str) -> list[Run]:
 def objective_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
     """`SLO 87.0 % · run 94.0 %`: the requests of the window and of the run that met all objectives; empty without any.
 
-    `as felt` if time in the client's queue made requests miss them. A recording without these counts has the share of
-    the window's values within each objective instead.
+    At the end of a run that has ended `SLO 94.0 % of the run`; `as felt` if time in the client's queue made requests
+    miss them. A recording without these counts has the share of the window's values within each objective instead.
     """
     found, limits = frame.stats.attainment, frame.header.config.goodput
     if not limits or frame.booting:
@@ -198,22 +198,30 @@ def objective_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run
         ]
         return [("  ", ""), *joined(shares, width=24 if "run share" in omitted else 60, gap=" · ")]
     runs: list[Run] = [("  SLO ", "muted"), ("as felt " if found.differs and "as felt" not in omitted else "", "muted")]
+    if _over(frame):
+        runs.append((formats.percent(found.run), "strong"))
+        return runs if "run share" in omitted else [*runs, (" of the run", "muted")]
     runs.append((formats.percent(found.window), "strong"))
     return runs if "run share" in omitted else [*runs, (" · run ", "muted"), (formats.percent(found.run), "strong")]
 
 
 def state(frame: Frame) -> list[Run]:
     """Recording, behind the live edge, playing, paused or ended; each with its own symbol."""
-    playhead, end = frame.view.playhead, frame.end
+    playhead = frame.view.playhead
     if frame.live and playhead.following:
         return [("● REC", "bad")]
     motion = "▶" if playhead.playing else "‖"
     if frame.live:
         behind = formats.minutes(frame.edge - playhead.at)
         return [(f"{motion} {formats.speed(playhead.speed)} ", "key"), (f"−{behind}", "warn")]
-    if end is not None or playhead.at >= frame.edge:
+    if _over(frame):
         return [ending(frame)]
     return [(f"{motion} replay {formats.speed(playhead.speed)}", "key")]
+
+
+def _over(frame: Frame) -> bool:
+    """Whether the frame shows the end of a run that has ended."""
+    return not frame.live and (frame.end is not None or frame.view.playhead.at >= frame.edge)
 
 
 def ending(frame: Frame) -> Run:

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.geometry import Size
 from textual.widget import Widget
 
-from servetop.analysis.series.stats_series import FELT_SHARE
+from servetop.analysis.series.stats_series import FELT_SECONDS, FELT_SHARE
 from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, LATENESS_SHARE, SENT_SHARE_LIMIT, SLIP_LIMIT, TURNAROUND
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.palette import STYLES
@@ -28,13 +28,14 @@ DEFINITIONS = (
     ),
     (
         "target",
-        "the rate in force; done is charted as the mean of 5 s; the dotted lines hold most single seconds of 15 s",
+        "the rate in force; done is charted as the mean of 5 s; the dotted lines hold most single seconds of 15 s; "
+        "▲ is the highest second above the chart",
     ),
     ("in flight", "sent and not finished; queued: due, but waiting in the client for the concurrency limit"),
     (
         "TTFT",
         "time to first token: first non-empty chunk − sent; as felt: − due, shown apart where it exceeds the other by "
-        f"{FELT_SHARE:.0%}, and charted",
+        f"{FELT_SHARE:.0%} and {formats.seconds(FELT_SECONDS)}, and charted",
     ),
     ("TPOT", "time per output token: (E2EL − TTFT) ÷ later tokens, one value per request"),
     ("SLO", "requests that met every objective of --goodput, from due, of those that ended: in the window, and so far"),

@@ -61,6 +61,8 @@ class MetricLine:
     """None unless the metric is a histogram."""
     at_most: float
     """The upper bound of a histogram's first bucket; 0 for other metrics."""
+    bucket: tuple[float, float] | None
+    """The bounds of the bucket that contains both quantiles; None if there is no such bucket."""
     trend: FloatArray
     """One value per cell, oldest first, NaN for gaps; shape (cells,)."""
 
@@ -209,5 +211,6 @@ def _line(value: ExportedValue, trends: dict[tuple[MetricSpec, str], FloatArray]
         value=float(value.values[-1]),
         p90=None if value.p90 is None else float(value.p90[-1]),
         at_most=value.first_bound,
+        bucket=None if value.buckets is None or np.isnan(value.buckets[-1, 0]) else tuple(value.buckets[-1]),
         trend=trends.get((value.spec, value.label), np.empty(0)),
     )

@@ -109,8 +109,10 @@ class StageLegend(Panel):
 
 
 def objectives_text(limits: Mapping[str, float]) -> str:
-    """What goodput counts: `goodput: TTFT ≤500 ms, E2EL ≤5.00 s`."""
-    return "goodput: " + ", ".join(f"{metric.upper()} ≤{formats.seconds(limit)}" for metric, limit in limits.items())
+    """What goodput counts: `ended within TTFT ≤500 ms, E2EL ≤5.00 s`; a stage has the requests that ended during it."""
+    return "ended within " + ", ".join(
+        f"{metric.upper()} ≤{formats.seconds(limit)}" for metric, limit in limits.items()
+    )
 
 
 def goodput_text(stages: StageMetrics, limits: Mapping[str, float]) -> str:

@@ -145,7 +145,7 @@ def metric_row(line: MetricLine, columns: Columns) -> TextRow:
     source = sanitize_line(line.source)
     if columns.source < _SOURCE:
         source = source.partition(":")[2] or source
-    value = value_text(line.value, line.spec.unit, p90=line.p90, at_most=line.at_most)
+    value = value_text(line.value, line.spec.unit, p90=line.p90, at_most=line.at_most, bucket=line.bucket)
     gap = " " * columns.gap
     return [
         (f"  {shortened(name, columns.name - 2):<{columns.name - 2}}{gap}", "muted" if idle else ""),

@@ -90,12 +90,16 @@ def felt_label(stats: LiveStats, metric: str) -> str:
 
 
 def objective_note(frame: Frame) -> TextRow:
-    """The share of the window's values within the objective of the charted latency; empty without one."""
+    """The share of the window's values within the objective of the charted latency; empty without one.
+
+    It counts first tokens, those of requests in flight too; the header counts the requests that ended.
+    """
     limit = frame.header.config.goodput.get(frame.view.metric)
     if limit is None:
         return []
     share = formats.percent(frame.stats.within.get(frame.view.metric))
-    return [(share, "strong"), (f" within {formats.seconds(limit)}", "muted")]
+    counted = "first tokens" if frame.view.metric in ("ttft", "ttfot") else "ended"
+    return [(share, "strong"), (f" of {counted} within {formats.seconds(limit)}", "muted")]
 
 
 def draw_latency(
@@ -140,11 +144,11 @@ def _metric(row: str) -> str:
 
 
 def _fitting_rows(stats: LiveStats, first: Sequence[str], height: int) -> list[str]:
-    """The rows that fit, in the table's order; the charted metric and those with an objective take precedence."""
+    """The rows that fit, in the table's order: first the charted metric and ITL, then those with an objective."""
     felt = tuple(CHARTED.values()) if stats.waits_in_client else ()
     rows = (*felt, *LATENCIES)
-    most = max(height - 1 - _CHART_ROWS, _FEWEST)
-    ranked = dict.fromkeys([first[0], *felt, "ttft", *first[1:], "e2el", "itl", "tpot"])
+    most = max(height - 1 - _CHART_ROWS, _FEWEST) if height >= _HEADER_FROM else min(height, _FEWEST)
+    ranked = dict.fromkeys([first[0], "itl", *first[1:], *felt, "ttft", "e2el", "tpot"])
     kept = [row for row in ranked if row in rows][:most]
     return [row for row in rows if row in kept]
 

@@ -87,7 +87,8 @@ def draw_load(
     else:
         below = baseline.lines(before, beside=lines[-1][0])
     plot = chart([*below, *(line for line, _ in lines)], _with_spike(stats, axes), width=width, height=height - 1)
-    return [joined([*swatches, *named(baseline), *_counts(stats)], width=width, gap="  "), *plot]
+    dotted: list[TextRow] = [[below[0].swatch, (" 1 s range", "muted")]] if baseline is None and below else []
+    return [joined([*swatches, *named(baseline), *_counts(stats), *dotted], width=width, gap="  "), *plot]
 
 
 def _lines(stats: LiveStats) -> list[tuple[ChartLine, str]]:
