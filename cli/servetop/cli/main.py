@@ -39,7 +39,8 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
         print_error(error, given)
         return int(error.exit_code)
     except TyperException as error:
-        _print_reason(f"{_redactor(given).sentence(usage_message(error))} (see servetop --help)", ExitCode.USAGE, given)
+        text = _redactor(given).sentence(usage_message(error, is_file_key=_is_file_key))
+        _print_reason(f"{text} (see servetop --help)", ExitCode.USAGE, given)
         return int(ExitCode.USAGE)
     except typer.Exit as stop:
         return stop.exit_code
@@ -98,6 +99,12 @@ def _print_reason(reason: str, code: ExitCode, argv: Sequence[str]) -> None:
         with contextlib.suppress(ServetopError):  # stdout may be what cannot be written
             console.out_json({"error": reason, "exit_code": int(code)})
     console.message(reason)
+
+
+def _is_file_key(option: str) -> bool:
+    from servetop.cli.options.file_keys import is_file_key  # needed for errors only
+
+    return is_file_key(option)
 
 
 def _redactor(argv: Sequence[str]) -> Redactor:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from typer.exceptions import TyperException
-
-if TYPE_CHECKING:
-    from typer._click import Context
 
 OTHER_TOOLS = {
     "base_url": "url", "batch_size": "max_num_seqs", "benchmark_duration": "duration", "clients": "max_concurrency",
@@ -43,23 +39,17 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
-def usage_message(error: TyperException) -> str:
-    """The message of an error in a command line; for an unknown option it suggests the closest one."""
+def usage_message(error: TyperException, *, is_file_key: Callable[[str], bool]) -> str:
+    """The message of an error in a command line; for an unknown option it suggests the closest one.
+
+    An option of a run that was given to a sweep is a key of its file.
+    """
     wanted: str | None = getattr(error, "option_name", None)
     context = getattr(error, "ctx", None)
     if wanted is None or context is None or type(error).__name__ != "NoSuchOption":
         return error.format_message()
     spelled = {plain(word): word for each in context.command.params for word in each.opts}
     near = nearest(wanted, spelled)
-    if _of_a_run(context, wanted):
+    if context.command.name == "sweep" and is_file_key(wanted):
         return f"no such option: {wanted}: write {plain(wanted)} = … into the sweep file"
     return f"no such option: {wanted}" + (f": did you mean {spelled[near]}?" if near else "")
-
-
-def _of_a_run(context: Context, wanted: str) -> bool:
-    """Whether a sweep was given an option of a run that is a key of its file."""
-    if context.command.name != "sweep":
-        return False
-    from servetop.cli.options.file_keys import is_file_key  # not needed by correct command lines
-
-    return is_file_key(wanted)
