@@ -251,10 +251,8 @@ SENT_SHARE_LIMIT = 0.97
 """Minimum sent / offered; below it, the offered load was not delivered."""
 AGREEMENT_LIMIT = 0.05
 """Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
-
 OTHERS_LIMIT = 0.5
 """Excess of both requests and tokens of the engine, as fractions of the client's, that only other clients explain."""
-
 ITL_UNCERTAINTY_LIMIT = 0.003
 """A p99 in seconds above this, and above ITL_UNCERTAINTY_SHARE of the ITL's p99, makes the ITL unreliable."""
 ITL_UNCERTAINTY_SHARE = 0.25
