@@ -23,6 +23,7 @@ from servetop.engines.metrics.exported_tables import recorded_table
 from servetop.engines.metrics.metrics_owner import metrics_owner
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
+from servetop.engines.metrics.model_rows import related_models
 from servetop.engines.server_facts import is_older
 from servetop.engines.start import api_key, engine_facts, read_static_facts, refuse_without_key
 
@@ -60,7 +61,7 @@ async def attach_engine(
         _refuse_old(engine, results, client.url)
         model = _model(engine, results, config=config, url=client.url)
         _refuse_batch_size(engine, config.max_num_seqs, client.url)
-        scraper, exported = await _metrics(engine, client, config=config, connection=connection)
+        scraper, exported = await _metrics(engine, client, results, model=model, config=config, connection=connection)
     except BaseException:
         await client.close()
         raise
@@ -83,7 +84,13 @@ def _unread_metrics(scraper: MetricsScraper | None, results: HttpResults) -> str
 
 
 async def _metrics(
-    engine: Engine, client: ServerClient, *, config: EngineConfig, connection: ConnectionConfig
+    engine: Engine,
+    client: ServerClient,
+    results: HttpResults,
+    *,
+    model: str,
+    config: EngineConfig,
+    connection: ConnectionConfig,
 ) -> tuple[MetricsScraper | None, tuple[Mapping[str, Any], ...]]:
     """Return the scraper, and the table of the engine page if the metrics are those of another engine.
 
@@ -92,7 +99,8 @@ async def _metrics(
     url = config.metrics_url
     owner = await metrics_owner(url, connection=connection) if engine.name == FALLBACK and url is not None else None
     source = engine if owner is None else load_engine(owner)
-    scraper = metrics_scraper(source, client, config=config, connection=connection)
+    models = related_models(model, results[MODELS].json())
+    scraper = metrics_scraper(source, client, config=config, models=models, connection=connection)
     return scraper, () if owner is None else recorded_table(source)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -127,6 +127,11 @@ class EngineHandle:
         self.metrics_trouble = None if sample else self._metrics_error(scraper, first)
         self._last_sample = sample
         return sample
+
+    def count_models(self, names: Collection[str]) -> None:
+        """Count the metrics of these models too, as for a load on several of them."""
+        if self._scraper is not None and self._scraper.models:
+            self._scraper.models |= frozenset(names)
 
     def take_series(self) -> SeriesReading | None:
         """Return the newest reading of the series for the engine page, once; they are read once a second."""

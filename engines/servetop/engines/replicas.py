@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,6 +132,11 @@ class ReplicaGroup:
     def take_series(self) -> SeriesReading | None:
         """Return the newest reading of all servers' series for the engine page, once a second."""
         return self._readings.take()
+
+    def count_models(self, names: Collection[str]) -> None:
+        """Count the metrics of these models too."""
+        for handle in self._alive:
+            handle.count_models(names)
 
     def collect_series_next(self) -> None:
         """Read these series at the next scrape of each server."""

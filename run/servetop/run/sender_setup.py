@@ -63,6 +63,7 @@ async def sender_setup(
     headers = all_headers(workload, os.environ)
     workload = dataclasses.replace(workload, endpoint=endpoint, headers=headers, header_env={})
     await _check_at_engine(workload, facts)
+    engine.handle.count_models(workload.model_mix)
     corpus_ids: tuple[int, ...] = ()
     if workload.exact_lengths:
         from servetop.loadgen.transport.remote_tokenizer import corpus_tokens

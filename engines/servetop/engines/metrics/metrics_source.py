@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ from servetop.engines.control.control_client import HttpResult, HttpResults, Ser
 from servetop.engines.control.patient_client import PatientClient
 from servetop.engines.metrics.exported_tables import exported_by
 from servetop.engines.metrics.metrics_reader import MetricsReader
+from servetop.engines.metrics.model_rows import other_models, own_rows
 from servetop.engines.metrics.prometheus_server import (
     SERVER_TIME,
     MetricsAddress,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 SCRAPE_TIMEOUT = 1.0
 """Seconds until a scrape times out; a later page would be too old to show as current."""
+_MODELS_SHOWN = 4
 _RETRY_INTERVAL = 0.05
 """Seconds between attempts to reach a server that refuses connections."""
 
@@ -135,16 +137,27 @@ class ConfiguredSource:
         await self._client.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MetricsScraper:
     """The metrics of one server: source and reader."""
 
     reader: MetricsReader
     pages: MetricsSource
+    models: frozenset[str] = frozenset()
+    """Names of the models whose rows count; empty: all rows, as on the pages of a single model."""
 
     async def fetch(self) -> HttpResults:
-        """Fetch the reader's pages once."""
-        return await self.pages.fetch(self.reader.paths)
+        """Fetch the reader's pages once, with the rows that count; an error for rows of other models only."""
+        results = await self.pages.fetch(self.reader.paths)
+        return {path: self._counting(result) for path, result in results.items()}
+
+    def _counting(self, result: HttpResult) -> HttpResult:
+        if not result.ok:
+            return result
+        if others := other_models(result.body, self.models):
+            shown = ", ".join(others[:_MODELS_SHOWN]) + ("" if len(others) <= _MODELS_SHOWN else ", …")
+            return HttpResult(error=f"its rows are those of the models {shown}: give --model as the engine names it")
+        return replace(result, body=own_rows(result.body, self.models))
 
     async def wait_until_reachable(self, clock: Clock, *, timeout: float) -> None:
         """Return when the server of the pages accepts connections, or after `timeout` seconds."""
@@ -159,11 +172,13 @@ def metrics_scraper(
     *,
     config: EngineConfig,
     port: int | None = None,
+    models: frozenset[str] = frozenset(),
     connection: ConnectionConfig | None = None,
 ) -> MetricsScraper | None:
     """Create the scraper of the server of `client`; None for an engine without metrics.
 
-    The URL is `config.metrics_url`, else `port` on the same host, else the engine's default.
+    The URL is `config.metrics_url`, else `port` on the same host, else the engine's default. Rows of other models than
+    `models` do not count.
     """
     reader = engine.metrics()
     if reader is None:
@@ -176,11 +191,11 @@ def metrics_scraper(
         source = ConfiguredSource(
             metrics_client, reader, further=further, match=address.match, timeout=engine.scrape_timeout
         )
-        return MetricsScraper(reader, source)
+        return MetricsScraper(reader, source, models)
     url = engine.metrics_url(client.url) if port is None else with_port(client.url, port)
     owned = url != client.url
     server = ServerClient(url, connection=connection) if owned else client
-    return MetricsScraper(reader, ServerSource(server, owned=owned, timeout=engine.scrape_timeout))
+    return MetricsScraper(reader, ServerSource(server, owned=owned, timeout=engine.scrape_timeout), models)
 
 
 def with_port(url: str, port: int) -> str:

@@ -50,6 +50,13 @@ def scan(page: str, wanted: Container[str]) -> dict[str, list[PrometheusSample]]
     return found
 
 
+def parse_line(line: str) -> tuple[str, PrometheusSample] | None:
+    """Return the name of a row and its sample; None for a comment and for a malformed or too long line."""
+    name = line.partition("{")[0].partition(" ")[0]
+    row = _row(line, len(name)) if name and len(line) <= MAX_LINE_CHARS else None
+    return None if row is None else (name, row)
+
+
 def _row(line: str, start: int) -> PrometheusSample | None:
     at, labels = len(line) - len(line[start:].lstrip(_BLANKS)), ""
     if line.startswith("{", at):
