@@ -11,11 +11,9 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
+from servetop.engines.dialects.json_dialect import JsonDialect, render, sampling_options
 from servetop.engines.dialects.json_event import (
     REASONING_KEYS,
     Usage,
@@ -26,10 +24,15 @@ from servetop.engines.dialects.json_event import (
     tool_call_text,
 )
 
+NEW_LIMIT = "max_completion_tokens"
+"""OpenAI's newer name of the token limit of a chat, the only one that its reasoning models accept."""
+
 
 class OpenAIDialect(JsonDialect):
     """Base of both endpoints: the request body and the parser of complete responses."""
 
+    limit_field = "max_tokens"
+    """The field with the maximum number of output tokens."""
     rejected_fields: Collection[str] = ()
     """Request fields that the server does not accept; `extra_body` can still send them."""
 
@@ -38,14 +41,14 @@ class OpenAIDialect(JsonDialect):
         self.counts_up = continuous_usage
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """Return the JSON body of one request; `extra_body` overrides every key."""
+        """Return the JSON body of one request, changed by `extra_body`."""
         options: dict[str, Any] = {"include_usage": True}
         if self.continuous_usage:
             options["continuous_usage_stats"] = True
         request: dict[str, Any] = {
             "model": prompt.model or self.model,
             **self._prompt_fields(prompt),
-            "max_tokens": prompt.output_tokens,
+            self._limit_field(workload): prompt.output_tokens,
             "stream": workload.stream,
         }
         if workload.stream:
@@ -54,7 +57,11 @@ class OpenAIDialect(JsonDialect):
             request["n"] = workload.n
         request |= sampling_options(workload)
         accepted = {name: value for name, value in request.items() if name not in self.rejected_fields}
-        return orjson.dumps({**accepted, **workload.extra_body})
+        return render(accepted, workload.extra_body)
+
+    def _limit_field(self, workload: WorkloadConfig) -> str:
+        """Return the field of the token limit; `max_tokens` gives way to a `max_completion_tokens` of the user."""
+        return NEW_LIMIT if workload.extra_body.get(NEW_LIMIT) is not None else self.limit_field
 
     @abstractmethod
     def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
@@ -100,6 +107,12 @@ class ChatDialect(OpenAIDialect):
     def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
         history = [{"role": role, "content": content} for role, content in prompt.messages]
         return {"messages": [*history, {"role": "user", "content": prompt.text}]}
+
+
+class NewLimitChatDialect(ChatDialect):
+    """`/v1/chat/completions` of a server that rejects `max_tokens`: the token limit is `max_completion_tokens`."""
+
+    limit_field = NEW_LIMIT
 
 
 def _whole_text(choice: Mapping[str, Any]) -> tuple[str, str]:
