@@ -99,6 +99,23 @@ def test_tgi_requests_ask_for_details_and_decode_greedily_without_a_temperature(
     assert requested(TgiDialect("m"), temperature=0.5)["parameters"]["temperature"] == 0.5
 
 
+@pytest.mark.parametrize("name", STREAMS)
+def test_every_field_of_a_request_can_be_removed(name: str) -> None:
+    dialect = DIALECTS[name]("m")
+    fields = requested(dialect, ignore_eos=True, temperature=0.5)
+    for field in fields:
+        assert set(requested(dialect, ignore_eos=True, temperature=0.5, extra_body={field: None})) == set(fields) - {
+            field
+        }
+
+
+def test_parameters_of_an_engines_own_api_can_be_removed() -> None:
+    body = requested(SglangDialect("m"), ignore_eos=True, extra_body={"sampling_params": {"ignore_eos": None, "n": 2}})
+    assert body["sampling_params"] == {"max_new_tokens": 5, "n": 2}
+    body = requested(TgiDialect("m"), extra_body={"parameters": {"details": None}})
+    assert body["parameters"] == {"max_new_tokens": 5}
+
+
 def test_sglang_requests_have_token_ids_if_the_prompt_has_them() -> None:
     body = requested(SglangDialect("m"), (1, 2), ignore_eos=True, temperature=0.0)
     assert body["input_ids"] == [1, 2]

@@ -69,6 +69,31 @@ def test_extra_body_has_the_last_word() -> None:
     assert (body["min_tokens"], body["max_tokens"]) == (6, 9)
 
 
+def test_a_null_of_the_extra_body_removes_a_field_and_an_object_is_merged() -> None:
+    removed = {"max_tokens": None, "stream_options": None, "ignore_eos": None, "absent": None}
+    body = json.loads(ChatDialect("m", continuous_usage=True).body(PROMPT, WorkloadConfig(extra_body=removed)))
+    assert set(body) == {"model", "messages", "stream"}
+    merged = {"stream_options": {"continuous_usage_stats": None, "x": 1}}
+    body = json.loads(ChatDialect("m", continuous_usage=True).body(PROMPT, WorkloadConfig(extra_body=merged)))
+    assert body["stream_options"] == {"include_usage": True, "x": 1}
+
+
+def test_a_null_inside_an_object_of_the_user_is_sent() -> None:
+    schema = {"response_format": {"schema": {"enum": ["a", None], "default": None}}}
+    body = json.loads(ChatDialect("m").body(PROMPT, WorkloadConfig(extra_body=schema)))
+    assert body["response_format"] == schema["response_format"]
+
+
+def test_the_users_max_completion_tokens_takes_the_place_of_max_tokens() -> None:
+    def limits(**extra: int | None) -> dict[str, int]:
+        body = json.loads(ChatDialect("m").body(PROMPT, WorkloadConfig(extra_body=extra)))
+        return {name: value for name, value in body.items() if name.startswith("max_")}
+
+    assert limits(max_completion_tokens=9) == {"max_completion_tokens": 9}
+    assert limits(max_completion_tokens=9, max_tokens=8) == {"max_completion_tokens": 9, "max_tokens": 8}
+    assert limits(max_completion_tokens=None) == {"max_tokens": 6}
+
+
 def test_an_unknown_endpoint_is_refused_with_the_known_ones() -> None:
     assert dialect_for("chat", model="m", continuous_usage=False).path == "/v1/chat/completions"
     assert dialect_for("completions", model="m", continuous_usage=False).path == "/v1/completions"

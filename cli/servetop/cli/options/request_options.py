@@ -108,7 +108,7 @@ class RequestOptions:
         Mapping[str, Any],
         request_option(
             "--extra-body",
-            "JSON object merged into every request. Visible to other users in ps: do not put secrets here.",
+            "JSON object merged into each request; null removes a field. Visible to others in ps: no secrets here.",
             unit="JSON",
             parse=parse_extra_body,
         ),

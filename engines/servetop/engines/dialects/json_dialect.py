@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt, StreamParser
@@ -21,6 +23,24 @@ def sampling_options(workload: WorkloadConfig) -> dict[str, Any]:
     if workload.temperature is not None:
         options["temperature"] = workload.temperature
     return options
+
+
+def render(request: Mapping[str, Any], extra_body: Mapping[str, Any]) -> bytes:
+    """Return the JSON of a request with the fields of `extra_body`; null removes a field."""
+    return orjson.dumps(_merged(request, extra_body))
+
+
+def _merged(request: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge as JSON Merge Patch (RFC 7386), but keep objects that the request lacks as they are, with their nulls."""
+    merged = dict(request)
+    for name, value in extra.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, Mapping) and isinstance(merged.get(name), Mapping):
+            merged[name] = _merged(merged[name], value)
+        else:
+            merged[name] = value
+    return merged
 
 
 class JsonDialect(ABC):
@@ -41,7 +61,7 @@ class JsonDialect(ABC):
 
     @abstractmethod
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """Return the JSON body of one request; `extra_body` overrides every key."""
+        """Return the JSON body of one request, changed by `extra_body` as in `render`."""
 
     @abstractmethod
     def whole(self, content: Any) -> Chunk | None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
+from servetop.engines.dialects.json_dialect import JsonDialect, render, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed, timing_of
 from servetop.engines.dialects.json_values import count_in, count_of
 
@@ -43,16 +41,15 @@ class LlamaCppDialect(JsonDialect):
     counts_up = True
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """Return the JSON body of one request; `extra_body` overrides every key."""
+        """Return the JSON body of one request, changed by `extra_body`."""
         request = {
             "model": prompt.model or self.model,
             "prompt": prompt.text if prompt.token_ids is None else prompt.token_ids,
             "n_predict": prompt.output_tokens,
             "stream": workload.stream,
             **sampling_options(workload),
-            **workload.extra_body,
         }
-        return orjson.dumps(request)
+        return render(request, workload.extra_body)
 
     def whole(self, content: Any) -> Chunk | None:
         text = content.get("content") if isinstance(content, dict) else None

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect
+from servetop.engines.dialects.json_dialect import JsonDialect, render
 from servetop.engines.dialects.json_event import ParsedEvent, parsed
 
 
@@ -42,7 +40,7 @@ class MiiDialect(JsonDialect):
     reader = staticmethod(read_mii)
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """Return the JSON body of one request; `extra_body` overrides every key."""
+        """Return the JSON body of one request, changed by `extra_body`."""
         request: dict[str, Any] = {
             "prompt": prompt.text,
             "max_tokens": prompt.output_tokens,
@@ -52,7 +50,7 @@ class MiiDialect(JsonDialect):
             request["min_tokens"] = prompt.output_tokens
         if workload.temperature is not None:
             request["temperature"] = workload.temperature
-        return orjson.dumps({**request, **workload.extra_body})
+        return render(request, workload.extra_body)
 
     def whole(self, content: Any) -> Chunk | None:
         texts = _texts(content)

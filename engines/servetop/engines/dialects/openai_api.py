@@ -11,11 +11,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection
 from typing import Any
 
-import orjson
-
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
+from servetop.engines.dialects.json_dialect import JsonDialect, render, sampling_options
 from servetop.engines.dialects.json_event import (
     Usage,
     chat_texts,
@@ -26,6 +24,9 @@ from servetop.engines.dialects.json_event import (
     read_completion,
     timing_of,
 )
+
+_NEW_LIMIT = "max_completion_tokens"
+"""OpenAI's newer name of the token limit of a chat, the only one that its reasoning models accept."""
 
 
 class OpenAIDialect(JsonDialect):
@@ -41,14 +42,14 @@ class OpenAIDialect(JsonDialect):
         self.counts_up = continuous_usage
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """Return the JSON body of one request; `extra_body` overrides every key."""
+        """Return the JSON body of one request, changed by `extra_body`."""
         options: dict[str, Any] = {"include_usage": True}
         if self.continuous_usage:
             options["continuous_usage_stats"] = True
         request: dict[str, Any] = {
             "model": prompt.model or self.model,
             **self._prompt_fields(prompt),
-            "max_tokens": prompt.output_tokens,
+            _limit_field(workload): prompt.output_tokens,
             "stream": workload.stream,
         }
         if workload.stream:
@@ -57,7 +58,7 @@ class OpenAIDialect(JsonDialect):
             request["n"] = workload.n
         request |= sampling_options(workload)
         accepted = {name: value for name, value in request.items() if name not in self.rejected_fields}
-        return orjson.dumps({**accepted, **workload.extra_body})
+        return render(accepted, workload.extra_body)
 
     @abstractmethod
     def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
@@ -108,3 +109,8 @@ class ChatDialect(OpenAIDialect):
     def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
         history = [{"role": role, "content": content} for role, content in prompt.messages]
         return {"messages": [*history, {"role": "user", "content": prompt.text}]}
+
+
+def _limit_field(workload: WorkloadConfig) -> str:
+    """Return the field of the token limit; `max_tokens` gives way to a `max_completion_tokens` of the user."""
+    return "max_tokens" if workload.extra_body.get(_NEW_LIMIT) is None else _NEW_LIMIT

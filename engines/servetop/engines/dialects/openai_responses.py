@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
+from servetop.engines.dialects.json_dialect import JsonDialect, render, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed, timing_of
 from servetop.engines.dialects.json_values import count_in, count_of, error_message
 from servetop.engines.dialects.message_text import call_text, plain_text
@@ -88,16 +86,15 @@ class ResponsesDialect(JsonDialect):
     reader = staticmethod(read_response)
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """Return the JSON body of one request; `extra_body` overrides every key."""
+        """Return the JSON body of one request, changed by `extra_body`."""
         request = {
             "model": prompt.model or self.model,
             "input": _input(prompt),
             "max_output_tokens": prompt.output_tokens,
             "stream": workload.stream,
             **sampling_options(workload),
-            **workload.extra_body,
         }
-        return orjson.dumps(request)
+        return render(request, workload.extra_body)
 
     def whole(self, content: Any) -> Chunk | None:
         if not isinstance(content, dict) or not isinstance(content.get("output"), list):

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
+from servetop.engines.dialects.json_dialect import JsonDialect, render, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed
 from servetop.engines.dialects.json_values import count_in, error_message
 from servetop.engines.dialects.server_errors import failed_finish
@@ -93,13 +91,11 @@ class SglangDialect(JsonDialect):
     reader = staticmethod(read_sglang)
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """Return the JSON body of one request; `extra_body` overrides every key and parameter."""
+        """Return the JSON body of one request, changed by `extra_body`."""
         prompt_fields = {"text": prompt.text} if prompt.token_ids is None else {"input_ids": prompt.token_ids}
         parameters = {"max_new_tokens": prompt.output_tokens, **sampling_options(workload)}
-        extra = dict(workload.extra_body)
-        if isinstance(overrides := extra.pop("sampling_params", {}), dict):
-            parameters |= overrides
-        return orjson.dumps({**prompt_fields, "sampling_params": parameters, "stream": workload.stream, **extra})
+        request = {**prompt_fields, "sampling_params": parameters, "stream": workload.stream}
+        return render(request, workload.extra_body)
 
     def whole(self, content: Any) -> Chunk | None:
         """Return the text and counts, or the reason of an abort."""

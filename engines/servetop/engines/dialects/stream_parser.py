@@ -52,7 +52,7 @@ class EventStream(FastEventMatcher):
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         """Return the chunks that these bytes complete; none after a chunk with `error`."""
-        if not self._events.held and (single := self.match_one(data)) is not None:
+        if not self._events.held and not self._remark and (single := self.match_one(data)) is not None:
             return single
         chunks: list[Chunk] = []
         if self._failed:
@@ -61,7 +61,7 @@ class EventStream(FastEventMatcher):
             data = self._events.take_back() + data
         position, size = 0, len(data)
         while position < size:
-            if not self._events.held:
+            if not self._events.held and not self._remark:
                 position = self.match_events(data, position, chunks)
             if position < size:
                 position = self._parse_one(data, position, chunks)
@@ -86,7 +86,7 @@ class EventStream(FastEventMatcher):
         return chunks
 
     def frame_literals(self) -> tuple[bytes, bytes] | None:
-        return self._edges if self._literals_known and not self._events.held else None
+        return self._edges if self._literals_known and not self._events.held and not self._remark else None
 
     def _parse_one(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
         """Parse the next event as JSON, or buffer its beginning; return where it ends."""

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect
+from servetop.engines.dialects.json_dialect import JsonDialect, render
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed
 from servetop.engines.dialects.json_values import count_in
 
@@ -47,16 +45,14 @@ class TgiDialect(JsonDialect):
     reader = staticmethod(read_tgi)
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """Return the JSON body of one request; `extra_body` overrides every key and parameter."""
+        """Return the JSON body of one request, changed by `extra_body`."""
         parameters: dict[str, Any] = {"max_new_tokens": prompt.output_tokens, "details": True}
         if workload.temperature is not None:
             parameters["do_sample"] = workload.temperature > 0
             if workload.temperature > 0:
                 parameters["temperature"] = workload.temperature
-        extra = dict(workload.extra_body)
-        if isinstance(overrides := extra.pop("parameters", {}), dict):
-            parameters |= overrides
-        return orjson.dumps({"inputs": prompt.text, "parameters": parameters, "stream": workload.stream, **extra})
+        request = {"inputs": prompt.text, "parameters": parameters, "stream": workload.stream}
+        return render(request, workload.extra_body)
 
     def whole(self, content: Any) -> Chunk | None:
         if isinstance(content, list) and len(content) == 1:

@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-import orjson
-
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt, ServerTiming
 from servetop.core.units import NS_PER_S
-from servetop.engines.dialects.json_dialect import JsonDialect
+from servetop.engines.dialects.json_dialect import JsonDialect, render
 from servetop.engines.dialects.json_event import ParsedEvent, parsed
 
 LLM_API_MODEL = "tensorrt_llm"
@@ -65,7 +63,7 @@ class TritonDialect(JsonDialect):
         self._fields = _LLM_API_FIELDS if model == LLM_API_MODEL else _FIELDS
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """Return the JSON body of one request; `extra_body` overrides every key."""
+        """Return the JSON body of one request, changed by `extra_body`."""
         max_tokens, temperature, stream = self._fields
         request: dict[str, Any] = {
             "text_input": prompt.text,
@@ -76,7 +74,7 @@ class TritonDialect(JsonDialect):
             request["min_tokens"] = prompt.output_tokens
         if workload.temperature is not None:
             request[temperature] = workload.temperature
-        return orjson.dumps({**request, **workload.extra_body})
+        return render(request, workload.extra_body)
 
     def whole(self, content: Any) -> Chunk | None:
         """Return the text as one token, for a server that responds with JSON instead of a stream."""
