@@ -106,6 +106,8 @@ class Engine(ABC):
     """Oldest supported version; empty: no limit, or the server reports no version."""
     takes_token_ids: bool = True
     """The endpoint `completions` accepts token ids; otherwise prompts are text of estimated length."""
+    tokenize_field: str = ""
+    """Field with the text in a request to its tokenizer; empty: unknown, the server is asked whether it has one."""
     metrics_caveat: str = ""
     """A limitation of its metrics to show to the user, in one sentence; empty: none."""
     scrape_timeout: float = SCRAPE_TIMEOUT

@@ -189,7 +189,7 @@ class EngineHandle:
         """Return the token ids of a text by the server's tokenizer; empty if it does not offer it."""
         from servetop.engines.control.tokenize_text import tokenize_text
 
-        return await tokenize_text(self._client, text, model=self.facts.model)
+        return await tokenize_text(self._client, text, model=self.facts.model, field=self.engine.tokenize_field)
 
     async def still_there(self) -> bool:
         """Health check; an unresponsive engine has EXIT_LIMIT to exit, because it closes its port first."""

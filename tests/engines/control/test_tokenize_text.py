@@ -14,7 +14,7 @@ from servetop.engines.control.control_client import ServerClient
 from servetop.engines.control.tokenize_text import tokenize_text
 
 
-async def ask(get_status: int, answer: Any) -> tuple[tuple[int, ...], list[Mapping[str, Any]]]:
+async def ask(get_status: int, answer: Any, *, field: str = "") -> tuple[tuple[int, ...], list[Mapping[str, Any]]]:
     """The ids that a server's answers give, and what was posted to it."""
     posted: list[Mapping[str, Any]] = []
 
@@ -39,7 +39,7 @@ async def ask(get_status: int, answer: Any) -> tuple[tuple[int, ...], list[Mappi
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         client = ServerClient(f"http://127.0.0.1:{server.server_port}")
-        ids = await tokenize_text(client, "the of", model="m")
+        ids = await tokenize_text(client, "the of", model="m", field=field)
         await client.close()
         server.shutdown()
         thread.join()
@@ -50,6 +50,12 @@ async def test_a_server_with_a_tokenizer_gives_the_ids_of_a_text() -> None:
     ids, posted = await ask(405, {"count": 2, "tokens": [1785, 1307]})
     assert ids == (1785, 1307)
     assert posted == [{"prompt": "the of", "add_special_tokens": False, "model": "m"}]
+
+
+async def test_an_engine_that_is_known_to_have_one_is_asked_in_its_own_form() -> None:
+    """llama.cpp answers 404 to a GET."""
+    ids, posted = await ask(404, {"tokens": [5, 6]}, field="content")
+    assert (ids, posted) == ((5, 6), [{"content": "the of", "add_special": False, "model": "m"}])
 
 
 async def test_nothing_is_posted_to_a_server_without_one() -> None:

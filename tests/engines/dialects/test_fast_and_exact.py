@@ -247,3 +247,13 @@ def test_captured_streams_read_the_same_in_any_pieces(
         assert chunks_of(pieces, EventStream(reader, shapes, continuous=continuous)) == exact
 
     same()
+
+
+def test_text_between_events_does_not_matter_if_tokens_follow_it_whichever_path_reads_them() -> None:
+    event = b'data: {"choices": [{"index": 0, "delta": {"content": " a"}, "finish_reason": null}]}\n\n'
+    stream = [event, event, b"some text of a proxy\n\n", event, event, b"data: [DONE]\n\n"]
+    for templates in (TemplateCache(read_chat), None):
+        parser = EventStream(read_chat, templates, continuous=False)
+        chunks = [chunk for piece in stream for chunk in parser.feed(piece)]
+        assert [chunk.error for chunk in chunks if chunk.error] == []
+        assert sum(chunk.tokens for chunk in chunks) == 4

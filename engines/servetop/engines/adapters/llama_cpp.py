@@ -39,6 +39,7 @@ class LlamaCppEngine(Engine):
         "chat": OPENAI_ENDPOINTS["chat"],
         "generate": "servetop.engines.dialects.llama_cpp_completion:LlamaCppDialect",
     }
+    tokenize_field = "content"
     batch_size_flag = "--parallel"
     batch_size_help = "slots (--parallel), each with its share of --ctx-size; only a restart changes them"
     install_help = "build or download llama-server, and put it on the PATH or set --engine-command"
