@@ -70,6 +70,8 @@ class EngineHandle:
         """Set when the engine exits or an attached one stops responding; not by `stop`."""
         self.metrics_trouble: str | None = None
         """Why `sample` returned None, in one line; None while metrics are read."""
+        self.remark = ""
+        """What to note about the server when the run begins; empty: nothing."""
         self._series = SeriesCollector(exported_metrics(facts))
         self._scraper = scraper
         self._last_sample: EngineSample | None = None

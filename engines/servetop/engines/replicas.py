@@ -45,13 +45,21 @@ class ReplicaGroup:
     """A group of replicas with the interface of `EngineHandle`, created by `attach_replicas`."""
 
     def __init__(
-        self, handles: Sequence[EngineHandle], config: EngineConfig, *, clock: Clock, on_change: OnChange
+        self,
+        handles: Sequence[EngineHandle],
+        config: EngineConfig,
+        *,
+        clock: Clock,
+        on_change: OnChange,
+        headers: Mapping[str, str] | None,
     ) -> None:
         self.facts = _facts(handles)
         self.engine: Engine = handles[0].engine
+        self.remark = next((handle.remark for handle in handles if handle.remark), "")
         self.died = asyncio.Event()
         """Set when no replica is left."""
         self._clock = clock
+        self._headers = headers
         self._on_change = on_change
         self._fresh: list[ReplicaSample] = []
         self._readings = ReplicaReadings()
@@ -213,7 +221,7 @@ class ReplicaGroup:
         while True:
             await self._clock.sleep_until(self._clock.now() + PROBE_INTERVAL)
             try:
-                handle = await attach_engine(replica.config, self._clock)
+                handle = await attach_engine(replica.config, self._clock, headers=self._headers)
             except (EngineError, UsageError):
                 continue
             if (handle.facts.name, handle.facts.model) == (self.facts.name, self.facts.model):
@@ -221,8 +229,10 @@ class ReplicaGroup:
             await handle.stop()
 
 
-async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: OnChange) -> ReplicaGroup:
-    """Attach to the servers at `config.url` and `config.more_urls` concurrently.
+async def attach_replicas(
+    config: EngineConfig, clock: Clock, *, on_change: OnChange, headers: Mapping[str, str] | None = None
+) -> ReplicaGroup:
+    """Attach to the servers at `config.url` and `config.more_urls` concurrently; `headers` go to each of them.
 
     EngineError if one cannot be attached to (with the first one's reason), or if engine or model differ; UsageError
     for a duplicate server, and for a metrics URL, which belongs to one server.
@@ -236,7 +246,8 @@ async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: OnCh
             "one --url and a Prometheus server with the metrics of all"
         )
     configs = [dataclasses.replace(config, url=url, more_urls=(), front_door=None) for url in urls]
-    found = await asyncio.gather(*(attach_engine(each, clock) for each in configs), return_exceptions=True)
+    attached = (attach_engine(each, clock, headers=headers) for each in configs)
+    found = await asyncio.gather(*attached, return_exceptions=True)
     handles = [each for each in found if isinstance(each, EngineHandle)]
     try:
         for each in found:
@@ -246,12 +257,14 @@ async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: OnCh
     except BaseException:
         await asyncio.gather(*(handle.stop() for handle in handles))
         raise
-    return ReplicaGroup(handles, config, clock=clock, on_change=on_change)
+    return ReplicaGroup(handles, config, clock=clock, on_change=on_change, headers=headers)
 
 
-async def check_load_balancer(url: str, *, api_key: str | None = None) -> None:
+async def check_load_balancer(
+    url: str, *, api_key: str | None = None, headers: Mapping[str, str] | None = None
+) -> None:
     """Raise EngineError if the load balancer that receives the requests does not respond."""
-    client = ServerClient(normalise_url(url), api_key=api_key)
+    client = ServerClient(normalise_url(url), api_key=api_key, headers=headers)
     try:
         result = await client.request(MODELS)
     finally:

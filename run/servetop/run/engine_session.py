@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.clock import Clock
-from servetop.core.config import EngineConfig
+from servetop.core.config import EngineConfig, WorkloadConfig
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample, GpuSample, LogLine, Note, ReplicaSample, Severity
 from servetop.core.interfaces.run_source import EngineFacts
@@ -27,6 +27,7 @@ from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.metrics.series_collector import SeriesPacker
 from servetop.engines.start import api_key, start_engine
+from servetop.workload.request_headers import all_headers
 
 if TYPE_CHECKING:
     from servetop.engines.replicas import ReplicaGroup
@@ -52,8 +53,12 @@ class EngineUpdate:
 class EngineSession:
     """One engine, through all restarts of a run."""
 
-    def __init__(self, config: EngineConfig, clock: Clock, *, resets_cache: bool = False) -> None:
+    def __init__(
+        self, config: EngineConfig, clock: Clock, *, workload: WorkloadConfig | None = None, resets_cache: bool = False
+    ) -> None:
+        """The headers of `workload` go to the attached server, or servers, with every request."""
         self._config = config
+        self._workload = workload or WorkloadConfig()
         self._resets_cache = resets_cache
         self._clock = clock
         self._handle: EngineHandle | ReplicaGroup | None = None
@@ -84,10 +89,11 @@ class EngineSession:
         """Start or attach to the engine; EngineError if that fails."""
         wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
         config = dataclasses.replace(self._config, max_num_seqs=wanted)
+        headers = all_headers(self._workload, os.environ)
         if config.front_door is not None:
             from servetop.engines.replicas import check_load_balancer
 
-            await check_load_balancer(config.front_door, api_key=self.api_key)
+            await check_load_balancer(config.front_door, api_key=self.api_key, headers=headers)
         if config.url is None:
             self._handle = await start_engine(
                 config, self._clock, on_line=self._keep_log_line, resets_cache=self._resets_cache
@@ -99,14 +105,17 @@ class EngineSession:
         elif config.more_urls:
             from servetop.engines.replicas import attach_replicas  # for several servers only
 
-            self._replicas = await attach_replicas(config, self._clock, on_change=self._replica_changed)
+            changed = self._note_servers
+            self._replicas = await attach_replicas(config, self._clock, on_change=changed, headers=headers)
             self._handle = self._replicas
         else:
-            self._handle = await attach_engine(config, self._clock, on_line=self._keep_log_line)
+            self._handle = await attach_engine(config, self._clock, headers=headers, on_line=self._keep_log_line)
         self._exported_fields = set()
         self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
+        if self._handle.remark:
+            self._note_servers(False, self._handle.remark)
         return self._handle.facts
 
     def _note_caveat(self, caveat: str) -> None:
@@ -118,8 +127,8 @@ class EngineSession:
     def _keep_log_line(self, line: LogLine) -> None:
         self._log_lines.append(line)
 
-    def _replica_changed(self, back: bool, text: str) -> None:
-        severity = Severity.INFO if back else Severity.WARNING
+    def _note_servers(self, good: bool, text: str) -> None:
+        severity = Severity.INFO if good else Severity.WARNING
         self._notes.append(Note(at=self._clock.now(), severity=severity, source="engine", text=text))
 
     @property

@@ -39,7 +39,8 @@ class RunLoop:
         self._recorder = recorder
         self._start = start
         self._clock = MonotonicClock(start.anchor.origin_ns)
-        self._engine = EngineSession(config.engine, self._clock, resets_cache=config.prefix_cache != AS_IS)
+        resets = config.prefix_cache != AS_IS
+        self._engine = EngineSession(config.engine, self._clock, workload=config.workload, resets_cache=resets)
         self._ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
         self._failures = CellFailures(config, self._ticks, clock=self._clock)
         self._outcome = Outcome(config.max_failures, per_cell=config.drain_at_stages)

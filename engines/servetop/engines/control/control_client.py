@@ -83,21 +83,27 @@ def bodies(results: HttpResults) -> Mapping[str, bytes]:
 class ServerClient:
     """Control-plane client of one server; server and network failures are returned as results, not raised."""
 
-    def __init__(self, url: str, *, api_key: str | None = None, connection: ConnectionConfig | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        connection: ConnectionConfig | None = None,
+    ) -> None:
+        """`headers` are the user's, for this server only; an `Authorization` among them replaces the API key's."""
         self.url = url
         settings = connection or ConnectionConfig()
         self._proxy = settings.proxy
-        headers = {"Accept-Encoding": "identity"}  # compressing a page costs the engine more than sending it
-        if api_key is not None:
-            headers["Authorization"] = f"Bearer {api_key}"
+        fields = _header_fields(api_key, headers or {})
         context = tls_context(settings) if url.startswith("https:") else None
         self._http: DirectHttp | ProxiedHttp
         if settings.proxy is None:
-            self._http = DirectHttp(url, headers=headers, context=context)
+            self._http = DirectHttp(url, headers=fields, context=context)
         else:
             from servetop.engines.control.proxied_http import ProxiedHttp
 
-            self._http = ProxiedHttp(url, headers=headers, context=context, proxy=settings.proxy)
+            self._http = ProxiedHttp(url, headers=fields, context=context, proxy=settings.proxy)
 
     async def request(
         self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = REQUEST_TIMEOUT
@@ -130,6 +136,13 @@ class ServerClient:
     async def close(self) -> None:
         """Close the connections; later requests return an error."""
         await self._http.close()
+
+
+def _header_fields(api_key: str | None, headers: Mapping[str, str]) -> dict[str, str]:
+    """The header fields of every request: the user's replace servetop's own, but for those about the content."""
+    fields = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+    fields |= {name.lower(): value for name, value in headers.items()} | {"accept": "*/*"}
+    return {**fields, "accept-encoding": "identity"}  # compressing a page costs the engine more than sending it
 
 
 def normalise_url(text: str) -> str:

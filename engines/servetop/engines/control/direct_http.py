@@ -29,7 +29,7 @@ class ProtocolError(Exception):
 
 
 class DirectHttp:
-    """A connection pool with keep-alive, of one connection per concurrent request."""
+    """A connection pool with keep-alive, of one connection per concurrent request; names of headers are lower case."""
 
     def __init__(self, url: str, *, headers: Mapping[str, str], context: ssl.SSLContext | None) -> None:
         parts = urlsplit(url)
@@ -37,7 +37,7 @@ class DirectHttp:
         self._path = parts.path
         self._context = context
         host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
-        fields = {"Host": host, "Accept": "*/*", "User-Agent": "servetop", **headers}
+        fields = {"host": host, "user-agent": "servetop", **headers}
         self._head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self._idle: list[_Connection] = []
         self._closed = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.errors import UsageError
@@ -26,7 +27,9 @@ async def corpus_tokens(
         return ()
     if workload.tokenizer:
         return await asyncio.to_thread(_tokenize_locally, workload)
-    return await tokenize(url, corpus_text(workload.dataset), model=model, api_key=api_key, connection=connection)
+    headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+    headers |= {name.lower(): value for name, value in workload.headers.items()}
+    return await tokenize(url, corpus_text(workload.dataset), model=model, headers=headers, connection=connection)
 
 
 def _tokenize_locally(workload: WorkloadConfig) -> tuple[int, ...]:
@@ -34,13 +37,17 @@ def _tokenize_locally(workload: WorkloadConfig) -> tuple[int, ...]:
 
 
 async def tokenize(
-    url: str, text: str, *, model: str, api_key: str | None = None, connection: ConnectionConfig | None = None
+    url: str,
+    text: str,
+    *,
+    model: str,
+    headers: Mapping[str, str] | None = None,
+    connection: ConnectionConfig | None = None,
 ) -> tuple[int, ...]:
     """Return the token ids of a text, without special tokens; UsageError if the engine does not return any."""
     import httpx
 
     settings = connection or ConnectionConfig()
-    headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
     body = {"model": model, "prompt": text, "add_special_tokens": False}
     target = f"{url.rstrip('/').removesuffix('/v1')}/tokenize"
     try:
