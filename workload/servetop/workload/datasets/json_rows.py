@@ -21,7 +21,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, object | BadRow]]:
     """The rows of a JSON array, of JSON lines, or of objects that extend over several lines."""
     with opened(path) as file:
         start = next((stripped for line in file if (stripped := line.strip())), "")
-    spread = start.startswith("{") and start.endswith(("{", "[", ","))
+    spread = start.startswith("{") and start.endswith(("{", "[", ",", ":"))
     return array_items(path) if spread or start.startswith("[") else json_lines(path)
 
 
