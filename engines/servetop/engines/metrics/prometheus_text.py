@@ -53,6 +53,11 @@ def scan(page: str, wanted: Container[str]) -> dict[str, list[PrometheusSample]]
     return found
 
 
+def is_text(page: bytes) -> bool:
+    """Whether a page may be Prometheus text: HTML and JSON are not."""
+    return not page.lstrip().startswith((b"<", b"{", b"["))
+
+
 def parse_line(line: str) -> tuple[str, PrometheusSample] | None:
     """Return the name of a row and its sample; None for a comment and for a malformed or too long line."""
     line = _with_plain_blanks(line)
