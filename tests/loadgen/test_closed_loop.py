@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 
 from servetop.core.config import StageConfig
-from servetop.core.events import RequestStatus
+from servetop.core.events import RequestRecord, RequestStatus
+from servetop.loadgen.request.record import build_record
+from servetop.loadgen.request.request_state import RequestState
+from servetop.loadgen.sender import report_builder
 from tests.loadgen.load_run import slow_response
+from tests.loadgen.scripted_server import SSE_HEAD, Served
 
 Start = Callable[..., Any]
 
@@ -47,3 +51,36 @@ async def test_warm_up_requests_end_before_the_next_stage_starts(start: Callable
     assert (len(warm), len(measured)) == (4, 5)
     assert max(record.done_at for record in warm) <= min(record.due for record in measured)
     assert [change.warmup for report in run.reports for change in report.stages] == [True, False]
+
+
+async def test_requests_that_end_together_are_recorded_after_the_next_ones_are_sent(
+    start: Start, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[Served] = []
+
+    async def end_together(request: Served) -> None:
+        waiting.append(request)
+        await request.raw(SSE_HEAD)
+        await request.token(1)
+        if len(waiting) == 3:
+            for each in waiting:
+                each.writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+            waiting.clear()
+
+    def record(request: RequestState, *, worker: int) -> RequestRecord:
+        steps.append("recorded")
+        return build_record(request, worker=worker)
+
+    def sent(request: RequestState) -> None:
+        steps.append("sent")
+        count(request)
+
+    steps: list[str] = []
+    monkeypatch.setattr(report_builder, "build_record", record)
+    server.script = end_together
+    run = start(server.url)
+    count, run.sender.request_sent = run.sender.request_sent, sent
+    run.begin(StageConfig(max_concurrency=3, num_prompts=9))
+    await run.finish()
+    assert steps == ["sent"] * 3 + (["sent"] * 3 + ["recorded"] * 3) * 2 + ["recorded"] * 3
+    assert [record.status for record in run.records] == [RequestStatus.OK] * 9

@@ -118,7 +118,7 @@ def test_a_sender_that_computes_without_a_pause_leaves_the_class_at_once() -> No
     assert priority.update(CALM) == "the sender left the real-time class: it computed without a pause"
 
 
-def test_a_report_has_the_class_and_the_reason_for_leaving_it() -> None:
+async def test_a_report_has_the_class_and_the_reason_for_leaving_it() -> None:
     priority = FakeScheduler().priority()
     builder = ReportBuilder(worker=0, priority=priority)
     builder.begin()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Mapping
 
@@ -27,6 +28,9 @@ class ReportBuilder:
         self.tick = TickBuilder(goodput)
         self._worker = worker
         self._priority = priority
+        self._loop = asyncio.get_running_loop()
+        self._ended: list[RequestState] = []
+        """Requests that have ended and are not recorded yet."""
         self._records: list[RequestRecord] = []
         self._stages: list[StageChange] = []
         self._notes: list[Note] = []
@@ -39,11 +43,22 @@ class ReportBuilder:
             self._priority.begin()
 
     def add_ended(self, request: RequestState) -> None:
-        """Add the record of a request that has ended, and count it in the tick."""
-        self.tick.add_chunks(request)  # a response in one piece has its tokens only now
-        record = build_record(request, worker=self._worker)
-        self.tick.add_ended(request, record)
-        self._records.append(record)
+        """Take over a request that has ended; it is recorded once what its end makes room for has been sent.
+
+        An engine ends the requests of a batch together: a record takes as long as sending the next request.
+        """
+        if not self._ended:
+            self._loop.call_soon(self._record_ended)
+        self._ended.append(request)
+
+    def _record_ended(self) -> None:
+        """Add the records of the requests that have ended, and count them in the tick."""
+        ended, self._ended = self._ended, []
+        for request in ended:
+            self.tick.add_chunks(request)  # a response in one piece has its tokens only now
+            record = build_record(request, worker=self._worker)
+            self.tick.add_ended(request, record)
+            self._records.append(record)
 
     def take_stages(self, changes: list[StageChange]) -> None:
         """Move stage changes from a schedule's list into the report."""
@@ -67,6 +82,7 @@ class ReportBuilder:
         in_flight: tuple[RequestInFlight, ...] | None = None,
     ) -> SenderReport:
         """Return the report of tick `index` and start the next one."""
+        self._record_ended()
         cpu_before, self._cpu_before = self._cpu_before, cpu_seconds()
         used = self._cpu_before - cpu_before
         if self._priority is not None:

@@ -125,7 +125,8 @@ class RawTransport(Transport, PoolListener):
         """Report what was parsed, and end the request if its response is complete or its outcome known."""
         if self._poller is not None and connection.plain is not None:
             request.stamped = self._poller.stamps and not connection.plain.backlogged
-        self._listener.chunks_received(request)
+        if not connection.complete:  # the chunks of a request that ends are counted with its record
+            self._listener.chunks_received(request)
         if connection.protocol_error is not None:
             request.connection_lost(connection.protocol_error, at)
         if connection.complete:
