@@ -131,3 +131,8 @@ def test_a_scrape_of_other_models_only_is_an_error_that_names_them() -> None:
     result = fetched(page(*((f'model_name="{name}"', 1.0) for name in "abcdef")), "m")
     assert not result.ok
     assert result.error == "its rows are those of the models a, b, c, d, …: give --model as the engine names it"
+
+
+def test_a_rank_without_a_number_does_not_hide_the_others_and_rows_without_ranks_stay() -> None:
+    page = b'a{tp_rank="0"} 3\na{tp_rank="1"} NaN\nb{x="1"} 1\nb{x="1"} 2\n'
+    assert own_rows(page, ()) == b'b{x="1"} 1\nb{x="1"} 2\na{tp_rank="0"} 3\n'

@@ -7,6 +7,7 @@ parallel ranks (`dp_rank`, vLLM's `engine`) have requests of their own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -99,8 +100,12 @@ def _one_per_group(rows: Sequence[_Row]) -> Iterator[_Row]:
     """Yield the largest of the rows that differ in their ranks only: one rank may be a step behind another."""
     best: dict[tuple[str, frozenset[tuple[str, str]]], _Row] = {}
     for row in rows:
-        key = (row.name, frozenset(each for each in row.labels.items() if not _repeats(each[0])))
-        if key not in best or not row.value <= best[key].value:
+        shared = frozenset(each for each in row.labels.items() if not _repeats(each[0]))
+        if len(shared) == len(row.labels):
+            yield row
+            continue
+        key = (row.name, shared)
+        if key not in best or row.value > best[key].value or math.isnan(best[key].value):
             best[key] = row
     yield from best.values()
 
