@@ -27,6 +27,8 @@ class PageServer:
         self.headers: dict[str, str] = {}
         """Further header lines by path, each with its end."""
         self.authorization: list[str | None] = []
+        self.heads: list[str] = []
+        """The heads of all requests."""
         self.answering = asyncio.Event()
         """Cleared: requests are received and get no response."""
         self.answering.set()
@@ -65,6 +67,7 @@ class PageServer:
         writer.close()
 
     def _answer(self, head: str) -> bytes:
+        self.heads.append(head)
         lines = head.split("\r\n")
         keys = [line.split(": ", 1)[1] for line in lines if line.lower().startswith("authorization: ")]
         self.authorization.append(keys[0] if keys else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,11 @@ from servetop.core.config import ConnectionConfig, EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
 from servetop.engines.control.connection import route_to
-from servetop.engines.control.control_client import REQUEST_TIMEOUT, HttpResults, ServerClient, normalise_url
+from servetop.engines.control.control_client import REQUEST_TIMEOUT, Headers, HttpResult, HttpResults, ServerClient
+from servetop.engines.control.credentials import api_key, metrics_client
 from servetop.engines.control.http_body import excerpt
+from servetop.engines.control.model_list import MODELS, default_model, is_served, model_names, unlisted_remark
+from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.control.url_scheme import refuse_wrong_scheme
 from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine, loadable_engines
@@ -24,22 +27,23 @@ from servetop.engines.metrics.metrics_owner import metrics_owner
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
 from servetop.engines.metrics.model_rows import related_models
+from servetop.engines.metrics.prometheus_server import MetricsAddress
 from servetop.engines.server_facts import is_older
-from servetop.engines.start import api_key, engine_facts, read_static_facts, refuse_without_key
+from servetop.engines.start import OnLine, engine_facts, read_static_facts, refuse_without_key
 
 AUTO = "auto"
 """The engine name that requests detection."""
-MODELS = "/v1/models"
 FALLBACK = "openai"
 """The fallback engine, which matches every OpenAI-compatible server."""
 
 
 async def attach_engine(
-    config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None] = lambda _: None
+    config: EngineConfig, clock: Clock, *, headers: Headers | None = None, on_line: OnLine = lambda _: None
 ) -> EngineHandle:
     """Attach to the server at `config.url`; with the name `auto` the engine is detected from its responses.
 
-    Slow servers, such as saturated ones, have `attach_timeout` seconds to respond; `on_line` receives the progress.
+    Every request gets the `headers` of the load. Slow servers, such as saturated ones, have `attach_timeout` seconds to
+    respond; `on_line` receives the progress.
 
     EngineError, in one line with the next step, if the server does not respond, requires a key, is another engine or
     too old a version, or does not serve the model; UsageError for an invalid address, and for a batch size that only
@@ -47,16 +51,12 @@ async def attach_engine(
     """
     if config.url is None:
         raise UsageError("no server to attach to: give --url http://host:port")
-    wanted = None if config.name == AUTO else load_engine(config.name)
-    engines = [wanted] if wanted is not None and wanted.name == FALLBACK else loadable_engines()
-    url = normalise_url(config.url)
-    connection = route_to(url, config.connection, os.environ).connection
-    client = ServerClient(url, api_key=api_key(config, os.environ), connection=connection)
+    wanted, engines = _possible_engines(config.name)
+    connection = route_to(ServerUrl.parse(config.url).origin, config.connection, os.environ).connection
+    client = ServerClient(config.url, api_key=api_key(config, os.environ), headers=headers, connection=connection)
     try:
         results = await _probe(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
-        await refuse_wrong_scheme(client.url, results)
-        _refuse_unresponsive(results, client.url)
-        refuse_without_key(results[MODELS], client.url, config=config)
+        await _refuse_unusable(results, client, config=config)
         engine = _detect(engines, results, wanted=wanted, url=client.url)
         _refuse_old(engine, results, client.url)
         model = _model(engine, results, config=config, url=client.url)
@@ -65,15 +65,40 @@ async def attach_engine(
     except BaseException:
         await client.close()
         raise
-    own_pages = scraper is not None and scraper.pages.url == client.url
-    from_metrics, missing = await read_static_facts(scraper, fallback=results if own_pages else None)
+    own = scraper is not None and scraper.pages.url == client.url
+    from_metrics, missing = await read_static_facts(scraper, fallback=results if own else None)
     unread = missing == GAUGES and engine.name == FALLBACK and config.metrics_url is None  # not an error
     known = engine.facts(results).merged_with(from_metrics)
     facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
     facts = replace(facts, exported=exported or facts.exported)
     handle = EngineHandle(engine, facts, client=client, clock=clock, scraper=None if unread else scraper)
     handle.metrics_trouble = _unread_metrics(scraper, results) if unread else None
+    handle.remark = unlisted_remark(results[MODELS], facts.models, model=model, where=client.server.where(MODELS))
     return await _with_batch_size(handle, config.max_num_seqs)
+
+
+def _possible_engines(name: str) -> tuple[Engine | None, list[Engine]]:
+    """Return the named engine, None for any, and those that a server may be."""
+    wanted = None if name == AUTO else load_engine(name)
+    return wanted, [wanted] if wanted is not None and wanted.name == FALLBACK else loadable_engines()
+
+
+async def _refuse_unusable(results: HttpResults, client: ServerClient, *, config: EngineConfig) -> None:
+    """EngineError for a server that does not respond, has another scheme, or does not show what it serves."""
+    await refuse_wrong_scheme(client.url, results)
+    _refuse_unresponsive(results, client.url)
+    _refuse_without_list(results[MODELS], client, config=config)
+
+
+def _refuse_without_list(result: HttpResult, client: ServerClient, *, config: EngineConfig) -> None:
+    """EngineError if the list of models needs a key, or is elsewhere; with a `--model` the list is not needed."""
+    if config.model:
+        return
+    refuse_without_key(result, client.url, config=config)
+    if result.redirect:
+        raise EngineError(
+            f"{client.server.where(MODELS)} {result.redirect} (HTTP {result.status}): give that address with --url"
+        )
 
 
 def _unread_metrics(scraper: MetricsScraper | None, results: HttpResults) -> str | None:
@@ -96,8 +121,12 @@ async def _metrics(
 
     A gateway may hide the engine behind it, while `--metrics-url` leads to the engine.
     """
-    url = config.metrics_url
-    owner = await metrics_owner(url, connection=connection) if engine.name == FALLBACK and url is not None else None
+    owner = None
+    if engine.name == FALLBACK and config.metrics_url is not None:
+        address = MetricsAddress.parse(config.metrics_url)
+        page = ServerUrl.page(address.url)
+        other = metrics_client(page, client, config=config, environ=os.environ, connection=connection)
+        owner = await metrics_owner(other, match=address.match)
     source = engine if owner is None else load_engine(owner)
     models = related_models(model, results[MODELS].json())
     scraper = metrics_scraper(source, client, config=config, models=models, connection=connection)
@@ -116,7 +145,7 @@ async def _with_batch_size(handle: EngineHandle, max_num_seqs: int | None) -> En
 
 
 async def _probe(
-    client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: Callable[[LogLine], None]
+    client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: OnLine
 ) -> HttpResults:
     """GET all probe paths, and repeat those that timed out while they could still decide the match."""
     started = clock.now()
@@ -132,6 +161,8 @@ async def _probe(
     first = await client.request(MODELS, timeout=min(REQUEST_TIMEOUT, limit))
     if first.error and not first.late:
         return {MODELS: first}  # not an HTTP server: the other paths would fail too
+    if first.status in (404, 405) and client.server.other is not None:
+        first = await _other_reading(client, first)
     if first.late:
         report_waiting()
     others = await client.get_all(_paths(engines), timeout=max(min(REQUEST_TIMEOUT, left()), 0.0))
@@ -143,6 +174,17 @@ async def _probe(
         report_waiting()
         results |= await client.get_all(late, timeout=left())
     return results
+
+
+async def _other_reading(client: ServerClient, first: HttpResult) -> HttpResult:
+    """Ask for the list of models where the address may also mean; adopt that reading if there is one."""
+    given = client.server
+    client.server = given.other or given
+    result = await client.request(MODELS)
+    if model_names(result.json()):
+        return result
+    client.server = given
+    return first
 
 
 def _paths(engines: list[Engine]) -> list[str]:
@@ -196,11 +238,13 @@ def _model(engine: Engine, results: HttpResults, *, config: EngineConfig, url: s
         why = result.error or f"HTTP {result.status}: {excerpt(result.body)}"
         raise EngineError(f"{url}{MODELS} lists no models ({why}): is that the server's address? or give --model")
     if not config.model:
-        return served[0]
+        return default_model(served)
     names = [config.model]
     with suppress(UsageError):  # not an alias: the served name itself, or an error
         names.append(engine.resolve_model(config.model))
-    found = next((name for name in names if name in served or not served), None)
+    found = next((name for name in names if is_served(name, served)), None)
+    if found is None and engine.name == FALLBACK:
+        return config.model  # a gateway may serve what it does not list
     if found is None:
         raise EngineError(f"{url} does not serve {config.model!r}: it serves {', '.join(served[:8])}")
     return found

@@ -14,8 +14,10 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample, ReplicaSample
 from servetop.core.interfaces.run_source import EngineFacts
-from servetop.engines.attach import MODELS, attach_engine
-from servetop.engines.control.control_client import ServerClient, normalise_url
+from servetop.engines.attach import attach_engine
+from servetop.engines.control.control_client import ServerClient
+from servetop.engines.control.model_list import MODELS
+from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.engine import Engine
 from servetop.engines.handle import EXIT_LIMIT, EngineHandle
 from servetop.engines.metrics.sample_merge import CounterTotals, merge_samples
@@ -45,14 +47,22 @@ class ReplicaGroup:
     """A group of replicas with the interface of `EngineHandle`, created by `attach_replicas`."""
 
     def __init__(
-        self, handles: Sequence[EngineHandle], config: EngineConfig, *, clock: Clock, on_change: OnChange
+        self,
+        handles: Sequence[EngineHandle],
+        config: EngineConfig,
+        *,
+        clock: Clock,
+        on_change: OnChange,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.facts = _facts(handles)
         self.engine: Engine = handles[0].engine
         self.died = asyncio.Event()
         """Set when no replica is left."""
+        self.remark = handles[0].remark
         self._clock = clock
         self._on_change = on_change
+        self._headers = headers
         self._fresh: list[ReplicaSample] = []
         self._readings = ReplicaReadings()
         self._exit_reason = ""
@@ -213,7 +223,7 @@ class ReplicaGroup:
         while True:
             await self._clock.sleep_until(self._clock.now() + PROBE_INTERVAL)
             try:
-                handle = await attach_engine(replica.config, self._clock)
+                handle = await attach_engine(replica.config, self._clock, headers=self._headers)
             except (EngineError, UsageError):
                 continue
             if (handle.facts.name, handle.facts.model) == (self.facts.name, self.facts.model):
@@ -221,13 +231,15 @@ class ReplicaGroup:
             await handle.stop()
 
 
-async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: OnChange) -> ReplicaGroup:
+async def attach_replicas(
+    config: EngineConfig, clock: Clock, *, on_change: OnChange, headers: Mapping[str, str] | None = None
+) -> ReplicaGroup:
     """Attach to the servers at `config.url` and `config.more_urls` concurrently.
 
     EngineError if one cannot be attached to (with the first one's reason), or if engine or model differ; UsageError
     for a duplicate server, and for a metrics URL, which belongs to one server.
     """
-    urls = [normalise_url(url) for url in (config.url or "", *config.more_urls)]
+    urls = [ServerUrl.parse(url).text for url in (config.url or "", *config.more_urls)]
     if (twice := next((url for url in urls if urls.count(url) > 1), None)) is not None:
         raise UsageError(f"{twice} is given twice: give each server's --url once")
     if config.metrics_url is not None:
@@ -236,7 +248,9 @@ async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: OnCh
             "one --url and a Prometheus server with the metrics of all"
         )
     configs = [dataclasses.replace(config, url=url, more_urls=(), front_door=None) for url in urls]
-    found = await asyncio.gather(*(attach_engine(each, clock) for each in configs), return_exceptions=True)
+    found = await asyncio.gather(
+        *(attach_engine(each, clock, headers=headers) for each in configs), return_exceptions=True
+    )
     handles = [each for each in found if isinstance(each, EngineHandle)]
     try:
         for each in found:
@@ -246,12 +260,14 @@ async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: OnCh
     except BaseException:
         await asyncio.gather(*(handle.stop() for handle in handles))
         raise
-    return ReplicaGroup(handles, config, clock=clock, on_change=on_change)
+    return ReplicaGroup(handles, config, clock=clock, on_change=on_change, headers=headers)
 
 
-async def check_load_balancer(url: str, *, api_key: str | None = None) -> None:
+async def check_load_balancer(
+    url: str, *, api_key: str | None = None, headers: Mapping[str, str] | None = None
+) -> None:
     """Raise EngineError if the load balancer that receives the requests does not respond."""
-    client = ServerClient(normalise_url(url), api_key=api_key)
+    client = ServerClient(url, api_key=api_key, headers=headers)
     try:
         result = await client.request(MODELS)
     finally:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.engines.control.connection import tls_context
+from servetop.engines.control.server_url import ServerUrl
 from servetop.workload.prompts.dataset_prompts import corpus_text
 from servetop.workload.prompts.local_tokenizer import load_tokenizer
 
@@ -26,27 +28,40 @@ async def corpus_tokens(
         return ()
     if workload.tokenizer:
         return await asyncio.to_thread(_tokenize_locally, workload)
-    return await tokenize(url, corpus_text(workload.dataset), model=model, api_key=api_key, connection=connection)
+    text, headers = corpus_text(workload.dataset), _headers(api_key, workload.headers)
+    return await tokenize(url, text, model=model, headers=headers, connection=connection)
 
 
 def _tokenize_locally(workload: WorkloadConfig) -> tuple[int, ...]:
     return tuple(load_tokenizer(workload.tokenizer).encode(corpus_text(workload.dataset)))
 
 
+def _headers(api_key: str | None, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of the load's requests, with the API key unless they replace it."""
+    if api_key is None or "authorization" in map(str.lower, headers):
+        return dict(headers)
+    return {"authorization": f"Bearer {api_key}", **headers}
+
+
 async def tokenize(
-    url: str, text: str, *, model: str, api_key: str | None = None, connection: ConnectionConfig | None = None
+    url: str,
+    text: str,
+    *,
+    model: str,
+    headers: Mapping[str, str] | None = None,
+    connection: ConnectionConfig | None = None,
 ) -> tuple[int, ...]:
     """Return the token ids of a text, without special tokens; UsageError if the engine does not return any."""
     import httpx
 
     settings = connection or ConnectionConfig()
-    headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
     body = {"model": model, "prompt": text, "add_special_tokens": False}
-    target = f"{url.rstrip('/').removesuffix('/v1')}/tokenize"
+    server = ServerUrl.parse(url)
+    target = server.where("/tokenize")
     try:
         verify = tls_context(settings) if url.startswith("https:") else False
         async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False, proxy=settings.proxy, verify=verify) as client:
-            response = await client.post(target, json=body, headers=headers)
+            response = await client.post(f"{server.origin}{server.target('/tokenize')}", json=body, headers=headers)
         ids = response.json().get("tokens") if response.status_code == 200 else None
     except (httpx.HTTPError, ValueError, AttributeError) as error:
         raise UsageError(_error_text(target, type(error).__name__)) from None
