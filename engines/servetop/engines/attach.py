@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from servetop.core.clock import Clock
@@ -13,10 +14,15 @@ from servetop.core.config import ConnectionConfig, EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
 from servetop.engines.control.connection import route_to
-from servetop.engines.control.control_client import REQUEST_TIMEOUT, Headers, HttpResult, HttpResults, ServerClient
+from servetop.engines.control.control_client import (
+    REQUEST_TIMEOUT,
+    HttpResult,
+    HttpResults,
+    ServerClient,
+)
 from servetop.engines.control.credentials import api_key, metrics_client
 from servetop.engines.control.http_body import excerpt
-from servetop.engines.control.model_list import MODELS, default_model, is_served, model_names, unlisted_remark
+from servetop.engines.control.model_list import MODELS, default_model, model_names
 from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.control.url_scheme import refuse_wrong_scheme
 from servetop.engines.engine import Engine
@@ -29,76 +35,54 @@ from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scra
 from servetop.engines.metrics.model_rows import related_models
 from servetop.engines.metrics.prometheus_server import MetricsAddress
 from servetop.engines.server_facts import is_older
-from servetop.engines.start import OnLine, engine_facts, read_static_facts, refuse_without_key
+from servetop.engines.start import engine_facts, read_static_facts, refuse_without_key
 
 AUTO = "auto"
 """The engine name that requests detection."""
+FORBIDDEN = 403
 FALLBACK = "openai"
 """The fallback engine, which matches every OpenAI-compatible server."""
 
 
 async def attach_engine(
-    config: EngineConfig, clock: Clock, *, headers: Headers | None = None, on_line: OnLine = lambda _: None
+    config: EngineConfig,
+    clock: Clock,
+    *,
+    headers: Mapping[str, str] | None = None,
+    on_line: Callable[[LogLine], None] = lambda _: None,
 ) -> EngineHandle:
     """Attach to the server at `config.url`; with the name `auto` the engine is detected from its responses.
 
-    Every request gets the `headers` of the load. Slow servers, such as saturated ones, have `attach_timeout` seconds to
-    respond; `on_line` receives the progress.
+    Slow servers, such as saturated ones, have `attach_timeout` seconds to respond; `on_line` receives the progress.
+    `headers` are sent with every request to this server, and to no other one.
 
-    EngineError, in one line with the next step, if the server does not respond, requires a key, is another engine or
-    too old a version, or does not serve the model; UsageError for an invalid address, and for a batch size that only
-    a restart can change.
+    EngineError, in one line with the next step, if the server does not respond, requires a key, is another engine, too
+    old, or does not serve the model; UsageError for an invalid address, and for a batch size that needs a restart.
     """
     if config.url is None:
         raise UsageError("no server to attach to: give --url http://host:port")
-    wanted, engines = _possible_engines(config.name)
+    engines = [load_engine(FALLBACK)] if config.name == FALLBACK else loadable_engines()
     connection = route_to(ServerUrl.parse(config.url).origin, config.connection, os.environ).connection
     client = ServerClient(config.url, api_key=api_key(config, os.environ), headers=headers, connection=connection)
     try:
         results = await _probe(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
-        await _refuse_unusable(results, client, config=config)
-        engine = _detect(engines, results, wanted=wanted, url=client.url)
-        _refuse_old(engine, results, client.url)
-        model = _model(engine, results, config=config, url=client.url)
-        _refuse_batch_size(engine, config.max_num_seqs, client.url)
+        await refuse_wrong_scheme(client.url, results)
+        _refuse_unresponsive(results, client.url)
+        engine = _recognised(engines, results, config=config, headers=headers, url=client.url)
+        model, remark = _model(engine, results, config=config, url=client.url)
         scraper, exported = await _metrics(engine, client, results, model=model, config=config, connection=connection)
     except BaseException:
         await client.close()
         raise
-    own = scraper is not None and scraper.pages.url == client.url
-    from_metrics, missing = await read_static_facts(scraper, fallback=results if own else None)
+    fallback = results if scraper is not None and scraper.pages.url == client.url else None
+    from_metrics, missing = await read_static_facts(scraper, fallback=fallback)
     unread = missing == GAUGES and engine.name == FALLBACK and config.metrics_url is None  # not an error
     known = engine.facts(results).merged_with(from_metrics)
     facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
     facts = replace(facts, exported=exported or facts.exported)
     handle = EngineHandle(engine, facts, client=client, clock=clock, scraper=None if unread else scraper)
-    handle.metrics_trouble = _unread_metrics(scraper, results) if unread else None
-    handle.remark = unlisted_remark(results[MODELS], facts.models, model=model, where=client.server.where(MODELS))
+    handle.metrics_trouble, handle.remark = _unread_metrics(scraper, results) if unread else None, remark
     return await _with_batch_size(handle, config.max_num_seqs)
-
-
-def _possible_engines(name: str) -> tuple[Engine | None, list[Engine]]:
-    """Return the named engine, None for any, and those that a server may be."""
-    wanted = None if name == AUTO else load_engine(name)
-    return wanted, [wanted] if wanted is not None and wanted.name == FALLBACK else loadable_engines()
-
-
-async def _refuse_unusable(results: HttpResults, client: ServerClient, *, config: EngineConfig) -> None:
-    """EngineError for a server that does not respond, has another scheme, or does not show what it serves."""
-    await refuse_wrong_scheme(client.url, results)
-    _refuse_unresponsive(results, client.url)
-    _refuse_without_list(results[MODELS], client, config=config)
-
-
-def _refuse_without_list(result: HttpResult, client: ServerClient, *, config: EngineConfig) -> None:
-    """EngineError if the list of models needs a key, or is elsewhere; with a `--model` the list is not needed."""
-    if config.model:
-        return
-    refuse_without_key(result, client.url, config=config)
-    if result.redirect:
-        raise EngineError(
-            f"{client.server.where(MODELS)} {result.redirect} (HTTP {result.status}): give that address with --url"
-        )
 
 
 def _unread_metrics(scraper: MetricsScraper | None, results: HttpResults) -> str | None:
@@ -145,7 +129,7 @@ async def _with_batch_size(handle: EngineHandle, max_num_seqs: int | None) -> En
 
 
 async def _probe(
-    client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: OnLine
+    client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: Callable[[LogLine], None]
 ) -> HttpResults:
     """GET all probe paths, and repeat those that timed out while they could still decide the match."""
     started = clock.now()
@@ -214,6 +198,19 @@ def _detect(engines: list[Engine], results: HttpResults, *, wanted: Engine | Non
     )
 
 
+def _recognised(
+    engines: list[Engine], results: HttpResults, *, config: EngineConfig, headers: Mapping[str, str] | None, url: str
+) -> Engine:
+    """Return the engine; EngineError or UsageError if it is not the wanted one, or cannot be used as configured."""
+    if not _is_known_without_list(results[MODELS], config, headers=headers):
+        refuse_without_key(results[MODELS], url, config=config)
+    wanted = None if config.name == AUTO else load_engine(config.name)
+    engine = _detect(engines, results, wanted=wanted, url=url)
+    _refuse_old(engine, results, url)
+    _refuse_batch_size(engine, config.max_num_seqs, url)
+    return engine
+
+
 def _refuse_old(engine: Engine, results: HttpResults, url: str) -> None:
     version = engine.facts(results).version
     if version and engine.oldest_version and is_older(version, engine.oldest_version):
@@ -231,20 +228,29 @@ def _refuse_batch_size(engine: Engine, max_num_seqs: int | None, url: str) -> No
         )
 
 
-def _model(engine: Engine, results: HttpResults, *, config: EngineConfig, url: str) -> str:
-    served = engine.facts(results).models
+def _is_known_without_list(result: HttpResult, config: EngineConfig, *, headers: Mapping[str, str] | None) -> bool:
+    """Whether a rejected request for the list of models does not matter: some keys may not list what they may use."""
+    has_credentials = bool(config.api_key_env or headers)
+    return bool(config.model) and (result.status == FORBIDDEN or has_credentials)
+
+
+def _model(engine: Engine, results: HttpResults, *, config: EngineConfig, url: str) -> tuple[str, str]:
+    """Return the model, and a remark if it is taken as given because the server does not list it."""
+    served, result = engine.facts(results).models, results[MODELS]
+    why = result.error or f"HTTP {result.status}: {result.redirect or excerpt(result.body)}"
     if not served and not config.model:
-        result = results[MODELS]
-        why = result.error or f"HTTP {result.status}: {excerpt(result.body)}"
         raise EngineError(f"{url}{MODELS} lists no models ({why}): is that the server's address? or give --model")
     if not config.model:
-        return default_model(served)
+        return default_model(served), ""
+    if not served:
+        return config.model, f"{url}{MODELS} lists no models ({why}): {config.model!r} is taken as given"
     names = [config.model]
     with suppress(UsageError):  # not an alias: the served name itself, or an error
         names.append(engine.resolve_model(config.model))
-    found = next((name for name in names if is_served(name, served)), None)
-    if found is None and engine.name == FALLBACK:
-        return config.model  # a gateway may serve what it does not list
-    if found is None:
-        raise EngineError(f"{url} does not serve {config.model!r}: it serves {', '.join(served[:8])}")
-    return found
+    found = next((name for name in names if any(fnmatchcase(name, each) for each in served)), None)
+    if found is not None:
+        return found, ""
+    listed = f"{url} does not serve {config.model!r}: it serves {', '.join(served[:8])}"
+    if config.name == FALLBACK:
+        return config.model, f"{listed}; {config.model!r} is taken as given"
+    raise EngineError(f"{listed}; --engine {FALLBACK} takes a model as given" if engine.name == FALLBACK else listed)

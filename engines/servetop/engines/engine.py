@@ -194,7 +194,7 @@ def _version(results: HttpResults) -> str | None:
 
 def _models(results: HttpResults) -> ServerFacts:
     data = results["/v1/models"].json() if "/v1/models" in results else None
-    rows = data.get("data") if isinstance(data, dict) else data
+    rows = data.get("data") if isinstance(data, dict) else data  # some gateways send the array alone
     cards = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     names = model_names(data)
     lengths = [card["max_model_len"] for card in cards if type(card.get("max_model_len")) is int]

@@ -71,7 +71,7 @@ class EngineHandle:
         self.metrics_trouble: str | None = None
         """Why `sample` returned None, in one line; None while metrics are read."""
         self.remark = ""
-        """What the user should know about how servetop attached, in one line; empty if there is nothing."""
+        """What to note about the server when the run begins; empty: nothing."""
         self._series = SeriesCollector(exported_metrics(facts))
         self._scraper = scraper
         self._last_sample: EngineSample | None = None

@@ -53,16 +53,16 @@ class ReplicaGroup:
         *,
         clock: Clock,
         on_change: OnChange,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None,
     ) -> None:
         self.facts = _facts(handles)
         self.engine: Engine = handles[0].engine
+        self.remark = next((handle.remark for handle in handles if handle.remark), "")
         self.died = asyncio.Event()
         """Set when no replica is left."""
-        self.remark = handles[0].remark
         self._clock = clock
-        self._on_change = on_change
         self._headers = headers
+        self._on_change = on_change
         self._fresh: list[ReplicaSample] = []
         self._readings = ReplicaReadings()
         self._exit_reason = ""
@@ -234,7 +234,7 @@ class ReplicaGroup:
 async def attach_replicas(
     config: EngineConfig, clock: Clock, *, on_change: OnChange, headers: Mapping[str, str] | None = None
 ) -> ReplicaGroup:
-    """Attach to the servers at `config.url` and `config.more_urls` concurrently.
+    """Attach to the servers at `config.url` and `config.more_urls` concurrently; `headers` go to each of them.
 
     EngineError if one cannot be attached to (with the first one's reason), or if engine or model differ; UsageError
     for a duplicate server, and for a metrics URL, which belongs to one server.
@@ -248,9 +248,8 @@ async def attach_replicas(
             "one --url and a Prometheus server with the metrics of all"
         )
     configs = [dataclasses.replace(config, url=url, more_urls=(), front_door=None) for url in urls]
-    found = await asyncio.gather(
-        *(attach_engine(each, clock, headers=headers) for each in configs), return_exceptions=True
-    )
+    attached = (attach_engine(each, clock, headers=headers) for each in configs)
+    found = await asyncio.gather(*attached, return_exceptions=True)
     handles = [each for each in found if isinstance(each, EngineHandle)]
     try:
         for each in found:

@@ -16,7 +16,7 @@ from servetop.core.events import LogLine
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text.known_secrets import engine_secrets
 from servetop.engines.adapters.engine_flags import agreed, refuse_secrets
-from servetop.engines.control.control_client import Headers, HttpResult, HttpResults, ServerClient, bodies
+from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient, bodies
 from servetop.engines.control.credentials import api_key
 from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine
@@ -24,7 +24,6 @@ from servetop.engines.handle import EngineHandle, stop_process
 from servetop.engines.metrics.exported_tables import EXPORTED_BY, recorded_table
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
-from servetop.engines.metrics.model_rows import own_rows
 from servetop.engines.plug_in import in_background
 from servetop.engines.process.log_filter import LogCapture
 from servetop.engines.process.ports import free_port, port_holder, port_is_free
@@ -43,11 +42,8 @@ GIVE_UP_TIMEOUT = 3.0
 """Seconds for the graceful shutdown after a failed or interrupted start."""
 
 
-OnLine = Callable[[LogLine], None]
-
-
 async def start_engine(
-    config: EngineConfig, clock: Clock, *, on_line: OnLine, resets_cache: bool = False, headers: Headers | None = None
+    config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None], resets_cache: bool = False
 ) -> EngineHandle:
     """Start the engine of `config` and wait until it is ready; `on_line` receives its log lines.
 
@@ -62,13 +58,14 @@ async def start_engine(
 
     engine = load_engine(config.name)
     refuse_secrets([*config.command, *config.extra_args])
+    key = api_key(config, os.environ)
     port = _port(config, engine)
     launch = await in_background(lambda: engine.launch(config, port=port))
     if resets_cache and engine.cache_reset is not None:
         launch = replace(launch, env={**launch.env, **engine.cache_reset.env})
     command = with_launcher(launch, config, environ=os.environ)
     log = LogCapture(clock, on_line, secrets=engine_secrets(config, os.environ), log_filter=engine.log_filter)
-    client = ServerClient(f"http://{command.host}:{command.port}", api_key=api_key(config, os.environ), headers=headers)
+    client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
     scraper = metrics_scraper(engine, client, config=config, port=command.metrics_port)
     process = await EngineProcess.start(
         command.argv, env=command.env, cwd=command.cwd, cleanup=command.cleanup, log=log, clock=clock
@@ -181,7 +178,7 @@ async def read_static_facts(
     if scraper is None:
         return ServerFacts(), GAUGES
     pages = {**bodies({} if fallback is None else fallback), **bodies(await scraper.fetch())}
-    pages = {path: own_rows(page, scraper.models) for path, page in pages.items() if path in scraper.reader.paths}
+    pages = {path: page for path, page in pages.items() if path in scraper.reader.paths}
     return scraper.reader.facts(pages), scraper.reader.missing(pages)
 
 

@@ -8,25 +8,23 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.clock import Clock
-from servetop.core.config import AS_IS, EngineConfig, RunConfig
+from servetop.core.config import EngineConfig, WorkloadConfig
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample, GpuSample, LogLine, Note, ReplicaSample, Severity
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import TICK_SECONDS
 from servetop.engines.attach import attach_engine
-from servetop.engines.control.control_client import Headers
 from servetop.engines.control.credentials import api_key
 from servetop.engines.gpu.gpu_processes import OwnPids, any_process
 from servetop.engines.gpu.gpu_sampler import RELEASE_SECONDS, GpuSampler
 from servetop.engines.handle import EngineHandle, LaunchedServer
-from servetop.engines.metrics.lost_fields import LostFields
+from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.metrics.series_collector import SeriesPacker
 from servetop.engines.start import start_engine
@@ -57,10 +55,11 @@ class EngineSession:
     """One engine, through all restarts of a run."""
 
     def __init__(
-        self, config: EngineConfig, clock: Clock, *, resets_cache: bool = False, headers: Headers | None = None
+        self, config: EngineConfig, clock: Clock, *, workload: WorkloadConfig | None = None, resets_cache: bool = False
     ) -> None:
+        """The headers of `workload` go to the attached server, or servers, with every request."""
         self._config = config
-        self._headers = headers
+        self._workload = workload or WorkloadConfig()
         self._resets_cache = resets_cache
         self._clock = clock
         self._handle: EngineHandle | ReplicaGroup | None = None
@@ -81,26 +80,25 @@ class EngineSession:
         self._packer = SeriesPacker()
         self._trouble: str | None = None
         self._caveat_noted = False
-        self._lost_fields = LostFields()
+        self._exported_fields: set[str] = set()
+        """Fields that a sample had since the engine started."""
+        self._lost_fields: set[str] = set()
+        """Fields that were noted as lost."""
         self._stopping: asyncio.Future[None] | None = None
-
-    @classmethod
-    def of_run(cls, config: RunConfig, clock: Clock) -> EngineSession:
-        """The session of a run, whose requests' headers the engine's other pages may need too."""
-        headers = all_headers(config.workload, os.environ)
-        return cls(config.engine, clock, resets_cache=config.prefix_cache != AS_IS, headers=headers)
 
     async def start(self, *, max_num_seqs: int | None) -> EngineFacts:
         """Start or attach to the engine; EngineError if that fails."""
         wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
         config = dataclasses.replace(self._config, max_num_seqs=wanted)
+        headers = all_headers(self._workload, os.environ)
         if config.front_door is not None:
             from servetop.engines.replicas import check_load_balancer
 
-            await check_load_balancer(config.front_door, api_key=self.api_key, headers=self._headers)
+            await check_load_balancer(config.front_door, api_key=self.api_key, headers=headers)
         if config.url is None:
-            starting = partial(start_engine, resets_cache=self._resets_cache, headers=self._headers)
-            self._handle = await starting(config, self._clock, on_line=self._keep_log_line)
+            self._handle = await start_engine(
+                config, self._clock, on_line=self._keep_log_line, resets_cache=self._resets_cache
+            )
             # a restarted engine listens on the same port: the sender keeps its URL
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
             self._own_pids.follow(self._handle.facts.pid)
@@ -108,33 +106,32 @@ class EngineSession:
         elif config.more_urls:
             from servetop.engines.replicas import attach_replicas  # for several servers only
 
-            attaching = partial(attach_replicas, headers=self._headers)
-            self._handle = self._replicas = await attaching(config, self._clock, on_change=self._replica_changed)
+            changed = self._note_servers
+            self._handle = self._replicas = await attach_replicas(
+                config, self._clock, on_change=changed, headers=headers
+            )
         else:
-            self._handle = await attach_engine(config, self._clock, headers=self._headers, on_line=self._keep_log_line)
-        self._lost_fields.start_again()
+            self._handle = await attach_engine(config, self._clock, headers=headers, on_line=self._keep_log_line)
+        self._exported_fields = set()
         self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
         if self._handle.remark:
-            self._note(Severity.INFO, "engine", self._handle.remark)
+            self._note_servers(False, self._handle.remark)
         return self._handle.facts
 
     def _note_caveat(self, caveat: str) -> None:
         """Note the limits of the engine's metrics, once per run."""
         if caveat and not self._caveat_noted:
-            self._note(Severity.INFO, "metrics", caveat)
+            self._notes.append(Note(at=self._clock.now(), severity=Severity.INFO, source="metrics", text=caveat))
         self._caveat_noted = True
 
     def _keep_log_line(self, line: LogLine) -> None:
         self._log_lines.append(line)
 
-    def _replica_changed(self, back: bool, text: str) -> None:
-        severity = Severity.INFO if back else Severity.WARNING
-        self._note(severity, "engine", text)
-
-    def _note(self, severity: Severity, source: str, text: str) -> None:
-        self._notes.append(Note(at=self._clock.now(), severity=severity, source=source, text=text))
+    def _note_servers(self, good: bool, text: str) -> None:
+        severity = Severity.INFO if good else Severity.WARNING
+        self._notes.append(Note(at=self._clock.now(), severity=severity, source="engine", text=text))
 
     @property
     def handle(self) -> EngineHandle | ReplicaGroup:
@@ -237,16 +234,24 @@ class EngineSession:
             return  # it was stopped
         trouble = self._handle.metrics_trouble
         if trouble != self._trouble:
-            self._note(Severity.WARNING if trouble else Severity.INFO, "metrics", trouble or "metrics are back")
+            text = trouble or "metrics are back"
+            severity = Severity.WARNING if trouble else Severity.INFO
+            self._notes.append(Note(at=self._clock.now(), severity=severity, source="metrics", text=text))
         self._trouble = trouble
 
     def _note_lost_fields(self, samples: Sequence[EngineSample]) -> None:
         """Note each field, once, that an earlier sample of this engine had and that is now missing or invalid."""
         if self._handle is None or self._handle.engine.idle_metrics_vanish:
             return
-        if new := self._lost_fields.update(samples):
+        lost: set[str] = set()
+        for sample in samples:
+            exported = {name for name in GAUGES if getattr(sample, name) is not None}
+            lost |= self._exported_fields - exported
+            self._exported_fields |= exported
+        if new := sorted(lost - self._lost_fields):
             text = f"no usable value of {', '.join(new)}: missing, negative, NaN or above {LARGEST_VALUE:g}"
-            self._note(Severity.WARNING, "metrics", text)
+            self._notes.append(Note(at=self._clock.now(), severity=Severity.WARNING, source="metrics", text=text))
+        self._lost_fields |= lost
 
     async def final_scrape(self) -> None:
         """Scrape an engine that is about to stop, to record the final values of its counters.
@@ -293,4 +298,5 @@ class EngineSession:
         if self._holds_gpu_memory and self._config.url is None:  # the next start needs it
             report = dataclasses.replace(report, gpu_memory=await self._gpus.left_over(RELEASE_SECONDS))
         if report.trouble:
-            self._note(Severity.ERROR, "engine", report.trouble)
+            note = Note(at=self._clock.now(), severity=Severity.ERROR, source="engine", text=report.trouble)
+            self._notes.append(note)

@@ -7,7 +7,7 @@ from collections import deque
 from functools import partial
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.config import RunConfig
+from servetop.core.config import AS_IS, RunConfig
 from servetop.core.errors import EngineError, ServetopError
 from servetop.core.events import Action, Command, RunEnd, Severity
 from servetop.core.interfaces.run_source import EngineFacts
@@ -39,7 +39,8 @@ class RunLoop:
         self._recorder = recorder
         self._start = start
         self._clock = MonotonicClock(start.anchor.origin_ns)
-        self._engine = EngineSession.of_run(config, self._clock)
+        resets = config.prefix_cache != AS_IS
+        self._engine = EngineSession(config.engine, self._clock, workload=config.workload, resets_cache=resets)
         self._ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
         self._failures = CellFailures(config, self._ticks, clock=self._clock)
         self._outcome = Outcome(config.max_failures, per_cell=config.drain_at_stages)

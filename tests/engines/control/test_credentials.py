@@ -36,23 +36,6 @@ def sent_to(server: PageServer, line: str) -> set[bool]:
     return {line.lower() in head.lower() for head in server.heads}
 
 
-async def test_the_headers_of_the_load_go_to_every_page_of_its_server(server: PageServer) -> None:
-    server.pages = {"/v1/models": MODELS}
-    handle = await attach_engine(EngineConfig(name="auto", url=server.url, model=""), ManualClock(1.0), headers=HEADERS)
-    await handle.stop()
-    assert any(head.startswith("GET /metrics ") for head in server.heads)
-    assert sent_to(server, "x-api-key: letmein") == {True}
-
-
-async def test_an_authorization_header_replaces_the_key(server: PageServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("K", "sk-1")
-    server.pages = {"/v1/models": MODELS}
-    config = EngineConfig(name="auto", url=server.url, model="", api_key_env="K")
-    handle = await attach_engine(config, ManualClock(1.0), headers={"authorization": "Basic eA=="})
-    await handle.stop()
-    assert set(server.authorization) == {"Basic eA=="}
-
-
 async def test_keys_and_headers_do_not_go_to_the_metrics_of_another_server(
     server: PageServer, other_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The list of models is advice: a server can be measured that lists none, others, or in another form."""
+"""Lists of models in the forms that servers have, and where they are."""
 
 from __future__ import annotations
 
@@ -10,74 +10,65 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.engines.attach import attach_engine
-from servetop.engines.control.model_list import model_names
+from servetop.engines.control.model_list import default_model, model_names
 from servetop.engines.handle import EngineHandle
 
 if TYPE_CHECKING:
     from tests.engines.conftest import PageServer
 
+ONE = b'{"data": [{"id": "m"}]}'
 
-async def attached(server: PageServer, model: str, path: str = "") -> EngineHandle:
-    config = EngineConfig(name="auto", url=server.url + path, model=model)
-    handle = await attach_engine(config, MonotonicClock())
+
+async def attached(server: PageServer, model: str = "", path: str = "") -> EngineHandle:
+    handle = await attach_engine(EngineConfig(name="auto", url=server.url + path, model=model), MonotonicClock())
     await handle.stop()
     return handle
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "remark"),
-    [
-        (401, b"{}", "does not list models (HTTP 401)"),
-        (403, b"{}", "does not list models (HTTP 403)"),
-        (404, b"{}", "does not list models (HTTP 404)"),
-        (500, b"oops", "does not list models (HTTP 500)"),
-        (200, b"<html>", "does not list openai/x"),
-        (200, b'{"data": []}', "does not list openai/x"),
-        (200, b'{"data": [{"id": "gpt-4o"}, {"id": "openai/*"}]}', "does not list openai/x"),
-        (200, b'[{"id": "y"}]', "does not list openai/x"),
-        (200, b'["openai/x"]', ""),
-    ],
-)
-async def test_a_named_model_is_used_whatever_the_list(
-    server: PageServer, status: int, body: bytes, remark: str
-) -> None:
-    server.pages = {"/v1/models": (status, body)}
-    handle = await attached(server, "openai/x")
-    assert handle.facts.model == "openai/x"
-    assert (remark in handle.remark) if remark else not handle.remark
+def test_a_list_may_be_an_array_of_names_or_have_other_keys() -> None:
+    lists: list[object] = [
+        [{"id": "m"}],
+        ["m"],
+        {"models": [{"name": "m"}]},
+        {"data": ["m"]},
+        {"data": [{"model": "m"}]},
+    ]
+    assert {model_names(each) for each in lists} == {("m",)}
 
 
-async def test_an_engine_with_a_complete_list_still_refuses_a_misspelled_model(vllm_server: PageServer) -> None:
-    with pytest.raises(EngineError, match="does not serve 'no/model'"):
-        await attached(vllm_server, "no/model")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b'[{"id": "m"}]', b'["m"]', b'{"models": [{"name": "m"}]}', b'{"data": ["m"]}', b'{"data": [{"id": "a/*"}, "m"]}'],
-)
-async def test_a_list_in_another_form_names_the_default_model(server: PageServer, body: bytes) -> None:
-    server.pages = {"/v1/models": (200, body)}
-    assert (await attached(server, "")).facts.model == "m"
-
-
-def test_a_list_of_anything_else_has_no_names() -> None:
+def test_anything_else_has_no_names() -> None:
     others: list[object] = [None, 3, {"data": 3}, {"data": [None, {"id": 5}, []]}, [[]]]
     assert {model_names(each) for each in others} == {()}
 
 
-@pytest.mark.parametrize(("path", "models"), [("/inference", "/inference/models"), ("", "/models")])
-async def test_an_api_without_a_version_is_found_by_its_list(server: PageServer, path: str, models: str) -> None:
-    server.pages = {models: (200, b'{"data": [{"id": "m"}]}')}
-    handle = await attached(server, "", path)
-    assert handle.facts.url == f"{server.url}{path}/chat/completions"
+def test_the_default_is_no_pattern() -> None:
+    assert default_model(("openai/*", "m")) == "m"
+    assert default_model(("openai/*",)) == "openai/*"
+
+
+@pytest.mark.parametrize(
+    ("path", "models", "url"),
+    [
+        ("/api/paas/v4", "/api/paas/v4/models", "/api/paas/v4"),
+        ("/api/paas/v4/chat/completions", "/api/paas/v4/models", "/api/paas/v4"),
+        ("/v1beta/openai/", "/v1beta/openai/models", "/v1beta/openai"),
+        ("/inference", "/inference/models", "/inference/chat/completions"),
+        ("", "/models", "/chat/completions"),
+        ("/api/v1/services/llm/proxy", "/api/v1/services/llm/proxy/v1/models", "/api/v1/services/llm/proxy/v1"),
+        ("/v1?api-version=1", "/v1/models?api-version=1", "?api-version=1"),
+    ],
+)
+async def test_the_api_is_found_below_a_base_path(server: PageServer, path: str, models: str, url: str) -> None:
+    server.pages = {models: (200, ONE)}
+    handle = await attached(server, path=path)
+    assert (handle.facts.model, handle.facts.url) == ("m", server.url + url)
 
 
 async def test_a_redirect_of_the_list_is_named_without_its_secrets(server: PageServer) -> None:
     server.pages = {"/v1/models": (308, b"")}
     server.headers = {"/v1/models": "Location: https://me:pw@other.example/v1/models?sig=abc\r\n"}
     with pytest.raises(EngineError) as caught:
-        await attached(server, "")
+        await attached(server)
     text = str(caught.value)
-    assert "redirects to https://other.example/v1/models?sig=… (HTTP 308)" in text
+    assert "HTTP 308: redirects to https://other.example/v1/models?sig=…" in text
     assert "pw" not in text

@@ -63,8 +63,6 @@ NOT_TLS = "it does not speak TLS: write http:// instead of https://"
 _PLAIN_HTTP = ("wrong version number", "wrong_version_number", "packet length too long", "record layer failure")
 """Parts of OpenSSL's error for a response that is not TLS."""
 
-Headers = Mapping[str, str]
-"""Values of header fields by name."""
 HttpResults = Mapping[str, HttpResult]
 """Results by path."""
 
@@ -97,10 +95,10 @@ class ServerClient:
         server: ServerUrl | str,
         *,
         api_key: str | None = None,
-        headers: Headers | None = None,
+        headers: Mapping[str, str] | None = None,
         connection: ConnectionConfig | None = None,
     ) -> None:
-        """`headers` are the user's, for this server only; an `Authorization` among them replaces the API key."""
+        """`headers` are the user's, for this server only; an `Authorization` among them replaces the API key's."""
         self.server = ServerUrl.parse(server) if isinstance(server, str) else server
         """May be replaced by another reading of its address, at the same origin."""
         self._api_key, self._headers = api_key, headers
@@ -172,12 +170,10 @@ class ServerClient:
 
 
 def _header_fields(api_key: str | None, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the header fields of every request; the user's replace servetop's own, but for `Accept-Encoding`."""
-    own = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-    given = {name.lower() for name in headers}
-    kept = {name: value for name, value in headers.items() if name.lower() not in ("accept", "accept-encoding")}
-    fields = {name: value for name, value in own.items() if name.lower() not in given} | kept
-    return {**fields, "Accept-Encoding": "identity"}  # compressing a page costs the engine more than sending it
+    """The header fields of every request: the user's replace servetop's own, but for those about the content."""
+    fields = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+    fields |= {name.lower(): value for name, value in headers.items()} | {"accept": "*/*"}
+    return {**fields, "accept-encoding": "identity"}  # compressing a page costs the engine more than sending it
 
 
 def redacted_url(url: str) -> str:

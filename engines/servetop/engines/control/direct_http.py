@@ -29,16 +29,14 @@ class ProtocolError(Exception):
 
 
 class DirectHttp:
-    """A connection pool with keep-alive, of one connection per concurrent request."""
+    """A connection pool with keep-alive, of one connection per concurrent request; names of headers are lower case."""
 
     def __init__(self, url: str, *, headers: Mapping[str, str], context: ssl.SSLContext | None) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
         self._context = context
         host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
-        own = {"Host": host, "Accept": "*/*", "User-Agent": "servetop"}
-        given = {name.lower() for name in headers}
-        fields = {name: value for name, value in own.items() if name.lower() not in given} | dict(headers)
+        fields = {"host": host, "user-agent": "servetop", **headers}
         self._head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self._idle: list[_Connection] = []
         self._closed = False

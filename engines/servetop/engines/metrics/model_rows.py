@@ -100,11 +100,7 @@ def _one_per_group(rows: Sequence[_Row]) -> Iterator[_Row]:
     """Yield the largest of the rows that differ in their ranks only: one rank may be a step behind another."""
     best: dict[tuple[str, frozenset[tuple[str, str]]], _Row] = {}
     for row in rows:
-        shared = frozenset(each for each in row.labels.items() if not _repeats(each[0]))
-        if len(shared) == len(row.labels):
-            yield row
-            continue
-        key = (row.name, shared)
+        key = (row.name, frozenset(each for each in row.labels.items() if not _repeats(each[0])))
         if key not in best or row.value > best[key].value or math.isnan(best[key].value):
             best[key] = row
     yield from best.values()

@@ -43,8 +43,9 @@ def scan(page: str, wanted: Container[str]) -> dict[str, list[PrometheusSample]]
     Names are those of samples: a counter's with `_total`, a histogram's with `_bucket`, `_sum`, `_count`.
     """
     found: dict[str, list[PrometheusSample]] = {}
-    for line in page.split("\n"):
-        name = line.partition("{")[0].partition(" ")[0]
+    for each in page.split("\n"):
+        line = each.lstrip(_BLANKS)
+        name = _name(line)
         if name in wanted and len(line) <= MAX_LINE_CHARS and (row := _row(line, len(name))) is not None:
             found.setdefault(name, []).append(row)
     return found
@@ -52,9 +53,14 @@ def scan(page: str, wanted: Container[str]) -> dict[str, list[PrometheusSample]]
 
 def parse_line(line: str) -> tuple[str, PrometheusSample] | None:
     """Return the name of a row and its sample; None for a comment and for a malformed or too long line."""
-    name = line.partition("{")[0].partition(" ")[0]
+    line = line.lstrip(_BLANKS)
+    name = _name(line)
     row = _row(line, len(name)) if name and len(line) <= MAX_LINE_CHARS else None
     return None if row is None else (name, row)
+
+
+def _name(line: str) -> str:
+    return line.partition("{")[0].partition(" ")[0].partition("\t")[0]
 
 
 def _row(line: str, start: int) -> PrometheusSample | None:
@@ -66,7 +72,7 @@ def _row(line: str, start: int) -> PrometheusSample | None:
         labels, at = line[at + 1 : closed], closed + 1
     fields = line[at:].split(maxsplit=1)
     try:
-        return PrometheusSample(labels, float(fields[0])) if fields else None
+        return PrometheusSample(labels, float(fields[0])) if fields and "_" not in fields[0] else None
     except ValueError:
         return None
 

@@ -28,19 +28,13 @@ async def corpus_tokens(
         return ()
     if workload.tokenizer:
         return await asyncio.to_thread(_tokenize_locally, workload)
-    text, headers = corpus_text(workload.dataset), _headers(api_key, workload.headers)
-    return await tokenize(url, text, model=model, headers=headers, connection=connection)
+    headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+    headers |= {name.lower(): value for name, value in workload.headers.items()}
+    return await tokenize(url, corpus_text(workload.dataset), model=model, headers=headers, connection=connection)
 
 
 def _tokenize_locally(workload: WorkloadConfig) -> tuple[int, ...]:
     return tuple(load_tokenizer(workload.tokenizer).encode(corpus_text(workload.dataset)))
-
-
-def _headers(api_key: str | None, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of the load's requests, with the API key unless they replace it."""
-    if api_key is None or "authorization" in map(str.lower, headers):
-        return dict(headers)
-    return {"authorization": f"Bearer {api_key}", **headers}
 
 
 async def tokenize(

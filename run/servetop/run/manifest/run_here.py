@@ -23,6 +23,7 @@ from servetop.engines.process.container import with_launcher
 from servetop.run.manifest.machine_details import machine_details
 from servetop.run.manifest.manifest_recorder import launched_details
 from servetop.run.process.versions import host_facts, versions
+from servetop.workload.request_headers import all_headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def run_here(recorded: RunHeader, config: RunConfig, environ: Mapping[str, str])
             manifest["engine"] = _launch(config.engine, environ)
             facts = with_version(facts, _installed(config.engine))
         else:
-            facts = asyncio.run(_attached(config.engine))
+            facts = asyncio.run(_attached(config.engine, all_headers(config.workload, environ)))
     except ServetopError as error:
         trouble.append(str(error))
     header = RunHeader(
@@ -102,12 +103,12 @@ def with_version(facts: EngineFacts | None, installed: str | None) -> EngineFact
     return dataclasses.replace(facts, version=installed)
 
 
-async def _attached(config: EngineConfig) -> EngineFacts:
+async def _attached(config: EngineConfig, headers: Mapping[str, str]) -> EngineFacts:
     """The facts of the first server; EngineError if one of them does not answer, or is another engine."""
     facts: list[EngineFacts] = []
     for url in (config.url, *config.more_urls):
         one = dataclasses.replace(config, url=url, more_urls=(), front_door=None, max_num_seqs=None)
-        handle = await attach_engine(one, MonotonicClock())
+        handle = await attach_engine(one, MonotonicClock(), headers=headers)
         facts.append(handle.facts)
         await handle.stop()
     return dataclasses.replace(facts[0], replica_urls=tuple(each.url or "" for each in facts) if len(facts) > 1 else ())

@@ -10,6 +10,7 @@ from typing import Any
 
 from servetop.core.config import CONVERSATIONS, RANDOM, WorkloadConfig
 from servetop.core.errors import UsageError
+from servetop.core.text.sanitize import sanitize_line
 from servetop.workload.datasets.conversation_rows import MTBENCH, turns_row
 from servetop.workload.datasets.files import shipped
 from servetop.workload.datasets.records import holds_json, records
@@ -100,7 +101,8 @@ def _table_format(name: str, path: Path) -> TraceFormat:
     wanted = [each for each in TABLES if name in ("trace", each.name)]
     if found is None or found not in wanted:
         expected = " or ".join(f"{each.time},{each.input_tokens},{each.output_tokens}" for each in wanted)
-        raise UsageError(f"{path}, line 1: expected the columns {expected}, found {', '.join(columns)[:100]}")
+        shown = sanitize_line(", ".join(columns))[:100]
+        raise UsageError(f"{path}, line 1: expected the columns {expected}, found {shown}")
     return found
 
 

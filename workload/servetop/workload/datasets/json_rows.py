@@ -13,7 +13,7 @@ from servetop.workload.datasets.text_file import opened
 
 _READ_CHARS = 1 << 20
 _MAX_ITEM_CHARS = 64 << 20
-_GAP = re.compile(r"[\s,\[\]]*")
+_GAP = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
 
 
@@ -21,7 +21,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, object | BadRow]]:
     """The rows of a JSON array, of JSON lines, or of objects that extend over several lines."""
     with opened(path) as file:
         start = next((stripped for line in file if (stripped := line.strip())), "")
-    spread = start.startswith("{") and start.endswith(("{", "[", ","))
+    spread = start.startswith("{") and start.endswith(("{", "[", ",", ":"))
     return array_items(path) if spread or start.startswith("[") else json_lines(path)
 
 
@@ -39,12 +39,12 @@ def json_lines(path: Path) -> Iterator[tuple[int, object | BadRow]]:
 def array_items(path: Path) -> Iterator[tuple[int, object | BadRow]]:
     """The items of a JSON array, decoded one by one; the file may be larger than memory.
 
-    The last item is a BadRow for a file that is truncated or is not an array.
+    Objects one after the other are read as well. The last item is a BadRow for a file that is truncated.
     """
     with opened(path) as file:
-        buffer, at, line, exhausted = "", 0, 1, False
+        buffer, at, line, exhausted, in_array = "", 0, 1, False, False
         while True:
-            start = _between_items(buffer, at)
+            start, in_array = _between_items(buffer, at, in_array=in_array)
             line += buffer.count("\n", at, start)
             found = _decoded(buffer, start)
             if found is not None:
@@ -58,6 +58,8 @@ def array_items(path: Path) -> Iterator[tuple[int, object | BadRow]]:
                 buffer, at, exhausted = buffer[start:] + piece, 0, not piece
         if start < len(buffer):
             yield line, _not_json(buffer[start : start + _READ_CHARS])
+        elif in_array:
+            yield line, MalformedRow("the file ends within a JSON array")
 
 
 def _not_json(text: str) -> BadRow:
@@ -65,10 +67,14 @@ def _not_json(text: str) -> BadRow:
     return MalformedRow(f"not a complete JSON value: {shown}")
 
 
-def _between_items(buffer: str, at: int) -> int:
-    """Position of the next item."""
-    gap = _GAP.match(buffer, at)
-    return at if gap is None else gap.end()
+def _between_items(buffer: str, at: int, *, in_array: bool) -> tuple[int, bool]:
+    """Position of the next item, and whether it is in an array; brackets within an array belong to its items."""
+    while True:
+        gap = _GAP.match(buffer, at)
+        at = at if gap is None else gap.end()
+        if not buffer.startswith("]" if in_array else "[", at):
+            return at, in_array
+        at, in_array = at + 1, not in_array
 
 
 def _decoded(buffer: str, start: int) -> tuple[object, int] | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from servetop.core.errors import UsageError
+from servetop.core.text.sanitize import sanitize_line
 
 _Raw = TypeVar("_Raw")
 
@@ -59,9 +61,10 @@ class MissingColumn(MalformedRow):
     """A row without the column that is wanted; names those that it has."""
 
     def __init__(self, column: str, present: Collection[object], *, chosen: bool = False) -> None:
-        """`chosen`: the column is that of `--dataset-column`, for which the first one present is proposed."""
-        self.choice = next(map(str, present), "") if chosen else ""
-        names = ", ".join(str(name) for name in present) or "none"
+        """`chosen`: the column is that of `--dataset-column`, for which the first printable one is proposed."""
+        printable = (str(name) for name in present if str(name).isprintable())
+        self.choice = next(filter(None, printable), "") if chosen else ""
+        names = sanitize_line(", ".join(str(name) for name in present)) or "none"
         super().__init__(f"no column {column!r}: it has {names if len(names) <= 100 else names[:99] + '…'}")
 
 
@@ -163,7 +166,7 @@ def _well_formed(raw: _Raw | BadRow) -> _Raw:
 def _refused(wrong: BadRow, *, name: str, place: str, first: bool) -> UsageError:
     """The error for a bad row; a column that the first row lacks was probably never there."""
     if first and isinstance(wrong, MissingColumn) and wrong.choice:
-        return UsageError(f"{name}: {wrong}: choose with --dataset-column {wrong.choice}")
+        return UsageError(f"{name}: {wrong}: choose with --dataset-column {shlex.quote(wrong.choice)}")
     return UsageError(f"{name}, {place}, {wrong}: fix it, or add --skip-bad-rows")
 
 
