@@ -83,6 +83,20 @@ def test_a_page_without_such_labels_is_returned_as_it_is() -> None:
     assert own_rows(body, ["m"]) is body
 
 
+def test_json_is_returned_as_it_is_whatever_a_prompt_in_it_names() -> None:
+    """llama.cpp's /slots has the prompts."""
+    body = b'[{"id": 0, "prompt": "tp_rank and model_name=\\"x\\" model_name=\\"y\\""}]'
+    assert own_rows(body, ["m"]) is body
+    assert other_models(body, ["m"]) == []
+
+
+@pytest.mark.parametrize("body", [b"<html>sign in</html>", b'{"detail": "x"}', b" [1]"])
+def test_html_and_json_are_no_page_of_an_idle_engine(body: bytes) -> None:
+    idle = MetricMap(fields={"running": gauge(RUNNING, absent=0.0)}, lazy=True)
+    assert idle.sample({"/metrics": body}, start=0.0, end=0.0) is None
+    assert idle.sample({"/metrics": b"# HELP x y\n"}, start=0.0, end=0.0) is not None
+
+
 @pytest.mark.parametrize(
     ("model", "cards", "names"),
     [

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
-from servetop.engines.metrics.prometheus_text import PrometheusSample, scan
+from servetop.engines.metrics.prometheus_text import PrometheusSample, is_text, scan
 from servetop.engines.server_facts import ServerFacts
 
 GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
@@ -143,9 +143,9 @@ class MetricMap:
         return (self.path,)
 
     def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
-        """Convert the page to a sample; None if none of the table's series is on it."""
+        """Convert the page to a sample; None if none of the table's series is on it, or for HTML and JSON."""
         found = self._scan(pages)
-        if not found and not (self.lazy and self.path in pages):
+        if not found and not (self.lazy and self.path in pages and is_text(pages[self.path])):
             return None
         values = {name: series.value(found) for name, series in self.fields.items()}
         if values.get("kv_blocks_total") is None and self.cache is not None:

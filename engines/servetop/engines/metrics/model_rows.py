@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from servetop.engines.metrics.prometheus_text import parse_line
+from servetop.engines.metrics.prometheus_text import is_text, parse_line
 
 MODEL = "model_name"
 TARGETS = ("instance", "pod", "server")
@@ -33,7 +33,7 @@ def own_rows(page: bytes, models: Collection[str]) -> bytes:
     A page with rows of a single model, whatever its name, is that of the engine behind a server that renames models.
     Without `models` all models count.
     """
-    if not _may_have_ranks(page) and not _may_have_other_models(page, models):
+    if not is_text(page) or not (_may_have_ranks(page) or _may_have_other_models(page, models)):
         return page
     lines = page.decode("utf-8", errors="replace").split("\n")
     rows = [row for line in lines if (row := _row(line)) is not None]
@@ -42,7 +42,7 @@ def own_rows(page: bytes, models: Collection[str]) -> bytes:
 
 def other_models(page: bytes, models: Collection[str]) -> list[str]:
     """Return the models of the page if it has several and none of these, so that no row can be attributed."""
-    if not models or not _may_have_other_models(page, models):
+    if not models or not is_text(page) or not _may_have_other_models(page, models):
         return []
     rows = map(_row, page.decode("utf-8", errors="replace").split("\n"))
     found = {row.labels[MODEL] for row in rows if row is not None and MODEL in row.labels}

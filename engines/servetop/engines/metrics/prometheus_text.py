@@ -43,24 +43,33 @@ def scan(page: str, wanted: Container[str]) -> dict[str, list[PrometheusSample]]
     Names are those of samples: a counter's with `_total`, a histogram's with `_bucket`, `_sum`, `_count`.
     """
     found: dict[str, list[PrometheusSample]] = {}
-    for each in page.split("\n"):
-        line = each.lstrip(_BLANKS)
-        name = _name(line)
+    lines = page.split("\n")
+    if "\t" in page or "\n " in page or page.startswith(" "):
+        lines = [_with_plain_blanks(line) for line in lines]
+    for line in lines:
+        name = line.partition("{")[0].partition(" ")[0]
         if name in wanted and len(line) <= MAX_LINE_CHARS and (row := _row(line, len(name))) is not None:
             found.setdefault(name, []).append(row)
     return found
 
 
+def is_text(page: bytes) -> bool:
+    """Whether a page may be Prometheus text: HTML and JSON are not."""
+    return not page.lstrip().startswith((b"<", b"{", b"["))
+
+
 def parse_line(line: str) -> tuple[str, PrometheusSample] | None:
     """Return the name of a row and its sample; None for a comment and for a malformed or too long line."""
-    line = line.lstrip(_BLANKS)
-    name = _name(line)
+    line = _with_plain_blanks(line)
+    name = line.partition("{")[0].partition(" ")[0]
     row = _row(line, len(name)) if name and len(line) <= MAX_LINE_CHARS else None
     return None if row is None else (name, row)
 
 
-def _name(line: str) -> str:
-    return line.partition("{")[0].partition(" ")[0].partition("\t")[0]
+def _with_plain_blanks(line: str) -> str:
+    """Remove the blanks before the name of a row, and replace the tabs after it, outside the labels."""
+    head, brace, rest = line.partition("{")
+    return head.replace("\t", " ").lstrip(" ") + brace + rest
 
 
 def _row(line: str, start: int) -> PrometheusSample | None:
