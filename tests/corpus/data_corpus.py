@@ -56,7 +56,7 @@ class DataReading:
     """Why the file cannot be read to its end."""
 
     def column(self, key: str) -> list[Any]:
-        """What the reading of a case holds under `key`, one value a row."""
+        """Return the values under `key` in the reading of a case, one for each row."""
         return [_VALUES[key](row) for row in self.rows]
 
 

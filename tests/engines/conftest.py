@@ -28,7 +28,7 @@ class PageServer:
         """Further header lines by path, each with its end."""
         self.authorization: list[str | None] = []
         self.heads: list[str] = []
-        """Of all requests, as received."""
+        """Heads of all requests, as received."""
         self.answering = asyncio.Event()
         """Cleared: requests are received and get no response."""
         self.answering.set()

@@ -1,4 +1,4 @@
-"""What requests demand of the server is read from their bodies."""
+"""The output tokens that a request demands of the server are read from its body."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def open_nvml(owns: Owns = any_process) -> NvmlReader | None:
 
 
 def device_handles(nvml: Any) -> tuple[list[Any], dict[int, str]]:
-    """Handles of all devices by NVML's index, None for those that cannot be opened, and why, by index.
+    """Return the handles of all devices (None: it cannot be opened), and the reasons by NVML's index.
 
     A card that fell off the bus cannot be opened, and the others can.
     """

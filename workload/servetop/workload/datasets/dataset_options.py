@@ -21,7 +21,7 @@ _MEANINGS = {
     "mooncake": " (times in milliseconds)",
     "timed_trace": " (times in seconds)",
 }
-"""What tells apart datasets whose files look alike."""
+"""Features that distinguish datasets with similar files."""
 
 
 def check_dataset_options(workload: WorkloadConfig) -> None:
