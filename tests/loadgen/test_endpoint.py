@@ -20,15 +20,26 @@ from servetop.loadgen.transport.endpoint import Endpoint
 )
 def test_a_url_is_parsed_into_server_and_prefix(url: str, address: str, prefix: str, tls: bool) -> None:
     endpoint = Endpoint.parse(url)
-    assert (endpoint.address, endpoint.prefix, endpoint.tls) == (address, prefix, tls)
+    assert (endpoint.address, endpoint.server.prefix, endpoint.tls) == (address, prefix, tls)
+
+
+@pytest.mark.parametrize("url", ["", "ftp://gpu7", "http://", "http://h:99999", "http://h/a b", "http://me:secret@h"])
+def test_an_invalid_server_url_is_rejected(url: str) -> None:
+    with pytest.raises(UsageError, match=r"invalid server address|contains a password"):
+        Endpoint.parse(url)
 
 
 @pytest.mark.parametrize(
-    "url", ["", "gpu7:8000", "ftp://gpu7", "http://", "http://h:99999", "http://h/a b", "http://h/é"]
+    ("url", "target"),
+    [
+        ("http://h/v1?api-version=1", "/v1/chat/completions?api-version=1"),
+        ("http://h/api/paas/v4/chat/completions", "/api/paas/v4/chat/completions"),
+        ("http://h/é", "/%C3%A9/v1/chat/completions"),
+    ],
 )
-def test_an_invalid_server_url_is_rejected(url: str) -> None:
-    with pytest.raises(UsageError, match="use http://host:port"):
-        Endpoint.parse(url)
+def test_requests_go_to_the_path_of_the_api_with_the_query(url: str, target: str) -> None:
+    head = Endpoint.parse(url).head("/v1/chat/completions")
+    assert head.startswith(f"POST {target} HTTP/1.1\r\n".encode())
 
 
 def test_the_head_ends_before_the_content_length() -> None:

@@ -56,8 +56,8 @@ async def test_when_the_last_sender_dies_the_run_fails(pool: Any) -> None:
 
 
 async def test_an_invalid_url_is_reported_with_the_senders_error(pool: Any) -> None:
-    run = await pool(2, url="gpu7:8000")
-    with pytest.raises(LoadError, match="invalid server URL 'gpu7:8000'"):
+    run = await pool(2, url="ftp://gpu7")
+    with pytest.raises(LoadError, match="invalid server address 'ftp://gpu7'"):
         await run.finish()
 
 

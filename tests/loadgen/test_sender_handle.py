@@ -120,8 +120,8 @@ async def test_the_death_of_a_sender_is_an_error(sender: SenderHandle) -> None:
 
 
 async def test_an_invalid_url_is_reported_with_the_senders_error() -> None:
-    sender = await SenderHandle.start(ARGV, setup_for("gpu7:8000", MonotonicClock()))
-    with pytest.raises(LoadError, match=r"invalid server URL 'gpu7:8000': use http://host:port"):
+    sender = await SenderHandle.start(ARGV, setup_for("ftp://gpu7", MonotonicClock()))
+    with pytest.raises(LoadError, match=r"invalid server address 'ftp://gpu7': use one such as"):
         async for _ in sender.reports():
             pass
     await sender.close()

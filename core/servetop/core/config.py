@@ -64,6 +64,9 @@ class EngineConfig:
     """URL of the load balancer that receives the requests; None sends them to the replicas themselves."""
     metrics_url: str | None = None
     """Metrics page, or a Prometheus server that scrapes it; None for the engine's usual page."""
+    metrics_api_key_env: str | None = None
+    metrics_header_env: Mapping[str, str] = field(default_factory=dict)
+    """Like `api_key_env` and `WorkloadConfig.header_env`, for the server at `metrics_url` only."""
     port: int | None = None
     """Port of an engine that servetop starts; None for a free one."""
     max_num_seqs: int | None = None

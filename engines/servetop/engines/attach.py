@@ -19,9 +19,11 @@ from servetop.engines.control.control_client import (
     HttpResult,
     HttpResults,
     ServerClient,
-    normalise_url,
 )
+from servetop.engines.control.credentials import api_key, metrics_client
 from servetop.engines.control.http_body import excerpt
+from servetop.engines.control.model_list import MODELS, default_model, model_names
+from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.control.url_scheme import refuse_wrong_scheme
 from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine, loadable_engines
@@ -31,12 +33,12 @@ from servetop.engines.metrics.metrics_owner import metrics_owner
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_scraper
 from servetop.engines.metrics.model_rows import related_models
+from servetop.engines.metrics.prometheus_server import MetricsAddress
 from servetop.engines.server_facts import is_older
-from servetop.engines.start import api_key, engine_facts, read_static_facts, refuse_without_key
+from servetop.engines.start import engine_facts, read_static_facts, refuse_without_key
 
 AUTO = "auto"
 """The engine name that requests detection."""
-MODELS = "/v1/models"
 FORBIDDEN = 403
 FALLBACK = "openai"
 """The fallback engine, which matches every OpenAI-compatible server."""
@@ -60,14 +62,13 @@ async def attach_engine(
     if config.url is None:
         raise UsageError("no server to attach to: give --url http://host:port")
     engines = [load_engine(FALLBACK)] if config.name == FALLBACK else loadable_engines()
-    url = normalise_url(config.url)
-    connection = route_to(url, config.connection, os.environ).connection
-    client = ServerClient(url, api_key=api_key(config, os.environ), headers=headers, connection=connection)
+    connection = route_to(ServerUrl.parse(config.url).origin, config.connection, os.environ).connection
+    client = ServerClient(config.url, api_key=api_key(config, os.environ), headers=headers, connection=connection)
     try:
         results = await _probe(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
         await refuse_wrong_scheme(client.url, results)
         _refuse_unresponsive(results, client.url)
-        engine = _recognised(engines, results, config=config, headers=headers, url=url)
+        engine = _recognised(engines, results, config=config, headers=headers, url=client.url)
         model, remark = _model(engine, results, config=config, url=client.url)
         scraper, exported = await _metrics(engine, client, results, model=model, config=config, connection=connection)
     except BaseException:
@@ -77,7 +78,7 @@ async def attach_engine(
     from_metrics, missing = await read_static_facts(scraper, fallback=fallback)
     unread = missing == GAUGES and engine.name == FALLBACK and config.metrics_url is None  # not an error
     known = engine.facts(results).merged_with(from_metrics)
-    facts = engine_facts(engine, known, url=url, model=model, missing=missing)
+    facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
     facts = replace(facts, exported=exported or facts.exported)
     handle = EngineHandle(engine, facts, client=client, clock=clock, scraper=None if unread else scraper)
     handle.metrics_trouble, handle.remark = _unread_metrics(scraper, results) if unread else None, remark
@@ -104,8 +105,12 @@ async def _metrics(
 
     A gateway may hide the engine behind it, while `--metrics-url` leads to the engine.
     """
-    url = config.metrics_url
-    owner = await metrics_owner(url, connection=connection) if engine.name == FALLBACK and url is not None else None
+    owner = None
+    if engine.name == FALLBACK and config.metrics_url is not None:
+        address = MetricsAddress.parse(config.metrics_url)
+        page = ServerUrl.page(address.url)
+        other = metrics_client(page, client, config=config, environ=os.environ, connection=connection)
+        owner = await metrics_owner(other, match=address.match)
     source = engine if owner is None else load_engine(owner)
     models = related_models(model, results[MODELS].json())
     scraper = metrics_scraper(source, client, config=config, models=models, connection=connection)
@@ -140,6 +145,8 @@ async def _probe(
     first = await client.request(MODELS, timeout=min(REQUEST_TIMEOUT, limit))
     if first.error and not first.late:
         return {MODELS: first}  # not an HTTP server: the other paths would fail too
+    if first.status in (404, 405) and client.server.other is not None:
+        first = await _other_reading(client, first)
     if first.late:
         report_waiting()
     others = await client.get_all(_paths(engines), timeout=max(min(REQUEST_TIMEOUT, left()), 0.0))
@@ -151,6 +158,17 @@ async def _probe(
         report_waiting()
         results |= await client.get_all(late, timeout=left())
     return results
+
+
+async def _other_reading(client: ServerClient, first: HttpResult) -> HttpResult:
+    """Ask for the list of models where the address may also mean; adopt that reading if there is one."""
+    given = client.server
+    client.server = given.other or given
+    result = await client.request(MODELS)
+    if model_names(result.json()):
+        return result
+    client.server = given
+    return first
 
 
 def _paths(engines: list[Engine]) -> list[str]:
@@ -219,11 +237,11 @@ def _is_known_without_list(result: HttpResult, config: EngineConfig, *, headers:
 def _model(engine: Engine, results: HttpResults, *, config: EngineConfig, url: str) -> tuple[str, str]:
     """Return the model, and a remark if it is taken as given because the server does not list it."""
     served, result = engine.facts(results).models, results[MODELS]
-    why = result.error or f"HTTP {result.status}: {excerpt(result.body)}"
+    why = result.error or f"HTTP {result.status}: {result.redirect or excerpt(result.body)}"
     if not served and not config.model:
         raise EngineError(f"{url}{MODELS} lists no models ({why}): is that the server's address? or give --model")
     if not config.model:
-        return served[0], ""
+        return default_model(served), ""
     if not served:
         return config.model, f"{url}{MODELS} lists no models ({why}): {config.model!r} is taken as given"
     names = [config.model]

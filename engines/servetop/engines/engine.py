@@ -14,6 +14,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.tick import TICK_SECONDS
 from servetop.engines.control.control_client import HttpResults
+from servetop.engines.control.model_list import model_names
 from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
 from servetop.engines.metrics.metrics_reader import MetricsReader
 from servetop.engines.metrics.metrics_source import SCRAPE_TIMEOUT
@@ -195,6 +196,6 @@ def _models(results: HttpResults) -> ServerFacts:
     data = results["/v1/models"].json() if "/v1/models" in results else None
     rows = data.get("data") if isinstance(data, dict) else data  # some gateways send the array alone
     cards = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    names = tuple(str(card["id"]) for card in cards if isinstance(card.get("id"), str))
+    names = model_names(data)
     lengths = [card["max_model_len"] for card in cards if type(card.get("max_model_len")) is int]
     return ServerFacts(models=names, max_model_len=lengths[0] if lengths else None)

@@ -16,7 +16,7 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.control_client import HttpResult, ServerClient, bodies, is_local
 from servetop.engines.control.http_body import excerpt
 from servetop.engines.metrics.exported_tables import exported_metrics
-from servetop.engines.metrics.metrics_source import MetricsScraper
+from servetop.engines.metrics.metrics_source import METRICS_KEY_HELP, MetricsScraper
 from servetop.engines.metrics.series_collector import SeriesCollector, SeriesReading
 from servetop.engines.process.stop_report import StopReport
 
@@ -234,6 +234,10 @@ class EngineHandle:
         where = scraper.pages.where(scraper.reader.paths[0])
         if result.error:
             return f"no metrics from {where} ({result.error})"
+        if result.status in (401, 403):
+            own = scraper.pages.url == self.url
+            advice = "it wants a key: give --api-key-env or --header-env" if own else METRICS_KEY_HELP
+            return f"no metrics from {where} (HTTP {result.status}): {advice}"
         advice = f": {self.engine.metrics_off_help}" if self.engine.metrics_off_help else ""
         if not result.ok:
             return f"no metrics from {where} (HTTP {result.status}){advice}"

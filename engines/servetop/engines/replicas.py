@@ -14,8 +14,10 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample, ReplicaSample
 from servetop.core.interfaces.run_source import EngineFacts
-from servetop.engines.attach import MODELS, attach_engine
-from servetop.engines.control.control_client import ServerClient, normalise_url
+from servetop.engines.attach import attach_engine
+from servetop.engines.control.control_client import ServerClient
+from servetop.engines.control.model_list import MODELS
+from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.engine import Engine
 from servetop.engines.handle import EXIT_LIMIT, EngineHandle
 from servetop.engines.metrics.sample_merge import CounterTotals, merge_samples
@@ -237,7 +239,7 @@ async def attach_replicas(
     EngineError if one cannot be attached to (with the first one's reason), or if engine or model differ; UsageError
     for a duplicate server, and for a metrics URL, which belongs to one server.
     """
-    urls = [normalise_url(url) for url in (config.url or "", *config.more_urls)]
+    urls = [ServerUrl.parse(url).text for url in (config.url or "", *config.more_urls)]
     if (twice := next((url for url in urls if urls.count(url) > 1), None)) is not None:
         raise UsageError(f"{twice} is given twice: give each server's --url once")
     if config.metrics_url is not None:
@@ -264,7 +266,7 @@ async def check_load_balancer(
     url: str, *, api_key: str | None = None, headers: Mapping[str, str] | None = None
 ) -> None:
     """Raise EngineError if the load balancer that receives the requests does not respond."""
-    client = ServerClient(normalise_url(url), api_key=api_key, headers=headers)
+    client = ServerClient(url, api_key=api_key, headers=headers)
     try:
         result = await client.request(MODELS)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text.known_secrets import engine_secrets
 from servetop.engines.adapters.engine_flags import agreed, refuse_secrets
 from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient, bodies
+from servetop.engines.control.credentials import api_key
 from servetop.engines.engine import Engine
 from servetop.engines.engine_registry import load_engine
 from servetop.engines.handle import EngineHandle, stop_process
@@ -81,16 +82,6 @@ async def start_engine(
             await scraper.pages.close()
         raise
     return EngineHandle(engine, facts, client=client, clock=clock, process=process, scraper=scraper)
-
-
-def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
-    """Return the key from the variable named by `api_key_env`; UsageError if it is not set."""
-    if config.api_key_env is None:
-        return None
-    key = environ.get(config.api_key_env, "").strip()
-    if not key or not key.isascii() or not key.isprintable():
-        raise UsageError(f"the environment variable {config.api_key_env} (--api-key-env) holds no API key: export it")
-    return key
 
 
 def _port(config: EngineConfig, engine: Engine) -> int:

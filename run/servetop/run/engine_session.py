@@ -20,13 +20,14 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import TICK_SECONDS
 from servetop.engines.attach import attach_engine
+from servetop.engines.control.credentials import api_key
 from servetop.engines.gpu.gpu_processes import OwnPids, any_process
 from servetop.engines.gpu.gpu_sampler import RELEASE_SECONDS, GpuSampler
 from servetop.engines.handle import EngineHandle, LaunchedServer
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.metrics.series_collector import SeriesPacker
-from servetop.engines.start import api_key, start_engine
+from servetop.engines.start import start_engine
 from servetop.workload.request_headers import all_headers
 
 if TYPE_CHECKING:
@@ -105,9 +106,8 @@ class EngineSession:
         elif config.more_urls:
             from servetop.engines.replicas import attach_replicas  # for several servers only
 
-            changed = self._note_servers
-            self._replicas = await attach_replicas(config, self._clock, on_change=changed, headers=headers)
-            self._handle = self._replicas
+            attaching = attach_replicas(config, self._clock, on_change=self._note_servers, headers=headers)
+            self._handle = self._replicas = await attaching
         else:
             self._handle = await attach_engine(config, self._clock, headers=headers, on_line=self._keep_log_line)
         self._exported_fields = set()
@@ -232,9 +232,8 @@ class EngineSession:
             return  # it was stopped
         trouble = self._handle.metrics_trouble
         if trouble != self._trouble:
-            text = trouble or "metrics are back"
-            severity = Severity.WARNING if trouble else Severity.INFO
-            self._notes.append(Note(at=self._clock.now(), severity=severity, source="metrics", text=text))
+            level, text = (Severity.WARNING, trouble) if trouble else (Severity.INFO, "metrics are back")
+            self._notes.append(Note(at=self._clock.now(), severity=level, source="metrics", text=text))
         self._trouble = trouble
 
     def _note_lost_fields(self, samples: Sequence[EngineSample]) -> None:
@@ -296,5 +295,6 @@ class EngineSession:
         if self._holds_gpu_memory and self._config.url is None:  # the next start needs it
             report = dataclasses.replace(report, gpu_memory=await self._gpus.left_over(RELEASE_SECONDS))
         if report.trouble:
-            note = Note(at=self._clock.now(), severity=Severity.ERROR, source="engine", text=report.trouble)
-            self._notes.append(note)
+            self._notes.append(
+                Note(at=self._clock.now(), severity=Severity.ERROR, source="engine", text=report.trouble)
+            )

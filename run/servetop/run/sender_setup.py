@@ -10,7 +10,7 @@ from servetop.core.config import ConnectionConfig, RunConfig, WorkloadConfig
 from servetop.core.events import Severity
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.connection import Route, route_to
-from servetop.engines.control.control_client import normalise_url
+from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.dialects.dialect_registry import endpoint_of
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.start_senders import LoadSenders
@@ -31,7 +31,7 @@ _UNKNOWN_TOKENIZER = (
 
 def request_url(config: RunConfig, facts: EngineFacts) -> str:
     """The URL that receives the requests: the front door, else the engine, else its first replica."""
-    return normalise_url(config.engine.front_door) if config.engine.front_door else facts.url or ""
+    return ServerUrl.parse(config.engine.front_door).text if config.engine.front_door else facts.url or ""
 
 
 def route_of(config: RunConfig, facts: EngineFacts) -> Route:

@@ -24,27 +24,31 @@ def parse_headers(texts: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-def parse_header_env(texts: Sequence[str]) -> dict[str, str]:
+def parse_header_env(texts: Sequence[str], *, option: str = "--header-env") -> dict[str, str]:
     """Parse NAME=VAR texts into environment variables by header."""
     pairs = [text.partition("=") for text in texts]
     for name, equals, variable in pairs:
         if not equals or not _NAME.fullmatch(name) or not variable:
-            raise UsageError(f"--header-env {name}: give NAME=VAR, as in X-Tenant=TENANT")
-        _refuse_own(name, "--header-env")
+            raise UsageError(f"{option} {name}: give NAME=VAR, as in X-Tenant=TENANT")
+        _refuse_own(name, option)
     return {name: variable for name, _, variable in pairs}
 
 
 def all_headers(workload: WorkloadConfig, environ: Mapping[str, str]) -> dict[str, str]:
     """Headers to send with every request; UsageError when a variable of `header_env` is unset or not a valid value."""
-    headers = dict(workload.headers)
-    for name, variable in workload.header_env.items():
-        value = environ.get(variable, "").strip()
+    return {**workload.headers, **header_values(workload.header_env, environ, option="--header-env")}
+
+
+def header_values(variables: Mapping[str, str], environ: Mapping[str, str], *, option: str) -> dict[str, str]:
+    """Values of headers from environment variables; UsageError when one is unset or not a valid value."""
+    values = {name: environ.get(variable, "").strip() for name, variable in variables.items()}
+    for name, value in values.items():
         if not value or not _is_sendable(value):
             raise UsageError(
-                f"the environment variable {variable} (--header-env {name}) is unset or not printable ASCII: export it"
+                f"the environment variable {variables[name]} ({option} {name}) is unset or not printable ASCII: "
+                "export it"
             )
-        headers[name] = value
-    return headers
+    return values
 
 
 def _is_sendable(value: str) -> bool:

@@ -45,7 +45,7 @@ def run_config(
     stages = with_warmup(repeated or stages_of(load, replay), load.num_warmups)
     _check_load(workload, stages, cooldown=load.cooldown)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
-    workload = dataclasses.replace(workload, endpoint=endpoint_at(engine.name, workload.endpoint))
+    workload = dataclasses.replace(workload, endpoint=endpoint_of_config(engine, workload.endpoint))
     config = RunConfig(
         drain_at_stages=bool(repeated) and file is not None and file.drain_at_stages,
         engine=engine,
@@ -72,6 +72,16 @@ def _check_load(workload: WorkloadConfig, stages: tuple[StageConfig, ...], *, co
     check(workload, stages)
     check_cooldown(cooldown, stages)
     all_headers(workload, os.environ)  # a variable that is not set is an error before anything is recorded
+
+
+def endpoint_of_config(engine: EngineConfig, endpoint: str) -> str:
+    """The given endpoint, else the one that the address names, as in `…/v1/chat/completions`, else the usual one."""
+    address = engine.front_door or engine.url
+    if not endpoint and address is not None:
+        from servetop.engines.control.server_url import ServerUrl
+
+        endpoint = ServerUrl.parse(address).endpoint
+    return endpoint_at(engine.name, endpoint)
 
 
 def endpoint_at(engine: str, endpoint: str) -> str:
@@ -123,6 +133,8 @@ def engine_config(options: RepeatableOptions, engine_args: Sequence[str]) -> Eng
         more_urls=given.url[1:],
         front_door=given.front_door,
         metrics_url=given.metrics_url,
+        metrics_api_key_env=given.metrics_api_key_env,
+        metrics_header_env=given.metrics_header_env,
         port=given.port,
         max_num_seqs=given.max_num_seqs,
         extra_args=tuple(engine_args),
@@ -139,10 +151,11 @@ def engine_config(options: RepeatableOptions, engine_args: Sequence[str]) -> Eng
 
         MetricsAddress.parse(config.metrics_url)
     check_launcher(config)
-    if config.api_key_env:
-        from servetop.engines.start import api_key
+    if config.api_key_env or config.metrics_api_key_env or config.metrics_header_env:
+        from servetop.engines.control.credentials import api_key, check_metrics_credentials
 
         api_key(config, os.environ)  # a missing key is an error before anything is recorded
+        check_metrics_credentials(config, os.environ)
     return config
 
 

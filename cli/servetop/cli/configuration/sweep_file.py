@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from servetop.cli.configuration.configure import endpoint_at, engine_config, extra_percentiles
+from servetop.cli.configuration.configure import endpoint_of_config, engine_config, extra_percentiles
 from servetop.cli.configuration.stage_options import check, check_cooldown, with_an_end, with_warmup
 from servetop.cli.configuration.workload_settings import prefix_cache_of, resolved, workload_config
 from servetop.cli.options.conversion import read_options
@@ -209,7 +209,7 @@ def _engine(sweep: SweepFile) -> EngineConfig:
 
 
 def _workload(sweep: SweepFile) -> WorkloadConfig:
-    endpoint = endpoint_at(sweep.engine.name, sweep.workload.endpoint)
+    endpoint = endpoint_of_config(sweep.engine, sweep.workload.endpoint)
     return dataclasses.replace(sweep.workload, endpoint=endpoint)
 
 

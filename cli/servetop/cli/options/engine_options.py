@@ -1,11 +1,13 @@
 """The options of `servetop` that set EngineConfig and ConnectionConfig."""
 
+import dataclasses
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated
 
 from servetop.cli.options import completions
 from servetop.cli.options.declaration import Option, options_class
-from servetop.cli.options.parsers import parse_command
+from servetop.cli.options.parsers import parse_command, parse_metrics_header_env
 
 engine_option, connection_option = partial(Option, panel="Engine"), partial(Option, panel="Connection")
 
@@ -74,6 +76,24 @@ class EngineOptions:
             default="the engine's usual page",
         ),
     ] = None
+    metrics_api_key_env: Annotated[
+        str | None,
+        engine_option(
+            "--metrics-api-key-env",
+            "Environment variable that holds the API key of the server at --metrics-url.",
+            unit="VARIABLE",
+        ),
+    ] = None
+    metrics_header_env: Annotated[
+        Mapping[str, str],
+        engine_option(
+            "--metrics-header-env",
+            "Header for the server at --metrics-url, its value read from an environment variable; repeat.",
+            unit="NAME=VARIABLE",
+            repeat=True,
+            parse=parse_metrics_header_env,
+        ),
+    ] = dataclasses.field(default_factory=dict)
     port: Annotated[
         int | None, engine_option("--port", "Port of a started engine.", default="a free one", minimum=1, maximum=65535)
     ] = None

@@ -161,6 +161,13 @@ def parse_headers(texts: Sequence[str]) -> Mapping[str, str]:
     return request_headers.parse_headers(texts)
 
 
+def parse_metrics_header_env(texts: Sequence[str]) -> Mapping[str, str]:
+    """Environment variables by header of the metrics server, from NAME=VAR texts."""
+    from servetop.workload import request_headers  # not for --help
+
+    return request_headers.parse_header_env(texts, option="--metrics-header-env")
+
+
 def parse_header_env(texts: Sequence[str]) -> Mapping[str, str]:
     """Environment variables by header, from NAME=VAR texts."""
     from servetop.workload import request_headers  # not for --help

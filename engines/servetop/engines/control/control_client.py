@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from servetop.core.config import ConnectionConfig
-from servetop.core.errors import UsageError
 from servetop.core.text.encodable import encodable_data
 from servetop.engines.control.connection import address_of, tls_context
 from servetop.engines.control.direct_http import ConnectError, DirectHttp, ProtocolError
-from servetop.engines.control.http_body import ResponseError, excerpt
+from servetop.engines.control.http_body import BodyWatcher, ResponseError, excerpt
+from servetop.engines.control.server_url import ServerUrl
 
 if TYPE_CHECKING:
     from servetop.engines.control.proxied_http import ProxiedHttp
@@ -41,11 +41,18 @@ class HttpResult:
     """The request timed out; a later one may succeed."""
     age: float = 0.0
     """Age of the content in seconds on arrival, for content that the server scraped earlier from another server."""
+    location: str = ""
+    """Where a redirect leads; empty if it leads nowhere."""
 
     @property
     def ok(self) -> bool:
         """HTTP 200."""
         return self.status == 200
+
+    @property
+    def redirect(self) -> str:
+        """Where the server says that the content is, in one phrase; empty if it does not redirect."""
+        return f"redirects to {redacted_url(self.location)}" if 300 <= self.status < 400 and self.location else ""
 
     def json(self) -> Any:
         """The body parsed as JSON; None if it is not JSON or the status is not 200."""
@@ -85,34 +92,58 @@ class ServerClient:
 
     def __init__(
         self,
-        url: str,
+        server: ServerUrl | str,
         *,
         api_key: str | None = None,
         headers: Mapping[str, str] | None = None,
         connection: ConnectionConfig | None = None,
     ) -> None:
         """`headers` are the user's, for this server only; an `Authorization` among them replaces the API key's."""
-        self.url = url
+        self.server = ServerUrl.parse(server) if isinstance(server, str) else server
+        """May be replaced by another reading of its address, at the same origin."""
+        self._api_key, self._headers = api_key, headers
         settings = connection or ConnectionConfig()
         self._proxy = settings.proxy
+        origin = self.server.origin
         fields = _header_fields(api_key, headers or {})
-        context = tls_context(settings) if url.startswith("https:") else None
+        context = tls_context(settings) if origin.startswith("https:") else None
         self._http: DirectHttp | ProxiedHttp
         if settings.proxy is None:
-            self._http = DirectHttp(url, headers=fields, context=context)
+            self._http = DirectHttp(origin, headers=fields, context=context)
         else:
             from servetop.engines.control.proxied_http import ProxiedHttp
 
-            self._http = ProxiedHttp(url, headers=fields, context=context, proxy=settings.proxy)
+            self._http = ProxiedHttp(origin, headers=fields, context=context, proxy=settings.proxy)
+
+    def at(self, server: ServerUrl, *, connection: ConnectionConfig | None) -> ServerClient:
+        """Return a client of another address; key and headers go with it only if scheme, host and port are the same."""
+        if server.origin != self.server.origin:
+            return ServerClient(server, connection=connection)
+        return ServerClient(server, api_key=self._api_key, headers=self._headers, connection=connection)
+
+    @property
+    def url(self) -> str:
+        """The server's address in its shortest form."""
+        return self.server.text
 
     async def request(
         self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = REQUEST_TIMEOUT
     ) -> HttpResult:
         """Send one request; `data` becomes its JSON body."""
         body = None if data is None else json.dumps(data).encode()
+        return await self._request(method, path, body, timeout=timeout)
+
+    async def post(self, path: str, body: bytes, *, watcher: BodyWatcher, timeout: float) -> HttpResult:
+        """Send a JSON body; `watcher` receives the response while it arrives, as needed for a stream."""
+        return await self._request("POST", path, body, timeout=timeout, watcher=watcher)
+
+    async def _request(
+        self, method: str, path: str, body: bytes | None, *, timeout: float, watcher: BodyWatcher | None = None
+    ) -> HttpResult:
         try:
             async with asyncio.timeout(timeout):
-                return HttpResult(*await self._http.request(method, path, body))
+                response = await self._http.request(method, self.server.target(path), body, watcher=watcher)
+                return HttpResult(response.status, response.body, location=response.location)
         except ResponseError as error:
             return HttpResult(error=str(error))
         except TimeoutError:
@@ -145,23 +176,14 @@ def _header_fields(api_key: str | None, headers: Mapping[str, str]) -> dict[str,
     return {**fields, "accept-encoding": "identity"}  # compressing a page costs the engine more than sending it
 
 
-def normalise_url(text: str) -> str:
-    """`gpu7:8000`, `http://gpu7:8000/`, `…/v1/` → `http://gpu7:8000`; UsageError for an invalid address."""
-    stripped = text.strip()
-    with_scheme = stripped if "://" in stripped else f"http://{stripped}"
-    try:
-        parts = urlsplit(with_scheme)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid or any(letter.isspace() for letter in stripped):
-        raise UsageError(f"invalid server address {text!r}: use one such as http://127.0.0.1:8000")
-    if "@" in parts.netloc:
-        raise UsageError(
-            "the address contains a password, which would be recorded: give the key with --api-key-env NAME"
-        )
-    path = parts.path.rstrip("/").removesuffix("/v1")
-    return f"{parts.scheme}://{parts.netloc}{path}"
+def redacted_url(url: str) -> str:
+    """Return a URL without its user and the values of its query, either of which may be secret."""
+    before, mark, query = url.partition("?")
+    scheme, separator, rest = before.partition("://")
+    host, slash, path = rest.partition("/")
+    shown = f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}" if separator else before
+    names = "&".join(f"{each.partition('=')[0]}=…" for each in query.split("&") if each)
+    return f"{shown}{mark}{names}"
 
 
 def is_local(url: str) -> bool:

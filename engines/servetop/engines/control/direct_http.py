@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from servetop.engines.control.http_body import Body, ResponseError
+from servetop.engines.control.http_body import Body, BodyWatcher, RawResponse, ResponseError
 
 MAX_HEAD_BYTES = 1 << 16
 """Maximum bytes of a response's status line and headers."""
@@ -34,7 +34,6 @@ class DirectHttp:
     def __init__(self, url: str, *, headers: Mapping[str, str], context: ssl.SSLContext | None) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
-        self._path = parts.path
         self._context = context
         host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
         fields = {"host": host, "user-agent": "servetop", **headers}
@@ -42,27 +41,27 @@ class DirectHttp:
         self._idle: list[_Connection] = []
         self._closed = False
 
-    async def request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """Send one request with an optional JSON body; return status and decoded body.
+    async def request(
+        self, method: str, path: str, body: bytes | None, *, watcher: BodyWatcher | None = None
+    ) -> RawResponse:
+        """Send one request with an optional JSON body; `watcher` receives the response while it arrives.
 
         Raises ConnectError and other OSErrors, ProtocolError and ResponseError. A kept connection that the server has
         closed is replaced by a new one.
         """
         body_headers = "" if body is None else f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        request = f"{method} {self._path}{path} HTTP/1.1\r\n{self._head}{body_headers}\r\n".encode("ascii") + (
-            body or b""
-        )
+        request = f"{method} {path} HTTP/1.1\r\n{self._head}{body_headers}\r\n".encode("ascii") + (body or b"")
         while self._idle:
             kept = self._idle.pop()
             try:
-                return await self._send(kept, request)
+                return await self._send(kept, request, watcher)
             except _ClosedEarly:
                 continue
-        return await self._send(await self._connect(), request)
+        return await self._send(await self._connect(), request, watcher)
 
-    async def _send(self, connection: _Connection, request: bytes) -> tuple[int, bytes]:
+    async def _send(self, connection: _Connection, request: bytes, watcher: BodyWatcher | None) -> RawResponse:
         try:
-            result = await connection.request(request)
+            result = await connection.request(request, watcher)
         except BaseException:
             connection.close()
             raise
@@ -70,7 +69,7 @@ class DirectHttp:
             self._idle.append(connection)
         else:
             connection.close()
-        return result.status, result.body
+        return RawResponse(result.status, result.body, result.location)
 
     async def _connect(self) -> _Connection:
         if self._closed:
@@ -98,9 +97,9 @@ class _Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
-    async def request(self, request: bytes) -> _Response:
+    async def request(self, request: bytes, watcher: BodyWatcher | None) -> _Response:
         """Send a request and read the response."""
-        result = _Response()
+        result = _Response(watcher)
         try:
             self._writer.write(request)
             while data := await self._reader.read(_READ_BYTES):
@@ -121,12 +120,15 @@ class _Connection:
 class _Response:
     """A response in progress; the HTTP parser calls its `on_` methods."""
 
-    def __init__(self) -> None:
+    def __init__(self, watcher: BodyWatcher | None = None) -> None:
         self.received = 0
         """Bytes received."""
         self.status = 0
         self.body = b""
+        self.location = ""
         self.keep_alive = False
+        self._watcher = watcher
+        self._content_type = ""
         self._has_head = self._complete = self._has_length = self._has_excess = False
         self._encoding = ""
         self._content: Body | None = None
@@ -148,14 +150,26 @@ class _Response:
             if self.received > MAX_HEAD_BYTES:
                 raise ResponseError(f"its response headers are longer than {MAX_HEAD_BYTES >> 10} KiB: discarded")
             return False
-        body = self._content = self._content or Body(self._encoding)
-        for piece in self._pieces:
-            body.take(piece)
-        self._pieces.clear()
+        self._take_pieces()
         if self._complete:
-            self.body = body.whole()
+            self.body = self._body().whole()
             self.keep_alive = self.keep_alive and not self._has_excess
         return self._complete
+
+    def _body(self) -> Body:
+        if self._content is None:
+            self._content = Body(self._encoding)
+            if self._watcher is not None:
+                self._watcher.headers_received(self.status, self._content_type)
+        return self._content
+
+    def _take_pieces(self) -> None:
+        body = self._body()
+        for piece in self._pieces:
+            decoded = body.take(piece)
+            if self._watcher is not None and decoded:
+                self._watcher.body_received(decoded)
+        self._pieces.clear()
 
     def end(self) -> None:
         """Handle the end of the connection, which completes a response without a length."""
@@ -178,6 +192,10 @@ class _Response:
                 self._has_length = True
             case b"content-encoding":
                 self._encoding = value.decode("latin-1")
+            case b"content-type":
+                self._content_type = value.decode("latin-1").lower()
+            case b"location":
+                self.location = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         """Called by the parser."""

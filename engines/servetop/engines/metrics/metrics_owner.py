@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
-from servetop.core.config import ConnectionConfig
-from servetop.engines.control.control_client import ServerClient, normalise_url
+from servetop.engines.control.control_client import ServerClient
 from servetop.engines.metrics.prometheus_server import (
     QUERY,
     SERVER_TIME,
-    MetricsAddress,
     is_prometheus,
     selector,
     series_names,
@@ -38,17 +36,18 @@ def owner_of(names: Iterable[str]) -> str | None:
     return owners.most_common(1)[0][0] if owners else None
 
 
-async def metrics_owner(metrics_url: str, *, connection: ConnectionConfig | None = None) -> str | None:
-    """Return the engine whose metrics the server at this address has; None if it has those of no known one."""
-    address = MetricsAddress.parse(metrics_url)
-    client = ServerClient(normalise_url(address.url), connection=connection)
+async def metrics_owner(client: ServerClient, *, match: str | None) -> str | None:
+    """Return the engine whose metrics the client's server has; None if it has those of no known one.
+
+    The client is closed.
+    """
     try:
         results = await client.get_all((SERVER_TIME, *_PAGES))
         if not is_prometheus(results[SERVER_TIME]):
             texts = [results[path].body.decode("utf-8", errors="replace") for path in _PAGES if results[path].ok]
             return owner_of(name for text in texts for name in _NAME.findall(text))
         patterns = [f"{prefix}.+" for prefix in PREFIXES]
-        query = QUERY + quote(f"count by (__name__) ({selector(patterns, address.match)})")
+        query = QUERY + quote(f"count by (__name__) ({selector(patterns, match)})")
         return owner_of(series_names((await client.get_all((query,)))[query].json()))
     finally:
         await client.close()

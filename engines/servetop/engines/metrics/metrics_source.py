@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -10,8 +11,10 @@ from urllib.parse import urlsplit
 from servetop.analysis.exported.metric_spec import wanted_labels
 from servetop.core.clock import Clock
 from servetop.core.config import ConnectionConfig, EngineConfig
-from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient, normalise_url
+from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient
+from servetop.engines.control.credentials import metrics_client
 from servetop.engines.control.patient_client import PatientClient
+from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.metrics.exported_tables import exported_by
 from servetop.engines.metrics.metrics_reader import MetricsReader
 from servetop.engines.metrics.model_rows import other_models, own_rows
@@ -26,6 +29,7 @@ from servetop.engines.metrics.prometheus_server import (
 if TYPE_CHECKING:
     from servetop.engines.engine import Engine
 
+METRICS_KEY_HELP = "it wants credentials: give --metrics-api-key-env or --metrics-header-env"
 SCRAPE_TIMEOUT = 1.0
 """Seconds until a scrape times out; a later page would be too old to show as current."""
 _MODELS_SHOWN = 4
@@ -69,7 +73,7 @@ class ServerSource:
 
     def where(self, path: str) -> str:
         """Return the URL of the page."""
-        return f"{self.url}{path}"
+        return self._client.server.where(path)
 
     async def fetch(self, paths: Sequence[str]) -> HttpResults:
         """Fetch within the engine's scrape timeout, or a longer one after a late response."""
@@ -120,6 +124,9 @@ class ConfiguredSource:
             result = (await self._patient.get_all((SERVER_TIME,)))[SERVER_TIME]
             if result.error:
                 return dict.fromkeys(paths, result)
+            if result.status in (401, 403):
+                where = self._client.server.where(SERVER_TIME)
+                return dict.fromkeys(paths, HttpResult(error=f"HTTP {result.status} from {where}: {METRICS_KEY_HELP}"))
             if self._match is not None and not is_prometheus(result):
                 error = "it does not respond as a Prometheus server: leave out the part after the ?"
                 return dict.fromkeys(paths, HttpResult(error=error))
@@ -185,11 +192,11 @@ def metrics_scraper(
         return None
     if config.metrics_url is not None:
         address = MetricsAddress.parse(config.metrics_url)
-        url = normalise_url(address.url)
-        metrics_client = ServerClient(url, connection=connection)
+        page = ServerUrl.page(address.url)
+        source_client = metrics_client(page, client, config=config, environ=os.environ, connection=connection)
         further = frozenset(wanted_labels(exported_by(engine)))
         source = ConfiguredSource(
-            metrics_client, reader, further=further, match=address.match, timeout=engine.scrape_timeout
+            source_client, reader, further=further, match=address.match, timeout=engine.scrape_timeout
         )
         return MetricsScraper(reader, source, models)
     url = engine.metrics_url(client.url) if port is None else with_port(client.url, port)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from servetop.core.config import ConnectionConfig
-from servetop.core.errors import UsageError
 from servetop.engines.control.connection import tls_context
+from servetop.engines.control.server_url import ServerUrl
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -23,8 +23,8 @@ class Endpoint:
     host: str
     port: int
     tls: bool
-    prefix: str
-    """Path before the dialect's own, such as `/proxy/7`; empty for most servers."""
+    server: ServerUrl
+    """Where the paths of its API are."""
     api_key: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     """Additional header fields; an `authorization` among them replaces the API key's."""
@@ -39,19 +39,14 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         connection: ConnectionConfig | None = None,
     ) -> Endpoint:
-        """Parse `http://host:port/prefix`; a trailing `/v1` is dropped, because the dialect's path starts with it."""
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError as error:
-            raise UsageError(f"invalid URL {url!r} ({error}): use http://host:port") from None
-        if parts.scheme not in _PORTS or not parts.hostname or not parts.path.isascii() or " " in parts.path:
-            raise UsageError(f"invalid server URL {url!r}: use http://host:port")
+        """Parse an address as `ServerUrl` does; UsageError if it is invalid."""
+        server = ServerUrl.parse(url)
+        parts = urlsplit(server.origin)
         return cls(
-            host=parts.hostname,
-            port=port or _PORTS[parts.scheme],
+            host=parts.hostname or "",
+            port=parts.port or _PORTS[parts.scheme],
             tls=parts.scheme == "https",
-            prefix=parts.path.rstrip("/").removesuffix("/v1"),
+            server=server,
             api_key=api_key,
             headers=headers or {},
             connection=connection or ConnectionConfig(),
@@ -64,7 +59,7 @@ class Endpoint:
 
     def head(self, path: str) -> bytes:
         """Return the part of the head that is the same for all requests; the length and the empty line follow it."""
-        lines = [f"POST {self.prefix}{path} HTTP/1.1", f"host: {self.address}"]
+        lines = [f"POST {self.server.target(path)} HTTP/1.1", f"host: {self.address}"]
         lines += [f"{name}: {value}" for name, value in self.fields().items()]
         return "".join(f"{line}\r\n" for line in lines).encode()
 

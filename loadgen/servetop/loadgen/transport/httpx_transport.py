@@ -43,7 +43,7 @@ class HttpxTransport(Transport):
         self, endpoint: Endpoint, *, path: str, request_ids: str, clock: MonotonicClock, listener: RequestListener
     ) -> None:
         self._endpoint = endpoint
-        self._url = f"{'https' if endpoint.tls else 'http'}://{endpoint.address}{endpoint.prefix}{path}"
+        self._url = f"{'https' if endpoint.tls else 'http'}://{endpoint.address}{endpoint.server.target(path)}"
         self._ids = request_ids
         self._clock = clock
         self._listener = listener

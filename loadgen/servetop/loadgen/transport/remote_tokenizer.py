@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.engines.control.connection import tls_context
+from servetop.engines.control.server_url import ServerUrl
 from servetop.workload.prompts.dataset_prompts import corpus_text
 from servetop.workload.prompts.local_tokenizer import load_tokenizer
 
@@ -49,11 +50,12 @@ async def tokenize(
 
     settings = connection or ConnectionConfig()
     body = {"model": model, "prompt": text, "add_special_tokens": False}
-    target = f"{url.rstrip('/').removesuffix('/v1')}/tokenize"
+    server = ServerUrl.parse(url)
+    target = server.where("/tokenize")
     try:
         verify = tls_context(settings) if url.startswith("https:") else False
         async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False, proxy=settings.proxy, verify=verify) as client:
-            response = await client.post(target, json=body, headers=headers)
+            response = await client.post(f"{server.origin}{server.target('/tokenize')}", json=body, headers=headers)
         ids = response.json().get("tokens") if response.status_code == 200 else None
     except (httpx.HTTPError, ValueError, AttributeError) as error:
         raise UsageError(_error_text(target, type(error).__name__)) from None

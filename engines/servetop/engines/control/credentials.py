@@ -1,0 +1,50 @@
+"""Keys and headers from the environment: those of a server, and those of the server with its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from servetop.core.config import ConnectionConfig, EngineConfig
+from servetop.core.errors import UsageError
+from servetop.engines.control.control_client import ServerClient
+from servetop.engines.control.server_url import ServerUrl
+from servetop.workload.request_headers import header_values
+
+
+def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
+    """Return the key from the variable named by `api_key_env`; UsageError if it is not set."""
+    return _key(config.api_key_env, environ, option="--api-key-env")
+
+
+def check_metrics_credentials(config: EngineConfig, environ: Mapping[str, str]) -> None:
+    """Raise UsageError if a variable with a key or header of the metrics is not set, or if there is no URL for it."""
+    given = config.metrics_api_key_env or config.metrics_header_env
+    if given and config.metrics_url is None:
+        raise UsageError("--metrics-api-key-env and --metrics-header-env are for the server at --metrics-url: give it")
+    _key(config.metrics_api_key_env, environ, option="--metrics-api-key-env")
+    header_values(config.metrics_header_env, environ, option="--metrics-header-env")
+
+
+def metrics_client(
+    url: ServerUrl,
+    client: ServerClient,
+    *,
+    config: EngineConfig,
+    environ: Mapping[str, str],
+    connection: ConnectionConfig | None,
+) -> ServerClient:
+    """Return the client of the metrics server at `url`, with its own credentials, else those of its origin."""
+    if not config.metrics_api_key_env and not config.metrics_header_env:
+        return client.at(url, connection=connection)
+    key = _key(config.metrics_api_key_env, environ, option="--metrics-api-key-env")
+    headers = header_values(config.metrics_header_env, environ, option="--metrics-header-env")
+    return ServerClient(url, api_key=key, headers=headers, connection=connection)
+
+
+def _key(variable: str | None, environ: Mapping[str, str], *, option: str) -> str | None:
+    if variable is None:
+        return None
+    key = environ.get(variable, "").strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise UsageError(f"the environment variable {variable} ({option}) holds no API key: export it")
+    return key
