@@ -165,6 +165,16 @@ def test_the_title_names_the_stage_of_its_figures(canned: ModuleType, frame_of: 
     assert Lines([CdfPanel("ttft").title(frame_of(canned.finished(), at))[0]]).plain == label
 
 
+def test_the_share_within_an_objective_says_what_it_counts(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, goodput={"ttft": 0.5, "itl": 0.03, "e2el": 5.0, "ttfot": 1.0})
+    frame = frame_of(run, 126.0)
+    parts = [Lines([row]).plain for name in ("ttft", "itl", "e2el") for row in CdfPanel(name).title(frame)]
+    assert [part.partition("%")[2] for part in parts if "≤" in part] == [
+        " of first tokens ≤ ┊500 ms", " of first tokens ≤ 1.00 s", " of tokens ≤ ┊30.0 ms", " of ended ≤ ┊5.00 s",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("good", "kept"), [((9, 9), "90.0 %"), ((9, 3), "90.0 %, felt 30.0 %"), ((None, None), "0.0–")],
     ids=["counted", "queued at the client", "older recording"],

@@ -20,6 +20,8 @@ LABELS = {
     "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2EL", "input_len": "Prompt tokens",
     "output_len": "Output tokens",
 }  # fmt: skip
+_COUNTED = {"ttft": "first tokens", "itl": "tokens"}
+"""What the histogram of a metric counts, if not the requests that ended in the stage."""
 MOST_CURVES = 6
 """The newest stages; more curves would be indistinguishable."""
 _WIDE = 60
@@ -45,10 +47,12 @@ class CdfPanel(Panel):
         if newest and self._metric in limits:
             limit = limits[self._metric]
             share = formats.percent(share_within(newest[0].histograms[self._metric], limit))
-            parts.append([(share, "strong"), (" ≤ ", ""), (f"┊{formats.seconds(limit)}", "warn")])
+            counted = f" of {_COUNTED.get(self._metric, 'ended')} ≤ "
+            parts.append([(share, "strong"), (counted, ""), (f"┊{formats.seconds(limit)}", "warn")])
         if newest and self._metric == "ttft" and "ttfot" in limits:  # TTFOT has no panel of its own
             share = formats.percent(share_within(histogram_for(newest[0].histograms, "ttfot"), limits["ttfot"]))
-            parts.append([("TTFOT ", ""), (share, "strong"), (f" ≤ {formats.seconds(limits['ttfot'])}", "")])
+            limit_text = formats.seconds(limits["ttfot"])
+            parts.append([("TTFOT ", ""), (share, "strong"), (f" of first tokens ≤ {limit_text}", "")])
         constant = constant_value(newest[0].histograms[self._metric]) if newest and self._metric in LENGTHS else None
         if constant is not None:
             return [*parts, [("always ", ""), (self._format(constant), "strong")]]
