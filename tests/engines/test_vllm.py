@@ -46,7 +46,7 @@ def test_an_exported_key_that_the_client_would_not_send_is_refused_before_the_st
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "sk-secret")
-    with pytest.raises(EngineError, match="VLLM_API_KEY is set, .*: add --api-key-env VLLM_API_KEY, or unset it"):
+    with pytest.raises(EngineError, match=r"VLLM_API_KEY is set, .*: add --api-key-env VLLM_API_KEY, or unset it"):
         launched("org/m", command=f"{sys.executable} -m {API_SERVER}")
     command = (sys.executable, "-m", API_SERVER)
     config = EngineConfig(name="vllm", model="org/m", command=command, api_key_env="VLLM_API_KEY")
