@@ -71,6 +71,13 @@ def test_requests_that_the_server_refused_are_not_the_clients_fault() -> None:
     assert trust(sent_rate=7.0, refused_rate=1.0).verdict is TrustVerdict.CLIENT_BOUND
 
 
+def test_differences_have_the_minus_sign_of_the_figures_beside_them() -> None:
+    assert trust(littles_law_error=-0.27, token_error=-0.12, in_flight=100.0).reasons[:2] == (
+        "engine holds −27% requests vs client",
+        "engine counts −12% tokens vs client",
+    )
+
+
 def test_littles_law_without_enough_requests_is_not_judged() -> None:
     few = trust(littles_law_error=-1.0, in_flight=1.2)
     assert (few.checks["littles_law"].state, few.verdict) == (CheckState.EXEMPT, TrustVerdict.OK)

@@ -177,7 +177,7 @@ def test_states_of_the_load(changes: dict[str, Any], rates: Rates, expected: Bot
 
 def test_the_first_seconds_are_warming_up_until_enough_requests_ended() -> None:
     few = stats_of(totals=Totals(sent=40, completed=9))
-    assert line_of(few, load_since=55.0) == "warming up: 9 of 30 requests"
+    assert line_of(few, load_since=55.0) == "warming up: 9 of the 30 requests that a verdict needs"
     assert line_of(few, load_since=45.0).startswith("headroom")
     assert line_of(stage=replace(STAGE, warmup=True)).startswith("warming up")
     assert line_of(stage=None) == "starting: the engine is loading"
@@ -198,7 +198,7 @@ def test_a_restart_lasts_from_the_end_of_the_drain_and_then_the_engine_warms_up_
 
 def test_a_load_that_has_sent_nothing_yet_is_not_idle() -> None:
     started = stats_of(Rates(offered=0.0), load=LoadGauges(stage=0, request_rate=16.0), totals=Totals())
-    assert line_of(started, load_since=59.5) == "warming up: 0 of 30 requests"
+    assert line_of(started, load_since=59.5) == "warming up: 0 of the 30 requests that a verdict needs"
 
 
 def test_requests_queued_at_the_client_are_concurrency_limited() -> None:

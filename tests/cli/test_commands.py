@@ -13,6 +13,7 @@ import pytest
 
 from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.cli.report.report import print_recording
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Finished, Servetop, answers, opened, printed_url, wait_for
 
@@ -166,3 +167,10 @@ def test_verify_distinguishes_sound_damaged_and_foreign_files(servetop: Servetop
     assert all_three.code == 2
     assert [each["verdict"] for each in json.loads(all_three.out)] == ["sound", "not sound", "not a recording"]
     assert servetop("verify", str(tmp_path / "gone")).code == 2
+
+
+def test_the_summary_after_a_dashboard_names_no_recording_that_is_thrown_away(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_recording("sample", as_json=False, kept=False)
+    assert "recording  none kept (--no-record)" in capsys.readouterr().out

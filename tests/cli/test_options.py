@@ -68,6 +68,13 @@ def test_an_invalid_value_is_reported_with_its_place() -> None:
         read_options(RunOptions, {"duration": "soon"})
 
 
+def test_several_values_of_a_swept_option_lead_to_the_sweep() -> None:
+    with pytest.raises(UsageError, match=r"^invalid --max-num-seqs 64,128: .* for several use servetop sweep"):
+        read_options(RunOptions, {"max_num_seqs": "64,128"})
+    with pytest.raises(UsageError, match=r"^invalid --seed 1,2: use a whole number$"):
+        read_options(RunOptions, {"seed": "1,2"})
+
+
 def test_a_file_may_set_every_option_but_those_of_the_command_line_itself() -> None:
     assert {each.name for each in declared(RunOptions)} - set(file_options()) == {"config", "version"}
 

@@ -17,6 +17,11 @@ def test_an_invalid_duration_is_refused(text: str) -> None:
         parse_seconds(text)
 
 
+def test_several_rates_are_a_sweep() -> None:
+    with pytest.raises(UsageError, match="'5,10' is several request rates: for several use servetop sweep"):
+        parse_rate("5,10")
+
+
 @pytest.mark.parametrize("text", ["0", "-1", "fast", "nan", "1e9"])
 def test_negative_and_absurd_rates_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="request"):

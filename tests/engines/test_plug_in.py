@@ -13,7 +13,7 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
-from servetop.engines.capabilities import capabilities
+from servetop.engines.capabilities import NOT_CHECKED, capabilities, capability_of
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.engine_registry import BUILT_IN, engine_names, load_engine, loadable_engines
@@ -54,6 +54,12 @@ def test_an_engine_that_conforms_stays_as_it_is() -> None:
     engine = engine_with({})
     assert engine.launch(EngineConfig(model="m"), port=1).argv == ("mine", "m")
     assert (engine.match_score({}), engine.installed(), engine.metrics()) == (0, None, None)
+
+
+def test_an_engine_that_servetop_starts_is_not_missing_because_its_plug_in_does_not_look_for_it() -> None:
+    assert capability_of(engine_with({})).installed == NOT_CHECKED
+    assert capability_of(engine_with({"installed": lambda _self: "2.0"})).installed == "2.0"
+    assert capability_of(engine_with({"installed": lambda _self: None})).installed is None
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ async def test_a_key_that_the_engine_logs_is_not_shown(
 ) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "sk-secret")
     lines: list[LogLine] = []
-    handle = await start_engine(stand_in(), clock, on_line=lines.append)
+    handle = await start_engine(replace(stand_in(), api_key_env="VLLM_API_KEY"), clock, on_line=lines.append)
     await handle.stop()
     shown = " ".join([*(line.text for line in lines), *handle.log_tail()])
     assert "api key is ***" in shown

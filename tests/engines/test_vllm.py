@@ -42,6 +42,17 @@ def test_a_vllm_on_the_path_serves_the_model_of_the_alias(vllm: str) -> None:
     assert launched(command="") == f"{vllm} serve meta-llama/Llama-2-7b-hf --host 127.0.0.1 --port 8123"
 
 
+def test_an_exported_key_that_the_client_would_not_send_is_refused_before_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "sk-secret")
+    with pytest.raises(EngineError, match=r"VLLM_API_KEY is set, .*: add --api-key-env VLLM_API_KEY, or unset it"):
+        launched("org/m", command=f"{sys.executable} -m {API_SERVER}")
+    command = (sys.executable, "-m", API_SERVER)
+    config = EngineConfig(name="vllm", model="org/m", command=command, api_key_env="VLLM_API_KEY")
+    assert VllmEngine().launch(config, port=8123).argv[:3] == command
+
+
 @pytest.mark.parametrize(
     ("command", "expected"),
     [

@@ -97,6 +97,15 @@ def test_a_recording_is_found_by_path_by_name_and_as_the_latest(record: Callable
         resolve("oldr", folder=tmp_path)
 
 
+def test_a_label_is_enough_for_the_only_recording_that_has_it(record: Callable[..., Path], tmp_path: Path) -> None:
+    ramp = record("20261125-101500-rampsearch-llama-2-7b")
+    first, last = (record(f"20261125-10{minute}00-soak-llama-2-7b") for minute in (20, 30))
+    assert resolve("rampsearch", folder=tmp_path) == ramp
+    with pytest.raises(RecordingError, match=f"2 recordings are called soak: use the whole name, as in {last.stem}"):
+        resolve("soak", folder=tmp_path)
+    assert resolve(first.stem, folder=tmp_path) == first
+
+
 def test_latest_skips_unreadable_recordings(record: Callable[..., Path], tmp_path: Path) -> None:
     path = record("good")
     (tmp_path / "junk.servetop").write_bytes(b"junk")

@@ -82,7 +82,7 @@ def test_an_attached_engine_keeps_its_batch_size(canned: ModuleType) -> None:
     assert "servetop did not start this TGI" in rejection(stepped_batch_size(target(engine=canned.NO_METRICS), 1))
     assert "not ready yet" in rejection(stepped_batch_size(target(), 1))
     unknown = target(engine=canned.SIM, max_num_seqs=None)
-    assert "does not report its batch size" in rejection(stepped_batch_size(unknown, 1))
+    assert "does not report its batch size: start it with --max-num-seqs N" in rejection(stepped_batch_size(unknown, 1))
 
 
 def test_a_batch_size_counts_from_its_reply_until_a_later_sample_has_one(canned: ModuleType) -> None:

@@ -165,6 +165,22 @@ def test_the_title_names_the_stage_of_its_figures(canned: ModuleType, frame_of: 
     assert Lines([CdfPanel("ttft").title(frame_of(canned.finished(), at))[0]]).plain == label
 
 
+async def test_the_share_within_an_objective_says_what_it_counts_where_there_is_room(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, goodput={"ttft": 0.5, "itl": 0.03, "e2el": 5.0})
+    app = dashboard(run, start_at=126.0)
+    async with app.run_test(size=(220, 60)) as pilot:
+        await pilot.press("3")
+        titles = [str(app.screen.query_one(f"#{name}")._border_title) for name in ("ttft", "itl", "e2el")]
+        assert "% of first tokens ≤ ┊500 ms" in titles[0]
+        assert "% of tokens ≤ ┊30.0 ms" in titles[1]
+        assert "% of ended ≤ ┊5.00 s" in titles[2]
+        await pilot.resize_terminal(120, 40)
+        assert "% ≤ ┊500 ms" in str(app.screen.query_one("#ttft")._border_title)
+
+
 @pytest.mark.parametrize(
     ("good", "kept"), [((9, 9), "90.0 %"), ((9, 3), "90.0 %, felt 30.0 %"), ((None, None), "0.0–")],
     ids=["counted", "queued at the client", "older recording"],

@@ -50,6 +50,14 @@ def browser(folder: Path, canned: ModuleType, dashboard: Dashboard) -> Dashboard
     return dashboard(canned.growing(), options=DashboardOptions(store=FolderStore(folder)))
 
 
+async def test_the_browser_may_be_opened_while_the_app_exits(browser: DashboardApp, folder: Path) -> None:
+    async with browser.run_test() as pilot:
+        browser.exit("quit")
+        browser.push_screen(RecordingsScreen(FolderStore(folder), on_screen="alpha"))
+        await pilot.pause()
+    assert browser.return_value == "quit"
+
+
 def listing(app: DashboardApp) -> RecordingsList:
     return app.screen.query_one(RecordingsList)
 

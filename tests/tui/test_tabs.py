@@ -95,7 +95,7 @@ def test_the_overview_has_its_tabs_beside_the_time_axis_unless_there_is_a_messag
     frame = frame_of(canned.finished(), 60.0)
     assert Lines([draw_status(frame, 140)]).plain.startswith("▸1 Overview   2 Requests   3 Distributions")
     assert len(Lines([draw_status(frame, 120)]).plain) == 120
-    assert Lines([draw_status(frame, 78)]).plain.strip() == "axis 1:00 of 2:00"  # no room for all tabs
+    assert Lines([draw_status(frame, 78)]).plain.strip() == "axis 1:00, grows to 2:00"  # no room for all tabs
     told = replace(frame, view=replace(frame.view, message="paused"))
     assert "Overview" not in Lines([draw_status(told, 120)]).plain
     assert status_tabs(told, 120) == []

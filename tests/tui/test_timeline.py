@@ -81,10 +81,12 @@ def test_the_cursor_does_not_cover_an_episodes_name(canned: ModuleType, frame_of
     assert line[78] == MARK
 
 
-def test_a_name_stays_on_a_bar_that_has_no_other_place_for_it(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_a_position_replaces_the_name_on_a_bar_that_has_no_other_place_for_it(
+    canned: ModuleType, frame_of: FrameOf
+) -> None:
     full = (lasting(EpisodeKind.KV, 72.0, 92.0),)
     frame = replace(frame_of(canned.finished(), 76.0), episodes=full, all_notes=(), all_stages=())
-    assert rows(frame, 2)[1][72:80] == "▬ KV█cac"
+    assert rows(frame, 2)[1][72:80] == "▬▬▬▬█▬▬▬"
 
 
 def test_a_bar_that_is_hidden_in_part_has_its_name_where_it_is_visible(canned: ModuleType, frame_of: FrameOf) -> None:

@@ -16,6 +16,9 @@ GIB = 1 << 30
 
 _DURATION_SUFFIXES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
+SWEEP_HINT = "for several use servetop sweep (--example prints a file)"
+"""What to do with several values where one is expected."""
+
 
 def parse_seconds(text: str) -> float:
     """Parse `90`, `90s`, `1.5m`, `500ms` or `2h` into seconds; UsageError for anything else, and for ≤ 0."""
@@ -37,6 +40,8 @@ def parse_rate(text: str) -> float:
         rate = float(text)
     except ValueError:
         rate = math.nan
+        if "," in text:
+            raise UsageError(f"{text!r} is several request rates: {SWEEP_HINT}") from None
     if not rate > 0:
         raise UsageError(f"{text!r} is not a request rate: use requests per second above 0, or inf")
     if rate != math.inf and rate > MAX_REQUEST_RATE:

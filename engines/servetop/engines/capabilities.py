@@ -17,6 +17,9 @@ from servetop.engines.metrics.metrics_reader import (
     with_derived_kv_usage,
 )
 
+NOT_CHECKED = "not checked"
+"""`installed` of an engine that servetop starts and whose adapter does not look for it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
@@ -25,7 +28,7 @@ class Capability:
     name: str
     title: str
     installed: str | None
-    """The version that would be started, or `yes`; None: not on this machine."""
+    """The version that would be started, `yes`, or NOT_CHECKED; None: not on this machine."""
     endpoints: tuple[str, ...]
     """Values of `--endpoint`, the default first."""
     exports: tuple[str, ...]
@@ -45,7 +48,7 @@ def capabilities(names: Sequence[str] = ()) -> list[Capability]:
 
 def _capability(name: str) -> Capability:
     try:
-        return _of(load_engine(name))
+        return capability_of(load_engine(name))
     except EngineError as error:
         nothing: dict[str, tuple[str, ...]] = {"endpoints": (), "exports": ()}
         return Capability(
@@ -54,17 +57,24 @@ def _capability(name: str) -> Capability:
         )  # fmt: skip
 
 
-def _of(engine: Engine) -> Capability:
+def capability_of(engine: Engine) -> Capability:
+    """Return the capabilities that an adapter declares."""
     return Capability(
         name=engine.name,
         title=engine.title,
-        installed=engine.installed(),
+        installed=engine.installed() or (NOT_CHECKED if _starts_unchecked(engine) else None),
         endpoints=tuple(engine.endpoints),
         exports=exported(engine),
         batch_size=engine.batch_size_help,
         changes_batch_size_live=engine.changes_batch_size_live,
         install=engine.install_help,
     )
+
+
+def _starts_unchecked(engine: Engine) -> bool:
+    """Whether servetop starts this engine, and its adapter has no check of whether it is installed."""
+    kind = type(engine)
+    return kind.launch is not Engine.launch and kind.installed is Engine.installed
 
 
 def exported(engine: Engine) -> tuple[str, ...]:

@@ -208,7 +208,9 @@ def _warming_up(moment: Moment) -> Diagnosis | None:
         return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=(f"the engine restarted {restarted:.0f} s ago",))
     if ended >= WARM_REQUESTS or (ended and not moment.stats.at - moment.load_since < WARM_SECONDS):
         return None
-    return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=(f"{ended} of {WARM_REQUESTS} requests",))
+    return Diagnosis(
+        bottleneck=Bottleneck.WARMING_UP, evidence=(f"{ended} of the {WARM_REQUESTS} requests that a verdict needs",)
+    )
 
 
 def _settling(moment: Moment) -> Diagnosis | None:

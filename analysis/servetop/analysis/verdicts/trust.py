@@ -114,8 +114,8 @@ class Trust:
             shares = f"{_others(requests):.0%} of the requests in the engine and {_others(tokens):.0%} of its tokens"
             return [(True, f"other traffic: about {shares} are not from this run")]
         return [
-            (self._breaks("littles_law"), f"engine holds {requests:+.0%} requests vs client"),
-            (abs(tokens) > AGREEMENT_LIMIT, f"engine counts {tokens:+.0%} tokens vs client"),
+            (self._breaks("littles_law"), f"engine holds {requests:+.0%} requests vs client".replace("-", "−")),
+            (abs(tokens) > AGREEMENT_LIMIT, f"engine counts {tokens:+.0%} tokens vs client".replace("-", "−")),
         ]
 
     @property

@@ -8,8 +8,11 @@ from typing import Any, TypeVar, cast
 
 from servetop.cli.options.declaration import Declared, Given, GivenValues, Option, declared
 from servetop.core.errors import UsageError
+from servetop.core.units import SWEEP_HINT
 
 _Options = TypeVar("_Options")
+_SWEPT = frozenset({"max_num_seqs", "max_concurrency"})
+"""Options of one number that a sweep file takes a list of."""
 
 
 def read_options(options: type[_Options], given: GivenValues, *, where: str = "") -> _Options:
@@ -47,7 +50,8 @@ def _single(option: Declared, text: str) -> Any:
             return value
     except ValueError:
         pass
-    raise UsageError(f"invalid {option.spelling} {text}: use {_expected(option)}")
+    several = f"; {SWEEP_HINT}" if "," in text and option.name in _SWEPT else ""
+    raise UsageError(f"invalid {option.spelling} {text}: use {_expected(option)}{several}")
 
 
 def _fits(form: Option, value: Any) -> bool:

@@ -42,7 +42,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def usage_message(error: TyperException, *, is_file_key: Callable[[str], bool]) -> str:
     """The message of an error in a command line; for an unknown option it suggests the closest one.
 
-    An option of a run that was given to a sweep is a key of its file.
+    An option of a run that was given to a sweep is a key of its file; `predict` has few of them.
     """
     wanted: str | None = getattr(error, "option_name", None)
     context = getattr(error, "ctx", None)
@@ -52,4 +52,6 @@ def usage_message(error: TyperException, *, is_file_key: Callable[[str], bool]) 
     near = nearest(wanted, spelled)
     if context.command.name == "sweep" and is_file_key(wanted):
         return f"no such option: {wanted}: write {plain(wanted)} = … into the sweep file"
+    if context.command.name == "predict" and is_file_key(wanted):
+        return f"no such option: {wanted}: it is one of a run, not of predict"
     return f"no such option: {wanted}" + (f": did you mean {spelled[near]}?" if near else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Group
@@ -42,12 +42,14 @@ LOG_TAIL = 12
 
 
 def print_recording(
-    name: str, *, as_json: bool, percentiles: Sequence[float] | None = None, prices: Sequence[str] = ()
-) -> int:
-    """Print the summary of a recording; OK, whatever its contents."""
+    name: str, *, as_json: bool, percentiles: Sequence[float] | None = None, prices: Sequence[str] = (),
+    kept: bool = True,
+) -> int:  # fmt: skip
+    """Print the summary of a recording, which names the recording only if it is `kept`; OK, whatever its contents."""
     reader = RecordingReader.open(resolve(name))
     try:
-        print_summary(run_summary(reader, percentiles=percentiles, prices=prices), as_json=as_json)
+        summary = run_summary(reader, percentiles=percentiles, prices=prices)
+        print_summary(summary if kept else replace(summary, recording=None), as_json=as_json)
         if reader.damage is not None:
             console.message(reader.damage)
     finally:

@@ -94,7 +94,7 @@ def run_with_dashboard(
                 run.signal(_BY_SIGNAL[left])
             if not run.ended:
                 console.message(_WAIT_MESSAGES.get(left, _WAIT_MESSAGES[""]))
-            return conclude(run)
+            return conclude(run, throw_away=throw_away)
 
 
 _WAIT_MESSAGES = {
@@ -136,7 +136,7 @@ def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str
         reader.close()
 
 
-def conclude(run: OwnedRun) -> int:
+def conclude(run: OwnedRun, *, throw_away: bool) -> int:
     """Waits for the end of the run, prints its summary or the reason of its failure, and returns its exit code."""
     from servetop.cli.report.report import print_recorded_end, print_recording
     from servetop.cli.viewing.empty_recordings import is_empty
@@ -145,7 +145,7 @@ def conclude(run: OwnedRun) -> int:
         code = run.wait()
     finally:
         if not is_empty(run.recording):
-            print_recording(str(run.recording), as_json=False)
+            print_recording(str(run.recording), as_json=False, kept=not throw_away)
     if code and not print_recorded_end(run.recording):
         console.message(run.last_stderr_line())
     return code

@@ -62,7 +62,7 @@ def run_in_browser(
                 raise
             if not run.ended:
                 console.message("ending the run")
-            return conclude(run)
+            return conclude(run, throw_away=throw_away)
 
 
 def check_web(display: DisplayOptions) -> None:

@@ -24,6 +24,8 @@ from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
 
 API_SERVER = "vllm.entrypoints.openai.api_server"
+_KEY = "VLLM_API_KEY"
+"""Variable with the API key that vLLM asks its clients for."""
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1"}
 """Environment without usage statistics and with an unbuffered log."""
 
@@ -83,6 +85,8 @@ class VllmEngine(Engine):
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """Return the command; EngineError if vLLM is not found. Flags in `extra_args` are not repeated."""
         extra = config.extra_args
+        if os.environ.get(_KEY) and not config.api_key_env and not config.launcher:
+            raise EngineError(f"{_KEY} is set, so vLLM would ask for that key: add --api-key-env {_KEY}, or unset it")
         flags = {
             "--host": "127.0.0.1",
             "--port": port,

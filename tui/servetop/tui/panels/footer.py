@@ -95,7 +95,7 @@ def _axis(frame: Frame) -> str:
     if frame.booting:
         return ""
     shown, selected = frame.axis.span, frame.view.span
-    return f"axis {formats.minutes(shown)}" + (f" of {formats.minutes(selected)}" if shown < selected else "")
+    return f"axis {formats.minutes(shown)}" + (f", grows to {formats.minutes(selected)}" if shown < selected else "")
 
 
 def _pointed(frame: Frame) -> list[Run]:

@@ -55,24 +55,20 @@ class RecordingsScreen(Modal[Path]):
         self._on_screen = on_screen
         self._read_only = read_only
         self._unread_available = asyncio.Event()
-
-    def compose(self) -> ComposeResult:
-        yield Input(placeholder="/ filters by name, engine, model, label", compact=True, id="filter")
-        listing = RecordingsList([])
-        yield listing
-        yield RecordingDetails(
+        self._filter = Input(placeholder="/ filters by name, engine, model, label", compact=True, id="filter")
+        self._listing = listing = RecordingsList([])
+        self._details = RecordingDetails(
             lambda: (listing.current, listing.known.get(listing.current) if listing.current else None)
         )
-        yield PlainText("", id="hint")
+        self._hint = PlainText("", id="hint")  # not queried: a screen opened while the app exits has no children
+
+    def compose(self) -> ComposeResult:
+        yield from (self._filter, self._listing, self._details, self._hint)
 
     def on_mount(self) -> None:
         self._reload()
         self.run_worker(self._read_previews())
         self.set_interval(_LIVE_SECONDS, self._refresh_live)
-
-    @property
-    def _listing(self) -> RecordingsList:
-        return self.query_one(RecordingsList)
 
     def _reload(self, *, at: Path | None = None) -> None:
         listing = self._listing
@@ -84,16 +80,16 @@ class RecordingsScreen(Modal[Path]):
         else:
             self._say(f"{len(listing.all_paths):,} in {self._store.location}")
         before = listing.cursor
-        listing.filter(self.query_one(Input).value)
+        listing.filter(self._filter.value)
         position = listing.shown.index(at) if at in listing.shown else before
         self._moved(position - listing.cursor)
 
     def _say(self, text: str) -> None:
-        self.query_one("#hint", PlainText).update(f"{sanitize_line(text)}\n{_WATCHING if self._read_only else _HELP}")
+        self._hint.update(f"{sanitize_line(text)}\n{_WATCHING if self._read_only else _HELP}")
 
     async def _read_previews(self) -> None:
         """Reads one recording after the other; waits while all are read."""
-        listing, details = self._listing, self.query_one(RecordingDetails)
+        listing, details = self._listing, self._details
         while self.is_attached:
             path = listing.unread()
             if path is None:
@@ -111,7 +107,7 @@ class RecordingsScreen(Modal[Path]):
 
     def _moved(self, by: int) -> None:
         self._listing.move(by)
-        self.query_one(RecordingDetails).refresh()
+        self._details.refresh()
         self._unread_available.set()
 
     def action_move(self, by: int) -> None:
@@ -120,7 +116,7 @@ class RecordingsScreen(Modal[Path]):
 
     def action_leave(self) -> None:
         """Leave the filter, else the browser."""
-        field = self.query_one(Input)
+        field = self._filter
         if field.value or field.has_focus:
             field.value = ""
             self.set_focus(None)
@@ -129,7 +125,7 @@ class RecordingsScreen(Modal[Path]):
 
     def action_filter(self) -> None:
         """Focus the filter; Enter returns to the list."""
-        self.query_one(Input).focus()
+        self._filter.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._listing.filter(event.value)

@@ -112,7 +112,9 @@ def stepped_batch_size(target: CommandTarget, direction: int) -> CommandRequest 
         )
     current = target.requested.get(Action.SET_MAX_NUM_SEQS, target.max_num_seqs)
     if current is None:
-        return Rejected(f"{engine.title} does not report its batch size")
+        return Rejected(
+            f"{engine.title} does not report its batch size: start it with --max-num-seqs N, then b changes it"
+        )
     value = _next_batch_size(round(current), direction)
     return CommandRequest(
         action=Action.SET_MAX_NUM_SEQS, value=value, question=_restart_question(target, engine, value)

@@ -57,15 +57,15 @@ class BatchFilmPanel(TimeChart):
             return parts
         engine, load = frame.stats.engine, frame.stats.load
         if engine is not None and engine.running is not None:
-            parts.append([("running ", ""), (formats.count(engine.running), "strong")])
+            parts.append([("engine running ", ""), (formats.count(engine.running), "strong")])
         if engine is not None and engine.waiting is not None:
             parts.append([("waiting ", ""), (formats.count(engine.waiting), "strong")])
         if not film.complete:
             parts.append([(f"{len(film.records):,} of {film.total:,} requests shown", "warn")])
-        parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
         shown = self._layout(self.size.height).shown_from(self._top)
         if self.selected is not None and self._grid is not None and len(self._grid.states) > len(shown):
             parts.append([("slots ", ""), (f"{shown.start + 1}–{shown.stop} of {len(self._grid.states)}", "strong")])
+        parts.append([("client in flight ", ""), (formats.count(load.in_flight), "strong")])
         if frame.live and film.until >= frame.view.playhead.at:
             parts.append([("recorded when they end", "muted")])
         return parts

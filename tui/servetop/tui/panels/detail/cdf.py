@@ -20,10 +20,12 @@ LABELS = {
     "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2EL", "input_len": "Prompt tokens",
     "output_len": "Output tokens",
 }  # fmt: skip
+_COUNTED = {"ttft": "first tokens", "itl": "tokens"}
+"""What the histogram of a metric counts, if not the requests that ended in the stage."""
 MOST_CURVES = 6
 """The newest stages; more curves would be indistinguishable."""
 _WIDE = 60
-"""Cells of a panel from which its title names the stage of its figures in full."""
+"""Cells of a panel from which its title names the stage of its figures in full, and what its share counts."""
 _SHORT = 9
 """Cells of a stage's name at the left of its ridge."""
 
@@ -40,12 +42,14 @@ class CdfPanel(Panel):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         newest, limits = frame.per_stage()[-1:], frame.header.config.goodput
         parts: list[TextRow] = [[(LABELS[self._metric], "title")]]
+        wide = self.size.width >= _WIDE
         if len(frame.per_stage()) > 1:  # the figures are of the newest
-            parts[0] = _of_stage(parts[0], newest[0].stage.index + 1, wide=self.size.width >= _WIDE)
+            parts[0] = _of_stage(parts[0], newest[0].stage.index + 1, wide=wide)
         if newest and self._metric in limits:
             limit = limits[self._metric]
             share = formats.percent(share_within(newest[0].histograms[self._metric], limit))
-            parts.append([(share, "strong"), (" ≤ ", ""), (f"┊{formats.seconds(limit)}", "warn")])
+            counted = f" of {_COUNTED.get(self._metric, 'ended')}" if wide else ""
+            parts.append([(share, "strong"), (f"{counted} ≤ ", ""), (f"┊{formats.seconds(limit)}", "warn")])
         if newest and self._metric == "ttft" and "ttfot" in limits:  # TTFOT has no panel of its own
             share = formats.percent(share_within(histogram_for(newest[0].histograms, "ttfot"), limits["ttfot"]))
             parts.append([("TTFOT ", ""), (share, "strong"), (f" ≤ {formats.seconds(limits['ttfot'])}", "")])

@@ -177,9 +177,9 @@ def _add_episodes(cells: list[Run], events: Sequence[TimelineEvent], frame: Fram
 def _name_start(starts: range, length: int, taken: Set[int], positions: Set[int]) -> int | None:
     """The first start at which a name covers nothing `taken`; while a position passes it, the first one beyond its end.
 
-    So a name moves twice for a playhead, not with each of its steps; on a bar with room for one place it stays there.
+    So a name moves twice for a playhead, not with each of its steps; on a bar with room for one place it is omitted
+    meanwhile: the title names the episode at the playhead.
     """
     free = [start for start in starts if taken.isdisjoint(range(start, start + length))]
-    apart = [start for start in free if start == free[0] or start >= free[0] + length]
-    clear = (start for start in apart if positions.isdisjoint(range(start, start + length)))
-    return next(clear, free[0] if free else None)
+    apart = (start for start in free if start == free[0] or start >= free[0] + length)
+    return next((start for start in apart if positions.isdisjoint(range(start, start + length))), None)
