@@ -18,3 +18,4 @@ for layer in transformers ray-serve-llm; do # thin environments over vLLM's
     lock "engines/$layer.txt" "${without_torch[@]}" --constraint locks/engines/vllm.txt "locks/engines/$layer.in"
 done
 lock engines/llama.cpp.txt locks/engines/llama.cpp.in
+lock peers/openai.txt --generate-hashes locks/peers/openai.in

@@ -99,12 +99,12 @@ def test_what_ci_installs_is_locked_at_versions_that_pyproject_allows(project: d
         assert [each for each in versions if not needed.specifier.contains(each)] == [], f"{text}: make lock"
 
 
-@pytest.mark.parametrize("name", ["ci.txt", "audit.txt", "lowest.txt"])
+@pytest.mark.parametrize("name", ["ci.txt", "audit.txt", "lowest.txt", "peers/openai.txt"])
 def test_every_locked_package_has_its_hashes_and_the_file_names_no_host(name: str) -> None:
     text = (TOP / "locks" / name).read_text(encoding="utf-8")
     assert not re.search(r"://|--(index|extra|find|trusted)", text)
     blocks = re.split(r"\n(?=[a-z0-9])", text.strip(), flags=re.IGNORECASE)
-    assert len(blocks) > 20
+    assert len(blocks) > 10
     locked = re.compile(r"[\w.-]+(\[[\w,-]+\])?==[^\n]+\n +--hash=sha256:[0-9a-f]{64}")
     assert [block for block in blocks if not locked.match(block)] == []
 

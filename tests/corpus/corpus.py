@@ -33,6 +33,7 @@ class Case:
     body: bytes
     endpoint: str
     stream: bool
+    content_type: str
     outcome: str
     reason: str
     first_token: int | str | None
@@ -127,6 +128,7 @@ def _load(path: Path) -> Case:
         body=path.with_suffix(".body").read_bytes(),
         endpoint=facts["endpoint"],
         stream=facts["stream"],
+        content_type=facts["content_type"],
         outcome=facts["outcome"],
         reason=facts.get("reason", ""),
         first_token=facts["first_token"],

@@ -1,0 +1,72 @@
+"""The explanations of what other clients read name clients and responses that exist; no client is needed for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.corpus.corpus import Case, load_cases
+from tests.corpus.peers.differences import (
+    EXPLANATIONS,
+    RESPONSE_FIELDS,
+    Difference,
+    Kind,
+    load_kinds,
+    response_differences,
+    unexplained,
+    unneeded,
+)
+from tests.corpus.peers.peers import PEERS
+from tests.corpus.peers.readings import PeerReading
+from tests.house.source_tree import TOP
+
+CASES = {case.name: case for case in load_cases()}
+
+
+def kind(*cases: str) -> Kind:
+    return Kind(name="k", corpus="responses", fields=("content",), reads="a", right="b", why="c", cases=cases)
+
+
+def differing(case: Case, **found: object) -> list[str]:
+    reading = PeerReading(**{"ok": True} | found)  # type: ignore[arg-type]  # its fields
+    return [each.field for each in response_differences(case, reading)]
+
+
+def test_every_file_of_explanations_belongs_to_a_client() -> None:
+    assert {path.stem for path in EXPLANATIONS.iterdir()} <= {peer.name for peer in PEERS}
+
+
+@pytest.mark.parametrize("peer", [peer.name for peer in PEERS])
+def test_explanations_name_responses_and_fields_that_exist(peer: str) -> None:
+    for each in load_kinds(peer):
+        assert each.corpus == "responses"
+        assert set(each.fields) <= set(RESPONSE_FIELDS)
+        assert sorted(set(each.cases) - set(CASES)) == []
+        assert len(set(each.cases)) == len(each.cases) > 0
+        assert all((each.reads, each.right, each.why))
+
+
+@pytest.mark.parametrize("peer", [peer.package for peer in PEERS])
+def test_what_is_installed_is_named_among_the_dependencies(peer: str) -> None:
+    assert peer in (TOP / "docs/reference/dependencies.md").read_text(encoding="utf-8")
+
+
+def test_what_a_client_reads_otherwise_is_found() -> None:
+    case = CASES["plain-chat"]
+    right = {"content": case.content, "reasoning": case.reasoning, "output_tokens": case.output_tokens}
+    assert differing(case, **right) == []
+    assert differing(case, ok=False) == ["ok"]
+    assert differing(case, content="One", output_tokens=7) == ["content", "output_tokens"]
+
+
+def test_the_words_of_the_server_are_compared_where_both_see_a_failure() -> None:
+    case = CASES["error-object"]
+    assert differing(case, ok=False, error=f"APIError: {case.reason}") == []
+    assert differing(case, ok=False, error="failed") == ["words"]
+    assert differing(case) == ["ok"]
+
+
+def test_a_difference_without_an_explanation_and_the_reverse_are_found() -> None:
+    found = Difference(case="plain-chat", field="content", found="One", right="One two")
+    assert unexplained([found], [kind("plain-chat")]) == []
+    assert unexplained([found], [kind("refusal")]) == [found]
+    assert [case for _, case in unneeded([found], [kind("plain-chat", "refusal")])] == ["refusal"]
