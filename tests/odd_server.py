@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -111,11 +111,12 @@ def _handler(odd: OddServer) -> type[BaseHTTPRequestHandler]:
         def _reply(self, reply: Reply) -> None:
             if odd.key and self.headers.get("authorization") != f"Bearer {odd.key}":
                 reply = refused(f"invalid key in {self.headers.get('authorization')}", 401)
-            self.send_response(reply.status)
-            self.send_header("content-type", reply.kind)
-            self.send_header("content-length", str(len(reply.body)))
-            self.end_headers()
-            self.wfile.write(reply.body)
+            with suppress(ConnectionError):  # the client has given up
+                self.send_response(reply.status)
+                self.send_header("content-type", reply.kind)
+                self.send_header("content-length", str(len(reply.body)))
+                self.end_headers()
+                self.wfile.write(reply.body)
 
         def log_message(self, format: str, *args: object) -> None:
             pass
