@@ -23,8 +23,9 @@ async def test_a_closed_loop_keeps_its_concurrency(server: Any, start: Start) ->
     await run.finish()
     assert server.most_active == 3
     assert 3 <= len(run.records) <= 9
-    waits = [record.sent - record.due for record in run.records]
-    assert max(waits) < 0.2
+    ends = sorted(record.done_at for record in run.records)
+    dues = sorted(record.due for record in run.records)
+    assert all(due in ends for due in dues[3:])
     assert run.total.client_wait.count == 0
 
 
@@ -38,7 +39,6 @@ async def test_a_closed_loop_request_is_due_one_think_time_after_the_previous_on
     ends = sorted(record.done_at for record in run.records)
     dues = sorted(record.due for record in run.records)
     assert dues[2:] == pytest.approx([end + 0.3 for end in ends[:4]])
-    assert run.total.slip.percentile(50) < 0.1
     assert server.most_active <= 2
 
 
