@@ -109,7 +109,12 @@ class Place:
     def start(
         self, words: Sequence[str], *, env: Mapping[str, str | None] | None = None, before: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
-        """servetop with these words; `before` stands before it on the command line. Its output goes to files."""
+        """servetop with these words; `before` stands before it on the command line. Its output goes to files.
+
+        A server under test counts what it receives, so none is asked first how it wants its requests.
+        """
+        if "--url" in words and "--endpoint" not in words:
+            words = [*words, "--endpoint", "completions"]
         with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
             return subprocess.Popen(
                 [*before, sys.executable, "-m", "servetop", *words],

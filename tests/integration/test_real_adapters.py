@@ -164,7 +164,8 @@ def test_an_attached_runs_requests_are_those_that_triton_counts(
     server: RealEngine, servetop: Servetop, tmp_path: Path
 ) -> None:
     where = (server.metrics or "").removesuffix("/metrics")
-    before = counters(where)["nv_inference_request_success"]
+    while not (before := counters(where)["nv_inference_request_success"]):
+        pass  # the request that showed that the server is ready is counted a little after its answer
     load = ("--max-concurrency", "12", "--num-prompts", "40", "--input-len", "30", "--output-len", "40")
     recording = tmp_path / "run.servetop"
     done = servetop("--url", server.url, "--metrics-url", where, *load, "--json", "--record", str(recording))
