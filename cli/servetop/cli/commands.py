@@ -16,7 +16,6 @@ from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.tool_options import (
     DatasetOptions,
-    DoctorOptions,
     EnginesOptions,
     JsonOptions,
     ListOptions,
@@ -206,19 +205,10 @@ def dataset(line: CommandLine[DatasetOptions]) -> int:
     return print_dataset(line.options)
 
 
-def doctor(line: CommandLine[DoctorOptions]) -> int:
-    """Check this machine and say what to fix, or ask the server at a URL how a run could measure it.
-
-    The exit code is 1 if something must be fixed before a run, and 3 if the server answers over no endpoint.
-    """
-    if line.options.url:
-        from servetop.cli.doctor.server_doctor import examine_server
-
-        return examine_server(line.options)
+def doctor(line: CommandLine[JsonOptions]) -> int:
+    """Check this machine and say what to fix; exit code 1 if something must be fixed before a run."""
     from servetop.cli.doctor.doctor import run_doctor
-    from servetop.cli.options.tool_options import refuse_server_options
 
-    refuse_server_options(line.options)
     return run_doctor(as_json=line.options.as_json)
 
 
@@ -275,7 +265,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(ls, ListOptions),
     CommandSpec(engines, EnginesOptions),
     CommandSpec(dataset, DatasetOptions),
-    CommandSpec(doctor, DoctorOptions),
+    CommandSpec(doctor, JsonOptions),
     CommandSpec(predict, PredictOptions),
     CommandSpec(validate, JsonOptions),
     CommandSpec(serve, ServeOptions, ServeCommand, {"ignore_unknown_options": True, "help_option_names": []}),

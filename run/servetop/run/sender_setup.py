@@ -57,8 +57,11 @@ async def sender_setup(
     config: RunConfig, engine: EngineSession, *, facts: EngineFacts, start: RunStart, connection: ConnectionConfig
 ) -> SenderSetup:
     """The set-up for a running engine; UsageError if it does not support the requested models or lengths."""
-    key = engine.api_key
-    workload, dialect, takes_ids = _as_accepted(config.workload, engine)
+    workload, key = config.workload, engine.api_key
+    adapter = engine.handle.engine
+    endpoint = endpoint_of(workload.endpoint, adapter.endpoints, title=adapter.title)
+    headers = all_headers(workload, os.environ)
+    workload = dataclasses.replace(workload, endpoint=endpoint, headers=headers, header_env={})
     await _check_at_engine(workload, facts)
     engine.handle.count_models(workload.model_mix)
     corpus_ids: tuple[int, ...] = ()
@@ -69,20 +72,20 @@ async def sender_setup(
             workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
         )
     token_ids: tuple[int, ...] = ordinary_ids(corpus_ids)
-    if takes_ids and draws_token_ids(workload):
+    if adapter.takes_token_ids and draws_token_ids(workload):
         token_ids = await _ordinary_tokens(workload, engine)
     return SenderSetup(
         url=request_url(config, facts),
         more_urls=() if config.engine.front_door else facts.replica_urls[1:],
         model=facts.model or "",
-        dialect=dialect,
+        dialect=adapter.endpoints[endpoint],
         continuous_usage=engine.handle.continuous_usage,
         workload=workload,
         max_model_len=facts.max_model_len,
-        corpus_ids=corpus_ids if takes_ids else (),
+        corpus_ids=corpus_ids if adapter.takes_token_ids else (),
         token_ids=token_ids,
         block_size=facts.prefix_block,
-        text_prompts=not takes_ids,
+        text_prompts=not adapter.takes_token_ids,
         draws=DrawSeeds.of(config).next(config.stages[0]) if config.stages else None,
         origin_ns=start.anchor.origin_ns,
         goodput=config.goodput,
@@ -90,23 +93,6 @@ async def sender_setup(
         api_key=key,
         connection=connection,
     )
-
-
-def _as_accepted(workload: WorkloadConfig, engine: EngineSession) -> tuple[WorkloadConfig, str, bool]:
-    """Return the workload as the server accepts it, the location of its dialect, and whether prompts are token ids.
-
-    UsageError if the engine does not have the endpoint.
-    """
-    adapter, found = engine.handle.engine, engine.request_format
-    wanted = workload.endpoint if found is None else found.endpoint
-    endpoint = endpoint_of(wanted, adapter.endpoints, title=adapter.title)
-    workload = dataclasses.replace(
-        workload, endpoint=endpoint, headers=all_headers(workload, os.environ), header_env={}
-    )
-    if found is None:
-        return workload, adapter.endpoints[endpoint], adapter.takes_token_ids
-    body = found.body_changes(workload.extra_body)
-    return dataclasses.replace(workload, extra_body=body), found.dialect, not found.as_text
 
 
 async def _ordinary_tokens(workload: WorkloadConfig, engine: EngineSession) -> tuple[int, ...]:

@@ -46,15 +46,15 @@ def report_lines(findings: Sequence[Finding], columns: int | None = None) -> lis
     width = max((len(finding.name) for finding in findings), default=0)
     lines = []
     for finding in findings:
-        lines += wrapped(f"{finding.status:<4}  {finding.name:<{width}}  ", finding.found, columns)
-        lines += wrapped(f"{'':<4}  {'':<{width}}  → ", finding.advice, columns) if finding.advice else []
+        lines += _wrapped(f"{finding.status:<4}  {finding.name:<{width}}  ", finding.found, columns)
+        lines += _wrapped(f"{'':<4}  {'':<{width}}  → ", finding.advice, columns) if finding.advice else []
     count = sum(finding.status is Status.FIX for finding in findings)
     summaries = {0: "ready to run: try servetop", 1: "1 problem must be fixed"}
     return [*lines, "", summaries.get(count, f"{count} problems must be fixed")]
 
 
-def wrapped(head: str, text: str, columns: int | None) -> list[str]:
-    """Return a text behind a head, its further lines below its beginning; paths and commands stay whole."""
+def _wrapped(head: str, text: str, columns: int | None) -> list[str]:
+    """A text behind a head, its further lines below its beginning; paths and commands stay whole."""
     if columns is None:
         return [head + text]
     room = max(columns - len(head), 20)

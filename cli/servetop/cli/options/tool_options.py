@@ -1,28 +1,15 @@
 """The options of the commands that list, print, check or predict."""
 
-import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from servetop.cli.options import completions
-from servetop.cli.options.declaration import Argument, Declared, Option, declared, options_class
-from servetop.cli.options.engine_options import (
-    ApiKeyEnv,
-    AttachTimeout,
-    ConnectionOptions,
-    EngineName,
-    MetricsApiKeyEnv,
-    MetricsHeaderEnv,
-    MetricsUrl,
-    Model,
-)
+from servetop.cli.options.declaration import Argument, Option, options_class
+from servetop.cli.options.engine_options import Model
 from servetop.cli.options.load_options import NumPrompts
 from servetop.cli.options.output_options import PRICE, AsJson, MetricPercentiles
 from servetop.cli.options.parsers import parse_batch_sizes, parse_rates, parse_settings
-from servetop.cli.options.request_options import EndpointName, ExtraBody, Header, HeaderEnv
 from servetop.cli.options.run_options import RECORDING, SWEEP
-from servetop.core.errors import UsageError
 
 
 @options_class
@@ -30,43 +17,6 @@ class JsonOptions:
     """The options of a command that prints a table, or JSON."""
 
     as_json: AsJson = False
-
-
-@options_class
-class DoctorOptions:
-    """The options of `servetop doctor`; all but the last are those of a run against the server."""
-
-    url: Annotated[
-        str, Argument("URL", "A server to ask a short question over each endpoint. (default: check this machine)")
-    ] = ""
-    engine: EngineName = None
-    model: Model = None
-    endpoint: EndpointName = ""
-    api_key_env: ApiKeyEnv = None
-    header: Header = dataclasses.field(default_factory=dict)
-    header_env: HeaderEnv = dataclasses.field(default_factory=dict)
-    extra_body: ExtraBody = dataclasses.field(default_factory=dict)
-    metrics_url: MetricsUrl = None
-    metrics_api_key_env: MetricsApiKeyEnv = None
-    metrics_header_env: MetricsHeaderEnv = dataclasses.field(default_factory=dict)
-    attach_timeout: AttachTimeout = 30.0
-    connection: ConnectionOptions = ConnectionOptions()
-    as_json: AsJson = False
-
-
-def given_options(options: DoctorOptions) -> Iterator[tuple[Declared, Any]]:
-    """The options for a server that are given, with their values."""
-    for option in declared(DoctorOptions):
-        holder = options.connection if hasattr(options.connection, option.name) else options
-        value = getattr(holder, option.name)
-        if option.name not in ("url", "as_json") and value != option.default:
-            yield option, value
-
-
-def refuse_server_options(options: DoctorOptions) -> None:
-    """UsageError if an option for a server is given without one."""
-    for option, _ in given_options(options):
-        raise UsageError(f"{option.spelling} is for a server: give its URL, as in servetop doctor http://gpu7:8000")
 
 
 @options_class
