@@ -84,11 +84,15 @@ class OddServer:
         return [each.path for each in self.asked]
 
 
+class _Threaded(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
 @contextmanager
 def odd_server(rule: Rule = completed) -> Iterator[OddServer]:
     odd = OddServer(rule)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(odd))
-    server.daemon_threads = True
+    server = _Threaded(("127.0.0.1", 0), _handler(odd))
     odd.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

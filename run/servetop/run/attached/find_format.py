@@ -88,10 +88,10 @@ async def accepted_format(send: Send, *, with_ids: bool, fixed: Collection[str])
         error = request.error or "no completion"
         if request.http_status is None or request.http_status in _REFUSALS or request.http_status >= 500:
             return default, f"which requests the server accepts is unknown: {PATHS[tried.endpoint]}: {_cut(error)}"
-        field = _rejected_field(request, tried, fixed)
+        field = rejected_field(request, tried, fixed)
         rejections.append(_Rejection(tried, error, field))
         if field:
-            left.appendleft(_without(tried, field))
+            left.appendleft(without_field(tried, field))
         elif request.http_status in _NO_ENDPOINT:
             left = deque(each for each in left if each.endpoint != tried.endpoint)
         if not left:
@@ -112,24 +112,25 @@ def _remark(chosen: RequestFormat, rejections: list[_Rejection], *, with_ids: bo
     return f"requests go to {chosen.description}: {'; '.join(each.text(with_ids=with_ids) for each in reasons)}"
 
 
-def _without(tried: RequestFormat, field: str) -> RequestFormat:
+def without_field(tried: RequestFormat, field: str) -> RequestFormat:
+    """Return the format without a field, or with the newer name of the token limit."""
     if field == LIMIT:
         return replace(tried, new_limit=True)
     return replace(tried, without=(*tried.without, field))
 
 
-def _rejected_field(request: SingleRequest, tried: RequestFormat, fixed: Collection[str]) -> str:
+def rejected_field(request: SingleRequest, tried: RequestFormat, fixed: Collection[str]) -> str:
     """Return the field that an error names first and that can be left out or renamed; empty if there is none."""
     if request.http_status not in _BAD_REQUEST:
         return ""
     can_change = {name for name in OPTIONAL_FIELDS if name not in tried.without and name not in fixed}
     if tried.endpoint == "chat" and not tried.new_limit and not {LIMIT, NEW_LIMIT} & set(fixed):
         can_change.add(LIMIT)
-    named = (_FIELD_OF.get(name, name) for name in _names_in(request.received))
+    named = (_FIELD_OF.get(name, name) for name in named_fields(request.received))
     return next((name for name in named if name in can_change), "")
 
 
-def _names_in(body: bytes) -> Iterator[str]:
+def named_fields(body: bytes) -> Iterator[str]:
     """Return the names of fields in an error: those of `param` and `loc` (FastAPI), then the words of its message."""
     try:
         content = load_json(body)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.events import RequestStatus
-from servetop.core.interfaces.dialect import Dialect, Prompt
+from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.request.content_coding import CodingError, Decoder, decoder_for
@@ -39,13 +39,16 @@ class RequestTarget:
 class SingleRequest(RequestState):
     """A request that also keeps its response as received."""
 
-    __slots__ = ("_kept", "_plain", "pieces", "sent_body")
+    __slots__ = ("_kept", "_plain", "media_type", "pieces", "read", "sent_body")
 
     def __init__(self, prepared: PreparedRequest, *, dialect: Dialect, at: float) -> None:
         super().__init__(0, Due(stage=0, at=at), prepared=prepared, dialect=dialect, limited=False)
         self.sent_body = prepared.body
         self.pieces: list[tuple[bytes, float]] = []
         """Decoded bytes of the body and when they arrived."""
+        self.read: list[tuple[Chunk, float]] = []
+        """What the parser made of it, and when it arrived."""
+        self.media_type = ""
         self._plain: Decoder | None = None
         self._kept = 0
 
@@ -54,9 +57,10 @@ class SingleRequest(RequestState):
         """The body as received, decoded, up to MAX_KEPT_BYTES."""
         return b"".join(data for data, _ in self.pieces)
 
-    def headers_received(self, http_status: int, at: float, *, coding: str = "") -> None:
-        """Apply the response's headers; `coding` is its content-encoding."""
-        super().headers_received(http_status, at, coding=coding)
+    def headers_received(self, http_status: int, at: float, *, coding: str = "", media_type: str = "") -> None:
+        """Apply the response's headers, and keep its media type."""
+        super().headers_received(http_status, at, coding=coding, media_type=media_type)
+        self.media_type = media_type
         if self.status is None:
             self._plain = decoder_for(coding)
 
@@ -74,6 +78,11 @@ class SingleRequest(RequestState):
         kept = plain[: MAX_KEPT_BYTES - self._kept]
         self._kept += len(kept)
         self.pieces.append((kept, at))
+
+    def _add(self, chunk: Chunk, at: float) -> None:
+        if self.status is None:
+            self.read.append((chunk, at))
+        super()._add(chunk, at)
 
     def frame_literals(self) -> tuple[bytes, bytes] | None:
         """Return None: every event is parsed when it arrives."""
