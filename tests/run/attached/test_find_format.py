@@ -156,3 +156,10 @@ async def test_an_unreachable_server_is_reported() -> None:
     chosen, remark = await find_format(target, WorkloadConfig(endpoint=""), timeout=30)
     assert chosen == USUAL
     assert remark.startswith("which requests the server accepts is unknown: /v1/completions: connection refused")
+
+
+async def test_token_ids_are_ordinary_ones_of_the_model_where_they_are_known() -> None:
+    with odd_server() as server:
+        target = RequestTarget(url=server.url, model="odd-model", token_ids=(1, 40, 41, 2))
+        await find_format(target, WorkloadConfig(endpoint=""), timeout=30)
+        assert server.asked[0].body["prompt"] == [40, 41]

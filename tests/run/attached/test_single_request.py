@@ -9,7 +9,7 @@ import pytest
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.events import RequestStatus
-from servetop.run.attached.find_format import TEST_PROMPT
+from servetop.run.attached.find_format import short_prompt
 from servetop.run.attached.single_request import RequestTarget, SingleRequest, send_single
 from tests.odd_server import EVENTS, Asked, Reply, completed, odd_server, refused
 
@@ -17,7 +17,9 @@ from tests.odd_server import EVENTS, Asked, Reply, completed, odd_server, refuse
 async def sent(url: str, *, timeout: float = 30.0, **workload: object) -> SingleRequest:
     target = RequestTarget(url=url, model="m", api_key="sk-1", headers={"X-Team": "a"})
     plain = dataclasses.replace(WorkloadConfig(), **workload)  # type: ignore[arg-type]
-    return await send_single(target, "completions", prompt=TEST_PROMPT, workload=plain, timeout=timeout)
+    return await send_single(
+        target, "completions", prompt=short_prompt(target, with_ids=True), workload=plain, timeout=timeout
+    )
 
 
 async def test_the_response_is_read_and_kept() -> None:

@@ -20,6 +20,7 @@ from servetop.workload.request_headers import all_headers
 if TYPE_CHECKING:
     from servetop.engines.replicas import OnChange, ReplicaGroup
     from servetop.run.attached.request_format import RequestFormat
+    from servetop.run.attached.single_request import RequestTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +72,9 @@ async def _format_of(
 ) -> tuple[RequestFormat, str]:
     """Find the format, with a remark if it is not the usual one; its endpoint becomes the first of the facts."""
     from servetop.run.attached.find_format import find_format
-    from servetop.run.attached.single_request import RequestTarget
 
-    url = ServerUrl.parse(config.front_door).text if config.front_door else handle.url
-    target = RequestTarget(
-        url=url,
-        model=next(iter(workload.model_mix), handle.facts.model or ""),
-        api_key=api_key(config, os.environ),
-        headers=all_headers(workload, os.environ),
-        connection=route_to(url, config.connection, os.environ).connection,
-        continuous_usage=handle.continuous_usage,
-    )
     try:
+        target = await _target(handle, config, workload)
         found, remark = await find_format(target, workload, timeout=config.attach_timeout)
     except BaseException:
         await handle.stop()
@@ -90,3 +82,19 @@ async def _format_of(
     others = (each for each in handle.facts.endpoints if each != found.endpoint)
     handle.facts = replace(handle.facts, endpoints=(found.endpoint, *others))
     return found, remark
+
+
+async def _target(handle: EngineHandle | ReplicaGroup, config: EngineConfig, workload: WorkloadConfig) -> RequestTarget:
+    from servetop.run.attached.find_format import SHORT_TEXT
+    from servetop.run.attached.single_request import RequestTarget
+
+    url = ServerUrl.parse(config.front_door).text if config.front_door else handle.url
+    return RequestTarget(
+        url=url,
+        model=next(iter(workload.model_mix), handle.facts.model or ""),
+        api_key=api_key(config, os.environ),
+        headers=all_headers(workload, os.environ),
+        connection=route_to(url, config.connection, os.environ).connection,
+        token_ids=await handle.tokenize(SHORT_TEXT),
+        continuous_usage=handle.continuous_usage,
+    )

@@ -13,7 +13,7 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects.json_values import error_message, load_json
 from servetop.run.attached.request_format import LIMIT, NEW_LIMIT, PATHS, RequestFormat
 from servetop.run.attached.single_request import RequestTarget, SingleRequest, send_single
-from servetop.workload.prompts.ordinary_tokens import UNCHECKED_IDS, draws_token_ids
+from servetop.workload.prompts.ordinary_tokens import UNCHECKED_IDS, draws_token_ids, ordinary_ids
 
 MOST_REQUESTS = 6
 """Requests after which the search ends."""
@@ -27,14 +27,9 @@ _NO_ENDPOINT = (404, 405)
 _BAD_REQUEST = (200, 400, 422)
 """HTTP statuses of errors that may name a field; some gateways send errors with 200."""
 _REASON_CHARS = 120
-_TEST_TOKENS = 8
-TEST_PROMPT = Prompt(
-    text="Count from one to ten.",
-    token_ids=tuple(UNCHECKED_IDS[:_TEST_TOKENS]),
-    input_tokens=_TEST_TOKENS,
-    output_tokens=_TEST_TOKENS,
-)
-"""The prompt of a short request, as text and as token ids."""
+_SHORT_TOKENS = 8
+SHORT_TEXT = "Count from one to ten."
+"""The text of a short request."""
 
 Send = Callable[[RequestFormat], Awaitable[SingleRequest]]
 """Sends a short request in a format and returns it when it has ended."""
@@ -61,13 +56,20 @@ async def find_format(target: RequestTarget, workload: WorkloadConfig, *, timeou
     `timeout` is for each request, in seconds. What the workload sends by `extra_body` is never changed.
     """
     with_ids = draws_token_ids(replace(workload, endpoint="completions"))
-    prompt = TEST_PROMPT if with_ids else replace(TEST_PROMPT, token_ids=None)
+    prompt = short_prompt(target, with_ids=with_ids)
 
     async def send(tried: RequestFormat) -> SingleRequest:
         changed = replace(workload, endpoint=tried.endpoint, extra_body=tried.body_changes(workload.extra_body))
         return await send_single(target, tried.dialect, prompt=prompt, workload=changed, timeout=timeout)
 
     return await accepted_format(send, with_ids=with_ids, fixed=workload.extra_body)
+
+
+def short_prompt(target: RequestTarget, *, with_ids: bool) -> Prompt:
+    """Return the prompt of a short request, as ordinary token ids of the model or as text."""
+    ids = (ordinary_ids(target.token_ids) or tuple(UNCHECKED_IDS))[:_SHORT_TOKENS]
+    tokens = ids if with_ids else None
+    return Prompt(text=SHORT_TEXT, token_ids=tokens, input_tokens=len(ids), output_tokens=_SHORT_TOKENS)
 
 
 async def accepted_format(send: Send, *, with_ids: bool, fixed: Collection[str]) -> tuple[RequestFormat, str]:

@@ -32,6 +32,8 @@ class RequestTarget:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     connection: ConnectionConfig = field(default=ConnectionConfig(), repr=False)
     """Fully resolved."""
+    token_ids: tuple[int, ...] = ()
+    """A text by the server's tokenizer, for prompts of token ids; empty if it does not offer it."""
     continuous_usage: bool = False
     """The server supports `stream_options.continuous_usage_stats`."""
 

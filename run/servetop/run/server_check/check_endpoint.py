@@ -13,7 +13,7 @@ from servetop.core.events import RequestStatus
 from servetop.engines.engine import Engine
 from servetop.loadgen.request.record import build_record
 from servetop.loadgen.transport.endpoint import Endpoint
-from servetop.run.attached.find_format import TEST_PROMPT, named_fields, rejected_field, without_field
+from servetop.run.attached.find_format import named_fields, rejected_field, short_prompt, without_field
 from servetop.run.attached.request_format import PATHS, RequestFormat
 from servetop.run.attached.single_request import RequestTarget, SingleRequest, send_single
 from servetop.run.server_check.server_report import EndpointCheck, ReadEvent
@@ -87,7 +87,7 @@ async def _send(
     form = attempt.form
     body = form.body_changes(workload.extra_body)
     changed = replace(workload, endpoint=wanted.endpoint, extra_body=body, stream=workload.stream and not attempt.whole)
-    prompt = TEST_PROMPT if wanted.with_ids else replace(TEST_PROMPT, token_ids=None)
+    prompt = short_prompt(target, with_ids=wanted.with_ids)
     dialect = form.dialect if form.new_limit else wanted.dialect
     return await send_single(target, dialect, prompt=prompt, workload=changed, timeout=timeout)
 

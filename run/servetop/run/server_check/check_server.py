@@ -13,6 +13,7 @@ from servetop.engines.attach import FALLBACK, attach_engine
 from servetop.engines.control.connection import route_to
 from servetop.engines.control.credentials import api_key
 from servetop.engines.handle import EngineHandle
+from servetop.run.attached.find_format import SHORT_TEXT
 from servetop.run.attached.request_format import RequestFormat
 from servetop.run.attached.single_request import RequestTarget
 from servetop.run.process.versions import servetop_version
@@ -37,7 +38,7 @@ async def check_server(config: RunConfig) -> ServerReport:
         until = clock.now() + 2 * engine_config.attach_timeout
         checked: list[Checked] = []
         unknown = handle.facts.name == FALLBACK
-        target = _target(handle, config)
+        target = await _target(handle, config)
         for wanted in requests_for(handle.engine, only=workload.endpoint, adapts=unknown):
             left = max(_SHORTEST_TIMEOUT, min(engine_config.attach_timeout, until - clock.now()))
             checked.append(await check_endpoint(target, wanted, workload, timeout=left))
@@ -63,13 +64,14 @@ async def check_server(config: RunConfig) -> ServerReport:
     )
 
 
-def _target(handle: EngineHandle, config: RunConfig) -> RequestTarget:
+async def _target(handle: EngineHandle, config: RunConfig) -> RequestTarget:
     return RequestTarget(
         url=handle.url,
         model=handle.facts.model or "",
         api_key=api_key(config.engine, os.environ),
         headers=all_headers(config.workload, os.environ),
         connection=route_to(handle.url, config.engine.connection, os.environ).connection,
+        token_ids=await handle.tokenize(SHORT_TEXT),
         continuous_usage=handle.continuous_usage,
     )
 
