@@ -120,7 +120,7 @@ async def test_chats_whose_limit_has_the_newer_name_get_it() -> None:
 async def test_fields_of_the_user_stay_as_they_are() -> None:
     chosen, remark, asked = await found(without("ignore_eos"), extra_body={"ignore_eos": True, "max_tokens": 3})
     assert chosen == USUAL
-    assert remark.startswith("the server accepts no request without changes by --endpoint or --body: ")
+    assert remark.startswith("the server accepts no request as it is (servetop doctor URL tells more; ")
     assert {each.body["ignore_eos"] for each in asked} == {True}
 
 

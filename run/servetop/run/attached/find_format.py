@@ -26,6 +26,7 @@ _REFUSALS = (401, 402, 403, 407, 408, 429)
 _NO_ENDPOINT = (404, 405)
 _BAD_REQUEST = (200, 400, 422)
 """HTTP statuses of errors that may name a field; some gateways send errors with 200."""
+ADVICE = "servetop doctor URL tells more; --endpoint, --extra-body and --no-stream change requests"
 _REASON_CHARS = 120
 _SHORT_TOKENS = 8
 SHORT_TEXT = "Count from one to ten."
@@ -99,7 +100,7 @@ async def accepted_format(send: Send, *, with_ids: bool, fixed: Collection[str])
         if not left:
             break
     whole = "; ".join(each.text(with_ids=with_ids) for each in rejections if not each.field)
-    return default, f"the server accepts no request without changes by --endpoint or --body: {whole}"
+    return default, f"the server accepts no request as it is ({ADVICE}): {whole}"
 
 
 def _is_accepted(request: SingleRequest) -> bool:
