@@ -12,6 +12,7 @@ from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
 from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.completions import starting_with
+from servetop.cli.options.doctor_options import DoctorOptions
 from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
 from servetop.cli.options.tool_options import (
@@ -205,8 +206,16 @@ def dataset(line: CommandLine[DatasetOptions]) -> int:
     return print_dataset(line.options)
 
 
-def doctor(line: CommandLine[JsonOptions]) -> int:
-    """Check this machine and say what to fix; exit code 1 if something must be fixed before a run."""
+def doctor(line: CommandLine[DoctorOptions]) -> int:
+    """Check this machine, or the server at URL; exit code 1 if something must be fixed, 3 if no endpoint answers."""
+    if line.options.server is not None:
+        from servetop.cli.doctor.doctor_server import run_server_doctor
+
+        return run_server_doctor(line.options.server, line.given, as_json=line.options.as_json)
+    if set(line.given) - {"as_json"}:
+        from servetop.core.errors import UsageError
+
+        raise UsageError("these options are for a server: add its URL, as in servetop doctor http://gpu7:8000")
     from servetop.cli.doctor.doctor import run_doctor
 
     return run_doctor(as_json=line.options.as_json)
@@ -265,7 +274,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(ls, ListOptions),
     CommandSpec(engines, EnginesOptions),
     CommandSpec(dataset, DatasetOptions),
-    CommandSpec(doctor, JsonOptions),
+    CommandSpec(doctor, DoctorOptions),
     CommandSpec(predict, PredictOptions),
     CommandSpec(validate, JsonOptions),
     CommandSpec(serve, ServeOptions, ServeCommand, {"ignore_unknown_options": True, "help_option_names": []}),

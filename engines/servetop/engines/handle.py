@@ -101,6 +101,11 @@ class EngineHandle:
         return is_local(self.url)
 
     @property
+    def metrics_page(self) -> str:
+        """URL of the metrics page, without its query; empty if there is none to read."""
+        return "" if self._scraper is None else self._scraper.pages.where(self._scraper.reader.paths[0])
+
+    @property
     def continuous_usage(self) -> bool:
         """Whether requests can request token counts in every chunk."""
         return self.engine.continuous_usage

@@ -19,7 +19,6 @@ from servetop.core.events import EngineSample, GpuSample, LogLine, Note, Replica
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import TICK_SECONDS
-from servetop.engines.attach import attach_engine
 from servetop.engines.control.credentials import api_key
 from servetop.engines.gpu.gpu_processes import OwnPids, any_process
 from servetop.engines.gpu.gpu_sampler import RELEASE_SECONDS, GpuSampler
@@ -28,10 +27,11 @@ from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.metrics.series_collector import SeriesPacker
 from servetop.engines.start import start_engine
-from servetop.workload.request_headers import all_headers
+from servetop.run.attached.attach_servers import attach_servers
 
 if TYPE_CHECKING:
     from servetop.engines.replicas import ReplicaGroup
+    from servetop.run.attached.request_format import RequestFormat
 
 LOG_TAIL = 12
 """Lines of an engine's log that an error shows."""
@@ -85,16 +85,13 @@ class EngineSession:
         self._lost_fields: set[str] = set()
         """Fields that were noted as lost."""
         self._stopping: asyncio.Future[None] | None = None
+        self.request_format: RequestFormat | None = None
+        """How an unknown server wants its requests; None: as usual for its engine."""
 
     async def start(self, *, max_num_seqs: int | None) -> EngineFacts:
         """Start or attach to the engine; EngineError if that fails."""
         wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
         config = dataclasses.replace(self._config, max_num_seqs=wanted)
-        headers = all_headers(self._workload, os.environ)
-        if config.front_door is not None:
-            from servetop.engines.replicas import check_load_balancer
-
-            await check_load_balancer(config.front_door, api_key=self.api_key, headers=headers)
         if config.url is None:
             self._handle = await start_engine(
                 config, self._clock, on_line=self._keep_log_line, resets_cache=self._resets_cache
@@ -103,19 +100,18 @@ class EngineSession:
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
             self._own_pids.follow(self._handle.facts.pid)
             self._first_launched = self._first_launched or self._handle.launched
-        elif config.more_urls:
-            from servetop.engines.replicas import attach_replicas  # for several servers only
-
-            attaching = attach_replicas(config, self._clock, on_change=self._note_servers, headers=headers)
-            self._handle = self._replicas = await attaching
         else:
-            self._handle = await attach_engine(config, self._clock, headers=headers, on_line=self._keep_log_line)
+            attached = await attach_servers(
+                config, self._clock, self._workload, on_line=self._keep_log_line, on_change=self._note_servers
+            )
+            self._handle, self._replicas = attached.handle, attached.replicas
+            self.request_format = attached.request_format
+            for remark in attached.remarks:
+                self._note_servers(False, remark)
         self._exported_fields = set()
         self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
-        if self._handle.remark:
-            self._note_servers(False, self._handle.remark)
         return self._handle.facts
 
     def _note_caveat(self, caveat: str) -> None:

@@ -58,10 +58,7 @@ async def sender_setup(
 ) -> SenderSetup:
     """The set-up for a running engine; UsageError if it does not support the requested models or lengths."""
     workload, key = config.workload, engine.api_key
-    adapter = engine.handle.engine
-    endpoint = endpoint_of(workload.endpoint, adapter.endpoints, title=adapter.title)
-    headers = all_headers(workload, os.environ)
-    workload = dataclasses.replace(workload, endpoint=endpoint, headers=headers, header_env={})
+    workload, dialect, takes_ids = _written_for(workload, engine)
     await _check_at_engine(workload, facts)
     engine.handle.count_models(workload.model_mix)
     corpus_ids: tuple[int, ...] = ()
@@ -72,20 +69,20 @@ async def sender_setup(
             workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
         )
     token_ids: tuple[int, ...] = ordinary_ids(corpus_ids)
-    if adapter.takes_token_ids and draws_token_ids(workload):
+    if takes_ids and draws_token_ids(workload):
         token_ids = await _ordinary_tokens(workload, engine)
     return SenderSetup(
         url=request_url(config, facts),
         more_urls=() if config.engine.front_door else facts.replica_urls[1:],
         model=facts.model or "",
-        dialect=adapter.endpoints[endpoint],
+        dialect=dialect,
         continuous_usage=engine.handle.continuous_usage,
         workload=workload,
         max_model_len=facts.max_model_len,
-        corpus_ids=corpus_ids if adapter.takes_token_ids else (),
+        corpus_ids=corpus_ids if takes_ids else (),
         token_ids=token_ids,
         block_size=facts.prefix_block,
-        text_prompts=not adapter.takes_token_ids,
+        text_prompts=not takes_ids,
         draws=DrawSeeds.of(config).next(config.stages[0]) if config.stages else None,
         origin_ns=start.anchor.origin_ns,
         goodput=config.goodput,
@@ -93,6 +90,19 @@ async def sender_setup(
         api_key=key,
         connection=connection,
     )
+
+
+def _written_for(workload: WorkloadConfig, engine: EngineSession) -> tuple[WorkloadConfig, str, bool]:
+    """Return the workload as the server wants it, the dialect, and whether prompts may be token ids."""
+    adapter, wanted, body = engine.handle.engine, engine.request_format, workload.extra_body
+    endpoint = workload.endpoint if wanted is None else wanted.endpoint
+    endpoint = endpoint_of(endpoint, adapter.endpoints, title=adapter.title)
+    dialect, takes_ids = adapter.endpoints[endpoint], adapter.takes_token_ids
+    if wanted is not None:
+        dialect, takes_ids, body = wanted.dialect, not wanted.as_text, wanted.body_changes(body)
+    headers = all_headers(workload, os.environ)
+    written = dataclasses.replace(workload, endpoint=endpoint, headers=headers, header_env={}, extra_body=body)
+    return written, dialect, takes_ids
 
 
 async def _ordinary_tokens(workload: WorkloadConfig, engine: EngineSession) -> tuple[int, ...]:

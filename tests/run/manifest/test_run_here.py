@@ -12,7 +12,8 @@ import pytest
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
-from servetop.run.manifest.run_here import environment_version, run_here, with_version
+from servetop.run.manifest.run_here import environment_version, run_here, with_recorded_endpoint, with_version
+from tests.odd_server import odd_server
 
 FACTS = EngineFacts(name="sim", title="simulator", version="vllm-0.2.1", kv_blocks_total=500)
 RUN = RunHeader(config=RunConfig(), anchor=ClockAnchor(origin_ns=0, wall_epoch_s=1.7e9), engine=FACTS)
@@ -42,6 +43,18 @@ def test_a_server_that_does_not_answer_is_a_trouble() -> None:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         (trouble,) = run_here(RUN, RunConfig(engine=EngineConfig(name="auto", model="", url=url)), {}).trouble
     assert trouble.startswith(f"nothing answers at {url}")
+
+
+def test_an_unknown_server_is_expected_to_take_the_recorded_endpoint() -> None:
+    chats = EngineFacts(name="openai", title="any", endpoints=("chat", "completions", "responses"))
+    with odd_server() as server:
+        config = RunConfig(engine=EngineConfig(name="auto", model="", url=server.url))
+        here = run_here(replace(RUN, engine=chats), config, {})
+    assert here.trouble == ()
+    assert here.header.engine is not None
+    assert here.header.engine.endpoints == chats.endpoints
+    known = replace(chats, name="vllm", endpoints=("completions", "chat", "responses"))
+    assert with_recorded_endpoint(known, chats) == known
 
 
 @pytest.mark.parametrize(("word", "version"), [("bin/vllm", "0.11.0"), ("", "0.11.0"), ("other/bin/vllm", None)])

@@ -23,7 +23,7 @@ from servetop.core.errors import UsageError
 from servetop.workload.request_headers import all_headers
 
 OPENAI = ("completions", "chat", "responses")
-OPENAI_ENGINES = ("openai", "sim", "vllm")
+OPENAI_ENGINES = ("sim", "vllm")
 """Engines known to serve the OpenAI API, so that most runs need not import their adapter here."""
 
 
@@ -85,13 +85,15 @@ def endpoint_of_config(engine: EngineConfig, endpoint: str) -> str:
 
 
 def endpoint_at(engine: str, endpoint: str) -> str:
-    """The endpoint to use: the given one, else the engine's usual one; empty while the engine is unknown.
+    """The endpoint to use: the given one, else the engine's usual one; empty if only the server can tell.
 
     UsageError for one that the engine does not have.
     """
     if engine == "auto":
         if endpoint not in ("", *OPENAI, "generate"):
             raise UsageError(f"--endpoint {endpoint}: use {', '.join(OPENAI)} or generate")
+        return endpoint
+    if engine == "openai" and endpoint in ("", *OPENAI):
         return endpoint
     if engine in OPENAI_ENGINES and endpoint in ("", *OPENAI):
         return endpoint or OPENAI[0]

@@ -49,6 +49,40 @@ EngineCommand = Annotated[
 ApiKeyEnv = Annotated[
     str | None, engine_option("--api-key-env", "Environment variable that holds the API key.", unit="VARIABLE")
 ]
+MetricsUrl = Annotated[
+    str | None,
+    engine_option(
+        "--metrics-url",
+        "The engine's metrics page, or a Prometheus server that scrapes it, as in "
+        "'http://prom:9090/?match={instance=\"gpu7:8000\"}'.",
+        unit="URL",
+        default="the engine's usual page",
+    ),
+]
+MetricsApiKeyEnv = Annotated[
+    str | None,
+    engine_option(
+        "--metrics-api-key-env",
+        "Environment variable that holds the API key of the server at --metrics-url.",
+        unit="VARIABLE",
+    ),
+]
+MetricsHeaderEnv = Annotated[
+    Mapping[str, str],
+    engine_option(
+        "--metrics-header-env",
+        "Header for the server at --metrics-url, its value read from an environment variable; repeat.",
+        unit="NAME=VARIABLE",
+        repeat=True,
+        parse=parse_metrics_header_env,
+    ),
+]
+AttachTimeout = Annotated[
+    float,
+    engine_option(
+        "--attach-timeout", "Time limit for the first response of a server at --url.", unit="SECONDS", minimum=1
+    ),
+]
 
 
 @options_class
@@ -66,34 +100,9 @@ class EngineOptions:
             unit="URL",
         ),
     ] = None
-    metrics_url: Annotated[
-        str | None,
-        engine_option(
-            "--metrics-url",
-            "The engine's metrics page, or a Prometheus server that scrapes it, as in "
-            "'http://prom:9090/?match={instance=\"gpu7:8000\"}'.",
-            unit="URL",
-            default="the engine's usual page",
-        ),
-    ] = None
-    metrics_api_key_env: Annotated[
-        str | None,
-        engine_option(
-            "--metrics-api-key-env",
-            "Environment variable that holds the API key of the server at --metrics-url.",
-            unit="VARIABLE",
-        ),
-    ] = None
-    metrics_header_env: Annotated[
-        Mapping[str, str],
-        engine_option(
-            "--metrics-header-env",
-            "Header for the server at --metrics-url, its value read from an environment variable; repeat.",
-            unit="NAME=VARIABLE",
-            repeat=True,
-            parse=parse_metrics_header_env,
-        ),
-    ] = dataclasses.field(default_factory=dict)
+    metrics_url: MetricsUrl = None
+    metrics_api_key_env: MetricsApiKeyEnv = None
+    metrics_header_env: MetricsHeaderEnv = dataclasses.field(default_factory=dict)
     port: Annotated[
         int | None, engine_option("--port", "Port of a started engine.", default="a free one", minimum=1, maximum=65535)
     ] = None
@@ -110,12 +119,7 @@ class EngineOptions:
     start_timeout: Annotated[
         float, engine_option("--start-timeout", "Time limit for the engine to load.", unit="SECONDS", minimum=1)
     ] = 1800.0
-    attach_timeout: Annotated[
-        float,
-        engine_option(
-            "--attach-timeout", "Time limit for the first response of a server at --url.", unit="SECONDS", minimum=1
-        ),
-    ] = 30.0
+    attach_timeout: AttachTimeout = 30.0
     api_key_env: ApiKeyEnv = None
 
 

@@ -10,6 +10,45 @@ from servetop.cli.options.declaration import Option, options_class
 from servetop.cli.options.parsers import parse_extra_body, parse_header_env, parse_headers, parse_model_mix
 
 data_option, request_option = partial(Option, panel="Data"), partial(Option, panel="Requests")
+EndpointName = Annotated[
+    str,
+    request_option(
+        "--endpoint",
+        "completions, chat, responses, or generate (the engine's own API).",
+        unit="NAME",
+        default="the engine's usual one",
+        complete=completions.endpoints,
+    ),
+]
+ExtraBody = Annotated[
+    Mapping[str, Any],
+    request_option(
+        "--extra-body",
+        "JSON object merged into each request; null removes a field. Visible to others in ps: no secrets here.",
+        unit="JSON",
+        parse=parse_extra_body,
+    ),
+]
+Headers = Annotated[
+    Mapping[str, str],
+    request_option(
+        "--header",
+        "Header of every request; repeat. Visible to other users in ps: use --header-env for secrets.",
+        unit="NAME:VALUE",
+        repeat=True,
+        parse=parse_headers,
+    ),
+]
+HeaderEnv = Annotated[
+    Mapping[str, str],
+    request_option(
+        "--header-env",
+        "Header whose value is read from an environment variable; repeat.",
+        unit="NAME=VARIABLE",
+        repeat=True,
+        parse=parse_header_env,
+    ),
+]
 
 
 @options_class
@@ -91,48 +130,13 @@ class RequestOptions:
     ignore_eos: Annotated[
         bool, request_option("--ignore-eos/--no-ignore-eos", "Always generate the full output length.")
     ] = True
-    endpoint: Annotated[
-        str,
-        request_option(
-            "--endpoint",
-            "completions, chat, responses, or generate (the engine's own API).",
-            unit="NAME",
-            default="the engine's usual one",
-            complete=completions.endpoints,
-        ),
-    ] = ""
+    endpoint: EndpointName = ""
     temperature: Annotated[
         float | None, request_option("--temperature", "Sampling temperature.", default="the engine's", minimum=0)
     ] = None
-    extra_body: Annotated[
-        Mapping[str, Any],
-        request_option(
-            "--extra-body",
-            "JSON object merged into each request; null removes a field. Visible to others in ps: no secrets here.",
-            unit="JSON",
-            parse=parse_extra_body,
-        ),
-    ] = dataclasses.field(default_factory=dict)
-    header: Annotated[
-        Mapping[str, str],
-        request_option(
-            "--header",
-            "Header of every request; repeat. Visible to other users in ps: use --header-env for secrets.",
-            unit="NAME:VALUE",
-            repeat=True,
-            parse=parse_headers,
-        ),
-    ] = dataclasses.field(default_factory=dict)
-    header_env: Annotated[
-        Mapping[str, str],
-        request_option(
-            "--header-env",
-            "Header whose value is read from an environment variable; repeat.",
-            unit="NAME=VARIABLE",
-            repeat=True,
-            parse=parse_header_env,
-        ),
-    ] = dataclasses.field(default_factory=dict)
+    extra_body: ExtraBody = dataclasses.field(default_factory=dict)
+    header: Headers = dataclasses.field(default_factory=dict)
+    header_env: HeaderEnv = dataclasses.field(default_factory=dict)
     stream: Annotated[bool, request_option("--stream/--no-stream", "Request streaming responses.")] = True
     n: Annotated[int, request_option("--n", "Completions for each prompt.", unit="COMPLETIONS")] = 1
     model_mix: Annotated[

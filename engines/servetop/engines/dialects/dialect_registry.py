@@ -19,6 +19,8 @@ TEXT_ENDPOINTS: Mapping[str, str] = {
     "chat": OPENAI_ENDPOINTS["chat"],
 }
 """The dialects for servers without token ids and without the Responses API."""
+NEW_LIMIT_CHAT = "servetop.engines.dialects.openai_api:NewLimitChatDialect"
+"""The dialect for chats whose token limit is `max_completion_tokens`."""
 
 
 def dialect_for(location: str, *, model: str, continuous_usage: bool) -> Dialect:

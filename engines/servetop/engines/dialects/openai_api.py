@@ -34,6 +34,8 @@ class OpenAIDialect(JsonDialect):
 
     rejected_fields: Collection[str] = ()
     """Request fields that the server does not accept; `extra_body` can still send them."""
+    limit_field = "max_tokens"
+    """The field of the token limit; it gives way to a `max_completion_tokens` of the user."""
     choice_texts: Callable[[object], tuple[str, str]]
     """Return the content and reasoning of one choice."""
 
@@ -49,7 +51,7 @@ class OpenAIDialect(JsonDialect):
         request: dict[str, Any] = {
             "model": prompt.model or self.model,
             **self._prompt_fields(prompt),
-            _limit_field(workload): prompt.output_tokens,
+            self._limit_field(workload): prompt.output_tokens,
             "stream": workload.stream,
         }
         if workload.stream:
@@ -59,6 +61,9 @@ class OpenAIDialect(JsonDialect):
         request |= sampling_options(workload)
         accepted = {name: value for name, value in request.items() if name not in self.rejected_fields}
         return render(accepted, workload.extra_body)
+
+    def _limit_field(self, workload: WorkloadConfig) -> str:
+        return self.limit_field if workload.extra_body.get(_NEW_LIMIT) is None else _NEW_LIMIT
 
     @abstractmethod
     def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
@@ -111,6 +116,7 @@ class ChatDialect(OpenAIDialect):
         return {"messages": [*history, {"role": "user", "content": prompt.text}]}
 
 
-def _limit_field(workload: WorkloadConfig) -> str:
-    """Return the field of the token limit; `max_tokens` gives way to a `max_completion_tokens` of the user."""
-    return "max_tokens" if workload.extra_body.get(_NEW_LIMIT) is None else _NEW_LIMIT
+class NewLimitChatDialect(ChatDialect):
+    """`/v1/chat/completions` of a server that accepts the newer name of the token limit only."""
+
+    limit_field = _NEW_LIMIT

@@ -102,8 +102,12 @@ class RequestState:
         if self.sent is None:
             self.sent = at
 
-    def headers_received(self, http_status: int, at: float, *, coding: str = "") -> None:
-        """Apply the response's headers; `coding` is its content-encoding."""
+    def headers_received(self, http_status: int, at: float, *, coding: str = "", media_type: str = "") -> None:
+        """Apply the response's headers; `coding` is its content-encoding.
+
+        `media_type` does not matter here: the bytes of a body say what it is, and proxies label it wrongly.
+        """
+        del media_type
         self.headers_at = at
         self.http_status = http_status
         self._release_prompt()

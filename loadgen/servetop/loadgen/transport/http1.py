@@ -75,7 +75,7 @@ class Http1Connection(asyncio.Protocol):
         """File descriptor of the open plain socket, for direct writes; else -1."""
         self._body_parts: list[bytes] = []
         self._status = 0
-        self._coding = b""
+        self._coding = self._media_type = b""
         self._head_bytes = 0
         self._framed = False
         self._keep_alive = True
@@ -140,7 +140,7 @@ class Http1Connection(asyncio.Protocol):
         self.requests += 1
         self.response_started = self.complete = self._framed = self._between_chunks = False
         self.not_before = at
-        self._status, self._coding, self._head_bytes = 0, b"", 0
+        self._status, self._coding, self._media_type, self._head_bytes = 0, b"", b"", 0
         request.mark_sent(at)
         if self.plain is not None:
             self.plain.backlogged = False
@@ -183,7 +183,8 @@ class Http1Connection(asyncio.Protocol):
         except (HttpParserError, HttpParserUpgrade) as error:
             self.protocol_error = f"the response is not valid HTTP/1.1 ({error})"
         if request.headers_at is None and self._status:
-            request.headers_received(self._status, at, coding=self._coding.decode("latin-1"))
+            coding, media_type = self._coding.decode("latin-1"), self._media_type.decode("latin-1")
+            request.headers_received(self._status, at, coding=coding, media_type=media_type)
         if self._body_parts:
             body = self._body_parts[0] if len(self._body_parts) == 1 else b"".join(self._body_parts)
             self._body_parts.clear()
@@ -225,6 +226,8 @@ class Http1Connection(asyncio.Protocol):
         match name.lower():
             case b"content-encoding":
                 self._coding = value
+            case b"content-type":
+                self._media_type = value
             case b"content-length" | b"transfer-encoding":
                 self._framed = True
 

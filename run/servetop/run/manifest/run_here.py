@@ -15,7 +15,7 @@ from servetop.core.errors import ServetopError
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.system.environment import engine_environment
 from servetop.core.text.known_secrets import redactor_of
-from servetop.engines.attach import attach_engine
+from servetop.engines.attach import FALLBACK, attach_engine
 from servetop.engines.engine_registry import load_engine
 from servetop.engines.handle import LaunchedServer
 from servetop.engines.inventory import EXAMPLE_PORT
@@ -46,7 +46,8 @@ def run_here(recorded: RunHeader, config: RunConfig, environ: Mapping[str, str])
             manifest["engine"] = _launch(config.engine, environ)
             facts = with_version(facts, _installed(config.engine))
         else:
-            facts = asyncio.run(_attached(config.engine, all_headers(config.workload, environ)))
+            attached = asyncio.run(_attached(config.engine, all_headers(config.workload, environ)))
+            facts = with_recorded_endpoint(attached, facts)
     except ServetopError as error:
         trouble.append(str(error))
     header = RunHeader(
@@ -101,6 +102,13 @@ def with_version(facts: EngineFacts | None, installed: str | None) -> EngineFact
     if not comparable or installed.partition("+")[0] == facts.version.partition("+")[0]:
         return facts
     return dataclasses.replace(facts, version=installed)
+
+
+def with_recorded_endpoint(facts: EngineFacts, recorded: EngineFacts | None) -> EngineFacts:
+    """Return facts of an unknown server with the recorded order of endpoints: only requests tell which one it takes."""
+    if recorded is None or facts.name != FALLBACK or set(facts.endpoints) != set(recorded.endpoints):
+        return facts
+    return dataclasses.replace(facts, endpoints=recorded.endpoints)
 
 
 async def _attached(config: EngineConfig, headers: Mapping[str, str]) -> EngineFacts:
