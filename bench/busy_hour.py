@@ -50,17 +50,18 @@ def client_tick(number: int, gaps: FloatArray, wait: float) -> ClientTick:
         index=number, gauges=gauges, due=count, sent=count, ok=count, good=good, good_due=good,
         prompt_tokens=128 * count, output_tokens=gaps.size, chunks=gaps.size, ttft=ttft, ttft_due=ttft, itl=itl,
         tpot=itl, e2el=LogHistogram.of(gaps.sum(axis=1) + wait), slip=LogHistogram.of(gaps[:, 0] / 50),
-        input_len=LogHistogram.of(np.full(count, 128.0)), output_len=LogHistogram.of(np.full(count, float(TOKENS))),
+        input_len=LogHistogram.of(np.full(count, 128.0)),
+        output_len=LogHistogram.of(np.full(count, float(gaps.shape[1]))),
     )  # fmt: skip
 
 
-def write_busy(path: Path, ticks: int, *, requests: int) -> None:
-    """Record a run with an overload in each cycle; `requests` per tick."""
+def write_busy(path: Path, ticks: int, *, requests: int, tokens: int = TOKENS) -> None:
+    """Record a run with an overload in each cycle; `requests` per tick, of `tokens` tokens each."""
     generator = np.random.default_rng(1)
     facts = EngineFacts(name="vllm", title="vLLM", kv_blocks_total=2_000, block_size=16, max_num_seqs=SLOTS)
     config = RunConfig(goodput={"ttft": OBJECTIVE})
     recorder = Recorder.create(path, RunHeader(config=config, anchor=ClockAnchor.take(), engine=facts))
-    gaps = generator.gamma(4.0, 0.005, (8, requests, TOKENS))
+    gaps = generator.gamma(4.0, 0.005, (8, requests, tokens))
     preempted = 0
     for number in range(ticks):
         waiting, start, chosen = waiting_at(number), number * TICK_SECONDS, gaps[number % len(gaps)]

@@ -44,10 +44,10 @@ def batch_of(number: int, gaps: FloatArray) -> TickTransaction:
             first_token_at=float(times[0]),
             done_at=float(times[-1]),
             prompt_tokens=128,
-            output_tokens=TOKENS,
+            output_tokens=times.size,
             status=RequestStatus.OK,
             chunk_times=times,
-            chunk_tokens=np.ones(TOKENS, dtype=np.int64),
+            chunk_tokens=np.ones(times.size, dtype=np.int64),
         )
         for index, times in enumerate(arrivals)
     ]

@@ -1,4 +1,4 @@
-"""Measure everything and write docs/performance.md: `make bench`, about half an hour on two cores.
+"""Measure everything and write docs/performance.md: `make bench`, about an hour on two cores.
 
 Results depend on the machine and the time of day; compare ratios within one run. No test depends on them.
 """
@@ -66,6 +66,11 @@ PARTS = (
         "Comparing two recordings",
         "compare.py",
         "`servetop compare` on two recordings of 1,000,000 requests each. Targets: 15 s and 600 MB.",
+    ),
+    Part(
+        "Reading a long recording",
+        "memory.py",
+        "`summary` and `check` of a recording of two hours and 5,000,000 requests. Target: 900 MB.",
     ),
     Part("The recording", "recordings.py", "One writer, one reader, 1,000 requests/s.", ("5",)),
     Part(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from servetop.analysis.verdicts.cache_check import CacheCheck
-from servetop.analysis.verdicts.trust import Trust, TrustVerdict
+from servetop.analysis.verdicts.trust import Trust
+from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 
 
 @pytest.mark.parametrize(

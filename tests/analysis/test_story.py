@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.analysis.judgement.run_verdict import RunCause
+from servetop.analysis.judgement.story import Story
 from servetop.analysis.judgement.story_line import LineKind
 from servetop.analysis.judgement.wording import clock
 from servetop.analysis.judgement.wording import seconds as duration
@@ -17,7 +18,8 @@ from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import ExitCode
 from servetop.core.events import Note, RunEnd, Severity
-from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.histogram import LogHistogram
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.tick import ClientTick, Tick
 from tests.analysis.story_runs import QUEUE, SLOTS, ramp, recorded, story_from
 
@@ -169,6 +171,61 @@ def test_a_late_client_is_the_cause_of_what_it_measured() -> None:
     story = story_from(ramp(waiting=[0.0] * 40, late=1))
     assert story.verdict.cause is RunCause.CLIENT
     assert "up to 33% of requests are late" in " ".join(line.text for line in story.lines)
+
+
+def test_a_client_whose_lateness_is_little_of_ttft_comes_after_the_overload_of_the_engine() -> None:
+    """Requests wait for seconds; the client sends some of them 0.4 s late."""
+    story = story_from(ramp(waiting=QUEUE, kv=0.99, running=SLOTS, late=1))
+    assert story.verdict.cause is RunCause.KV
+    assert story.verdict.client_late
+    assert story.headline.startswith("KV-bound from ")
+    assert "the client was late too" in story.headline
+
+
+def test_a_client_whose_lateness_is_most_of_ttft_comes_before_an_overload() -> None:
+    ticks = [
+        replace(tick, client=replace(tick.client, slip=LogHistogram.of([8.0] * 3)))
+        for tick in ramp(waiting=QUEUE, kv=0.99, running=SLOTS)
+    ]
+    assert story_from(ticks).verdict.cause is RunCause.CLIENT
+
+
+def test_a_client_that_trust_does_not_find_late_is_no_cause() -> None:
+    """For twenty seconds 3 % of the requests are late, which is less than 1 % of those of the run."""
+    ticks = ramp(waiting=[0.0] * 100)
+    late = [
+        replace(tick, client=replace(tick.client, slip=LogHistogram.of([0.4, 0.001, 0.001])))
+        if tick.client.index in range(40, 130, 10)
+        else tick
+        for tick in ticks
+    ]
+    assert story_from(late).verdict.cause is RunCause.HEADROOM
+
+
+def shared(*, managed: bool) -> Story:
+    """A run whose engine serves ten others for each of its own two requests, and ten tokens for each of its own."""
+    ticks = [
+        replace(
+            tick,
+            client=replace(tick.client, gauges=replace(tick.client.gauges, in_flight=2)),
+            engine=tick.engine and replace(tick.engine, running=8, waiting=4, generation_tokens_total=1500.0 * index),
+        )
+        for index, tick in enumerate(ramp(waiting=[0.0] * 40, late=1))
+    ]
+    config = RunConfig(engine=EngineConfig(name="vllm", url=None if managed else "http://gpu7:8000"))
+    facts = EngineFacts(name="vllm", title="vLLM", max_num_seqs=64, managed=managed)
+    return story_from(ticks, header=RunHeader(config=config, anchor=ClockAnchor(0, 0.0), engine=facts))
+
+
+def test_other_clients_of_a_server_come_before_a_late_client() -> None:
+    story = shared(managed=False)
+    assert story.verdict.cause is RunCause.OTHERS
+    assert story.headline.startswith("other traffic: about 10 of 12 requests in the engine are not from this run")
+    assert story.lines[-1].text == "try a server that no other client uses"
+
+
+def test_an_engine_of_ones_own_has_no_other_clients() -> None:
+    assert shared(managed=True).verdict.cause is RunCause.CLIENT
 
 
 def test_an_engine_that_failed_comes_before_everything_else() -> None:

@@ -158,6 +158,23 @@ def test_a_late_client_comes_before_the_engine() -> None:
     assert line_of(episodes=(episode(EpisodeKind.CLIENT),)).startswith("client-bound: requests were sent late")
 
 
+def test_a_client_whose_lateness_is_little_of_ttft_comes_after_the_engine() -> None:
+    stats = stats_of(FALLING_BEHIND, trust=Trust(slip_p99=0.25, ttft_p99=4.0))
+    line = line_of(stats, limit=Limit.KV, episodes=(KV,))
+    assert line.startswith("KV-bound: ")
+    assert ", the client was late too → " in line
+
+
+def test_other_clients_of_an_attached_server_come_before_a_late_client() -> None:
+    stats = stats_of(KEEPING_UP, trust=Trust(slip_p99=0.25, in_flight=2.0, littles_law_error=5.0, token_error=9.0))
+    line = line_of(stats, facts=replace(FACTS, managed=False))
+    assert line == (
+        "other traffic: about 10 of 12 requests in the engine are not from this run → measure a server that no other "
+        "client uses: its queue and its tokens are in these figures"
+    )
+    assert line_of(stats, facts=replace(FACTS, managed=True)).startswith("client-bound")
+
+
 @pytest.mark.parametrize(
     ("changes", "rates", "expected"),
     [

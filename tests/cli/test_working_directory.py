@@ -78,7 +78,7 @@ OWN_PROCESSES = {
     "sender": SENDER_ARGV,
     "simulator": python_argv("-m", SERVER, "--help"),
     "viewer": (*viewer_command(GOLDEN, DisplayOptions(), steer=False), "--help"),
-    "watchdog": (*_watchdog_argv(()), sys.executable, "-P", "-c", ""),
+    "watchdog": tuple(_watchdog_argv()),
 }
 
 

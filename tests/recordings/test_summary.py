@@ -246,7 +246,7 @@ def test_requests_read_in_blocks_give_the_same_summary(
         recorder.commit(TickTransaction(requests=requests))
     whole = summary_json(period_summary(reader))
     monkeypatch.setattr("servetop.recordings.read.load_requests.BLOCK", 7)
-    monkeypatch.setattr("servetop.recordings.read.load_requests._MAX_PENDING_GAPS", 20)
+    monkeypatch.setattr("servetop.recordings.read.load_requests._MIN_PENDING_GAPS", 20)
     in_blocks = summary_json(period_summary(reader))
     for part in ("server", "energy", "trust"):
         assert in_blocks.pop(part) == whole.pop(part)

@@ -21,11 +21,12 @@ class Distribution:
     @classmethod
     def of(cls, values: FloatArray, *, weights: IntArray | None = None) -> Distribution:
         """Build a distribution from values and their weights (default 1), omitting NaN and weights below 1."""
-        weights = np.ones(values.size, np.int64) if weights is None else weights
-        known = ~np.isnan(values) & (weights > 0)
-        if not known.all():
-            values, weights = values[known], weights[known]
-        order = np.argsort(values, kind="stable")
+        known = ~np.isnan(values) if weights is None else ~np.isnan(values) & (weights > 0)
+        values = values[known]
+        if weights is None:
+            values.sort(kind="stable")
+            return cls(*_counted(values))
+        weights, order = weights[known], np.argsort(values, kind="stable")
         return cls(*_combined(values[order], weights[order]))
 
     @classmethod
@@ -45,16 +46,23 @@ class Distribution:
     @property
     def mean(self) -> float:
         """The mean of the samples; NaN without samples."""
-        with np.errstate(over="ignore"):  # a time in a damaged row may be of any size
-            return float(np.average(self.values, weights=self.weights)) if self.values.size else math.nan
+        return self._average(self.values.copy()) if self.values.size else math.nan
 
     @property
     def std(self) -> float:
         """The population standard deviation (NumPy's default, ddof 0); NaN without samples."""
         if not self.values.size:
             return math.nan
+        deviations = self.values - self.mean
         with np.errstate(over="ignore", invalid="ignore"):
-            return math.sqrt(float(np.average((self.values - self.mean) ** 2, weights=self.weights)))
+            np.square(deviations, out=deviations)
+            return math.sqrt(self._average(deviations))
+
+    def _average(self, values: FloatArray) -> float:
+        """Return the weighted mean of values, one for each of the distribution, and overwrite them to save memory."""
+        with np.errstate(over="ignore", invalid="ignore"):  # a time in a damaged row may be of any size
+            np.multiply(values, self.weights, out=values)
+            return float(values.sum() / self.weights.sum(dtype=np.float64))
 
     def percentile(self, q: float) -> float:
         """Return the q-th percentile (0..100) by linear interpolation between order statistics (NumPy's default)."""
@@ -73,3 +81,14 @@ def _combined(values: FloatArray, weights: IntArray) -> tuple[FloatArray, IntArr
         return values, weights
     first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
     return values[first], np.add.reduceat(weights, first)
+
+
+def _counted(values: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Combine runs of equal values into one value with their number."""
+    if not values.size:
+        return values, np.empty(0, np.int64)
+    starts = np.concatenate([[True], values[1:] != values[:-1]])
+    if starts.all():
+        return values, np.ones(values.size, np.int64)
+    first = np.flatnonzero(starts)
+    return values[first], np.diff(first, append=values.size)

@@ -10,7 +10,7 @@ from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.analysis.thresholds import check_thresholds
 from servetop.analysis.verdicts.steady_state import SteadyWindow
-from servetop.analysis.verdicts.trust import TrustVerdict
+from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.config import RANDOM, RunConfig
 from servetop.core.errors import ExitCode, RecordingError
 from servetop.core.events import RunEnd

@@ -92,9 +92,9 @@ def test_only_real_engines_have_an_assumed_spread_between_starts(recording: Path
 def test_rows_of_a_stage_are_in_order_of_due_time_with_their_first_chunks(recording: Path) -> None:
     with opened(recording) as reader:
         requests = load_plain_requests(reader)
-    rows = requests.rows_of_stage(0)
-    assert requests.table["id"][rows].tolist() == list(range(8))
-    columns = requests.columns(rows)
+    rows = requests.of_stage(0)
+    assert requests.ids[rows].tolist() == list(range(8))
+    columns = requests.columns.part(rows)
     assert (np.diff(columns.due) >= 0).all()
     assert columns.sized.all()
     assert set(columns.first_tokens.tolist()) == {1.0}

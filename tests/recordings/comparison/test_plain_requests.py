@@ -27,22 +27,22 @@ def golden(name: str, folder: Path) -> Path:
 def test_columns_equal_those_of_the_summary(tmp_path: Path, name: str) -> None:
     with contextlib.closing(RecordingReader.open(golden(name, tmp_path))) as reader:
         plain, whole = load_plain_requests(reader), load_requests(reader, Selection())
-    order = np.lexsort((plain.table["id"], plain.table["due"]))
-    found = plain.columns(order)
+    order = np.lexsort((plain.ids, plain.columns.due))
+    found = plain.columns
     by_due = np.argsort(whole.due, kind="stable")
     for column in COLUMNS:
         expected = getattr(whole, column)[by_due]
         assert np.array_equal(np.sort(getattr(found, column)), np.sort(expected), equal_nan=True), column
-    assert found.due.tolist() == whole.due[by_due].tolist()
+    assert found.due[order].tolist() == whole.due[by_due].tolist()
 
 
 def test_rows_of_a_stage_are_in_order_of_due_time(tmp_path: Path) -> None:
     with contextlib.closing(RecordingReader.open(golden("whitepaper", tmp_path))) as reader:
         plain = load_plain_requests(reader)
-    stages = sorted(set(plain.table["stage"].tolist()))
-    rows = [plain.rows_of_stage(int(stage)) for stage in stages]
-    assert all((np.diff(plain.table["due"][each]) >= 0).all() for each in rows)
-    assert sum(each.size for each in rows) == plain.table.size
+    stages = sorted(set(plain.stages.tolist()))
+    due = [plain.columns.part(plain.of_stage(int(stage))).due for stage in stages]
+    assert all((np.diff(each) >= 0).all() for each in due)
+    assert sum(each.size for each in due) == plain.ids.size
 
 
 @pytest.mark.parametrize(("width", "counts"), [("1", "030102"), ("4", "030000000100000002000000")])
@@ -56,9 +56,9 @@ def test_the_tokens_of_chunks_are_read_in_both_widths(tmp_path: Path, width: str
     )
     with contextlib.closing(RecordingReader.open(path)) as reader:
         plain = load_plain_requests(reader)
-    three, four = (int(np.flatnonzero(plain.table["id"] == number)[0]) for number in (3, 4))
-    assert (plain.first_tokens[three], bool(plain.sized[three])) == (3.0, True)
-    assert (plain.first_tokens[four], bool(plain.sized[four])) == (1.0, False)
+    three, four = (int(np.flatnonzero(plain.ids == number)[0]) for number in (3, 4))
+    assert (plain.columns.first_tokens[three], bool(plain.columns.sized[three])) == (3.0, True)
+    assert (plain.columns.first_tokens[four], bool(plain.columns.sized[four])) == (1.0, False)
 
 
 def test_rows_with_an_invalid_status_or_number_are_omitted(tmp_path: Path) -> None:
@@ -71,5 +71,5 @@ def test_rows_with_an_invalid_status_or_number_are_omitted(tmp_path: Path) -> No
     )
     with contextlib.closing(RecordingReader.open(path)) as reader:
         count, plain = reader.request_count(), load_plain_requests(reader)
-    assert plain.table.size == count - 3
-    assert not set(plain.table["id"].tolist()) & {3, 4, 5}
+    assert plain.ids.size == count - 3
+    assert not set(plain.ids.tolist()) & {3, 4, 5}

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from servetop.analysis.percentiles import Distribution
-from servetop.core.arrays import BoolArray, FloatArray, IntArray
-from servetop.core.events import RequestStatus
+from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.events import RequestStatus, TokenSource
 
-StringArray = npt.NDArray[np.str_]
+CodeArray = npt.NDArray[np.int8]
 STATUSES = tuple(RequestStatus)
+TOKEN_SOURCES = tuple(TokenSource)
+_SOURCE_CODES = {str(source): code for code, source in enumerate(TOKEN_SOURCES)}
+UNKNOWN_SOURCE = -1
+_EXACT = 1 << 24
+"""Integers up to this are exact in single precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RequestColumns:
-    """The selected requests. Arrays have shape (requests,); NaN means that the request did not get that far."""
+    """The selected requests. Arrays have shape (requests,); NaN means that the request did not get that far.
+
+    To save memory, tokens and `first_output_at` are in single precision where that is exact (`narrowed`): add them up
+    in double precision.
+    """
 
     due: FloatArray
     sent: FloatArray
@@ -30,10 +42,10 @@ class RequestColumns:
     """NaN without reasoning."""
     required_tokens: FloatArray
     """Output tokens that the request demanded; NaN if the model was free to stop."""
-    status: IntArray
+    status: CodeArray
     """Index in STATUSES."""
-    token_source: StringArray
-    """Source of the token counts; empty in older files."""
+    token_source: CodeArray
+    """Source of the token counts: index in TOKEN_SOURCES; UNKNOWN_SOURCE in older files."""
     first_tokens: FloatArray
     """Tokens of the first chunk; 1 for a request without chunks."""
     sized: BoolArray
@@ -43,6 +55,11 @@ class RequestColumns:
     tokens_by_second: FloatArray
     """Output tokens that arrived in each whole second of the run, of all selected requests."""
 
+    def part(self, selected: slice) -> Self:
+        """Return some consecutive requests without a copy; gaps and tokens by second remain those of all."""
+        arrays: dict[str, Any] = {name: getattr(self, name)[selected] for name in PER_REQUEST}
+        return dataclasses.replace(self, **arrays)
+
     def with_status(self, status: RequestStatus) -> BoolArray:
         """Return a mask of the requests with this status."""
         return np.asarray(self.status == STATUSES.index(status))
@@ -50,5 +67,23 @@ class RequestColumns:
     @property
     def ended_at(self) -> FloatArray:
         """The time at which each request ended, or was last known."""
-        first_or_sent = np.where(np.isnan(self.first_token_at), self.sent, self.first_token_at)
-        return np.where(np.isnan(self.done_at), first_or_sent, self.done_at)
+        ended = self.done_at.copy()
+        for earlier in (self.first_token_at, self.sent):
+            np.copyto(ended, earlier, where=np.isnan(ended))
+        return ended
+
+
+PER_REQUEST = tuple(each for each in RequestColumns.__dataclass_fields__ if each not in ("itl", "tokens_by_second"))
+"""The columns with one value per request."""
+
+
+def source_codes(sources: Iterable[object]) -> CodeArray:
+    """Return the codes of some sources of token counts, by their names."""
+    return np.array([_SOURCE_CODES.get(each, UNKNOWN_SOURCE) for each in sources], dtype=np.int8)  # type: ignore[call-overload]
+
+
+def narrowed(values: FloatArray) -> FloatArray:
+    """Return values, such as tokens, in single precision if these and their differences are exact in it."""
+    exact = not (np.abs(values) > _EXACT).any()
+    narrow: Any = values.astype(np.float32) if exact else values
+    return narrow if np.array_equal(narrow, values, equal_nan=True) else values

@@ -14,7 +14,8 @@ from servetop.analysis.honesty.rule_result import TAIL_FROM, Bearing, RuleState
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.verdicts.cache_check import TOLERANCE as HIT_RATE_TOLERANCE
 from servetop.analysis.verdicts.steady_state import RAMPED, shows_trend
-from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, SLIP_LIMIT, TrustVerdict
+from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, SLIP_LIMIT
+from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.events import TokenSource
 from servetop.core.units import MS_PER_S
 

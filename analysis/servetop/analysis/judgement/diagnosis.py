@@ -33,6 +33,7 @@ class Bottleneck(StrEnum):
     FAILED = "run failed"
     FAILING = "failing"
     STALL = "stalled"
+    OTHERS = "other traffic"
     CLIENT = "client-bound"
     KV = "KV-bound"
     BATCH = "batch-bound"

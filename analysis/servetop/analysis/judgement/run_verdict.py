@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -23,16 +23,10 @@ from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit, Overload, limit_of, overloads
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
 from servetop.analysis.judgement.signals import ticks_of, trailing_min
+from servetop.analysis.judgement.worst_ttft import WorstTtft, worst_ttft
+from servetop.analysis.verdicts.live_trust import live_trust
 from servetop.core.errors import ExitCode
 from servetop.core.tick import TICK_SECONDS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstTtft:
-    """The highest p99 of TTFT (from due) over WINDOW seconds."""
-
-    seconds: float
-    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +60,18 @@ class RunVerdict:
     """The overload that decides; None without one."""
     others: tuple[Overload, ...] = ()
     """All other overloads, in order of time."""
+    client_late: bool = False
+    """Whether the client was late too, which is a small part of TTFT."""
+    traffic: str = ""
+    """How many of the requests in the engine are those of other clients."""
 
 
 FAILED_SHARE = 0.01
 """Fraction of failed requests from which a run counts as failing."""
 LATE_SHARE = 0.10
 """Fraction of the load's time with a late client from which the figures describe the client."""
+CLIENT_TOO = "the client was late too"
+"""What is said of a late client beside an overload of the engine."""
 DEFAULT_OBJECTIVE = 0.5
 """Seconds of TTFT, for the knee of a run without an objective."""
 _SHORTEST = 5.0
@@ -81,8 +81,6 @@ _TOGETHER = 2.0
 """Seconds between a limit and the queue behind it that the verdict does not tell apart."""
 _DYING = 10.0
 """Seconds within which the failure of an engine is noted."""
-_MOST_WINDOWS = 200
-"""Windows over an overload in which the worst TTFT is searched."""
 
 
 class RunCause(StrEnum):
@@ -91,6 +89,7 @@ class RunCause(StrEnum):
     NO_LOAD = "no load"
     ENGINE_FAILED = "engine failed"
     FAILING = "failing"
+    OTHERS = "other traffic"
     CLIENT = "client-bound"
     KV = Limit.KV.value
     BATCH = Limit.BATCH.value
@@ -101,18 +100,27 @@ class RunCause(StrEnum):
 
 
 def run_verdict(run: RunRecord) -> RunVerdict:
-    """Judge a run: failures first, then a late client, then the longest overload."""
+    """Judge a run: failures first, then other clients of the server, a late client, and the longest overload.
+
+    A late client is mentioned after an overload of the engine, unless users felt mainly the client.
+    """
     if run.end is not None and run.end.exit_code == ExitCode.ENGINE_FAILED:
         return RunVerdict(cause=RunCause.ENGINE_FAILED, onset=_died_at(run, failed_at(run)))
     if math.isnan(run.load_since):
         return RunVerdict(cause=RunCause.NO_LOAD)
-    for kind, cause in ((EpisodeKind.FAILING, RunCause.FAILING), (EpisodeKind.CLIENT, RunCause.CLIENT)):
-        episodes = run.of_kind(kind)
-        if episodes and _decides(cause, episodes, run):
-            return _simple(cause, episodes, run)
+    failing = run.of_kind(EpisodeKind.FAILING)
+    if failing and _fails(run):
+        return _simple(RunCause.FAILING, failing, run)
+    trust = live_trust(run.history, run.history.first_from(run.load_since), len(run.history))
+    if run.header.config.engine.url is not None and trust.serves_others:
+        return replace(_headroom(run), cause=RunCause.OTHERS, sustainable=None, traffic=trust.other_requests)
+    late = run.of_kind(EpisodeKind.CLIENT) if trust.client_is_late else []
+    client_late = bool(late) and _is_late(late, run)
     overloaded = longest_overload(run, loaded=run.until - run.load_since)
+    if client_late and (overloaded is None or trust.lateness_is_felt):
+        return _simple(RunCause.CLIENT, late, run)
     if overloaded is not None:
-        return overloaded
+        return replace(overloaded, client_late=client_late)
     stalls = run.of_kind(EpisodeKind.STALL)
     return _simple(RunCause.STALL, stalls, run) if stalls else _headroom(run)
 
@@ -140,10 +148,12 @@ def _died_at(run: RunRecord, noted_at: float) -> float:
     return min([noted_at, *(each.begin for each in last if each.begin >= noted_at - _DYING)])
 
 
-def _decides(cause: RunCause, episodes: list[Episode], run: RunRecord) -> bool:
-    if cause is RunCause.FAILING:
-        failed, ok = run.count("failed"), run.count("ok")
-        return failed >= FAILED_SHARE * (failed + ok)
+def _fails(run: RunRecord) -> bool:
+    failed, ok = run.count("failed"), run.count("ok")
+    return failed >= FAILED_SHARE * (failed + ok)
+
+
+def _is_late(episodes: list[Episode], run: RunRecord) -> bool:
     loaded = max(run.until - run.load_since, TICK_SECONDS)
     return sum(each.seconds(run.until) for each in episodes) >= LATE_SHARE * loaded
 
@@ -264,22 +274,6 @@ def _kv_peak(run: RunRecord, overload: Overload) -> float:
     usage = run.history.column("kv_usage", start=first, stop=max(first, stop))
     known = usage[usage == usage]
     return float(known.max()) if known.size else math.nan
-
-
-def worst_ttft(run: RunRecord, start: float, until: float) -> WorstTtft | None:
-    """Return the worst p99 of TTFT from due over windows of a period; None if no first token arrived in it."""
-    first, stop = run.history.first_from(start), run.history.up_to(until)
-    width = max(round(WINDOW / TICK_SECONDS), -(-(stop - first) // _MOST_WINDOWS))
-    worst, value = (first, first), -math.inf
-    for low in range(first, stop, width):
-        high = min(low + width, stop)
-        found = run.history.histogram("ttft_due", start=low, stop=high).percentile(99)
-        if found > value:
-            worst, value = (low, high), found
-    ticks = [tick for tick in run.history.ticks[slice(*worst)] if tick.client.ttft_due.buckets.size]
-    if not ticks:
-        return None
-    return WorstTtft(seconds=value, at=max(ticks, key=lambda tick: tick.client.ttft_due.percentile(99)).end)
 
 
 def _length(overload: Overload, run: RunRecord) -> float:

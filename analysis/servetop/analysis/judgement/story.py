@@ -14,7 +14,7 @@ from servetop.analysis.judgement.engine_changes import batch_changes, change_tex
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload_story import overload_lines, sustainable_text
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
-from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict, failed_at
+from servetop.analysis.judgement.run_verdict import CLIENT_TOO, RunCause, RunVerdict, failed_at
 from servetop.analysis.judgement.signals import ticks_of
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
 from servetop.analysis.judgement.wording import clock, counted, seconds, shortened
@@ -35,7 +35,7 @@ class Story:
     """The verdict of a sweep if the headline is about its cells; None for other runs, and for one that failed."""
 
 
-_BEYOND_CELLS = (RunCause.ENGINE_FAILED, RunCause.NO_LOAD, RunCause.CLIENT)
+_BEYOND_CELLS = (RunCause.ENGINE_FAILED, RunCause.NO_LOAD, RunCause.OTHERS, RunCause.CLIENT)
 """Causes that say more about a sweep than its cells do."""
 
 
@@ -72,8 +72,10 @@ def headline(run: RunRecord, verdict: RunVerdict) -> str:
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     evidence = [
+        verdict.traffic,
         f"{verdict.preemptions:,.0f} preemptions" if verdict.preemptions else "",
         f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)}" if verdict.worst_ttft else "",
+        CLIENT_TOO if verdict.client_late else "",
     ]
     if verdict.cause is RunCause.FAILING:
         evidence.insert(0, _failed_share(run))
@@ -109,6 +111,13 @@ def _client_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     )
     yield from _served(run, verdict)
     yield StoryLine(at=None, text="try a lower rate, more workers, or a client with more CPU", kind=LineKind.ADVICE)
+
+
+def _other_traffic_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+    yield StoryLine(at=None, text=verdict.traffic, kind=LineKind.CAUSE)
+    yield from _served(run, verdict)
+    yield StoryLine(at=None, text="the latencies are those of both loads together")
+    yield StoryLine(at=None, text="try a server that no other client uses", kind=LineKind.ADVICE)
 
 
 def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
@@ -196,6 +205,7 @@ _OTHER = {
     RunCause.ENGINE_FAILED: _ended,
     RunCause.NO_LOAD: _no_load,
     RunCause.FAILING: _failing_lines,
+    RunCause.OTHERS: _other_traffic_lines,
     RunCause.CLIENT: _client_lines,
     RunCause.STALL: _stall_lines,
     RunCause.HEADROOM: _headroom_lines,

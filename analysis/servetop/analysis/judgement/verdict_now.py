@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from servetop.analysis.engine_gauges import KV_HIGH, KV_ROOMY, STALE_AFTER
 from servetop.analysis.judgement.detectors import SHORT_QUEUE
@@ -14,7 +15,8 @@ from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.moment import GROWTH_SECONDS, Moment
 from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.verdicts.trust import TrustVerdict
+from servetop.analysis.judgement.run_verdict import CLIENT_TOO
+from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 
 KEEPS_UP = 0.95
 """Minimum completed / offered rate at which the engine keeps up; requests in flight account for the rest."""
@@ -35,6 +37,7 @@ def verdict_now(moment: Moment) -> Diagnosis:
         _no_load,
         _failing,
         _stalled,
+        _other_traffic,
         _client,
         _overloaded,
         _concurrency,
@@ -97,22 +100,35 @@ def _prefills(moment: Moment, stall: Episode) -> bool:
     return waited or moment.limit is Limit.LONG_PROMPTS
 
 
+def _other_traffic(moment: Moment) -> Diagnosis | None:
+    trust = moment.stats.trust
+    if moment.facts is None or moment.facts.managed or not trust.serves_others:
+        return None
+    return Diagnosis(bottleneck=Bottleneck.OTHERS, evidence=(trust.other_requests,), advice=trust.advice)
+
+
 def _client(moment: Moment) -> Diagnosis | None:
     trust = moment.stats.trust
-    bound = trust.verdict is TrustVerdict.CLIENT_BOUND
-    if not bound and moment.episode(EpisodeKind.CLIENT) is None:
+    if not _client_is_late(moment) or (moment.limit is not None and not trust.lateness_is_felt):
         return None
+    bound = trust.verdict is TrustVerdict.CLIENT_BOUND
     evidence = trust.reasons if bound else ("requests were sent late during the last seconds",)
     advice = "the figures describe the client: lower the rate, or give the client more CPU"
     return Diagnosis(bottleneck=Bottleneck.CLIENT, evidence=evidence, advice=advice)
 
 
+def _client_is_late(moment: Moment) -> bool:
+    bound = moment.stats.trust.verdict is TrustVerdict.CLIENT_BOUND
+    return bound or moment.episode(EpisodeKind.CLIENT) is not None
+
+
 def _overloaded(moment: Moment) -> Diagnosis | None:
     if moment.limit is None or (moment.limit is Limit.RATE and _waits_at_client(moment)):
         return None
-    return {Limit.KV: _kv, Limit.BATCH: _batch, Limit.RATE: _queue, Limit.LONG_PROMPTS: _long_prompts}[moment.limit](
+    found = {Limit.KV: _kv, Limit.BATCH: _batch, Limit.RATE: _queue, Limit.LONG_PROMPTS: _long_prompts}[moment.limit](
         moment
     )
+    return replace(found, evidence=(*found.evidence, CLIENT_TOO)) if _client_is_late(moment) else found
 
 
 def _waits_at_client(moment: Moment) -> bool:
@@ -268,9 +284,3 @@ def _in_flight(count: int) -> str:
 def _percent(share: float) -> str:
     """Format with one decimal, rounded down, so that `100.0 %` means all."""
     return f"{math.floor(share * 1000) / 10:.1f} %"
-
-
-_RULES = (
-    _no_load, _failing, _stalled, _client, _overloaded, _concurrency, _warming_up, _idle, _settling, _headroom,
-)  # fmt: skip
-"""In the order in which they decide."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ from servetop.core.events import RequestStatus
 from servetop.core.units import MS_PER_S
 
 _PER_TOKEN = ("itl", "tpot")
+_NOTHING = Distribution.of(np.empty(0))
+_BLOCK = 100_000
+"""Requests whose latencies are in memory at once."""
 
 
 def request_summary(
@@ -35,21 +38,36 @@ def request_summary(
     are computed only if a model reasoned.
     """
     ok = requests.with_status(RequestStatus.OK)
-    per_request = latencies_by_request(requests)
-    pools = {name: Distribution.of(values[ok]) for name, values in per_request.items()} | {"itl": requests.itl}
-    reasoning = int(float(np.nansum(requests.reasoning_tokens[ok])))
+    reasoning = int(float(np.nansum(requests.reasoning_tokens[ok], dtype=np.float64)))
     reason = no_itl_reason(requests.sized[ok])
-    if reason:
-        pools |= dict.fromkeys(_PER_TOKEN, Distribution.of(np.empty(0)))
     metrics = (*METRICS, *REASONING_METRICS) if reasoning else METRICS
+    unknown = _PER_TOKEN if reason else ()
+    percentiles = (*STANDARD_PERCENTILES, *percentiles)
     return RequestSummary(
-        **_totals(
-            requests, goodput_share=int(meets_objectives(per_request, goodput, ok=ok).sum()) if goodput else None
-        ),
+        **_totals(requests, goodput_share=_good(requests, goodput) if goodput else None),
         total_reasoning_tokens=reasoning or None,
         itl_reason=reason or _no_gaps_reason(requests, ok),
-        latencies={metric: _latency(pools[metric], (*STANDARD_PERCENTILES, *percentiles)) for metric in metrics},
+        latencies={
+            metric: _latency(_NOTHING if metric in unknown else _pool(requests, metric, ok), percentiles)
+            for metric in metrics
+        },
     )
+
+
+def _pool(requests: RequestColumns, metric: str, ok: BoolArray) -> Distribution:
+    """Return a latency of the successful requests; only one of them is in memory at once."""
+    return requests.itl if metric == "itl" else Distribution.of(_LATENCIES[metric](requests)[ok])
+
+
+def _good(requests: RequestColumns, goodput: Mapping[str, float]) -> int:
+    """Count the successful requests within all limits, in blocks to save memory."""
+    good = 0
+    for first in range(0, requests.due.size, _BLOCK):
+        block = requests.part(slice(first, first + _BLOCK))
+        good += int(
+            meets_objectives(latencies_by_request(block), goodput, ok=block.with_status(RequestStatus.OK)).sum()
+        )
+    return good
 
 
 def _latency(pool: Distribution, percentiles: Sequence[float]) -> LatencySummary:
@@ -90,14 +108,16 @@ def finite(value: float) -> float | None:
 
 def span_of(requests: RequestColumns) -> float:
     """Return the seconds from the first request sent to the last one done; 0 if none was sent or ended."""
-    sent, done = requests.sent[~np.isnan(requests.sent)], requests.ended_at[~np.isnan(requests.ended_at)]
-    return float(done.max() - sent.min()) if sent.size and done.size else 0.0
+    first, last = np.fmin.reduce(requests.sent, initial=math.inf), np.fmax.reduce(requests.ended_at, initial=-math.inf)
+    return float(last - first) if math.isfinite(first) and math.isfinite(last) else 0.0
 
 
 def _totals(requests: RequestColumns, *, goodput_share: int | None) -> dict[str, Any]:
     counts = {status: int(requests.with_status(status).sum()) for status in RequestStatus}
     ok, duration = requests.with_status(RequestStatus.OK), span_of(requests)
-    prompt, output = int(requests.prompt_tokens[ok].sum()), int(requests.output_tokens[ok].sum())
+    prompt, output = (
+        int(tokens[ok].sum(dtype=np.float64)) for tokens in (requests.prompt_tokens, requests.output_tokens)
+    )
 
     def rate(amount: int | None) -> float | None:
         return None if amount is None or duration <= 0 else amount / duration
@@ -119,26 +139,37 @@ def _totals(requests: RequestColumns, *, goodput_share: int | None) -> dict[str,
         "output_throughput": rate(output),
         "total_token_throughput": rate(prompt + output),
         "max_output_tokens_per_s": float(requests.tokens_by_second.max(initial=0.0)),
-        "max_concurrent_requests": int(InFlightTimeline.of(requests.sent, requests.ended_at).levels.max(initial=0)),
+        "max_concurrent_requests": InFlightTimeline.of(requests.sent, requests.ended_at).highest,
     }
 
 
 def latencies_by_request(requests: RequestColumns) -> dict[str, FloatArray]:
     """Return one value per request in seconds, by metric; NaN if the request has none."""
-    ttft, e2el = requests.first_token_at - requests.sent, requests.done_at - requests.sent
-    first_output = np.where(requests.reasoning_tokens > 0, requests.first_output_at, requests.first_token_at)
+    return {metric: latency(requests) for metric, latency in _LATENCIES.items()}
+
+
+def _tpot(requests: RequestColumns) -> FloatArray:
+    e2el, ttft = requests.done_at - requests.sent, requests.first_token_at - requests.sent
     later = requests.output_tokens - requests.first_tokens
     later_tokens = np.where((later > 0) & requests.sized, later, math.nan)
-    return {
-        "ttft": ttft,
-        "tpot": (e2el - ttft) / later_tokens,
-        "e2el": e2el,
-        "client_queue_time": requests.sent - requests.due,
-        "ttft_from_due": requests.first_token_at - requests.due,
-        "e2el_from_due": requests.done_at - requests.due,
-        "e2el_including_client_queue": requests.done_at - requests.due,
-        "ttfot": first_output - requests.sent,
-    }
+    return np.asarray((e2el - ttft) / later_tokens)
+
+
+def _ttfot(requests: RequestColumns) -> FloatArray:
+    first_output = np.where(requests.reasoning_tokens > 0, requests.first_output_at, requests.first_token_at)
+    return np.asarray(first_output - requests.sent)
+
+
+_LATENCIES: Mapping[str, Callable[[RequestColumns], FloatArray]] = {
+    "ttft": lambda requests: requests.first_token_at - requests.sent,
+    "tpot": _tpot,
+    "e2el": lambda requests: requests.done_at - requests.sent,
+    "client_queue_time": lambda requests: requests.sent - requests.due,
+    "ttft_from_due": lambda requests: requests.first_token_at - requests.due,
+    "e2el_from_due": lambda requests: requests.done_at - requests.due,
+    "e2el_including_client_queue": lambda requests: requests.done_at - requests.due,
+    "ttfot": _ttfot,
+}
 
 
 def meets_objectives(

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from servetop.analysis.columns.request_columns import RequestColumns
+from servetop.analysis.columns.request_columns import TOKEN_SOURCES, RequestColumns
 from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.request_metrics import finite, span_of
@@ -17,7 +17,7 @@ from servetop.analysis.verdicts.consistency import EngineCounts, littles_law, to
 from servetop.analysis.verdicts.engine_times import TOTALS, engine_times
 from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust
 from servetop.analysis.verdicts.trust_inputs import is_stamped, itl_uncertainty, limit_in_force
-from servetop.core.arrays import BoolArray
+from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import worst_class
@@ -29,14 +29,13 @@ def trust_summary(
 ) -> TrustSummary:
     """Return the trust meter's values over a period, and on which requests the slip was measured."""
     limited = timeline.limited(requests, run)
-    slip = requests.sent - requests.due
-    free = slip[~limited & ~np.isnan(slip)]
+    free = _free_slip(requests, limited)
     within = period.contains(run.tick_ends)
     engine = _engine_counts(run, period)
     law = littles_law(engine, timeline.in_flight(run, engine.times))
     lag = LogHistogram.merged(lag for lag, selected in zip(run.loop_lags, within, strict=True) if selected)
     trust = Trust(
-        slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
+        slip_p99=float(np.percentile(free, 99, overwrite_input=True)) if free.size else math.nan,
         ttft_p99=_ttft_p99(requests),
         loop_lag_p99=lag.percentile(99),
         stamped=is_stamped(float(run.stamped[within].sum()), float(run.chunks[within].sum())),
@@ -64,6 +63,12 @@ def trust_summary(
     return _trust_summary(trust, basis=_basis(limited, free=free.size), source=token_source(requests))
 
 
+def _free_slip(requests: RequestColumns, limited: BoolArray) -> FloatArray:
+    """Return the slip in seconds of the sent requests that the concurrency limit did not delay."""
+    slip = requests.sent - requests.due
+    return slip[~limited & ~np.isnan(slip)]
+
+
 def late_share(run: RunColumns, requests: RequestColumns, period: Period) -> float:
     """Return mean lateness / mean time from due to done, if the whole load is a closed loop; NaN for other loads."""
     stages = [each.change for each in run.stages if period.overlaps(each.period)]
@@ -77,15 +82,16 @@ def late_share(run: RunColumns, requests: RequestColumns, period: Period) -> flo
 def share_of(requests: RequestColumns, *sources: TokenSource) -> float:
     """Return the fraction of completed requests whose token counts have one of these sources; 0 without any."""
     ok = requests.with_status(RequestStatus.OK)
-    return float(np.isin(requests.token_source[ok], sources).mean()) if ok.any() else 0.0
+    codes = [TOKEN_SOURCES.index(source) for source in sources]
+    return float(np.isin(requests.token_source[ok], codes).mean()) if ok.any() else 0.0
 
 
 def output_share(requests: RequestColumns) -> float:
     """Return output tokens / demanded tokens of the completed requests that demanded any; NaN without them."""
     demanding = requests.with_status(RequestStatus.OK) & ~np.isnan(requests.required_tokens)
-    required = float(requests.required_tokens[demanding].sum())
+    required = float(requests.required_tokens[demanding].sum(dtype=np.float64))
     received = np.minimum(requests.output_tokens, requests.required_tokens)[demanding]
-    return float(received.sum()) / required if required > 0 else math.nan
+    return float(received.sum(dtype=np.float64)) / required if required > 0 else math.nan
 
 
 def token_source(requests: RequestColumns) -> str | None:
@@ -117,8 +123,8 @@ def refused_rate(requests: RequestColumns) -> float:
 
 def span_of_sending(requests: RequestColumns) -> float:
     """Return the seconds from the first request sent to the last one sent or due; NaN if none was sent."""
-    sent = requests.sent[~np.isnan(requests.sent)]
-    return float(max(sent.max(), requests.due.max()) - sent.min()) if sent.size else math.nan
+    first, last = np.fmin.reduce(requests.sent, initial=math.inf), np.fmax.reduce(requests.sent, initial=-math.inf)
+    return float(max(last, requests.due.max()) - first) if math.isfinite(first) else math.nan
 
 
 def completed_rate(requests: RequestColumns) -> float:
@@ -139,7 +145,7 @@ def _engine_counts(run: RunColumns, period: Period) -> EngineCounts:
 
 def _ttft_p99(requests: RequestColumns) -> float:
     ttft = (requests.first_token_at - requests.sent)[~np.isnan(requests.first_token_at)]
-    return float(np.percentile(ttft, 99)) if ttft.size else math.nan
+    return float(np.percentile(ttft, 99, overwrite_input=True)) if ttft.size else math.nan
 
 
 def _itl_uncertainty(run: RunColumns, within: BoolArray) -> float:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.analysis.verdicts.engine_times import EngineTimes
-from servetop.analysis.verdicts.trust_check import CheckState, TrustCheck, at_most, check
+from servetop.analysis.verdicts.trust_check import CLIENT_CHECKS, ENGINE_CHECKS, CheckState, TrustCheck, at_most, check
+from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.system.scheduling import HOW_TO_GRANT
 from servetop.core.tick import SenderClass
 
@@ -124,6 +124,12 @@ class Trust:
         return self._breaks("littles_law") and min(self.littles_law_error, self.token_error) > OTHERS_LIMIT
 
     @property
+    def other_requests(self) -> str:
+        """How many of the requests in the engine are those of other clients, in words."""
+        total = self.in_flight * (1 + self.littles_law_error)
+        return f"about {total - self.in_flight:.0f} of {total:.0f} requests in the engine are not from this run"
+
+    @property
     def _itl_uncertain(self) -> bool:
         return self.itl_uncertainty_p99 > max(ITL_UNCERTAINTY_LIMIT, ITL_UNCERTAINTY_SHARE * self.itl_p99)
 
@@ -152,9 +158,13 @@ class Trust:
     @property
     def lateness_limit(self) -> float:
         """Seconds of slip and loop lag at p99 that hardly change TTFT: LATENESS_SHARE of its p99."""
-        if math.isnan(self.ttft_p99):
-            return LOOP_LAG_LIMIT
-        return min(LOOP_LAG_LIMIT, max(TURNAROUND, LATENESS_SHARE * self.ttft_p99))
+        return LOOP_LAG_LIMIT if math.isnan(self.ttft_p99) else min(LOOP_LAG_LIMIT, _felt(self.ttft_p99))
+
+    @property
+    def lateness_is_felt(self) -> bool:
+        """Whether users felt mainly the client: its lateness is LATENESS_SHARE of TTFT, however slow the engine is."""
+        late = (math.nan if self.closed else self.slip_p99, math.nan if self.stamped else self.loop_lag_p99)
+        return any(each > _felt(self.ttft_p99) for each in late) or self._breaks("late_share")
 
     @property
     def ttft_limit(self) -> float:
@@ -222,15 +232,20 @@ class Trust:
         return judged is not None and judged.state is CheckState.BROKEN
 
     @property
+    def client_is_late(self) -> bool:
+        """Whether the client did not keep its schedule, or was too busy to measure any time."""
+        too_late = self._breaks("slip_p99") and self.slip_p99 > SLIP_LIMIT
+        too_slow = self._breaks("loop_lag_p99") and self.loop_lag_p99 > LOOP_LAG_LIMIT
+        return too_late or too_slow or self._breaks("late_share")
+
+    @property
     def verdict(self) -> TrustVerdict:
         """The verdict: client-bound takes precedence over suspect, because a slow client causes disagreements, too."""
         if math.isnan(self.slip_p99) and math.isnan(self.loop_lag_p99):
             return TrustVerdict.UNKNOWN
         if self.all_failed:
             return TrustVerdict.NO_FIGURES
-        too_late = self._breaks("slip_p99") and self.slip_p99 > SLIP_LIMIT
-        too_slow = self._breaks("loop_lag_p99") and self.loop_lag_p99 > LOOP_LAG_LIMIT
-        if too_late or too_slow or any(map(self._breaks, ("late_share", "sent_share"))):
+        if self.client_is_late or self._breaks("sent_share"):
             return TrustVerdict.CLIENT_BOUND
         return TrustVerdict.SUSPECT if self.reasons else TrustVerdict.OK
 
@@ -264,37 +279,17 @@ COUNT_LIMIT = 0.01
 REQUESTS_IN_TRANSIT = 1.5
 """Smaller differences between client and engine are ignored: requests are in transit, or have just finished."""
 
-
-CLIENT_CHECKS = {
-    "slip_p99": "slip",
-    "late_share": "lateness",
-    "loop_lag_p99": "loop lag",
-    "sent_share": "sent rate",
-}
-"""What is compared within the client, in words, by check."""
-ENGINE_CHECKS = {"littles_law": "requests", "tokens": "tokens", "ttft": "TTFT"}
-"""What is compared with the engine, in words, by check."""
-
 _ADVICE = {
     SenderClass.ORDINARY: f"the senders may not use the real-time class; permit it: {HOW_TO_GRANT}",
     SenderClass.LEFT: "the senders left the real-time class, which needs little of a processor: use --workers",
 }
 
 
+def _felt(ttft_p99: float) -> float:
+    """The lateness in seconds that is a large fraction of this TTFT."""
+    return max(TURNAROUND, LATENESS_SHARE * ttft_p99)
+
+
 def _others(excess: float) -> float:
     """The fraction of the engine's total that exceeds the client's, from engine / client - 1."""
     return 1 - 1 / (1 + excess)
-
-
-class TrustVerdict(StrEnum):
-    """The verdict of the trust meter."""
-
-    OK = "ok"
-    SUSPECT = "suspect"
-    """Client and engine disagree."""
-    CLIENT_BOUND = "client-bound"
-    """The client was the bottleneck, so the numbers describe the client rather than the engine."""
-    NO_FIGURES = "no figures"
-    """No request succeeded, so nothing was measured."""
-    UNKNOWN = "unknown"
-    """No request has been sent yet."""

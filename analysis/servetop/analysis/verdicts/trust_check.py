@@ -17,6 +17,17 @@ class CheckState(StrEnum):
     UNKNOWN = "unknown"
 
 
+CLIENT_CHECKS = {
+    "slip_p99": "slip",
+    "late_share": "lateness",
+    "loop_lag_p99": "loop lag",
+    "sent_share": "sent rate",
+}
+"""What is compared within the client, in words, by check."""
+ENGINE_CHECKS = {"littles_law": "requests", "tokens": "tokens", "ttft": "TTFT"}
+"""What is compared with the engine, in words, by check."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustCheck:
     """One value, its limit and the result."""

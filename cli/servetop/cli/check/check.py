@@ -54,8 +54,8 @@ def run_check(options: CheckOptions, *, environment: Mapping[str, str] = os.envi
     """Check recordings, print the report, and return the exit code of the worst item."""
     wanted = _wanted(options)
     percentiles = percentiles_needed(options.threshold) if wanted.thresholds else None
-    runs = load_checked_runs(options.files, percentiles=percentiles)
-    baselines = load_checked_runs(options.baseline, objectives=runs[0].header.config.goodput or None)
+    runs = load_checked_runs(options.files, compared=bool(options.baseline), percentiles=percentiles)
+    baselines = load_checked_runs(options.baseline, compared=True, objectives=runs[0].header.config.goodput or None)
     report = check_runs(runs, baselines, wanted)
     _write_reports(report, options, environment)
     for warning in report.warnings:

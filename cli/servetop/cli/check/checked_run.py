@@ -21,9 +21,11 @@ from servetop.analysis.manifest.manifest_diff import (
 )
 from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.errors import NotARecordingError, RecordingError, UsageError
+from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.recordings.comparison.load_comparison import RecordedColumns, recordings_named
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.load_stage_figures import load_figures
 from servetop.recordings.summary.summary import run_summary
 
 
@@ -31,30 +33,31 @@ from servetop.recordings.summary.summary import run_summary
 class CheckedRun:
     """A recording with everything that a check needs of it."""
 
-    measured: MeasuredRun
+    path: Path
+    header: RunHeader
+    end: RunEnd | None
     stages: Sequence[StageFigures]
     summary: Mapping[str, Any]
     """In JSON form; empty if no threshold needs it."""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return Path(self.measured.path)
+    measured: MeasuredRun | None
+    """As the comparison takes it; None if it is compared with nothing, which saves memory."""
 
     @property
     def name(self) -> str:
         """The name of the file without its ending."""
-        return self.measured.name
+        return self.path.stem
 
     @property
-    def header(self) -> RunHeader:
-        """The header of the recording."""
-        return self.measured.header
+    def compared(self) -> MeasuredRun:
+        """The run as the comparison takes it."""
+        if self.measured is None:
+            raise ValueError(f"{self.path} was not loaded for a comparison")
+        return self.measured
 
     @property
     def arm(self) -> ArmRun:
         """The stages of the run, as the comparison takes them."""
-        return self.measured.arm
+        return self.compared.arm
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -64,17 +67,22 @@ class CheckedRun:
 
 
 def load_checked_runs(
-    names: Sequence[str], *, objectives: Mapping[str, float] | None = None, percentiles: Sequence[float] | None = None
+    names: Sequence[str],
+    *,
+    compared: bool,
+    objectives: Mapping[str, float] | None = None,
+    percentiles: Sequence[float] | None = None,
 ) -> list[CheckedRun]:
     """Load recordings that are starts of one configuration.
 
-    `objectives` (seconds by metric) replaces those of the runs; `percentiles` are those that thresholds need, None if
-    there are no thresholds. UsageError for a recording that does not exist, is still being written or is given twice;
-    RecordingError for a damaged one.
+    Without `compared` they cannot be compared with others, which saves memory. `objectives` (seconds by metric)
+    replaces those of the runs, and `percentiles` are those that thresholds need, None if there are no thresholds.
+    UsageError for a recording that does not exist, is still being written or is given twice; RecordingError for a
+    damaged one.
     """
     runs: list[CheckedRun] = []
     for path in itertools.chain.from_iterable(map(_paths, names)):
-        run = _load(path, objectives=objectives, percentiles=percentiles)
+        run = _load(path, compared=compared, objectives=objectives, percentiles=percentiles)
         twice = next((each for each in runs if each.identity == run.identity), None)
         if twice is not None:
             raise UsageError(f"{run.path} and {twice.path} are the same run: a start counts only once")
@@ -89,7 +97,9 @@ def _paths(name: str) -> tuple[Path, ...]:
         raise UsageError(str(error)) from error
 
 
-def _load(path: Path, *, objectives: Mapping[str, float] | None, percentiles: Sequence[float] | None) -> CheckedRun:
+def _load(
+    path: Path, *, compared: bool, objectives: Mapping[str, float] | None, percentiles: Sequence[float] | None
+) -> CheckedRun:
     try:
         opened = RecordingReader.open(path)
     except NotARecordingError as error:
@@ -97,15 +107,25 @@ def _load(path: Path, *, objectives: Mapping[str, float] | None, percentiles: Se
     with contextlib.closing(opened) as reader:
         if reader.is_live():
             raise UsageError(f"{path} is still being written: wait for the end of its run (servetop ps lists it)")
-        columns = RecordedColumns.load(reader)
+        stages, measured = _measured(reader, objectives) if compared else (load_figures(reader), None)
         checked = CheckedRun(
-            measured=columns.measured(objectives=objectives),
-            stages=columns.stage_figures(),
+            path=path,
+            header=reader.header,
+            end=reader.end,
+            stages=stages,
             summary={} if percentiles is None else _summary(reader, percentiles),
+            measured=measured,
         )
         if reader.damage is not None:
             raise RecordingError(f"{path} is damaged: {reader.damage} (servetop verify shows what is sound)")
         return checked
+
+
+def _measured(
+    reader: RecordingReader, objectives: Mapping[str, float] | None
+) -> tuple[Sequence[StageFigures], MeasuredRun]:
+    columns = RecordedColumns.load(reader)
+    return columns.stage_figures(), columns.measured(objectives=objectives)
 
 
 def _summary(reader: RecordingReader, percentiles: Sequence[float]) -> Mapping[str, Any]:
@@ -141,7 +161,7 @@ def state_warnings(runs: Sequence[CheckedRun]) -> list[str]:
     """Return one line for each run that did not end as it should have."""
     lines = []
     for run in runs:
-        end = run.measured.end
+        end = run.end
         if end is None:
             lines.append(f"{run.path} is broken off: the end of its run is missing")
         elif end.exit_code:
@@ -151,7 +171,7 @@ def state_warnings(runs: Sequence[CheckedRun]) -> list[str]:
 
 def other_cause_warnings(baseline: CheckedRun, run: CheckedRun) -> list[str]:
     """Return what else than the change may have caused a difference, in the loads that both recordings have."""
-    return [f"other cause of a difference: {text}" for text in cause_texts(baseline.measured, run.measured)]
+    return [f"other cause of a difference: {text}" for text in cause_texts(baseline.compared, run.compared)]
 
 
 def known_changes(baseline: CheckedRun, run: CheckedRun) -> tuple[ManifestDifference, ...]:

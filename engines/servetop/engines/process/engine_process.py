@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import socket
@@ -83,8 +82,7 @@ class EngineProcess:
         read_end, write_end = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *_watchdog_argv(cleanup),
-                *argv,
+                *_watchdog_argv(),
                 stdin=engine_end.fileno(),
                 stdout=write_end,
                 stderr=write_end,
@@ -112,6 +110,8 @@ class EngineProcess:
         try:
             pipe = os.fdopen(read_end, "rb", buffering=0)
             self._pipe, _ = await loop.connect_read_pipe(lambda: _Output(self.log, self._output_ended), pipe)
+            with suppress(OSError):  # it exited, which is noticed below
+                await loop.sock_sendall(watchdog_socket, watchdog.request_of(self.argv, self._cleanup))
         except BaseException:
             self.kill_now()
             raise
@@ -239,7 +239,7 @@ class _Output(asyncio.Protocol):
         self._ended.set()
 
 
-def _watchdog_argv(cleanup: Sequence[str]) -> list[str]:
-    """Return the command line of the watchdog up to the engine's own command."""
+def _watchdog_argv() -> list[str]:
+    """Return the command line of the watchdog, which becomes the engine."""
     watchdog = package_path("servetop.engines", "process/watchdog.py")
-    return [*python_argv("-I", "-S", str(watchdog), json.dumps(cleanup))]
+    return [*python_argv("-I", "-S", str(watchdog))]

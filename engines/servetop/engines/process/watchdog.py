@@ -1,9 +1,11 @@
-"""Watchdog of an engine: `python watchdog.py CLEANUP COMMAND …`, with one end of a socket pair as standard input.
+"""Watchdog of an engine: `python watchdog.py`, with one end of a socket pair as standard input.
 
-The process forks a watchdog into a session of its own, then executes COMMAND under its own pid. If servetop's end
-of the socket closes without `ALL_DONE`, servetop was killed, and the watchdog stops the engine's process group;
-PR_SET_PDEATHSIG alone would signal only one process of the group. It then executes CLEANUP, a command line in
-JSON, unless that is empty.
+servetop sends two command lines through the socket, COMMAND and CLEANUP. They are not arguments of the watchdog, which
+lives as long as the run: all users of the machine could read secrets in them, also those that the engine removes from
+its own command line, as `env TOKEN=… vllm` does. The process forks a watchdog into a session of its own, then executes
+COMMAND under its own pid. If servetop's end of the socket closes without `ALL_DONE`, servetop was killed, and the
+watchdog stops the engine's process group; PR_SET_PDEATHSIG alone would signal only one process of the group. It then
+executes CLEANUP, unless that is empty.
 
 It runs as a script with `-I -S`, so it imports little, and only from the standard library.
 """
@@ -16,24 +18,35 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Sequence
 
 ALL_DONE = b"."
 """Sent by servetop when the watchdog is no longer needed."""
 KILL_AFTER = 30
 """Tenths of a second between SIGTERM and SIGKILL."""
 _PR_SET_PDEATHSIG = 1
+_LENGTH_BYTES = 4
 
 
-def main(argv: list[str]) -> int:
+def request_of(command: Sequence[str], cleanup: Sequence[str]) -> bytes:
+    """Encode what servetop sends first: JSON with its length in front, so that nothing later is read with it."""
+    text = json.dumps([list(command), list(cleanup)]).encode()
+    return len(text).to_bytes(_LENGTH_BYTES, "big") + text
+
+
+def main() -> int:
     """Fork the watchdog, then execute the engine."""
-    cleanup, *command = argv
     engine = os.getpid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    text = _read(int.from_bytes(_read(_LENGTH_BYTES), "big"))
+    if not text:
+        return 0  # servetop is gone
+    command, cleanup = json.loads(text)
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            watch_parent(engine, json.loads(cleanup))
+            watch_parent(engine, cleanup)
         os._exit(0)
     os.wait()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -43,6 +56,17 @@ def main(argv: list[str]) -> int:
         message = f"cannot run {command[0]}: {error.strerror}\n"
         sys.stderr.write(message)  # noqa: TID251 - servetop reads it from a pipe, as the engine's log
         return 127
+
+
+def _read(size: int) -> bytes:
+    """Read this many bytes from standard input; none if it ends before."""
+    found = b""
+    while len(found) < size:
+        part = os.read(0, size - len(found))
+        if not part:
+            return b""
+        found += part
+    return found
 
 
 def watch_parent(group: int, cleanup: list[str]) -> None:
@@ -76,4 +100,4 @@ def stop_group(group: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

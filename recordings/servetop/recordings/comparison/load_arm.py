@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.cells.stage_load import StageLoad, names_batch
-from servetop.analysis.columns.request_columns import STATUSES
+from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.priced_arm import with_price
@@ -20,7 +20,7 @@ from servetop.analysis.cost.hourly_price import recorded_prices
 from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.verdicts.steady_state import SteadyWindow
-from servetop.core.arrays import BoolArray, FloatArray, IntArray
+from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.comparison.plain_requests import PlainRequests, load_plain_requests
@@ -58,7 +58,7 @@ def arm_run_of(
     )
     stages = []
     for index, stage in compared_stages(run, requests).items():
-        stages.append(source.sample(stage, requests.rows_of_stage(index), window=windows[index]))
+        stages.append(source.sample(stage, requests.of_stage(index), window=windows[index]))
     arm = ArmRun(name=name, stages=stages, gpus=len(run.meters) or None, start_spread=_start_spread(run))
     prices = recorded_prices(run.header.config)
     return arm if prices is None else with_price(arm, prices.server)
@@ -73,7 +73,7 @@ def _start_spread(run: RunColumns) -> StartSpread:
 
 def compared_stages(run: RunColumns, requests: PlainRequests) -> dict[int, StagePeriod]:
     """Return the stages that count and have requests, except warm-ups, by their number."""
-    present = set(np.unique(requests.table["stage"]).tolist())
+    present = set(np.unique(requests.stages).tolist())
     return {
         stage.change.index: stage for stage in run.stages if not stage.change.warmup and stage.change.index in present
     }
@@ -91,17 +91,17 @@ class _Source:
     names_batch: bool
     """Whether the loads of the run have a batch size."""
 
-    def sample(self, stage: StagePeriod, rows: IntArray, *, window: SteadyWindow) -> StageSample:
+    def sample(self, stage: StagePeriod, rows: slice, *, window: SteadyWindow) -> StageSample:
         """The measurements of one stage, from its steady window or its whole load."""
-        table = self.requests.table
-        due, sent, done_at = (table[name][rows] for name in ("due", "sent", "done_at"))
-        prompts, outputs = (table[name][rows].astype(np.float64) for name in ("prompt_tokens", "output_tokens"))
-        ok = np.asarray(table["status"][rows] == STATUSES.index(RequestStatus.OK))
-        latencies, good = self._latencies(rows)
-        if reason := no_itl_reason(self.requests.sized[rows[ok]]):
-            latencies["tpot"] = np.full(rows.size, math.nan)
+        columns = self.requests.columns.part(rows)
+        ok = columns.with_status(RequestStatus.OK)
+        latencies, good = self._latencies(columns)
+        if reason := no_itl_reason(columns.sized[ok]):
+            latencies["tpot"] = np.full(columns.due.size, math.nan)
         load = self._load(stage)
-        start, until = self._period(stage, due, done_at, window=window, ramps=load.ramp_from is not None)
+        start, until = self._period(
+            stage, columns.due, columns.done_at, window=window, ramps=load.ramp_from is not None
+        )
         return StageSample(
             load=load,
             seed=self.run.header.config.seed,
@@ -109,27 +109,28 @@ class _Source:
             until=until,
             steady=window.start is not None,
             reason=window.reason,
-            number=table["id"][rows],
-            due=due,
-            sent=sent,
-            done_at=done_at,
+            number=self.requests.ids[rows],
+            due=columns.due,
+            sent=columns.sent,
+            done_at=columns.done_at,
             ok=ok,
             latencies=latencies,
-            prompt_tokens=prompts,
-            output_tokens=outputs,
+            prompt_tokens=columns.prompt_tokens.astype(np.float64),
+            output_tokens=columns.output_tokens.astype(np.float64),
             good=good if self.goodput else None,
             counters=self.counters,
             gaps=None if reason else self.gaps,
             index=stage.change.index,
         )
 
-    def _latencies(self, rows: IntArray) -> tuple[dict[str, FloatArray], BoolArray]:
+    def _latencies(self, requests: RequestColumns) -> tuple[dict[str, FloatArray], BoolArray]:
         """The latencies of successful requests, else NaN, and which meet the objectives; in blocks, to save memory."""
-        latencies = {name: np.full(rows.size, math.nan) for name in _LATENCIES}
-        good = np.zeros(rows.size, dtype=np.bool_)
-        for first in range(0, rows.size, _BLOCK):
+        count = requests.due.size
+        latencies = {name: np.full(count, math.nan) for name in _LATENCIES}
+        good = np.zeros(count, dtype=np.bool_)
+        for first in range(0, count, _BLOCK):
             block = slice(first, first + _BLOCK)
-            columns = self.requests.columns(rows[block])
+            columns = requests.part(block)
             ok, per_request = columns.with_status(RequestStatus.OK), latencies_by_request(columns)
             for name, values in latencies.items():
                 values[block][ok] = per_request[name][ok]

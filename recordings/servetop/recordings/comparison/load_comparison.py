@@ -126,7 +126,7 @@ class RecordedColumns:
     def measured(self, *, objectives: Mapping[str, float] | None = None) -> MeasuredRun:
         """Return the run as it is compared; `objectives` (seconds by metric) replaces its own."""
         run, path = self.run, str(self.reader.path)
-        counted = self.requests.table["status"][_counted(run, self.requests)]
+        counted = self.requests.columns.status[_counted(run, self.requests)]
         counts = {status: int((counted == code).sum()) for code, status in enumerate(STATUSES)}
         last = float(run.tick_ends[-1]) if run.tick_ends.size else TICK_SECONDS
         return MeasuredRun(
@@ -148,7 +148,8 @@ class RecordedColumns:
 def _whole_check(cache: IdealCache, run: RunColumns, requests: PlainRequests) -> CacheCheck:
     """The hit rate of the whole run, without warm-ups, beside the ideal one."""
     rows = _counted(run, requests)
-    prompts = computed_prompts(*(requests.table[name][rows] for name in ("prompt_tokens", "first_token_at")))
+    columns = requests.columns
+    prompts = computed_prompts(columns.prompt_tokens[rows], columns.first_token_at[rows])
     selection = Selection(start=None if run.warm_at == -math.inf else run.warm_at)
     return cache.check(hits_in_period(run, Period(start=run.warm_at)), prompts, selection)
 
@@ -156,4 +157,4 @@ def _whole_check(cache: IdealCache, run: RunColumns, requests: PlainRequests) ->
 def _counted(run: RunColumns, requests: PlainRequests) -> BoolArray:
     left_out = [stage.change.index for stage in run.stages if stage.change.warmup]
     left_out += [stage.change.index for stage in run.superseded]
-    return np.asarray(~np.isin(requests.table["stage"], left_out))
+    return np.asarray(~np.isin(requests.stages, left_out))

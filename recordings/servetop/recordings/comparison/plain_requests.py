@@ -5,93 +5,132 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from servetop.analysis.columns.request_columns import STATUSES, RequestColumns
+from servetop.analysis.columns.request_columns import (
+    STATUSES,
+    TOKEN_SOURCES,
+    UNKNOWN_SOURCE,
+    RequestColumns,
+    narrowed,
+)
 from servetop.analysis.confounding.measure import RequestTable
 from servetop.analysis.percentiles import Distribution
-from servetop.core.arrays import BoolArray, FloatArray, IntArray
+from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.chunk_codec import chunk_sizes_known
 from servetop.core.events import RequestStatus, TokenSource
+from servetop.recordings.read.growing_column import GrowingColumn
 from servetop.recordings.read.reader import RecordingReader
 
 _BLOCK = 20_000
-_TIMES = ("due", "sent", "first_token_at", "done_at", "first_output_at")
-_TOKENS = ("prompt_tokens", "output_tokens", "reasoning_tokens", "required_tokens")
-_METRIC_COLUMNS = (*_TIMES, *_TOKENS)
+_TIMES = ("due", "sent", "first_token_at", "done_at")
+_NARROW = ("first_output_at", "prompt_tokens", "output_tokens", "reasoning_tokens", "required_tokens")
 _CODED = " ".join(f"WHEN '{status}' THEN {code}" for code, status in enumerate(STATUSES))
 _SOURCE = "token_source"
 _EXPRESSIONS = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(chunk_times) / 4, 0)"}
 _TYPES: Any = [
-    *((name, "f8") for name in _TIMES),
-    *((name, "f4") for name in (*_TOKENS, "stage", "replica", "chunks")),
+    *((name, "f8") for name in (*_TIMES, *_NARROW)),
+    *((name, "f4") for name in ("stage", "replica", "chunks")),
     *((name, "i8") for name in ("seq", "id")),
     ("status", "i1"),
     (_SOURCE, "U1"),
 ]
-"""Single precision is exact up to 16 million; the first letter of a source of token counts is enough."""
+"""The first letter of a source of token counts is enough."""
 _COLUMNS = [_EXPRESSIONS.get(name, name) for name, _ in _TYPES]
 _STATUSES = ", ".join(f"'{each}'" for each in STATUSES)
 _VALID = f"due IS NOT NULL AND typeof(id) = 'integer' AND status IN ({_STATUSES})"
+_DISPUTED = TOKEN_SOURCES.index(TokenSource.DISPUTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlainRequests:
-    """All requests in the order in which they were recorded; arrays of shape (requests,)."""
+    """All requests by stage, and those of a stage by due time and id; arrays of shape (requests,), NaN is unknown."""
 
-    table: npt.NDArray[Any]
-    """One record per request, with the names of the columns; NaN is unknown."""
-    first_tokens: FloatArray
-    """Tokens of the first chunk; 1 for a request without chunks."""
-    sized: BoolArray
-    """Whether the tokens of each chunk are known."""
+    columns: RequestColumns
+    """Without token gaps and without the tokens of each second."""
+    stages: FloatArray
+    ids: IntArray
+    replicas: FloatArray
 
-    def rows_of_stage(self, index: int) -> IntArray:
-        """Return the places of the requests of one stage, in order of due time and number."""
-        rows = np.flatnonzero(self.table["stage"] == index)
-        return rows[np.lexsort((self.table["id"][rows], self.table["due"][rows]))]
+    def of_stage(self, index: int) -> slice:
+        """Return the places of the requests of one stage."""
+        return slice(*(int(np.searchsorted(self.stages, index, side=side)) for side in _SIDES))
 
     def lengths(self) -> RequestTable:
         """Return the requests as the conditions of a run need them."""
-        status = self.table["status"]
+        columns = self.columns
         return RequestTable(
-            ids=self.table["id"],
-            stages=self.table["stage"],
-            prompt=self.table["prompt_tokens"],
-            output=self.table["output_tokens"],
-            ok=status == STATUSES.index(RequestStatus.OK),
-            cancelled=status == STATUSES.index(RequestStatus.CANCELLED),
-            replicas=self.table["replica"],
+            ids=self.ids,
+            stages=self.stages,
+            prompt=_single(columns.prompt_tokens),
+            output=_single(columns.output_tokens),
+            ok=columns.with_status(RequestStatus.OK),
+            cancelled=columns.with_status(RequestStatus.CANCELLED),
+            replicas=self.replicas,
         )
 
-    def columns(self, rows: IntArray) -> RequestColumns:
-        """Return the columns of these requests, without token gaps and without the sources of token counts."""
-        return RequestColumns(
-            **{name: self.table[name][rows].astype(np.float64, copy=False) for name in _METRIC_COLUMNS},
-            status=self.table["status"][rows].astype(np.int64),
-            token_source=np.zeros(rows.size, dtype="<U1"),
-            first_tokens=self.first_tokens[rows],
-            sized=self.sized[rows],
-            itl=Distribution.of(np.empty(0)),
-            tokens_by_second=np.empty(0),
-        )
+
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 def load_plain_requests(reader: RecordingReader) -> PlainRequests:
-    """Read all requests with a valid status."""
-    table = np.fromiter(reader.request_rows(_COLUMNS, where=_VALID), dtype=_TYPES)
-    first, counted = np.ones(table.size), table["chunks"].astype(np.float64)
-    by_sequence = np.argsort(table["seq"])
+    """Read all requests with a valid status; takes about 80 bytes per request."""
+    table = _read(reader)
+    first, counted = _chunk_counts(reader, table.pop("seq"), table.pop("chunks"))
+    sized = chunk_sizes_known(table["output_tokens"], counted) | (table[_SOURCE] == _DISPUTED)
+    del counted
+    table |= {"first_tokens": first, "sized": sized}
+    order = np.lexsort((table["id"], table["due"], table["stage"]))
+    for name, values in table.items():
+        table[name] = values[order]
+    stages, ids, replicas = (table.pop(name) for name in ("stage", "id", "replica"))
+    return PlainRequests(
+        columns=RequestColumns(**table, itl=Distribution.of(np.empty(0)), tokens_by_second=np.empty(0)),
+        stages=stages,
+        ids=ids,
+        replicas=replicas,
+    )
+
+
+def _read(reader: RecordingReader) -> dict[str, Any]:
+    """Return the columns without the tokens of chunks, in the order in which the requests were recorded."""
+    rows = reader.request_rows(_COLUMNS, where=_VALID)
+    empty = np.empty(0, dtype=_TYPES)
+    columns = {name: GrowingColumn(_compact(name, empty[name])) for name, _ in _TYPES}
+    while (block := np.fromiter(itertools.islice(rows, _BLOCK), dtype=_TYPES)).size:
+        for name, column in columns.items():
+            column.append(_compact(name, block[name]))
+    return {name: column.values for name, column in columns.items()}
+
+
+def _compact(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if name in _NARROW:
+        return narrowed(values)
+    if name == _SOURCE:
+        codes = np.full(values.size, UNKNOWN_SOURCE, dtype=np.int8)
+        for code, source in enumerate(TOKEN_SOURCES):
+            codes[values == source[0]] = code
+        return codes
+    return values
+
+
+def _single(values: FloatArray) -> Any:
+    return values.astype(np.float32, copy=False)
+
+
+def _chunk_counts(reader: RecordingReader, sequence: IntArray, chunks: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the tokens of the first chunk, 1 for a request without chunks, and those of all chunks of each row."""
+    first, counted = np.ones(chunks.shape), chunks.astype(np.float64)
+    by_sequence = np.argsort(sequence)
     blobs = reader.request_rows(("seq", "chunk_tokens"), where=f"chunk_tokens IS NOT NULL AND {_VALID}")
     while block := list(itertools.islice(blobs, _BLOCK)):
-        sequence, first_of_block, total = _chunk_tokens(block)
-        rows = by_sequence[np.searchsorted(table["seq"], sequence, sorter=by_sequence)]
+        found, first_of_block, total = _chunk_tokens(block)
+        rows = by_sequence[np.searchsorted(sequence, found, sorter=by_sequence)]
         first[rows], counted[rows] = first_of_block, total
-    sized = chunk_sizes_known(table["output_tokens"], counted) | (table[_SOURCE] == TokenSource.DISPUTED[0])
-    return PlainRequests(table=table, first_tokens=first, sized=sized)
+    return narrowed(first), counted
 
 
 def _chunk_tokens(rows: Sequence[tuple[int, bytes]]) -> tuple[IntArray, FloatArray, FloatArray]:

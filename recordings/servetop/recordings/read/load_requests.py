@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from servetop.analysis.columns.request_columns import STATUSES, RequestColumns, StringArray
+from servetop.analysis.columns.request_columns import (
+    PER_REQUEST,
+    STATUSES,
+    TOKEN_SOURCES,
+    CodeArray,
+    RequestColumns,
+    narrowed,
+    source_codes,
+)
 from servetop.analysis.percentiles import Distribution
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
@@ -20,26 +28,22 @@ from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.units import US_PER_S
 from servetop.recordings.format.column_bounds import MAX_RUN_SECONDS, NOT_NULL
 from servetop.recordings.format.request_codec import ENDED
+from servetop.recordings.read.growing_column import GrowingColumn
 from servetop.recordings.read.reader import RecordingReader
 
 BLOCK = 5000
 """Maximum requests whose chunks are in memory at once."""
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
             "first_output_at", "reasoning_tokens", "required_tokens")  # fmt: skip
+_NARROW = _NUMBERS[4:]
 _COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
-_EMPTY = {
-    **dict.fromkeys(_NUMBERS, np.empty(0)),
-    "status": np.empty(0, np.int64),
-    "token_source": np.empty(0, "<U1"),
-    "first_tokens": np.empty(0),
-    "sized": np.empty(0, np.bool_),
-}
 _STATUS = _COLUMNS.index("status")
+_DISPUTED = TOKEN_SOURCES.index(TokenSource.DISPUTED)
 _not_null_values = itemgetter(*(_COLUMNS.index(name) for name in ("due", *sorted(NOT_NULL))))
 _SHORT_GAP, _FEW_TOKENS = 1 << 20, 16
 """Gaps up to these limits, in microseconds and tokens per chunk, are counted instead of sorted."""
-_MAX_PENDING_GAPS = 4_000_000
-"""Distinct gaps that are kept before they are merged."""
+_MIN_PENDING_GAPS = 1_000_000
+"""Gaps that wait to be merged, or more: as many as were merged before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +78,18 @@ class Selection:
 
 def load_requests(reader: RecordingReader, selection: Selection) -> RequestColumns:
     """Read the selected requests without texts and chunks; memory grows by about 60 bytes per request."""
-    parts: dict[str, list[Any]] = {name: [empty] for name, empty in _EMPTY.items()}
+    columns = {name: GrowingColumn(getattr(_EMPTY, name)) for name in PER_REQUEST}
     gaps: list[Distribution] = []
     by_second = np.zeros(0)
     for block in _blocks(reader, selection):
-        for name, arrays in parts.items():
-            arrays.append(getattr(block, name))
+        for name, column in columns.items():
+            column.append(getattr(block, name))
         by_second = _sum_of(by_second, block.tokens_by_second)
         gaps.append(block.itl)
-        if sum(each.values.size for each in gaps) > _MAX_PENDING_GAPS:
+        if sum(each.values.size for each in gaps[1:]) > max(gaps[0].values.size, _MIN_PENDING_GAPS):
             gaps = [Distribution.merged(gaps)]
-    columns: dict[str, Any] = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-    return RequestColumns(**columns, itl=Distribution.merged(gaps), tokens_by_second=by_second)
+    arrays: dict[str, Any] = {name: column.values for name, column in columns.items()}
+    return RequestColumns(**arrays, itl=Distribution.merged(gaps), tokens_by_second=by_second)
 
 
 def load_timeline(reader: RecordingReader) -> InFlightTimeline:
@@ -109,19 +113,19 @@ def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[RequestCo
 
 def _block(columns: dict[str, tuple[Any, ...]]) -> RequestColumns:
     numbers: dict[str, Any] = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
-    status = np.array([STATUSES.index(each) for each in columns["status"]], dtype=np.int64)
+    status = np.array([STATUSES.index(each) for each in columns["status"]], dtype=np.int8)
     base = np.where(np.isnan(numbers["sent"]), numbers["due"], numbers["sent"])
     chunks = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
     counts, micros, tokens = chunks.counts, chunks.micros, chunks.tokens
-    sources = np.array([each or "" for each in columns["token_source"]], dtype=np.str_)
+    sources = source_codes(columns["token_source"])
     sized = chunks.sized(numbers["output_tokens"], sources)
     in_itl = np.repeat((status == STATUSES.index(RequestStatus.OK)) & sized, counts)
     in_itl[_first_chunks(counts)] = False
     return RequestColumns(
-        **numbers,
+        **numbers | {name: narrowed(numbers[name]) for name in _NARROW},
         status=status,
         token_source=sources,
-        first_tokens=chunks.first_tokens,
+        first_tokens=narrowed(chunks.first_tokens),
         sized=sized,
         itl=_inter_token_latencies(micros[in_itl], tokens[in_itl]),
         tokens_by_second=_by_second(_arrivals(micros, counts, base=base), _received(tokens, counts, numbers)),
@@ -157,13 +161,13 @@ class Chunks:
         tokens[self.counts > 0] = self.tokens[_first_chunks(self.counts)]
         return tokens
 
-    def sized(self, output_tokens: FloatArray, sources: StringArray) -> BoolArray:
+    def sized(self, output_tokens: FloatArray, sources: CodeArray) -> BoolArray:
         """Return, for each request, whether the tokens of its chunks add up to its output tokens."""
         sums = np.concatenate([[0], np.cumsum(self.tokens)])
         ends = np.cumsum(self.counts)
         known = chunk_sizes_known(output_tokens, sums[ends] - sums[ends - self.counts])
         # a disputed count is the server's, so the chunks are used
-        return np.asarray(known | (sources == TokenSource.DISPUTED))
+        return np.asarray(known | (sources == _DISPUTED))
 
 
 def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:
@@ -219,3 +223,6 @@ def _sum_of(left: FloatArray, right: FloatArray) -> FloatArray:
     total = long.copy()
     total[: short.size] += short
     return total
+
+
+_EMPTY = _block(dict.fromkeys(_COLUMNS, ()))

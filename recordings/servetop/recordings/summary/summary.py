@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from servetop.analysis.cells.attempts import AttemptState, CellAttempt
@@ -24,7 +23,6 @@ from servetop.analysis.summary.steady_metrics import steady_summary, steady_wind
 from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_types import (
     Measurements,
-    RampSummary,
     RunSummary,
     StageSummary,
     SteadySummary,
@@ -32,10 +30,8 @@ from servetop.analysis.summary.summary_types import (
 from servetop.analysis.summary.trust_metrics import trust_summary
 from servetop.analysis.sweep.measured_sweep import measured_sweep
 from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
-from servetop.core.config import StageConfig
 from servetop.core.config_values.price import Prices
-from servetop.core.events import RunEnd, StageChange
-from servetop.core.units import MS_PER_S
+from servetop.core.events import RunEnd
 from servetop.recordings.read.load_requests import Selection, load_requests, load_timeline
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
@@ -45,10 +41,8 @@ from servetop.recordings.summary.cooldown import CoolDowns
 from servetop.recordings.summary.exported import engine_metrics
 from servetop.recordings.summary.failure_metrics import failure_reasons
 from servetop.recordings.summary.recorded_run import recorded_run
+from servetop.recordings.summary.set_up import set_up_fields
 from servetop.recordings.summary.turn_metrics import turn_summaries
-
-_ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
-"""Endpoint types in vLLM's benchmark, by endpoint."""
 
 
 def run_summary(
@@ -68,13 +62,10 @@ def run_summary(
     warm_at, cooldowns = run.warm_at, CoolDowns.load(reader, run)
     period = Period(start=warm_at, pauses=run.left_out)
     selection = Selection(start=None if warm_at == -math.inf else warm_at, excluded=cooldowns.excluded(run))
-    samples = load_requests(reader, selection)
-    whole = source.costed(source.measure(selection, period, samples=samples), selection)
-    alone = len(run.every_stage) == 1 and warm_at == -math.inf
-    shared = samples if alone else None  # the only stage has the same requests
-    stages = _stage_summaries(source, cooldowns, samples=shared)
+    whole, only = _measured(source, selection, period, cooldowns=cooldowns)
+    stages = _stage_summaries(source, cooldowns, only=only)
     return RunSummary(
-        **_set_up(run),
+        **set_up_fields(run),
         recording=str(reader.path),
         recording_state=_state(reader, run),
         engine=engine_summary(run),
@@ -91,6 +82,22 @@ def run_summary(
         **(_judged(reader, stages, end=end) if run.tick_ends.size else {}),
         engine_metrics=engine_metrics(reader, run),
     )
+
+
+def _measured(
+    source: _Source, selection: Selection, period: Period, *, cooldowns: CoolDowns
+) -> tuple[Measurements, Measurements | None]:
+    """Measure the whole run, and its only stage if it has one and no warm-up: that one has the same requests.
+
+    They are released before any others are loaded.
+    """
+    run, samples = source.run, load_requests(source.reader, selection)
+    whole = source.costed(source.measure(selection, period, samples=samples), selection)
+    if len(run.every_stage) != 1 or run.warm_at > -math.inf:
+        return whole, None
+    (stage,) = run.every_stage
+    of_stage = _selection(stage, cooldowns)
+    return whole, source.costed(source.measure(of_stage, stage.period, samples=samples), of_stage)
 
 
 def _judged(reader: RecordingReader, stages: Sequence[StageSummary], *, end: RunEnd | None) -> dict[str, Any]:
@@ -180,17 +187,15 @@ class _Source:
         return dataclasses.replace(measured, cost=cost_summary(prices, rates, gpus=len(run.meters) or None))
 
 
-def _stage_summaries(
-    source: _Source, cooldowns: CoolDowns, *, samples: RequestColumns | None
-) -> tuple[StageSummary, ...]:
-    """Summarise all stages except warm-ups; `samples` are the requests of the only stage, if loaded already."""
+def _stage_summaries(source: _Source, cooldowns: CoolDowns, *, only: Measurements | None) -> tuple[StageSummary, ...]:
+    """Summarise all stages except warm-ups; `only` are the measurements of the only stage, if there is one."""
     run, windows = source.run, _known_windows(source.reader, source.run)
     return tuple(
         _stage_summary(
             source,
             stage,
             cooldowns=cooldowns,
-            samples=samples,
+            only=only,
             steady=_steady(source, stage.change.index, windows=windows),
             attempt=run.attempts[stage.change.index],
         )
@@ -221,14 +226,13 @@ def _stage_summary(
     stage: StagePeriod,
     *,
     cooldowns: CoolDowns,
-    samples: RequestColumns | None,
+    only: Measurements | None,
     steady: SteadySummary,
     attempt: CellAttempt,
 ) -> StageSummary:
     change, period = stage.change, stage.period
-    excluded = tuple(pair for pair in cooldowns.starts.items() if pair[0] == change.index)
-    selection = Selection(stage=change.index, excluded=excluded)
-    measured = source.costed(source.measure(selection, period, samples=samples), selection)
+    selection = _selection(stage, cooldowns)
+    measured = only or source.costed(source.measure(selection, period), selection)
     return StageSummary(
         stage=change.index,
         label=change.label,
@@ -250,39 +254,9 @@ def _stage_summary(
     )
 
 
-def _set_up(run: RunColumns) -> dict[str, Any]:
-    """Return the fields of RunSummary from the configuration and the stages."""
-    config, facts = run.header.config, run.header.engine
-    changes = [stage.change for stage in run.stages if not stage.change.warmup]
-    constant = [] if any(attempt.steered for attempt in run.attempts.values()) else changes
-    endpoint = config.workload.endpoint or (facts.endpoints[0] if facts else "completions")
-    ramp = next((stage for stage in config.stages if stage.ramp_from is not None and not stage.warmup), None)
-    return {
-        "metadata": config.metadata,
-        "date": datetime.fromtimestamp(run.header.anchor.wall_epoch_s).strftime("%Y%m%d-%H%M%S"),
-        "endpoint_type": _ENDPOINT_TYPES.get(endpoint, endpoint),
-        "backend": config.engine.name if facts is None else facts.name,
-        "label": config.label or None,
-        "model_id": (facts and facts.model) or config.engine.model or None,
-        "tokenizer_id": config.workload.tokenizer or None,
-        "request_rate": _common(constant, "request_rate"),
-        "burstiness": config.workload.burstiness,
-        "max_concurrency": _common(constant, "max_concurrency"),
-        "goodput": tuple(f"{each}:{limit * MS_PER_S:g}" for each, limit in config.goodput.items()) or None,
-        "ramp": None if ramp is None or len(changes) != 1 else _ramp_summary(ramp),
-    }
-
-
-def _ramp_summary(stage: StageConfig) -> RampSummary:
-    return RampSummary(
-        ramp_up_strategy=stage.ramp_strategy, ramp_up_start_rps=stage.ramp_from, ramp_up_end_rps=stage.request_rate
-    )
-
-
-def _common(changes: Iterable[StageChange], name: str) -> Any:
-    """Return a value that is the same in all stages; None if it differs."""
-    values = {getattr(change, name) for change in changes}
-    return values.pop() if len(values) == 1 else None
+def _selection(stage: StagePeriod, cooldowns: CoolDowns) -> Selection:
+    index = stage.change.index
+    return Selection(stage=index, excluded=tuple(pair for pair in cooldowns.starts.items() if pair[0] == index))
 
 
 def _state(reader: RecordingReader, run: RunColumns) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from servetop.analysis.columns.request_columns import source_codes
 from servetop.analysis.percentiles import Distribution
 from servetop.analysis.summary.request_metrics import finite, no_itl_reason
 from servetop.analysis.summary.summary_types import TurnSummary
@@ -45,7 +46,7 @@ def _measured(columns: dict[str, tuple[Any, ...]]) -> FloatArray:
     """Return the values that the summaries need, of shape (requests, columns)."""
     numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
     chunks = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
-    sources = np.array([each or "" for each in columns["token_source"]], dtype=np.str_)
+    sources = source_codes(columns["token_source"])
     derived = {
         "ok": np.array([each == RequestStatus.OK for each in columns["status"]], dtype=np.float64),
         "first_tokens": chunks.first_tokens,

@@ -10,9 +10,9 @@ from servetop.analysis.verdicts.trust import (
     LATE_SHARE_LIMIT,
     SENT_SHARE_LIMIT,
     Trust,
-    TrustVerdict,
 )
 from servetop.analysis.verdicts.trust_check import CheckState, TrustCheck
+from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.panels.panel import Panel
