@@ -17,7 +17,7 @@ from servetop.core.config import ConnectionConfig
 from servetop.core.text.encodable import encodable_data
 from servetop.engines.control.connection import address_of, tls_context
 from servetop.engines.control.direct_http import ConnectError, DirectHttp, ProtocolError
-from servetop.engines.control.http_body import BodyWatcher, ResponseError, excerpt
+from servetop.engines.control.http_body import ResponseError, excerpt
 from servetop.engines.control.server_url import ServerUrl
 
 if TYPE_CHECKING:
@@ -133,16 +133,10 @@ class ServerClient:
         body = None if data is None else json.dumps(data).encode()
         return await self._request(method, path, body, timeout=timeout)
 
-    async def post(self, path: str, body: bytes, *, watcher: BodyWatcher, timeout: float) -> HttpResult:
-        """Send a JSON body; `watcher` receives the response while it arrives, as needed for a stream."""
-        return await self._request("POST", path, body, timeout=timeout, watcher=watcher)
-
-    async def _request(
-        self, method: str, path: str, body: bytes | None, *, timeout: float, watcher: BodyWatcher | None = None
-    ) -> HttpResult:
+    async def _request(self, method: str, path: str, body: bytes | None, *, timeout: float) -> HttpResult:
         try:
             async with asyncio.timeout(timeout):
-                response = await self._http.request(method, self.server.target(path), body, watcher=watcher)
+                response = await self._http.request(method, self.server.target(path), body)
                 return HttpResult(response.status, response.body, location=response.location)
         except ResponseError as error:
             return HttpResult(error=str(error))

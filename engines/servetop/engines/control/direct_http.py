@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from servetop.engines.control.http_body import Body, BodyWatcher, RawResponse, ResponseError
+from servetop.engines.control.http_body import Body, RawResponse, ResponseError
 
 MAX_HEAD_BYTES = 1 << 16
 """Maximum bytes of a response's status line and headers."""
@@ -41,10 +41,8 @@ class DirectHttp:
         self._idle: list[_Connection] = []
         self._closed = False
 
-    async def request(
-        self, method: str, path: str, body: bytes | None, *, watcher: BodyWatcher | None = None
-    ) -> RawResponse:
-        """Send one request with an optional JSON body; `watcher` receives the response while it arrives.
+    async def request(self, method: str, path: str, body: bytes | None) -> RawResponse:
+        """Send one request with an optional JSON body; return the response with its decoded body.
 
         Raises ConnectError and other OSErrors, ProtocolError and ResponseError. A kept connection that the server has
         closed is replaced by a new one.
@@ -54,14 +52,14 @@ class DirectHttp:
         while self._idle:
             kept = self._idle.pop()
             try:
-                return await self._send(kept, request, watcher)
+                return await self._send(kept, request)
             except _ClosedEarly:
                 continue
-        return await self._send(await self._connect(), request, watcher)
+        return await self._send(await self._connect(), request)
 
-    async def _send(self, connection: _Connection, request: bytes, watcher: BodyWatcher | None) -> RawResponse:
+    async def _send(self, connection: _Connection, request: bytes) -> RawResponse:
         try:
-            result = await connection.request(request, watcher)
+            result = await connection.request(request)
         except BaseException:
             connection.close()
             raise
@@ -97,9 +95,9 @@ class _Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
-    async def request(self, request: bytes, watcher: BodyWatcher | None) -> _Response:
+    async def request(self, request: bytes) -> _Response:
         """Send a request and read the response."""
-        result = _Response(watcher)
+        result = _Response()
         try:
             self._writer.write(request)
             while data := await self._reader.read(_READ_BYTES):
@@ -120,15 +118,13 @@ class _Connection:
 class _Response:
     """A response in progress; the HTTP parser calls its `on_` methods."""
 
-    def __init__(self, watcher: BodyWatcher | None = None) -> None:
+    def __init__(self) -> None:
         self.received = 0
         """Bytes received."""
         self.status = 0
         self.body = b""
         self.location = ""
         self.keep_alive = False
-        self._watcher = watcher
-        self._content_type = ""
         self._has_head = self._complete = self._has_length = self._has_excess = False
         self._encoding = ""
         self._content: Body | None = None
@@ -150,26 +146,14 @@ class _Response:
             if self.received > MAX_HEAD_BYTES:
                 raise ResponseError(f"its response headers are longer than {MAX_HEAD_BYTES >> 10} KiB: discarded")
             return False
-        self._take_pieces()
+        body = self._content = self._content or Body(self._encoding)
+        for piece in self._pieces:
+            body.take(piece)
+        self._pieces.clear()
         if self._complete:
-            self.body = self._body().whole()
+            self.body = body.whole()
             self.keep_alive = self.keep_alive and not self._has_excess
         return self._complete
-
-    def _body(self) -> Body:
-        if self._content is None:
-            self._content = Body(self._encoding)
-            if self._watcher is not None:
-                self._watcher.headers_received(self.status, self._content_type)
-        return self._content
-
-    def _take_pieces(self) -> None:
-        body = self._body()
-        for piece in self._pieces:
-            decoded = body.take(piece)
-            if self._watcher is not None and decoded:
-                self._watcher.body_received(decoded)
-        self._pieces.clear()
 
     def end(self) -> None:
         """Handle the end of the connection, which completes a response without a length."""
@@ -192,8 +176,6 @@ class _Response:
                 self._has_length = True
             case b"content-encoding":
                 self._encoding = value.decode("latin-1")
-            case b"content-type":
-                self._content_type = value.decode("latin-1").lower()
             case b"location":
                 self.location = value.decode("latin-1")
 

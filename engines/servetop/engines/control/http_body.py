@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from typing import Protocol
 
 MAX_BODY_BYTES = 8 << 20
 """Maximum decoded bytes. A longer body is discarded, because half a metrics page would give wrong sums."""
@@ -22,18 +21,6 @@ class RawResponse:
     body: bytes
     location: str = ""
     """Where a redirect leads; empty if it leads nowhere."""
-
-
-class BodyWatcher(Protocol):
-    """Receives a response while it arrives."""
-
-    def headers_received(self, status: int, content_type: str) -> None:
-        """Take the status and the content type, in lower case."""
-        ...
-
-    def body_received(self, data: bytes) -> None:
-        """Take the next decoded bytes of the body."""
-        ...
 
 
 class ResponseError(Exception):
@@ -56,17 +43,15 @@ class Body:
         self._decompressor = None if plain else zlib.decompressobj(_WINDOW_BITS[self._encoding])
         self._bytes = bytearray()
 
-    def take(self, piece: bytes) -> bytes:
-        """Add the next bytes as received; return what they decode to."""
+    def take(self, piece: bytes) -> None:
+        """Add the next bytes as received."""
         room = MAX_BODY_BYTES + 1 - len(self._bytes)
         try:
-            decoded = piece if self._decompressor is None else self._decompressor.decompress(piece, room)
+            self._bytes += piece if self._decompressor is None else self._decompressor.decompress(piece, room)
         except zlib.error as error:
             raise ResponseError(f"it sends malformed {self._encoding}") from error
-        self._bytes += decoded
         if len(self._bytes) > MAX_BODY_BYTES:
             raise ResponseError(f"its response is longer than {MAX_BODY_BYTES >> 20} MiB: discarded")
-        return decoded
 
     def whole(self) -> bytes:
         """Return the complete body."""

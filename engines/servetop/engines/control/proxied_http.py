@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import httpx
 
 from servetop.engines.control.direct_http import ConnectError, ProtocolError
-from servetop.engines.control.http_body import Body, BodyWatcher, RawResponse
+from servetop.engines.control.http_body import Body, RawResponse
 
 
 class ProxiedHttp:
@@ -19,19 +19,17 @@ class ProxiedHttp:
         verify = context if context is not None else False
         self._http = httpx.AsyncClient(headers=dict(headers), timeout=None, trust_env=False, proxy=proxy, verify=verify)
 
-    async def request(
-        self, method: str, path: str, body: bytes | None, *, watcher: BodyWatcher | None = None
-    ) -> RawResponse:
-        """Send one request; `watcher` receives the response while it arrives.
-
-        ProtocolError `407` if the proxy rejects the credentials.
-        """
+    async def request(self, method: str, path: str, body: bytes | None) -> RawResponse:
+        """Send one request; ProtocolError `407` if the proxy rejects the credentials."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             async with self._http.stream(method, self._url + path, content=body, headers=headers) as response:
                 if response.status_code == 407:
                     raise ProtocolError("407")
-                return await _whole(response, watcher)
+                content = Body(response.headers.get("Content-Encoding", ""))
+                async for piece in response.aiter_raw():
+                    content.take(piece)
+                return RawResponse(response.status_code, content.whole(), response.headers.get("Location", ""))
         except httpx.ConnectError as error:
             raise ConnectError(str(error)) from error
         except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
@@ -40,14 +38,3 @@ class ProxiedHttp:
     async def close(self) -> None:
         """Close the connections; later requests raise ProtocolError."""
         await self._http.aclose()
-
-
-async def _whole(response: httpx.Response, watcher: BodyWatcher | None) -> RawResponse:
-    content = Body(response.headers.get("Content-Encoding", ""))
-    if watcher is not None:
-        watcher.headers_received(response.status_code, response.headers.get("Content-Type", "").lower())
-    async for piece in response.aiter_raw():
-        decoded = content.take(piece)
-        if watcher is not None and decoded:
-            watcher.body_received(decoded)
-    return RawResponse(response.status_code, content.whole(), response.headers.get("Location", ""))
