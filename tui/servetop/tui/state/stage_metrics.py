@@ -67,6 +67,7 @@ def stage_metrics(
         start = history.first_from(stage.at)
         stop = history.first_from(started[number + 1].at) if followed else history.up_to(at)
         merge = binned.between if followed else history.histogram
+        since = start if number else history.up_to(stage.at)  # the first tick has nothing of another stage
         preempted = history.column("preemptions", start=start, stop=stop)
         found.append(
             StageMetrics(
@@ -81,7 +82,7 @@ def stage_metrics(
                 ),
                 backlog=_backlog(history, start, stop),
                 preemptions=math.nan if np.isnan(preempted).all() else float(np.nansum(preempted)),
-                histograms={metric: merge(metric, start=start, stop=stop) for metric in (*METRICS, "ttfot")},
+                histograms={metric: merge(metric, start=since, stop=stop) for metric in (*METRICS, "ttfot")},
                 attainment=attainment(history, start, stop),
             )
         )
