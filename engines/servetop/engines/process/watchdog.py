@@ -2,10 +2,11 @@
 
 servetop sends two command lines through the socket, COMMAND and CLEANUP. They are not arguments of the watchdog, which
 lives as long as the run: all users of the machine could read secrets in them, also those that the engine removes from
-its own command line, as `env` does with variables. The process forks a watchdog into a session of its own, then
-executes COMMAND under its own pid. If servetop's end of the socket closes without `ALL_DONE`, servetop was killed, and the
-watchdog stops the engine's process group; PR_SET_PDEATHSIG alone would signal only one process of the group. It then
-executes CLEANUP, unless that is empty.
+its own command line, as `env` does.
+
+The process forks a watchdog into a session of its own, then executes COMMAND under its own pid. If servetop's end of
+the socket closes without `ALL_DONE`, servetop was killed, and the watchdog stops the engine's process group;
+PR_SET_PDEATHSIG alone would signal only one process of the group. It then executes CLEANUP, unless that is empty.
 
 It runs as a script with `-I -S`, so it imports little, and only from the standard library.
 """
