@@ -42,11 +42,12 @@ HISTOGRAMS = {
     "tpot": "vllm:request_time_per_output_token_seconds",
     "e2el": "vllm:e2e_request_latency_seconds",
 }
-COLUMNS = ("engine", "client", "excess", "p99", "lag", "slip", "tpot", "e2el")
+COLUMNS = ("engine", "client", "excess", "p99", "lag", "slip", "tpot", "e2el", "rate")
 HEAD = (
     f"{'':<22}{'TTFT, engine':>13}{'client':>9}{'excess':>9}{'p99':>9}{'lag p99':>9}{'slip p99':>10}"
-    f"{'engine TPOT':>13}{'E2EL':>9}"
+    f"{'engine TPOT':>13}{'E2EL':>9}{'req/s':>8}"
 )
+WIDTHS = (13, 9, 9, 9, 9, 10, 13, 9, 8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,21 @@ def servetop(url: str, load: Load, seconds: float) -> dict[str, float]:
         "p99": found["p99_ttft_ms"],
         "lag": trust["loop_lag_p99_ms"],
         "slip": trust["slip_p99_ms"],
+        "rate": found["request_throughput"],
     }
+
+
+def bare(*options: str) -> Client:
+    """Run bare_client.py, the floor: what no client can do without."""
+
+    def client(url: str, load: Load, seconds: float) -> dict[str, float]:
+        argv = [sys.executable, str(Path(__file__).with_name("bare_client.py")), "--port", url.rpartition(":")[2]]
+        argv += ["--model", str(MODEL), "--tokens", str(TOKENS), "--seconds", f"{seconds:g}", *options]
+        argv += ["--rate", str(load.rate)] if load.rate else ["--streams", str(load.concurrency)]
+        found: dict[str, float] = json.loads(_output(argv))
+        return found
+
+    return client
 
 
 def vllm_bench(program: Path) -> Client:
@@ -100,7 +115,7 @@ def vllm_bench(program: Path) -> Client:
             argv += ["--percentile-metrics", "ttft", "--metric-percentiles", "99", *load.options(seconds, timed=False)]
             _output(argv)
             found = json.loads((Path(folder) / "found.json").read_text())
-        return {"client": found["mean_ttft_ms"], "p99": found["p99_ttft_ms"]}
+        return {"client": found["mean_ttft_ms"], "p99": found["p99_ttft_ms"], "rate": found["request_throughput"]}
 
     return client
 
@@ -181,7 +196,12 @@ def answers(url: str) -> bool:
 
 def clients(wanted: Sequence[str]) -> Mapping[str, Client]:
     """Return the available clients by name."""
-    found: dict[str, Client] = {"servetop": servetop, "vLLM bench (Python)": vllm_bench(VLLM / "bin" / "vllm")}
+    found: dict[str, Client] = {
+        "servetop": servetop,
+        "bare sockets": bare("--real-time"),
+        "bare, ordinary class": bare(),
+        "vLLM bench (Python)": vllm_bench(VLLM / "bin" / "vllm"),
+    }
     if not wanted or "vLLM bench (Rust)" in wanted:
         program = rust_bench()
         found |= {} if program is None else {"vLLM bench (Rust)": vllm_bench(program)}
@@ -203,10 +223,9 @@ def measure(url: str, load: Load, *, seconds: float, runs: int, wanted: Sequence
         values = [
             statistics.median(one[column] for one in results) if column in results[0] else None for column in COLUMNS
         ]
-        widths = (13, 9, 9, 9, 9, 10, 13, 9)
         cells = ("–" if value is None else f"{value:.2f}" for value in values)
         print(
-            f"{name:<22}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)), flush=True
+            f"{name:<22}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True)), flush=True
         )
 
 
