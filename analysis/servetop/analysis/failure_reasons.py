@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servetop.core.events import RequestStatus
+from servetop.core.text.shorten import cut_short
 
 FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
 """Statuses of failed requests; a request cancelled by the client did not fail."""
@@ -38,7 +39,7 @@ class FailureTally:
 
     def add(self, status: str, error: str | None, *, http_status: int | None, at: float | None) -> None:
         """Count one failed request; without an error text, its status is the reason."""
-        reason = (error or str(status))[:_MAX_REASON_CHARS]
+        reason = cut_short(error or str(status), _MAX_REASON_CHARS)
         key = (http_status, _NUMBER.sub("0", reason))
         if key not in self._counts and len(self._counts) >= _MAX_REASONS:
             key, reason = (None, OTHER), OTHER

@@ -56,4 +56,4 @@ def test_a_body_of_too_many_lines_is_refused() -> None:
 
 def test_an_excerpt_is_one_printable_line() -> None:
     assert excerpt(b"a\n\x1b[31m b\xff") == "a [31m b\N{REPLACEMENT CHARACTER}"
-    assert excerpt(b"x" * 100, 5) == "xxxxx…"
+    assert excerpt(b"no " * 100, 6) == "no no…"

@@ -197,7 +197,7 @@ def test_the_words_of_an_http_error(captured: Captured, name: str, words: str) -
 
 def test_an_http_error_without_json_keeps_its_text_on_one_line() -> None:
     assert CompletionsDialect("m").error_text(b"<h1>502</h1>\n Bad\xff gateway") == "<h1>502</h1> Bad\ufffd gateway"
-    assert len(CompletionsDialect("m").error_text(b"x" * 5000)) == 300
+    assert len(CompletionsDialect("m").error_text(b"no " * 5000)) == 300
 
 
 STREAMS = ["vllm_completions_stream", "vllm_chat_stream", "vllm_chat_stream_continuous_usage"]

@@ -42,8 +42,8 @@ def test_a_validation_error_is_replaced_by_its_field_and_detail() -> None:
 
 
 def test_a_long_reason_is_cut() -> None:
-    reason = last_error(["ValueError: " + "x" * 1000]) or ""
-    assert reason.endswith("x…")
+    reason = last_error(["ValueError: " + "no " * 1000]) or ""
+    assert reason.endswith("no…")
     assert len(reason) < 500
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from servetop.core.text.shorten import cut_short
+
 MAX_REASON = 300
 """Characters of an error message that the story quotes."""
 
@@ -22,7 +24,7 @@ def seconds(value: float) -> str:
 
 def shortened(reason: str) -> str:
     """An error message with its end replaced by an ellipsis if it is long."""
-    return reason if len(reason) <= MAX_REASON else f"{reason[: MAX_REASON - 1].rstrip()}…"
+    return cut_short(reason, MAX_REASON)
 
 
 def counted(number: int, what: str) -> str:

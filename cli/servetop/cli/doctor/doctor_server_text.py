@@ -13,6 +13,7 @@ from rich.text import Text
 
 from servetop.cli.tables import cell, light_table, titled
 from servetop.core.text.sanitize import sanitize_line
+from servetop.core.text.shorten import cut_short
 from servetop.tui.drawing import formats
 
 Data = Mapping[str, Any]
@@ -154,7 +155,7 @@ def _label(text: str) -> Text:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text if len(text) <= _TEXT_CHARS else text[: _TEXT_CHARS - 1] + "…", ensure_ascii=False)
+    return json.dumps(cut_short(text, _TEXT_CHARS), ensure_ascii=False)
 
 
 def _count(number: int, noun: str) -> str:
@@ -162,5 +163,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _excerpt(body: str) -> str:
-    text = " ".join(body.split())
-    return (text if len(text) <= _BODY_CHARS else text[: _BODY_CHARS - 1] + "…") or "empty"
+    return cut_short(" ".join(body.split()), _BODY_CHARS) or "empty"

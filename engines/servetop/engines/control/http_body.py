@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
+from servetop.core.text.shorten import cut_short
+
 MAX_BODY_BYTES = 8 << 20
 """Maximum decoded bytes. A longer body is discarded, because half a metrics page would give wrong sums."""
 MAX_BODY_LINES = 200_000
@@ -64,4 +66,4 @@ def excerpt(body: bytes, length: int = 60) -> str:
     """Return the beginning of a body as one printable line, for an error message."""
     text = " ".join(body[: 4 * length].decode("utf-8", errors="replace").split())
     printable = "".join(letter for letter in text if letter.isprintable())
-    return printable if len(printable) <= length else printable[:length] + "…"
+    return cut_short(printable, length)

@@ -7,10 +7,12 @@ import math
 
 import orjson
 
+from servetop.core.text.shorten import cut_short
 from servetop.core.units import MS_PER_S
 
 _MAX_COUNT = 1 << 31
 _MAX_ERROR_CHARS = 300
+_EXCERPT_CHARS = 60
 _MAX_MILLISECONDS = 1e9
 """Maximum plausible duration: eleven days."""
 _MESSAGE_KEYS = (
@@ -92,10 +94,10 @@ def _message(content: object, depth: int) -> str:
 
 def one_line(text: str) -> str:
     """Collapse white space to single blanks, and cut the text to 300 characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_ERROR_CHARS else line[: _MAX_ERROR_CHARS - 1] + "…"
+    return cut_short(" ".join(text.split()), _MAX_ERROR_CHARS)
 
 
 def excerpt(event: bytes) -> str:
     """Return the beginning of an invalid event, for an error text."""
-    return one_line(event[:60].decode("utf-8", "replace"))
+    text = event[: 4 * _EXCERPT_CHARS].decode("utf-8", "replace")
+    return cut_short(" ".join(text.split()), _EXCERPT_CHARS)

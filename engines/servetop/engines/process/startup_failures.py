@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from servetop.core.text.shorten import cut_short
+
 MAX_REASON_CHARS = 400
 _ERROR = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)")
 _VALIDATION = re.compile(r"ValidationError: \d+ validation errors? for (?P<what>\w+)")
@@ -143,5 +145,4 @@ def error_text(line: str) -> str:
 
 
 def _short(text: str) -> str:
-    stripped = " ".join(text.split())
-    return stripped if len(stripped) <= MAX_REASON_CHARS else stripped[:MAX_REASON_CHARS] + "…"
+    return cut_short(" ".join(text.split()), MAX_REASON_CHARS)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from servetop.core.config import WorkloadConfig
 from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Prompt
+from servetop.core.text.shorten import cut_short
 from servetop.engines.dialects.json_values import error_message, load_json
 from servetop.run.attached.request_format import LIMIT, NEW_LIMIT, PATHS, RequestFormat
 from servetop.run.attached.single_request import RequestTarget, SingleRequest, send_single
@@ -48,7 +49,7 @@ class _Rejection:
         where = PATHS[self.tried.endpoint]
         if with_ids and self.tried.endpoint == "completions":
             where += " as text" if self.tried.as_text else " with token ids"
-        return f"{self.field or where}: {_cut(self.error)}"
+        return f"{self.field or where}: {cut_short(self.error, _REASON_CHARS)}"
 
 
 async def find_format(target: RequestTarget, workload: WorkloadConfig, *, timeout: float) -> tuple[RequestFormat, str]:
@@ -90,7 +91,8 @@ async def accepted_format(send: Send, *, with_ids: bool, fixed: Collection[str])
             return tried, _remark(tried, rejections, with_ids=with_ids) if tried != default else ""
         error = request.error or "no completion"
         if request.http_status is None or request.http_status in _REFUSALS or request.http_status >= 500:
-            return default, f"which requests the server accepts is unknown: {PATHS[tried.endpoint]}: {_cut(error)}"
+            why = f"{PATHS[tried.endpoint]}: {cut_short(error, _REASON_CHARS)}"
+            return default, f"which requests the server accepts is unknown: {why}"
         field = rejected_field(request, tried, fixed)
         rejections.append(_Rejection(tried, error, field))
         if field:
@@ -156,7 +158,3 @@ def _located(content: object, *, depth: int) -> Iterator[str]:
         yield from (name for name in names if isinstance(name, str))
         for key in ("error", "errors", "detail"):
             yield from _located(content.get(key), depth=depth - 1)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _REASON_CHARS else text[: _REASON_CHARS - 1] + "…"
