@@ -38,6 +38,12 @@ async def test_a_refused_connection_is_an_error(server: Any, start: Start) -> No
         ("404 Not Found", b'{"error": {"message": "no model x", "code": 404}}', 404, "HTTP 404: no model x"),
         ("429 Too Many", b'{"detail": "slow\\ndown"}', 429, "HTTP 429: slow down"),
         ("500 Internal Server Error", b"", 500, "HTTP 500: no explanation"),
+        (
+            "307 Temporary Redirect\r\nLocation: https://u:pw@gpu:8443/v1/completions?sig=abc",
+            b"moved",
+            307,
+            "HTTP 307: the server redirects to https://gpu:8443/v1/completions?sig=…: give that address",
+        ),
         ("200 OK", b'{"error": "exactly 1 response"}', 200, "HTTP 200, but no event stream: exactly 1 response"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt, ServerTiming
+from servetop.engines.control.control_client import redacted_url
 from servetop.loadgen.request.body_start import BodyStart
 from servetop.loadgen.request.chunk_log import ChunkLog, spread_times
 from servetop.loadgen.request.completion_text import CompletionText
@@ -49,8 +50,8 @@ class RequestState:
     """
 
     __slots__ = (
-        "_decoder", "_open_choices", "body", "body_start", "cached_tokens", "chunks", "chunks_counted", "deferred",
-        "dialect", "done_at", "due_at", "error", "first_output_at", "first_token_at", "headers_at",
+        "_decoder", "_location", "_open_choices", "body", "body_start", "cached_tokens", "chunks", "chunks_counted",
+        "deferred", "dialect", "done_at", "due_at", "error", "first_output_at", "first_token_at", "headers_at",
         "http_status", "id", "limited", "max_tokens", "output_tokens", "parser", "prompt", "prompt_tokens",
         "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens", "required_tokens",
         "retried", "sent", "stage", "stamped", "status", "streamed", "text", "timing",
@@ -94,7 +95,7 @@ class RequestState:
         kept, recorded = prepared.keep_texts or prepared.record_texts, prepared.record_texts
         self.text = CompletionText(tokenizer=prepared.tokenizer, recorded=recorded) if kept else None
         """None if the completion's text is not needed."""
-        self.retried, self.streamed = False, prepared.streamed
+        self.retried, self.streamed, self._location = False, prepared.streamed, ""
         self.replica: int | None = None  # index of the server it was sent to, if there are several
 
     def mark_sent(self, at: float) -> None:
@@ -102,14 +103,17 @@ class RequestState:
         if self.sent is None:
             self.sent = at
 
-    def headers_received(self, http_status: int, at: float, *, coding: str = "", media_type: str = "") -> None:
-        """Apply the response's headers; `coding` is its content-encoding.
+    def headers_received(
+        self, http_status: int, at: float, *, coding: str = "", media_type: str = "", location: str = ""
+    ) -> None:
+        """Apply the response's headers: `coding` is its content-encoding, `location` where a redirect leads.
 
         `media_type` does not matter here: the bytes of a body say what it is, and proxies label it wrongly.
         """
         del media_type
         self.headers_at = at
         self.http_status = http_status
+        self._location = location
         self._release_prompt()
         self.body_start = BodyStart(is_error=http_status != 200, may_stream=self.streamed)
         try:
@@ -228,6 +232,8 @@ class RequestState:
     def _end_whole(self, body: bytes, at: float) -> None:
         """End with an error, or a whole response, also if an event stream was requested."""
         message = self.dialect.error_text(body) or "no explanation"
+        if self._location and self.http_status is not None and 300 <= self.http_status < 400:
+            message = f"the server redirects to {redacted_url(self._location)}: give that address"
         if self.http_status != 200:
             self._end(RequestStatus.ERROR, at, f"HTTP {self.http_status}: {message}")
             return

@@ -75,7 +75,7 @@ class Http1Connection(asyncio.Protocol):
         """File descriptor of the open plain socket, for direct writes; else -1."""
         self._body_parts: list[bytes] = []
         self._status = 0
-        self._coding = self._media_type = b""
+        self._coding = self._media_type = self._location = b""
         self._head_bytes = 0
         self._framed = False
         self._keep_alive = True
@@ -140,7 +140,8 @@ class Http1Connection(asyncio.Protocol):
         self.requests += 1
         self.response_started = self.complete = self._framed = self._between_chunks = False
         self.not_before = at
-        self._status, self._coding, self._media_type, self._head_bytes = 0, b"", b"", 0
+        self._status, self._head_bytes = 0, 0
+        self._coding = self._media_type = self._location = b""
         request.mark_sent(at)
         if self.plain is not None:
             self.plain.backlogged = False
@@ -183,8 +184,9 @@ class Http1Connection(asyncio.Protocol):
         except (HttpParserError, HttpParserUpgrade) as error:
             self.protocol_error = f"the response is not valid HTTP/1.1 ({error})"
         if request.headers_at is None and self._status:
-            coding, media_type = self._coding.decode("latin-1"), self._media_type.decode("latin-1")
-            request.headers_received(self._status, at, coding=coding, media_type=media_type)
+            fields = (self._coding, self._media_type, self._location)
+            coding, media_type, location = (field.decode("latin-1") for field in fields)
+            request.headers_received(self._status, at, coding=coding, media_type=media_type, location=location)
         if self._body_parts:
             body = self._body_parts[0] if len(self._body_parts) == 1 else b"".join(self._body_parts)
             self._body_parts.clear()
@@ -228,6 +230,8 @@ class Http1Connection(asyncio.Protocol):
                 self._coding = value
             case b"content-type":
                 self._media_type = value
+            case b"location":
+                self._location = value
             case b"content-length" | b"transfer-encoding":
                 self._framed = True
 

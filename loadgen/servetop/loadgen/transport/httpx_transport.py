@@ -156,8 +156,8 @@ class HttpxTransport(Transport):
     async def _receive(self, request: RequestState, response: httpx.Response) -> None:
         at = self._clock.now()
         coding = response.headers.get("content-encoding", "")
-        media_type = response.headers.get("content-type", "")
-        request.headers_received(response.status_code, at, coding=coding, media_type=media_type)
+        media_type, location = (response.headers.get(name, "") for name in ("content-type", "location"))
+        request.headers_received(response.status_code, at, coding=coding, media_type=media_type, location=location)
         if response.status_code == 407 and self._proxy is not None:
             request.connection_lost(self._proxy_error(407), at)
             return

@@ -59,9 +59,11 @@ class SingleRequest(RequestState):
         """The body as received, decoded, up to MAX_KEPT_BYTES."""
         return b"".join(data for data, _ in self.pieces)
 
-    def headers_received(self, http_status: int, at: float, *, coding: str = "", media_type: str = "") -> None:
+    def headers_received(
+        self, http_status: int, at: float, *, coding: str = "", media_type: str = "", location: str = ""
+    ) -> None:
         """Apply the response's headers, and keep its media type."""
-        super().headers_received(http_status, at, coding=coding, media_type=media_type)
+        super().headers_received(http_status, at, coding=coding, media_type=media_type, location=location)
         self.media_type = media_type
         if self.status is None:
             self._plain = decoder_for(coding)
