@@ -171,10 +171,42 @@ async def test_sockets_are_polled_at_intervals_only_for_many_long_requests() -> 
         assert poller._timer.cancelled()
         poller.note_age(3.0)
         plains.pop().abort()
-        assert not busy_after_two_wake_ups()  # 15 sockets are few
+        assert busy_after_two_wake_ups()  # 15 sockets are few: one pause
+        poller._read_once()
+        assert poller._timer is None
         for plain in plains:
             plain.abort()
     poller.close()
+
+
+@needs_epoll
+async def test_a_burst_of_wake_ups_is_read_after_a_pause() -> None:
+    got, again = asyncio.Event(), threading.Event()
+
+    class Waits(Kept):
+        def data_arrived(self, data: bytes, at: float) -> None:
+            super().data_arrived(data, at)
+            got.set()
+
+    def play(connection: socket.socket) -> None:
+        connection.sendall(b"one ")
+        again.wait(20)
+        connection.sendall(b"two")
+
+    peer, kept, poller = Peer(play), Waits(), SocketPoller(StillClock(), send_overdue=nothing)
+    poller.note_age(3.0)
+    await poller.connect("127.0.0.1", peer.port, kept)
+    async with asyncio.timeout(20):
+        await got.wait()
+        assert poller._timer is None  # one wake-up is no burst
+        got.clear()
+        again.set()
+        await got.wait()
+        assert poller._timer is not None  # nothing wakes the loop now
+        await kept.over.wait()
+    peer.join()
+    poller.close()
+    assert b"".join(data for data, _ in kept.reads) == b"one two"
 
 
 _CONNECTS = """

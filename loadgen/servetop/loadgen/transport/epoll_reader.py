@@ -178,12 +178,25 @@ class SocketPoller:
     def _on_readable(self) -> None:
         """Read the sockets that are ready; if wake-ups are too frequent, poll at intervals from now on."""
         now = self._clock.now()
-        often = now - self._woken_at < self._interval
-        if often and self._interval >= _MIN_POLL_SECONDS and len(self._sockets) >= _MIN_SOCKETS:
-            self._loop.remove_reader(self._fd)
-            self._timer = self._loop.call_later(self._interval, self._poll)
-            self._empty_polls = 0
-        self._woken_at = now
+        since, self._woken_at = now - self._woken_at, now
+        if self._interval >= _MIN_POLL_SECONDS:
+            if len(self._sockets) >= _MIN_SOCKETS and since < self._interval:
+                self._sleep(self._interval, self._poll)
+                self._empty_polls = 0
+            elif since < _MIN_POLL_SECONDS:
+                self._sleep(_MIN_POLL_SECONDS, self._read_once)
+        self._read_all()
+
+    def _sleep(self, seconds: float, then: Callable[[], None]) -> None:
+        """Let nothing that arrives wake the loop for a while."""
+        self._loop.remove_reader(self._fd)
+        self._timer = self._loop.call_later(seconds, then)
+
+    def _read_once(self) -> None:
+        """Read what has arrived during a pause, and wait for wake-ups again."""
+        self._timer = None
+        self._woken_at = self._clock.now()
+        self._loop.add_reader(self._fd, self._on_readable)
         self._read_all()
 
     def _poll(self) -> None:
