@@ -16,6 +16,7 @@ from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
 from servetop.workload.prompts.conversation_scripts import most_turns, parse_turns
 from servetop.workload.prompts.hit_rate_prompts import check_hit_rate
+from servetop.workload.prompts.length_options import check_length_options
 from servetop.workload.prompts.lengths import lengths_for, parse_lengths
 from servetop.workload.prompts.local_tokenizer import load_tokenizer
 from servetop.workload.prompts.model_mix import check_mix
@@ -43,6 +44,7 @@ def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay |
     _check_numbers(workload)
     check_dataset_name(workload.dataset)
     check_dataset_options(workload)
+    check_length_options(workload)
     check_hit_rate(workload)
     _check_exact(workload)
     _check_conversations(workload)
@@ -158,6 +160,7 @@ def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
         raise UsageError(f"--arrivals spaced: {max(rates):g} requests/s is less than 1 ms apart: give 1000 or less")
     if arrivals not in RAMPABLE_ARRIVALS and any(stage.ramp_from is not None for stage in stages):
         raise UsageError(f"--arrivals {arrivals} cannot follow a ramp: give {', '.join(RAMPABLE_ARRIVALS)}")
+    _check_pace(workload, rates)
     endless = any(stage.num_prompts is None and not math.isinf(stage.request_rate) for stage in stages)
     if endless and (arrivals == "all-at-once" or math.isinf(workload.trace_rate or 1.0)):
         raise UsageError("all requests are due at once and without end: give --num-prompts")
@@ -167,3 +170,12 @@ def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
             raise UsageError(
                 "--think-time is for closed loops and conversations: give --max-concurrency without a request rate"
             )
+
+
+def _check_pace(workload: WorkloadConfig, rates: Sequence[float]) -> None:
+    """UsageError for a time scale beside rates that replace the trace's own."""
+    if workload.time_scale == 1.0 or workload.trace_rate is None:
+        return
+    own = workload.trace_rate / workload.time_scale
+    if rates and not any(math.isclose(rate, own) for rate in rates):
+        raise UsageError("--time-scale and the request rate both stretch the times of the trace: leave out one of them")

@@ -13,6 +13,7 @@ from servetop.workload.datasets.records import holds_json, records
 from servetop.workload.datasets.tables import header_of
 from servetop.workload.datasets.text_file import is_parquet
 from servetop.workload.datasets.trace_formats import JSON_LINES, format_of
+from servetop.workload.prompts.length_options import given_parameters
 
 _DEFAULT = WorkloadConfig()
 _MEANINGS = {
@@ -82,6 +83,12 @@ def _without_effect(workload: WorkloadConfig) -> Iterator[str]:
     traced = name in (*TRACES, *SHIPPED_TRACES)
     if workload.input_len != _DEFAULT.input_len and (name in TEXTS or (traced and not workload.lengths)):
         yield f"--input-len: the prompts of {name} have lengths of their own: leave it out"
+    inputs = sorted(each for each in given_parameters(workload.lengths) if each.startswith("input"))
+    if inputs and name in TEXTS and not workload.lengths.startswith("sharegpt"):
+        yield (
+            f"--lengths: {inputs[0]} in {workload.lengths!r}: the prompts of {name} have lengths of their own: "
+            "leave it out"
+        )
     if workload.lengths or not (traced or name == "sharegpt"):
         return
     if workload.output_len != _DEFAULT.output_len:
