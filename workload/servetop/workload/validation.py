@@ -11,7 +11,7 @@ from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadCon
 from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPABLE_ARRIVALS, parse_arrivals
 from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
-from servetop.workload.datasets.dataset_options import check_dataset_options
+from servetop.workload.datasets.dataset_options import check_dataset_options, check_output_options
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
 from servetop.workload.prompts.conversation_scripts import most_turns, parse_turns
@@ -111,8 +111,14 @@ def _read_texts(workload: WorkloadConfig) -> None:
     if texts is None:
         return
     rows = texts.rows(SkippedRows() if workload.skip_bad_rows else None)
-    if not sum(1 for _ in itertools.islice(rows, _ROWS_READ)):
+    read, without_output = 0, False
+    for row in itertools.islice(rows, _ROWS_READ):
+        read += 1
+        without_output |= None in ([turn.output_tokens for turn in row.turns] or [row.output_tokens])
+    if not read:
         next(texts.endless())  # raises the error with the reasons
+    if read < _ROWS_READ and not (without_output or workload.lengths):
+        check_output_options(workload)
 
 
 def _trace_facts(workload: WorkloadConfig) -> TraceFacts | None:

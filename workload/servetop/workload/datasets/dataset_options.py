@@ -7,7 +7,7 @@ from pathlib import Path
 
 from servetop.core.config import CONVERSATIONS, RANDOM, WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.datasets.catalogue import FILES_OF_ROWS, SHIPPED_TRACES, TEXTS, TRACES
+from servetop.workload.datasets.catalogue import FILES_OF_ROWS, SHIPPED_CONVERSATIONS, SHIPPED_TRACES, TEXTS, TRACES
 from servetop.workload.datasets.conversation_rows import COLUMNS
 from servetop.workload.datasets.records import holds_json, records
 from servetop.workload.datasets.tables import header_of
@@ -73,7 +73,7 @@ def _without_effect(workload: WorkloadConfig) -> Iterator[str]:
     name, in_file = workload.dataset, workload.dataset in (*TEXTS, *TRACES)
     if workload.dataset_column and name not in (*FILES_OF_ROWS, *CONVERSATIONS):
         yield f"--dataset-column: {name} has no column to choose: leave it out"
-    if workload.skip_bad_rows and not in_file:
+    if workload.skip_bad_rows and not (in_file and (workload.dataset_path or name != SHIPPED_CONVERSATIONS)):
         yield f"--skip-bad-rows: {name} reads no file: leave it out"
     if workload.prefix_len and name in TEXTS:
         yield f"--random-prefix-len: the texts of {name} are sent as they are in the file: leave it out"
@@ -91,6 +91,17 @@ def _without_effect(workload: WorkloadConfig) -> Iterator[str]:
         )
     if workload.lengths or not (traced or name == "sharegpt"):
         return
+    yield from _outputs_without_effect(workload, name)
+
+
+def check_output_options(workload: WorkloadConfig) -> None:
+    """Raise UsageError for an option that sets output lengths, for a file in which every row has one."""
+    wrong = next(_outputs_without_effect(workload, workload.dataset_path or workload.dataset), None)
+    if wrong is not None:
+        raise UsageError(wrong)
+
+
+def _outputs_without_effect(workload: WorkloadConfig, name: str) -> Iterator[str]:
     if workload.output_len != _DEFAULT.output_len:
         yield (
             f"--output-len: {name} has output lengths of its own: leave it out, or replace them with "
