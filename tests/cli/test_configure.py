@@ -93,3 +93,8 @@ def test_the_state_of_the_prefix_cache_is_that_of_the_options_or_of_the_sweep(tm
         config_of("--rate", "2", "--prefix-cache", "warm")
     with pytest.raises(UsageError, match="prefix-cache hot: use as-is, cold, warm"):
         sweep_config(read_sweep(str(sweep_from(tmp_path, 'request_rate = [1]\nprefix_cache = "hot"'))))
+
+
+def test_a_ramp_beside_the_rates_of_another_is_refused() -> None:
+    with pytest.raises(UsageError, match="--ramp sets rates: leave out --ramp-up-start-rps and --ramp-up-end-rps"):
+        config_of("--ramp", "8:30s", "--ramp-up-start-rps", "1", "--ramp-up-end-rps", "2")

@@ -19,14 +19,15 @@ from servetop.run.engine_session import EngineSession
 from servetop.run.process.first_sender import FirstSender
 from servetop.run.tick_recorder import TickRecorder
 from servetop.workload.plain_workload import is_plain
-from servetop.workload.prompts.ordinary_tokens import UNCHECKED_IDS, draws_token_ids, ordinary_ids, ordinary_text
+from servetop.workload.prompts.ordinary_tokens import (
+    ORDINARY_TOKENS,
+    UNKNOWN_TOKENIZER,
+    draws_token_ids,
+    ordinary_ids,
+    ordinary_text,
+)
 from servetop.workload.request_headers import all_headers
 from servetop.workload.stage_draws import DrawSeeds
-
-_UNKNOWN_TOKENIZER = (
-    f"prompts are random token ids from {UNCHECKED_IDS[0]:,} to {UNCHECKED_IDS[-1]:,}; whether all are ordinary tokens "
-    "of the model is unknown, because the server has no /tokenize: give --tokenizer FILE, or --endpoint chat"
-)
 
 
 def request_url(config: RunConfig, facts: EngineFacts) -> str:
@@ -48,8 +49,9 @@ async def set_up_sender(
     if route.remark:
         ticks.note(Severity.INFO, "load", text=route.remark)
     setup = await sender_setup(config, engine, facts=facts, start=start, connection=route.connection)
-    if not setup.text_prompts and not setup.token_ids and draws_token_ids(setup.workload):
-        ticks.note(Severity.WARNING, "load", text=_UNKNOWN_TOKENIZER)
+    if not setup.text_prompts and draws_token_ids(setup.workload):
+        level, text = (Severity.INFO, ORDINARY_TOKENS) if setup.token_ids else (Severity.WARNING, UNKNOWN_TOKENIZER)
+        ticks.note(level, "load", text=text)
     return await sender.set_up(setup, workers=config.workers), setup
 
 

@@ -62,6 +62,11 @@ def test_a_path_to_nothing_is_rejected_and_a_folder_is_recognised(tmp_path: Path
         ),
         ({"dataset": "sharegpt", "output_len": 9}, "--output-len: sharegpt has output lengths of its own"),
         ({"dataset": "sharegpt", "range_ratio": 0.5}, "--random-range-ratio: sharegpt has lengths of its own"),
+        (
+            {"dataset": "custom", "lengths": "lognormal:input_mean=9,output_mean=9"},
+            "--lengths: input_mean in 'lognormal:.*': the prompts of custom have lengths of their own",
+        ),
+        ({"dataset": "mtbench", "lengths": "zipf:input_cap=9"}, "--lengths: input_cap in 'zipf:input_cap=9'"),
         ({"jitter": 1.0}, "--jitter spreads the times of a trace"),
         ({"dataset": "azure-conv", "arrivals": "poisson", "jitter": 1.0}, "--jitter spreads the times of a trace"),
     ],

@@ -11,11 +11,12 @@ from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadCon
 from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPABLE_ARRIVALS, parse_arrivals
 from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
-from servetop.workload.datasets.dataset_options import check_dataset_options
+from servetop.workload.datasets.dataset_options import check_dataset_options, check_output_options
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
 from servetop.workload.prompts.conversation_scripts import most_turns, parse_turns
 from servetop.workload.prompts.hit_rate_prompts import check_hit_rate
+from servetop.workload.prompts.length_options import check_length_options
 from servetop.workload.prompts.lengths import lengths_for, parse_lengths
 from servetop.workload.prompts.local_tokenizer import load_tokenizer
 from servetop.workload.prompts.model_mix import check_mix
@@ -43,6 +44,7 @@ def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay |
     _check_numbers(workload)
     check_dataset_name(workload.dataset)
     check_dataset_options(workload)
+    check_length_options(workload)
     check_hit_rate(workload)
     _check_exact(workload)
     _check_conversations(workload)
@@ -109,8 +111,14 @@ def _read_texts(workload: WorkloadConfig) -> None:
     if texts is None:
         return
     rows = texts.rows(SkippedRows() if workload.skip_bad_rows else None)
-    if not sum(1 for _ in itertools.islice(rows, _ROWS_READ)):
+    read, without_output = 0, False
+    for row in itertools.islice(rows, _ROWS_READ):
+        read += 1
+        without_output |= None in ([turn.output_tokens for turn in row.turns] or [row.output_tokens])
+    if not read:
         next(texts.endless())  # raises the error with the reasons
+    if read < _ROWS_READ and not (without_output or workload.lengths):
+        check_output_options(workload)
 
 
 def _trace_facts(workload: WorkloadConfig) -> TraceFacts | None:
@@ -158,6 +166,7 @@ def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
         raise UsageError(f"--arrivals spaced: {max(rates):g} requests/s is less than 1 ms apart: give 1000 or less")
     if arrivals not in RAMPABLE_ARRIVALS and any(stage.ramp_from is not None for stage in stages):
         raise UsageError(f"--arrivals {arrivals} cannot follow a ramp: give {', '.join(RAMPABLE_ARRIVALS)}")
+    _check_pace(workload, rates)
     endless = any(stage.num_prompts is None and not math.isinf(stage.request_rate) for stage in stages)
     if endless and (arrivals == "all-at-once" or math.isinf(workload.trace_rate or 1.0)):
         raise UsageError("all requests are due at once and without end: give --num-prompts")
@@ -167,3 +176,12 @@ def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
             raise UsageError(
                 "--think-time is for closed loops and conversations: give --max-concurrency without a request rate"
             )
+
+
+def _check_pace(workload: WorkloadConfig, rates: Sequence[float]) -> None:
+    """UsageError for a time scale beside rates that replace the trace's own."""
+    if workload.time_scale == 1.0 or workload.trace_rate is None:
+        return
+    own = workload.trace_rate / workload.time_scale
+    if rates and not any(math.isclose(rate, own) for rate in rates):
+        raise UsageError("--time-scale and the request rate both stretch the times of the trace: leave out one of them")

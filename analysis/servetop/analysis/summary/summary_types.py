@@ -211,6 +211,24 @@ class EngineSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSummary:
+    """Where the prompts of a run came from; numbers of rows are None for prompts that are not rows of a file."""
+
+    name: str
+    """As `--dataset-name`."""
+    file: str | None
+    """Name of the data file without its folder; None without one."""
+    rows_used: int | None
+    """Rows that became requests or conversations, each once however often the file was repeated."""
+    rows_skipped: int | None
+    """Malformed rows."""
+    rows_left_out: int | None
+    """Well-formed rows that the owners of the format do not send either."""
+    random_tokens: str | None
+    """What random token ids are: `ordinary` tokens of the model, or `unchecked`; None for other prompts, or unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RampSummary:
     """The ramp of a run with one stage."""
 
@@ -252,6 +270,7 @@ class RunSummary:
     replicas: tuple[ReplicaSummary, ...] | None = field(metadata=OMITTED)
     stages: tuple[StageSummary, ...]
     story: StorySummary | None = field(default=None, metadata=OMITTED)
+    dataset: DatasetSummary | None = field(default=None, metadata=OMITTED)
     sweep: SweepVerdict | None = field(default=None, metadata=OMITTED)
     """None for other runs, and for a sweep without a cell that was measured as a whole."""
     engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)

@@ -27,6 +27,8 @@ def stages_of(load: LoadOptions, replay: Replay | None = None) -> tuple[StageCon
     if load.ramp is not None:
         if _has_rate_or_end(load):
             raise UsageError("--ramp sets rates and durations: leave out --request-rate, --num-prompts and --duration")
+        if load.ramp_up_start_rps is not None or load.ramp_up_end_rps is not None:
+            raise UsageError("--ramp sets rates: leave out --ramp-up-start-rps and --ramp-up-end-rps")
         return parse_ramp(load.ramp, max_concurrency=load.max_concurrency, strategy=load.ramp_up_strategy)
     if replay is None and not describes_load(load):
         return default_ramp()

@@ -13,6 +13,7 @@ from rich.text import Text
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import ModelSummary, RunSummary, ServerSummary
 from servetop.cli.report.cost_table import cost_rows, cost_table
+from servetop.cli.report.dataset_lines import dataset_lines
 from servetop.cli.report.energy_table import energy_rows
 from servetop.cli.report.exported_table import exported_table, telling_metrics
 from servetop.cli.report.failures_table import failures_table
@@ -86,6 +87,7 @@ def print_summary(summary: RunSummary, *, as_json: bool) -> None:
         console.out(line)
     if summary.story is not None:
         console.out(*story_lines(summary.story))
+    console.out(*dataset_lines(summary.dataset))
     incomplete = " (incomplete)" if summary.not_recorded else ""
     console.out(f"recording  {summary.recording or 'none kept (--no-record)'}{incomplete}")
 

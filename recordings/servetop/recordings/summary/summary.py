@@ -38,6 +38,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.breakdowns import model_summaries, replica_summaries
 from servetop.recordings.summary.cache_metrics import IdealCache, computed_prompts, prefix_cache_text
 from servetop.recordings.summary.cooldown import CoolDowns
+from servetop.recordings.summary.dataset_metrics import dataset_summary
 from servetop.recordings.summary.exported import engine_metrics
 from servetop.recordings.summary.failure_metrics import failure_reasons
 from servetop.recordings.summary.recorded_run import recorded_run
@@ -81,6 +82,7 @@ def run_summary(
         stages=stages,
         **(_judged(reader, stages, end=end) if run.tick_ends.size else {}),
         engine_metrics=engine_metrics(reader, run),
+        dataset=dataset_summary(reader),
     )
 
 

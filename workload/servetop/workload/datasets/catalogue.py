@@ -23,6 +23,7 @@ from servetop.workload.datasets.traces import RequestTrace
 CORPORA = {"sonnet": "sonnet.txt.gz", "shakespeare": "shakespeare.txt.gz"}
 SHIPPED_TRACES = {"azure-conv": "azure_2023_conv.csv.gz", "azure-code": "azure_2023_code.csv.gz"}
 TRACES = ("trace", *(each.name for each in (*TABLES, *JSON_LINES)))
+SHIPPED_CONVERSATIONS = "mtbench"
 FILES_OF_ROWS = ("custom", "jsonl", "csv", "parquet", "hf")
 """Datasets with a column of prompts; the content of the file decides how it is read."""
 TEXTS = ("sharegpt", *FILES_OF_ROWS, *CONVERSATIONS)
@@ -128,7 +129,7 @@ def texts_of(workload: WorkloadConfig) -> TextDataset | None:
 
 
 def _conversations(workload: WorkloadConfig) -> TextDataset:
-    ours = workload.dataset == "mtbench" and not workload.dataset_path
+    ours = workload.dataset == SHIPPED_CONVERSATIONS and not workload.dataset_path
     return TextDataset(
         path=shipped(MTBENCH) if ours else _path(workload),
         parse=lambda line, item: turns_row(line, item, column=workload.dataset_column),

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from servetop.core.config import CONVERSATIONS, RANDOM, WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.datasets.catalogue import FILES_OF_ROWS, SHIPPED_TRACES, TEXTS, TRACES
+from servetop.workload.datasets.catalogue import FILES_OF_ROWS, SHIPPED_CONVERSATIONS, SHIPPED_TRACES, TEXTS, TRACES
 from servetop.workload.datasets.conversation_rows import COLUMNS
 from servetop.workload.datasets.records import holds_json, records
 from servetop.workload.datasets.tables import header_of
 from servetop.workload.datasets.text_file import is_parquet
 from servetop.workload.datasets.trace_formats import JSON_LINES, format_of
+from servetop.workload.prompts.length_options import given_parameters
 
 _DEFAULT = WorkloadConfig()
 _MEANINGS = {
@@ -72,7 +73,7 @@ def _without_effect(workload: WorkloadConfig) -> Iterator[str]:
     name, in_file = workload.dataset, workload.dataset in (*TEXTS, *TRACES)
     if workload.dataset_column and name not in (*FILES_OF_ROWS, *CONVERSATIONS):
         yield f"--dataset-column: {name} has no column to choose: leave it out"
-    if workload.skip_bad_rows and not in_file:
+    if workload.skip_bad_rows and not (in_file and (workload.dataset_path or name != SHIPPED_CONVERSATIONS)):
         yield f"--skip-bad-rows: {name} reads no file: leave it out"
     if workload.prefix_len and name in TEXTS:
         yield f"--random-prefix-len: the texts of {name} are sent as they are in the file: leave it out"
@@ -82,8 +83,25 @@ def _without_effect(workload: WorkloadConfig) -> Iterator[str]:
     traced = name in (*TRACES, *SHIPPED_TRACES)
     if workload.input_len != _DEFAULT.input_len and (name in TEXTS or (traced and not workload.lengths)):
         yield f"--input-len: the prompts of {name} have lengths of their own: leave it out"
+    inputs = sorted(each for each in given_parameters(workload.lengths) if each.startswith("input"))
+    if inputs and name in TEXTS and not workload.lengths.startswith("sharegpt"):
+        yield (
+            f"--lengths: {inputs[0]} in {workload.lengths!r}: the prompts of {name} have lengths of their own: "
+            "leave it out"
+        )
     if workload.lengths or not (traced or name == "sharegpt"):
         return
+    yield from _outputs_without_effect(workload, name)
+
+
+def check_output_options(workload: WorkloadConfig) -> None:
+    """Raise UsageError for an option that sets output lengths, for a file in which every row has one."""
+    wrong = next(_outputs_without_effect(workload, workload.dataset_path or workload.dataset), None)
+    if wrong is not None:
+        raise UsageError(wrong)
+
+
+def _outputs_without_effect(workload: WorkloadConfig, name: str) -> Iterator[str]:
     if workload.output_len != _DEFAULT.output_len:
         yield (
             f"--output-len: {name} has output lengths of its own: leave it out, or replace them with "

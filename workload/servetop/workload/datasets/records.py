@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,9 @@ from servetop.workload.datasets.json_rows import json_rows
 from servetop.workload.datasets.rows import BadRow
 from servetop.workload.datasets.tables import table_rows
 from servetop.workload.datasets.text_file import is_parquet, opened
+
+_COLUMN_NAME = re.compile(r"[\w.-]+( [\w.-]+)?")
+_LONGEST_STRING = 16 << 20
 
 
 def records(path: Path) -> Iterator[tuple[int, object | BadRow]]:
@@ -20,9 +25,18 @@ def records(path: Path) -> Iterator[tuple[int, object | BadRow]]:
 
 
 def holds_json(path: Path) -> bool:
-    """Whether the file begins as a JSON array or object does."""
+    """Whether the file begins as a JSON array or object does, or with a JSON string that is no name of a column."""
     with opened(path) as file:
         start = file.read(1)
         while start.isspace():
             start = file.read(1)
-    return start in ("[", "{")
+        return start in ("[", "{") or (start == '"' and _is_prompt(start + file.readline(_LONGEST_STRING)))
+
+
+def _is_prompt(line: str) -> bool:
+    """Whether a line is one JSON string, and not the quoted header of a table with one column."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(found, str) and _COLUMN_NAME.fullmatch(found) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -50,6 +51,8 @@ class TraceFormat:
 MAX_TOKENS = 10_000_000
 """Upper bound of plausible token counts."""
 _MAX_SECONDS = 1e12
+_ZONE = re.compile(r" (?:UTC|GMT|([+-]\d[\d:]+))$")
+"""What precedes or names the time zone of a date; without one it is UTC."""
 _MAX_BLOCK = 1 << 64
 
 
@@ -86,8 +89,9 @@ def _milliseconds(column: str, value: object) -> float:
 
 
 def _date(column: str, value: object) -> float:
+    text = _ZONE.sub(r"\1", value.strip() if isinstance(value, str) else "")
     try:
-        at = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
+        at = datetime.fromisoformat(text)
     except ValueError:
         raise BadRow(column, "a date and time, as in 2023-11-16 18:15:46.68", value) from None
     return at.replace(tzinfo=at.tzinfo or UTC).timestamp()

@@ -52,7 +52,7 @@ def parse_lengths(workload: WorkloadConfig) -> DistributionSpec:
     ratio = workload.range_ratio
     if not 0 <= ratio < 1:
         raise UsageError(f"--random-range-ratio {ratio:g}: give a fraction from 0 to below 1")
-    if ratio and not text:
+    if ratio and text.strip().rstrip(":") in ("", "uniform"):
         return DistributionSpec("uniform", {"ratio": ratio})
     if ratio and text.partition(":")[0] != "uniform":
         raise UsageError(f"--random-range-ratio is for uniform lengths: leave it out with --lengths {text}")

@@ -15,6 +15,13 @@ Mistral's begin with 1,000 special tokens, Gemma's and BERT's with some hundred;
 and the smallest of all have 32,000 tokens.
 """
 
+ORDINARY_TOKENS = "random prompts consist of ordinary tokens of the model"
+UNKNOWN_TOKENIZER = (
+    f"prompts are random token ids from {UNCHECKED_IDS[0]:,} to {UNCHECKED_IDS[-1]:,}; whether all are ordinary tokens "
+    "of the model is unknown, because the server has no /tokenize: give --tokenizer FILE, or --endpoint chat"
+)
+"""Notes of a run with random token ids; its summary recognises them."""
+
 
 def draws_token_ids(workload: WorkloadConfig) -> bool:
     """Whether prompts of a workload are random token ids, where the engine accepts them."""

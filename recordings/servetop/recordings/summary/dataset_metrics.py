@@ -1,0 +1,49 @@
+"""What a run sent: its dataset, how many rows of it, and what random prompts consist of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from servetop.analysis.prefix_cache.ideal_hits import own_draws
+from servetop.analysis.summary.summary_types import DatasetSummary
+from servetop.core.config import WorkloadConfig
+from servetop.recordings.read.reader import RecordingReader
+from servetop.workload.datasets.row_counts import RowCounts
+from servetop.workload.prompts.ordinary_tokens import ORDINARY_TOKENS, UNKNOWN_TOKENIZER
+
+
+def dataset_summary(reader: RecordingReader) -> DatasetSummary:
+    """Return the dataset of a run; the numbers of rows are None for prompts that are not rows of a file."""
+    workload = reader.header.config.workload
+    texts = [note.text for note in reader.notes()]
+    tokens = {ORDINARY_TOKENS: "ordinary", UNKNOWN_TOKENIZER: "unchecked"}
+    counts = RowCounts.of_notes(texts)
+    of_rows, used = _has_rows(workload), _rows_used(reader)
+    return DatasetSummary(
+        name=workload.dataset,
+        file=Path(workload.dataset_path).name or None,
+        rows_used=min(used, used if counts.in_file is None else counts.in_file) if of_rows else None,
+        rows_skipped=counts.skipped if of_rows else None,
+        rows_left_out=counts.left_out if of_rows else None,
+        random_tokens=next((tokens[text] for text in texts if text in tokens), None),
+    )
+
+
+def _has_rows(workload: WorkloadConfig) -> bool:
+    from servetop.workload.datasets.catalogue import SHIPPED_TRACES, TEXTS, TRACES
+
+    return workload.dataset in (*TEXTS, *TRACES, *SHIPPED_TRACES)
+
+
+def _rows_used(reader: RecordingReader) -> int:
+    """The most requests, or conversations, that drew from one prompt stream: each stream begins with the first row."""
+    own = own_draws(reader.stages())
+    counts = Counter[int]()
+    if reader.header.config.workload.conversational:
+        for (stage,) in reader.request_rows(("stage",), where="turn = 1"):
+            counts[own.get(stage, 0)] += 1
+    else:
+        for stage, by_status in reader.request_counts().items():
+            counts[own.get(stage, 0)] += sum(by_status.values())
+    return max(counts.values(), default=0)
