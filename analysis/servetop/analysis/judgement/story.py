@@ -130,7 +130,7 @@ def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
 
 def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     yield from _served(run, verdict)
-    peak = run.history.column("kv_usage")
+    peak = run.kv_usage()
     known = peak[peak == peak]
     if known.size:
         position = int(known.argmax())
