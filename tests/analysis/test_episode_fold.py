@@ -61,6 +61,16 @@ def test_usage_that_swings_while_requests_wait_is_one_episode_of_a_full_cache() 
     assert full.closed_at > 42
 
 
+def test_pages_that_may_describe_an_earlier_load_open_no_episode() -> None:
+    ticks = [tick(index, kv=1.0, waiting=9) for index in range(32)] + [tick(index, kv=0.1) for index in range(32, 80)]
+    stages = [StageChange(at=0.0, index=0, label="", request_rate=RATE, max_concurrency=None, max_num_seqs=64)]
+    for page_age, full in ((0.0, True), (10.0, False)):
+        fold = EpisodeFold(streamed=True)
+        facts = EngineFacts(name="ray-serve-llm", title="Ray Serve LLM", page_age=page_age)
+        fold.update(TickHistory(ticks), facts, stages=stages)
+        assert any(episode.kind is EpisodeKind.KV for episode in fold.episodes) == full
+
+
 def test_a_full_cache_that_nothing_waits_for_is_no_episode() -> None:
     assert spans(found([tick(index, kv=0.99) for index in range(100)])) == []
 

@@ -27,7 +27,7 @@ from tests.analysis.story_runs import QUEUE, SLOTS, ramp, recorded, story_from
 def test_the_batch_of_the_whitepapers_first_cell_is_too_small() -> None:
     story = recorded("whitepaper.servetop")
     assert story.verdict.cause is RunCause.BATCH
-    assert story.headline.startswith("batch-bound from 0:03 at 32.0 req/s: TTFT p99 up to 11 s")
+    assert story.headline.startswith("batch-bound from 0:03 at 32.0 req/s: TTFT p99 up to 11 s as felt")
     assert (story.lines[0].at, story.lines[0].known_at) == (3.0, 5.0)
     assert story.lines[0].text == "the batch of 64 is full at 32.0 req/s"
     assert "the batch size changes: max_num_seqs 64 → 256" in [line.text for line in story.lines]
@@ -110,7 +110,7 @@ def test_a_full_batch_is_doubled_as_far_as_the_blocks_allow() -> None:
 
 def test_a_run_that_keeps_up_sustains_at_least_its_rate() -> None:
     story = story_from(ramp(waiting=[0.0] * 40), goodput={"ttft": 0.5})
-    assert story.headline == "headroom: TTFT p99 up to 50.4 ms; sustainable ≥ 12 req/s with TTFT ≤ 500 ms"
+    assert story.headline == "headroom: TTFT p99 up to 50.4 ms as felt; sustainable ≥ 12 req/s with TTFT ≤ 500 ms"
     assert 4 <= len(story.lines) <= 6
 
 
@@ -162,7 +162,7 @@ def test_failing_requests_are_described_with_their_reason() -> None:
     note = Note(at=1.0, severity=Severity.WARNING, source="load", text="HTTP 400: the KV cache holds 80 tokens")
     story = story_from(ramp(waiting=[0.0] * 40, failed=3), notes=(note,))
     assert story.verdict.cause is RunCause.FAILING
-    assert story.headline.endswith("480 of 480 requests failed, TTFT p99 up to 50.4 ms")
+    assert story.headline.endswith("480 of 480 requests failed, TTFT p99 up to 50.4 ms as felt")
     assert "HTTP 400: the KV cache holds 80 tokens" in story.lines[0].text
     assert story.lines[-1].text == "try shorter requests, or more KV memory"
 

@@ -39,3 +39,8 @@ def test_goodput_states_its_objectives(
 ) -> None:
     print_summary(run(goodput=objectives, request_goodput=3.5), as_json=False)
     assert [line for line in capsys.readouterr().out.splitlines() if line.startswith(label) and "3.50 req/s" in line]
+
+
+def test_the_table_says_that_ttft_counts_from_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    out_tables(latency_table(requests()))
+    assert "TTFT as served" in capsys.readouterr().out

@@ -25,7 +25,7 @@ def summary(*stages: str | None, **fields: object) -> RunSummary:
         (summary(NO_SCRAPE, peaks_reason=NO_SCRAPE), [f"no peaks   {NO_SCRAPE}"]),
         (
             summary(None, NO_SCRAPE, NO_SCRAPE),
-            ["no peaks   of s1, s2: no scrape of the engine's metrics while they ran"],
+            ["no peaks   of s1, s2: no page of the engine's metrics describes their load"],
         ),
         (summary(None, itl_reason="why"), ["no ITL     why"]),
         (summary(None, trust=LIMITED), ["not judged sent / offered 70.0 %: held back by limit 13"]),

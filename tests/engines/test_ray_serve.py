@@ -76,6 +76,14 @@ def test_it_is_detected_by_its_proxy_and_reports_model_and_context() -> None:
     assert engine.metrics_url("http://gpu7:8000") == "http://gpu7:8080"
 
 
+def test_its_metrics_page_may_be_two_report_intervals_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = RayServeEngine()
+    monkeypatch.delenv("RAY_metrics_report_interval_ms", raising=False)
+    assert (engine.page_age(managed=True), engine.page_age(managed=False)) == (2.0, 10.0)
+    monkeypatch.setenv("RAY_metrics_report_interval_ms", "5000")
+    assert engine.page_age(managed=True) == 10.0
+
+
 def test_a_loaded_server_is_read_number_for_number() -> None:
     """Counters that are not on the page read 0; sums of histograms, which Ray makes up, are left out."""
     reader = RayServeEngine.metric_map

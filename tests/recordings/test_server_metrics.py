@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.events import EngineSample, RequestRecord, RunEnd
-from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
@@ -120,6 +121,36 @@ def test_a_scrape_longer_than_the_load_may_describe_an_idle_engine(
     long = EngineSample(scrape_start=0.5, scrape_end=2.5, running=0.0, generation_tokens_total=20.0)
     summary = summary_of(make_request(1, 1.0, tokens_at=[0.5, 1.0]), samples=[idle(0.2, 0.0), long, idle(3.0, 20.0)])
     assert (summary["server"]["max_running"], summary["server"]["generation_tokens"]) == (None, 20.0)
+
+
+@pytest.fixture
+def header_of_old_pages(header: RunHeader) -> RunHeader:
+    return replace(header, engine=EngineFacts(name="ray-serve-llm", title="Ray Serve LLM", page_age=2.0))
+
+
+@pytest.mark.parametrize(
+    ("until", "peaks", "reason"),
+    [
+        (1.5, (None, None, None), "the engine's metrics page may be 2 s old, and the load lasted 1.5 s"),
+        (4.0, (3.0, 1.0, 0.3), None),
+    ],
+    ids=["shorter than the page's age", "longer"],
+)
+def test_pages_that_may_describe_an_earlier_load_have_no_peaks(
+    tmp_path: Path, header_of_old_pages: RunHeader, make_request: MakeRequest, until: float, peaks: Any,
+    reason: str | None,
+) -> None:  # fmt: skip
+    earlier = [sample(at, running=9.0, waiting=7.0, kv_usage=0.9) for at in (1.2, 1.9, 2.4)]
+    own = [sample(at, running=3.0, waiting=1.0, kv_usage=0.3) for at in (3.5, 4.5)]
+    recorder = Recorder.create(tmp_path / "run.servetop", header_of_old_pages)
+    request = make_request(1, 1.0, tokens_at=[0.5, until])
+    recorder.commit(TickTransaction(engine_samples=[*earlier, *own], requests=[request], stages=[stage(0, 1.0)]))
+    recorder.close(RunEnd(at=6.0, exit_code=0, reason=""))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        summary = summary_json(run_summary(reader))
+    for server in (summary["server"], summary["stages"][0]["server"]):
+        assert (server["max_running"], server["max_waiting"], server["max_kv_usage"]) == peaks
+        assert server["peaks_reason"] == reason
 
 
 def test_the_ticks_of_a_killed_run_show_when_requests_were_in_flight(tmp_path: Path, header: RunHeader) -> None:

@@ -39,6 +39,14 @@ def test_a_finished_run_shows_its_peaks_and_its_total(canned: ModuleType, frame_
     assert preemptions == f"Σ {frame.stats.totals.preemptions:.0f}  peak {formats.number(frame.peaks.preemptions)}/s"
 
 
+def test_pages_that_may_describe_an_earlier_load_are_no_peaks(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    run.facts = replace(run.facts, page_age=1_000.0)
+    peaks = frame_of(run, 126.0).peaks
+    assert isinstance(peaks, EnginePeaks)
+    assert all(math.isnan(each) for each in (peaks.running, peaks.waiting))
+
+
 def test_the_cursor_shows_the_values_of_its_time_after_the_end_too(canned: ModuleType, frame_of: FrameOf) -> None:
     frame = frame_of(canned.finished(), 126.0, cursor=Cursor(at=60.0))
     assert frame.peaks is None

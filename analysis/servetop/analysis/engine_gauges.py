@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import EngineSample
 
 KV_FULL = 0.95
@@ -26,6 +26,14 @@ def kv_usage(sample: EngineSample | None) -> float:
     if sample.kv_usage is None and sample.kv_blocks_used is not None and sample.kv_blocks_total:
         return sample.kv_blocks_used / sample.kv_blocks_total
     return math.nan if sample.kv_usage is None else float(sample.kv_usage)
+
+
+def describe_before(times: FloatArray, starts: FloatArray, *, page_age: float) -> BoolArray:
+    """Return a mask of the scrape times whose page may describe the time before its stage; `starts` are ascending."""
+    if not page_age or not starts.size:
+        return np.zeros(times.shape, dtype=np.bool_)
+    last = np.searchsorted(starts, times, side="right") - 1
+    return np.asarray((last < 0) | (times - starts[np.maximum(last, 0)] < page_age))
 
 
 def kv_usages(usage: FloatArray, used: FloatArray, total: FloatArray) -> FloatArray:

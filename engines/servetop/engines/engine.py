@@ -155,6 +155,11 @@ class Engine(ABC):
         """Return the default metrics URL of the server at `url`."""
         return url
 
+    def page_age(self, *, managed: bool) -> float:
+        """Return by how many seconds the metrics page may be older than its scrape; `managed`: servetop started it."""
+        del managed
+        return 0.0
+
     def installed(self) -> str | None:
         """Return the version that `launch` would start, `yes` if it is unknown, None if the engine is missing."""
         return None

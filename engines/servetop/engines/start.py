@@ -209,6 +209,7 @@ def engine_facts(
         changes_batch_size_live=engine.changes_batch_size_live,
         not_exported=missing,
         endpoints=tuple(engine.endpoints),
+        page_age=engine.page_age(managed=pid is not None),
         exported=() if engine.name in EXPORTED_BY else recorded_table(engine),
     )
 

@@ -56,8 +56,9 @@ class Moment:
 
     @property
     def fresh(self) -> bool:
-        """Whether the newest engine sample describes the present."""
-        return self.sample_age <= STALE_AFTER
+        """Whether the newest engine sample describes the present, and its page the present stage."""
+        age = 0.0 if self.facts is None else self.facts.page_age
+        return self.sample_age <= STALE_AFTER and (self.stage is None or self.stats.at - self.stage.at >= age)
 
     @property
     def waiting(self) -> float:

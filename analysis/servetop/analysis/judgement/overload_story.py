@@ -37,7 +37,7 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
         before = run.history.histogram("ttft_due", start=0, stop=run.history.first_from(main.begin)).percentile(99)
         highest = verdict.worst_ttft.seconds
         change = f"rises from {seconds(before)} to" if before < highest else "reaches"
-        text = f"TTFT p99 {change} {seconds(highest)}"
+        text = f"TTFT p99 as felt {change} {seconds(highest)}"
         yield StoryLine(at=verdict.worst_ttft.at, text=text)
     if verdict.others:
         yield StoryLine(at=verdict.others[0].begin, text=_others_text(run, verdict.others), kind=LineKind.DETAIL)

@@ -6,9 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from servetop.analysis.engine_gauges import describe_before
 from servetop.analysis.goodput import share_within
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.arrays import FloatArray
 from servetop.core.events import Note, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 
@@ -56,6 +60,15 @@ class RunRecord:
         start = self.history.first_from(self.load_since)
         first_tokens = self.history.histogram("ttft_due", start=start, stop=len(self.history))
         return share_within(first_tokens, self.ttft_objective)
+
+    def kv_usage(self, start: int = 0, stop: int | None = None) -> FloatArray:
+        """KV usage of ticks, 0..1; NaN where unknown, and where a page may describe the time before its stage."""
+        until = len(self.history) if stop is None else stop
+        usage = self.history.column("kv_usage", start=start, stop=until)
+        ends = np.array([tick.end for tick in self.history.ticks[start:until]], dtype=np.float64)
+        age = 0.0 if self.header.engine is None else self.header.engine.page_age
+        starts = np.array([each.at for each in self.stages])
+        return np.where(describe_before(ends, starts, page_age=age), math.nan, usage)
 
     def of_kind(self, kind: EpisodeKind) -> list[Episode]:
         """The episodes of one kind under load."""

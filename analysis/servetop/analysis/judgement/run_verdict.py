@@ -271,7 +271,7 @@ def larger_batch(batch: float, usage: float) -> int | None:
 def _kv_peak(run: RunRecord, overload: Overload) -> float:
     until = run.until if overload.end is None else overload.end
     first, stop = run.history.first_from(overload.begin), run.history.up_to(until)
-    usage = run.history.column("kv_usage", start=first, stop=max(first, stop))
+    usage = run.kv_usage(first, max(first, stop))
     known = usage[usage == usage]
     return float(known.max()) if known.size else math.nan
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from servetop.analysis.engine_gauges import KV_FULL, kv_usages
+from servetop.analysis.engine_gauges import KV_FULL, describe_before, kv_usages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
 from servetop.core.arrays import BoolArray, FloatArray
@@ -22,6 +22,7 @@ _COLUMNS = (
     "due", "sent", "ok", "failed", "output_tokens", "prompt_tokens", "in_flight", "queued", "stage", "request_rate",
     "running", "waiting", "preemptions",
 )  # fmt: skip
+_GAUGES = ("running", "waiting", "kv")
 _KNOWN_FOR = 6
 """Ticks for which a gauge without a newer value stays valid: `engine_gauges.STALE_AFTER`."""
 
@@ -94,7 +95,14 @@ class Signals:
             lagging=np.array([_lagging(tick) for tick in ticks], dtype=np.float64),
             throttled=np.array([any(gpu.throttled for gpu in tick.gpus) for tick in ticks], dtype=np.bool_),
             **columns,
-        )
+        ).without_old_pages(stages, page_age=0.0 if facts is None else facts.page_age)
+
+    def without_old_pages(self, stages: Sequence[StageChange], *, page_age: float) -> Signals:
+        """Return the ticks without the gauges of pages that may describe the time before their stage."""
+        old = describe_before(self.ends, np.array([each.at for each in stages]), page_age=page_age)
+        if not old.any():
+            return self
+        return replace(self, **{name: np.where(old, math.nan, getattr(self, name)) for name in _GAUGES})
 
     def followed_by(self, later: Signals) -> Signals:
         """Return these ticks and those that follow them."""

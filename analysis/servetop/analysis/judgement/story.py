@@ -66,7 +66,7 @@ def _changes(run: RunRecord) -> Iterable[StoryLine]:
 
 
 def headline(run: RunRecord, verdict: RunVerdict) -> str:
-    """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: 519 preemptions, TTFT p99 up to 17 s`."""
+    """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: TTFT p99 up to 17 s as felt`."""
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
         return f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
@@ -74,7 +74,7 @@ def headline(run: RunRecord, verdict: RunVerdict) -> str:
     evidence = [
         verdict.traffic,
         f"{verdict.preemptions:,.0f} preemptions" if verdict.preemptions else "",
-        f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)}" if verdict.worst_ttft else "",
+        f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)} as felt" if verdict.worst_ttft else "",
         CLIENT_TOO if verdict.client_late else "",
     ]
     if verdict.cause is RunCause.FAILING:
@@ -130,7 +130,7 @@ def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
 
 def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     yield from _served(run, verdict)
-    peak = run.history.column("kv_usage")
+    peak = run.kv_usage()
     known = peak[peak == peak]
     if known.size:
         position = int(known.argmax())
@@ -184,7 +184,7 @@ def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
     )
     yield StoryLine(at=start, text=f"{counted(ok, 'request')} served{load}, {failed:,.0f} failed")
     if verdict.worst_ttft is not None:
-        text = f"TTFT p99 at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds"
+        text = f"TTFT p99 as felt at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds"
         yield StoryLine(at=verdict.worst_ttft.at, text=text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -12,24 +13,24 @@ from servetop.analysis.engine_gauges import kv_usages
 from servetop.analysis.prefix_cache.ideal_hits import HitCount
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.summary_types import EngineSummary, ServerSummary
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import BoolArray, FloatArray
+
+_NO_PEAKS: Mapping[str, Any] = {"max_kv_usage": None, "max_running": None, "max_waiting": None}
 
 
 def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimeline) -> ServerSummary:
     """Return the peaks and counters of a period.
 
     Counters are sums of increases, so the stages of a run add up to the run, even across restarts. If requests were in
-    flight only between two scrapes, the peaks are unknown, and without a later scrape the counters, too.
+    flight only between two scrapes, the peaks are unknown, and without a later scrape the counters, too. A peak is that
+    of the pages that cannot describe the time before the load; a load shorter than a page may be old has none.
     """
     within = period.contains(run.scraped_at)
     engine = {name: values[within] for name, values in run.engine.items()}
-    usage = kv_usages(engine["kv_usage"], engine["kv_blocks_used"], engine["kv_blocks_total"])
     hits, queries = (_sum(engine[f"prefix_cache_{name}_total"]) for name in ("hits", "queries"))
     summary = ServerSummary(
-        max_kv_usage=_maximum(usage),
+        **_peaks(engine),
         preemptions=_sum(engine["preemptions_total"]),
-        max_running=_maximum(engine["running"]),
-        max_waiting=_maximum(engine["waiting"]),
         generation_tokens=_sum(engine["generation_tokens_total"]),
         prompt_tokens=_sum(engine["prompt_tokens_total"]),
         prefix_cache_hits=hits,
@@ -42,14 +43,34 @@ def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimelin
     starts, ends = run.scrape_starts[within], run.scrape_ends[within]
     busy = timeline.busy(run, period)
     in_flight = np.minimum(*(timeline.in_flight(run, each) for each in (starts, ends)))
-    if busy is None or not _exports_any(run) or (in_flight > 0).any():
+    if busy is None or not _exports_any(run):
         return summary
+    if (in_flight > 0).any():
+        return _with_own_peaks(summary, run, busy, within)
     seconds = busy.until - busy.start
     reason = f"the engine's metrics were not scraped while requests were in flight, for {seconds:.3g} s"
     if (starts > busy.start).any():
-        return replace(summary, max_kv_usage=None, max_running=None, max_waiting=None, peaks_reason=reason)
+        return replace(summary, **_NO_PEAKS, peaks_reason=reason)
     unknown: dict[str, Any] = dict.fromkeys(each.name for each in fields(ServerSummary))
     return ServerSummary(**unknown | {"peaks_reason": reason})
+
+
+def _with_own_peaks(summary: ServerSummary, run: RunColumns, busy: Period, within: BoolArray) -> ServerSummary:
+    """Return a summary with the peaks of the pages that describe the load itself."""
+    age = 0.0 if run.header.engine is None else run.header.engine.page_age
+    if not age:
+        return summary
+    seconds, own = busy.until - busy.start, within & (run.scraped_at >= busy.start + age)
+    if seconds < age or not own.any():
+        reason = f"the engine's metrics page may be {age:g} s old, and the load lasted {seconds:.3g} s"
+        return replace(summary, **_NO_PEAKS, peaks_reason=reason)
+    return replace(summary, **_peaks({name: values[own] for name, values in run.engine.items()}))
+
+
+def _peaks(engine: Mapping[str, FloatArray]) -> dict[str, Any]:
+    usage = kv_usages(engine["kv_usage"], engine["kv_blocks_used"], engine["kv_blocks_total"])
+    names = {"max_running": engine["running"], "max_waiting": engine["waiting"], "max_kv_usage": usage}
+    return {name: _maximum(values) for name, values in names.items()}
 
 
 def counted_hits(server: ServerSummary) -> HitCount | None:

@@ -12,10 +12,10 @@ _USUAL = ("p50", "p90", "p95", "p99")
 
 
 def latency_table(requests: RequestSummary) -> Group:
-    """TTFT, TPOT, ITL and E2EL down, mean and percentiles across, in milliseconds."""
+    """TTFT as served (from sent), TPOT, ITL and E2EL down, mean and percentiles across, in milliseconds."""
     columns = ("mean", *_percentiles(requests))
     table = light_table("", *columns)
-    for metric, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2el", "E2EL")):
+    for metric, name in (("ttft", "TTFT as served"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2el", "E2EL")):
         table.add_row(name, *(formats.in_full(requests.latency(metric, statistic)) for statistic in columns))
     return titled("Latency, ms", table)
 

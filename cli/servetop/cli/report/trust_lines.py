@@ -63,4 +63,5 @@ def _peaks_lines(reason: str | None, stages: tuple[StageSummary, ...]) -> list[s
     if reason:
         return [f"no peaks   {reason}"]
     unseen = [stage.label for stage in stages if stage.measured.server.peaks_reason]
-    return [f"no peaks   of {', '.join(unseen)}: no scrape of the engine's metrics while they ran"] if unseen else []
+    why = "no page of the engine's metrics describes their load"
+    return [f"no peaks   of {', '.join(unseen)}: {why}"] if unseen else []

@@ -48,6 +48,8 @@ class EngineFacts:
     """Fields of EngineSample that this engine does not export."""
     endpoints: tuple[str, ...] = ("completions", "chat", "responses")
     """Valid values of `--endpoint`, the default first."""
+    page_age: float = 0.0
+    """Seconds by which its metrics page may be older than the scrape; 0: as of the scrape, and before format 1.11."""
     exported: tuple[Mapping[str, Any], ...] = ()
     """The metrics of the engine page, as data, if they are not those that servetop knows for `name`."""
 

@@ -37,6 +37,8 @@ USUAL_METRICS_PORT = 8080
 """As in Ray's documentation: `ray start --metrics-export-port=8080`."""
 _HISTOGRAMS = ("first_token", "queue", "prefill", "tpot", "e2el")
 """Not used: Ray estimates the sums of these histograms from the middles of the buckets."""
+_INTERVAL = "RAY_metrics_report_interval_ms"
+"""The variable with Ray's report interval; `servers/ray_app.py` sets it to 1 s unless the user did."""
 _PREFIX = re.compile(r"^(\(\w[^)]*pid=\d+[^)]*\) )?")
 
 
@@ -121,6 +123,10 @@ class RayServeEngine(Engine):
     def metrics_url(self, url: str) -> str:
         """Return the agent's usual port; without configuration Ray picks a random one."""
         return with_port(url, USUAL_METRICS_PORT)
+
+    def page_age(self, *, managed: bool) -> float:
+        """Return two of its agent's report intervals: those of `servers/ray_app.py`, or Ray's own longest."""
+        return 2.0 if managed and _INTERVAL not in os.environ else 10.0
 
     def match_score(self, results: HttpResults) -> int:
         """Match the health and route pages of the Ray Serve proxy."""

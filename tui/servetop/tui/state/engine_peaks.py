@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.engine_gauges import describe_before
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.arrays import FloatArray
+from servetop.core.events import StageChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +25,23 @@ class EnginePeaks:
     """Preemptions/s during the worst of their episodes; NaN without an episode."""
 
 
-def engine_peaks(history: TickHistory, episodes: Sequence[Episode]) -> EnginePeaks:
-    """The maxima of a history and of the episodes found in it."""
+def engine_peaks(
+    history: TickHistory, episodes: Sequence[Episode], *, stages: Sequence[StageChange] = (), page_age: float = 0.0
+) -> EnginePeaks:
+    """The maxima of a history and of the episodes found in it.
+
+    Pages that may be `page_age` seconds old do not count where they may describe the time before the first stage.
+    """
+    starts = np.array([each.at for each in stages if each.request_rate is not None][:1])
+    ends = np.array([tick.end for tick in history.ticks], dtype=np.float64)
+    old = describe_before(ends, starts, page_age=page_age)
     worst = (episode.worst for episode in episodes if episode.kind is EpisodeKind.PREEMPTIONS)
     return EnginePeaks(
-        running=_maximum(history, "running"),
-        waiting=_maximum(history, "waiting"),
+        running=_maximum(history.column("running")[~old]),
+        waiting=_maximum(history.column("waiting")[~old]),
         preemptions=max(worst, default=math.nan),
     )
 
 
-def _maximum(history: TickHistory, column: str) -> float:
-    return float(np.fmax.reduce(history.column(column), initial=math.nan))
+def _maximum(values: FloatArray) -> float:
+    return float(np.fmax.reduce(values, initial=math.nan))

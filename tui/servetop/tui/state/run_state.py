@@ -247,7 +247,8 @@ class RunState:
         return engine_stats(self.history, until, span=until - start, columns=SERIES_BINS)
 
     def _peaks(self, ticks: int) -> EnginePeaks:  # noqa: ARG002 - computed again after more ticks
-        return engine_peaks(self.history, self.judged.episodes)
+        age = 0.0 if self.header.engine is None else self.header.engine.page_age
+        return engine_peaks(self.history, self.judged.episodes, stages=self.stages, page_age=age)
 
     def _verdict(self, stats: LiveStats) -> Diagnosis:
         """The verdict at the time of the statistics."""
