@@ -77,3 +77,13 @@ def test_tables_mark_unsteady_stages_and_lines_give_the_reason() -> None:
         "steady     none in 8 to 16 req/s: ramped",
     ]
     assert steady_lines([found]) == []
+
+
+def test_requests_in_flight_at_the_end_are_cancelled_after_the_drain_timeout(servetop: Servetop) -> None:
+    long = ("--request-rate", "20", "--duration", "1", "--input-len", "8", "--output-len", "2000")
+    done = servetop("--json", *long, "--drain-timeout", "0")
+    assert done.summary["completed"] == 0
+    assert done.summary["cancelled"] > 0
+    (path,) = servetop.folder.glob("*.servetop")
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        assert reader.header.config.drain_timeout == 0

@@ -190,6 +190,22 @@ def test_the_cause_of_a_captured_failure_is_one_line(vllm_data: Path, log: str) 
         (["ModuleNotFoundError: No module named 'flash_attn'"], "the Python package flash_attn is missing"),
         (["OSError: [Errno 28] No space left on device"], "the disk is full"),
         (["Traceback", "KeyError: 'rope_scaling'"], "KeyError: 'rope_scaling'"),
+        (
+            [
+                "(APIServer pid=7) ERROR 11-25 10:00:00 [async_llm.py:700] AsyncLLM output_handler failed.",
+                "(APIServer pid=7) ERROR 11-25 10:00:00 [async_llm.py:700] vllm.v1.engine.exceptions.EngineDeadError: "
+                "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+            ],
+            "its engine core died, with no error in its log: was it killed, or out of memory (dmesg)?",
+        ),
+        (
+            [
+                "(EngineCore pid=8) ERROR 11-25 10:00:00 [core.py:900] RuntimeError: CUDA error: illegal access",
+                "(APIServer pid=7) ERROR 11-25 10:00:00 [async_llm.py:700] vllm.v1.engine.exceptions.EngineDeadError: "
+                "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+            ],
+            "its engine core died: RuntimeError: CUDA error: illegal access",
+        ),
         (["INFO all is well"], None),
         ([], None),
     ],

@@ -1,5 +1,9 @@
 """The recordings shipped with servetop: their names, and what they show."""
 
+import os
+import signal
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -56,3 +60,25 @@ def test_the_queue_of_the_sample_grows_after_its_kv_cache_is_full_and_drains() -
     assert (samples[0].kv_usage, samples[-1].waiting) == (0.0, 0.0)
     assert end is not None
     assert end.exit_code == 0
+
+
+def test_closing_the_terminal_removes_the_unpacked_sample(tmp_path: Path) -> None:
+    code = (
+        "import sys; from servetop.recordings.library.samples import sample_path; "
+        "print(sample_path('sample'), flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        restore_signals=True,
+    ) as process:
+        assert process.stdout is not None
+        unpacked = Path(process.stdout.readline().strip())
+        assert unpacked.is_relative_to(tmp_path)
+        assert unpacked.is_file()
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=60) == -signal.SIGHUP
+    assert list(tmp_path.iterdir()) == []

@@ -222,7 +222,7 @@ class RunConfig:
     drain_at_stages: bool = False
     """Whether all requests of a stage finish before the next one starts (sweeps)."""
     drain_timeout: float = field(default=120.0, metadata=_SECONDS)
-    """Time limit in seconds for requests in flight at the end."""
+    """Seconds for which requests in flight are waited for at the end; then they are cancelled."""
     cooldown: float = field(default=0.0, metadata=_SECONDS)
     """Seconds at the end of each stage whose requests are excluded from all totals."""
     workers: int = 1

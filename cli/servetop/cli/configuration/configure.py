@@ -54,6 +54,7 @@ def run_config(
         workers=load.workers,
         stages=stages,
         cooldown=load.cooldown,
+        drain_timeout=load.drain_timeout,
         prefix_cache=prefix_cache_of(load.prefix_cache, workload),
         goodput=results.goodput,
         thresholds=results.threshold,

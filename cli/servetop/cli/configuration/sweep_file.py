@@ -21,7 +21,14 @@ from servetop.cli.options.conversion import read_options
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.file_keys import ENGINE_ARGS, TABLES, option_of_key, values_of_file
 from servetop.cli.options.option_names import plain
-from servetop.cli.options.parsers import parse_goodput, parse_metadata, parse_percentiles, parse_prices, parse_workers
+from servetop.cli.options.parsers import (
+    parse_goodput,
+    parse_metadata,
+    parse_percentiles,
+    parse_prices,
+    parse_seconds_or_none,
+    parse_workers,
+)
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
@@ -51,6 +58,8 @@ class SweepFile:
     """Requests before the first cell that count in no total."""
     cooldown: float = 0.0
     """Seconds at the end of each cell that count in no total."""
+    drain_timeout: float = 120.0
+    """Seconds for which requests in flight are waited for at the end of each cell."""
     prefix_cache: str | None = None
     """State of the prefix cache when a cell begins."""
     workers: int = 1
@@ -74,7 +83,17 @@ GRID = ("max_num_seqs", "request_rate", "max_concurrency")
 _LISTS = (*GRID, "goodput", "thresholds", "prices", "metadata")
 _OWN = {
     name: name
-    for name in (*GRID, "duration", "num_prompts", "num_warmups", "cooldown", "prefix_cache", "workers", "seed")
+    for name in (
+        *GRID,
+        "duration",
+        "num_prompts",
+        "num_warmups",
+        "cooldown",
+        "drain_timeout",
+        "prefix_cache",
+        "workers",
+        "seed",
+    )
 }
 _OWN |= {name: name for name in ("goodput", "metric_percentiles", "max_failures", "label", "metadata")}
 _OWN |= {"threshold": "thresholds", "price": "prices"}
@@ -143,9 +162,10 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     if isinstance(plain.get("metric_percentiles"), int | float | list):
         plain["metric_percentiles"] = str(plain["metric_percentiles"]).strip("[]")
     try:
-        for key in ("duration", "cooldown"):
+        for key in ("duration", "cooldown", "drain_timeout"):
             if key in plain:
-                plain[key] = parse_seconds(str(plain[key]))
+                parse = parse_seconds_or_none if key == "drain_timeout" else parse_seconds
+                plain[key] = parse(str(plain[key]))
         if "max_failures" in plain:
             plain["max_failures"] = FailureLimit.parse(str(plain["max_failures"])).text
         if "workers" in plain:
@@ -182,6 +202,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         max_failures=sweep.max_failures,
         drain_at_stages=True,
         cooldown=sweep.cooldown,
+        drain_timeout=sweep.drain_timeout,
         prefix_cache=prefix_cache,
         label=sweep.label,
         metadata=parse_metadata(sweep.metadata),

@@ -132,7 +132,7 @@ def recorded_data(config: RunConfig) -> dict[str, Any]:
     from servetop.core.config import to_data
 
     data = to_data(config)
-    for derived in ("stages", "predicted", "drain_at_stages", "drain_timeout", "goodput"):
+    for derived in ("stages", "predicted", "drain_at_stages", "goodput"):
         data.pop(derived, None)
     data["workload"].pop("trace_rate", None)
     if not data["cooldown"]:

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Annotated
 
 from servetop.cli.options.declaration import Option, options_class
-from servetop.cli.options.parsers import parse_cooldown, parse_workers
+from servetop.cli.options.parsers import parse_seconds_or_none, parse_workers
 from servetop.core.units import parse_rate, parse_seconds
 
 load_option = partial(Option, panel="Load")
@@ -99,9 +99,18 @@ class LoadOptions:
             "--cooldown",
             "Exclude requests due in the last SECONDS of each stage from all totals.",
             unit="SECONDS",
-            parse=parse_cooldown,
+            parse=parse_seconds_or_none,
         ),
     ] = 0.0
+    drain_timeout: Annotated[
+        float,
+        load_option(
+            "--drain-timeout",
+            "Wait this long at the end for requests in flight, then cancel them; 0 cancels them at once.",
+            unit="SECONDS",
+            parse=parse_seconds_or_none,
+        ),
+    ] = 120.0
     prefix_cache: Annotated[
         str | None,
         load_option(

@@ -25,9 +25,9 @@ def parse_workers(text: str) -> int:
     return int(text)
 
 
-def parse_cooldown(text: str) -> float:
-    """Seconds at the end of each stage; 0 for none."""
-    return 0.0 if text == "0" else parse_seconds(text)
+def parse_seconds_or_none(text: str) -> float:
+    """Seconds, such as `5` or `500ms`; 0 for none."""
+    return 0.0 if text in ("0", "0.0") else parse_seconds(text)
 
 
 def parse_max_failures(text: str) -> str:

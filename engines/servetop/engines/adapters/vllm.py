@@ -31,6 +31,9 @@ QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "
 
 _PREFIX = re.compile(r"^(?:\([^()]*pid=\d+\) )?(?:(?P<level>[A-Z]+) \d\d-\d\d \d\d:\d\d:\d\d \[?[^\]]*\] )?")
 _WORKER_CAUSE = re.compile(r"Worker failed with error ['\"](?P<cause>.+?)['\"], please check the stack trace")
+_CORE_DIED = re.compile(r"EngineDeadError: EngineCore encountered an issue")
+"""The API server's report of a core that ended; the core's own error, if it had time to log one, precedes it."""
+_NO_ERROR = ", with no error in its log: was it killed, or out of memory (dmesg)?"
 
 
 class VllmEngine(Engine):
@@ -137,6 +140,9 @@ class VllmEngine(Engine):
         cause = first_error([text for text in workers if text]) or last_error(bare)
         if cause and (wrapped := _WORKER_CAUSE.search(cause)):
             return wrapped["cause"]
+        if any(_CORE_DIED.search(line) for line in bare):
+            own = "" if cause is None or _CORE_DIED.search(cause) else f": {cause}"
+            return f"its engine core died{own or _NO_ERROR}"
         return error_text(cause) if cause and cause.startswith(("ValueError", "RuntimeError")) else cause
 
 

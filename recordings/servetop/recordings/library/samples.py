@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from pathlib import Path
 
 from servetop.core.errors import RecordingError
@@ -50,6 +51,24 @@ def _unpacked(archive: Path) -> Path:
 
     folder = Path(tempfile.mkdtemp(prefix="servetop-sample-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _remove_at_hangup(folder)
     path = folder / archive.stem
     path.write_bytes(lzma.decompress(archive.read_bytes()))
     return path
+
+
+def _remove_at_hangup(folder: Path) -> None:
+    """Remove a folder when the terminal is closed (SIGHUP), which ends this process without its exit handlers."""
+    import shutil
+    import signal
+    import threading
+
+    def remove(number: int, frame: object) -> None:
+        del frame
+        shutil.rmtree(folder, ignore_errors=True)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    handled = signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL
+    if threading.current_thread() is threading.main_thread() and not handled:
+        signal.signal(signal.SIGHUP, remove)
