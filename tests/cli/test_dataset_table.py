@@ -43,3 +43,9 @@ def test_datasets_that_ship_with_servetop_are_known_by_name(servetop: Servetop) 
     assert "First rows" not in done.out
     missing = servetop("dataset", "nowhere.json")
     assert (missing.code, missing.complaint) == (2, "nowhere.json is not a file: check --dataset-path")
+
+
+def test_one_request_without_a_length_is_in_the_singular(servetop: Servetop, tmp_path: Path) -> None:
+    path = tmp_path / "prompts.csv"
+    path.write_text("prompt\nWhy?\n")
+    assert "output lengths   1 request has none in the file: --output-len applies" in servetop("dataset", str(path)).out

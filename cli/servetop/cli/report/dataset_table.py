@@ -71,7 +71,8 @@ def _lines(found: DatasetPreview, others: tuple[str, ...], workload: WorkloadCon
         first = f" of the first {MOST_COMPARED:,}" if found.rows > MOST_COMPARED else ""
         yield f"shared prefixes  {formats.percent(found.shared_prefixes)} of the prompts{first} are as in earlier ones"
     if found.without_output:
-        yield f"output lengths   {found.without_output:,} requests have none in the file: --output-len applies"
+        those = "1 request has" if found.without_output == 1 else f"{found.without_output:,} requests have"
+        yield f"output lengths   {those} none in the file: --output-len applies"
     words = [] if not workload.dataset_path else ["--dataset-path", workload.dataset_path]
     words += ["--dataset-column", workload.dataset_column] if workload.dataset_column else []
     yield f"to send it       servetop --dataset-name {shlex.join((found.dataset, *words))}"

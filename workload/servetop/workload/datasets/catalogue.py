@@ -14,7 +14,7 @@ from servetop.core.text.sanitize import sanitize_line
 from servetop.workload.datasets.conversation_rows import MTBENCH, turns_row
 from servetop.workload.datasets.files import shipped
 from servetop.workload.datasets.records import holds_json, records
-from servetop.workload.datasets.rows import DatasetRow, SkippedRows, good_rows
+from servetop.workload.datasets.rows import DatasetRow, KeptRows, SkippedRows, good_rows
 from servetop.workload.datasets.tables import header_of
 from servetop.workload.datasets.texts import conversation_row, text_row
 from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, TraceFormat, format_of
@@ -45,21 +45,28 @@ class TextDataset:
     def endless(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
         """Repeated passes; bad rows are skipped, and counted in the first pass. UsageError when no row is usable.
 
-        A file that cannot be read to its end is used as far as it goes.
+        A file that cannot be read to its end is used as far as it goes. One that is gone or empty in a later pass is
+        replaced by the first rows of the first pass, so that the load does not end.
         """
-        counting = skipped or SkippedRows()
+        first = counting = skipped or SkippedRows()
+        kept = KeptRows()
         while True:
-            found = 0
+            found, problem = 0, f"{self.path} has no usable rows any more"
             try:
                 for row in self.rows(counting):
                     found += 1
-                    yield row
+                    yield kept.add(row)
             except UsageError as error:
-                if not found:
+                if not (found or kept.rows):
                     raise
-                counting.bad(str(error))
-            if not found:
+                problem = str(error)
+                if found:
+                    counting.bad(problem)
+            if not (found or kept.rows):
                 raise self.unusable(counting)
+            if not found:
+                yield from kept.instead(problem, first)
+            kept.complete = True
             counting.rows_in_pass = found
             counting = SkippedRows()
 

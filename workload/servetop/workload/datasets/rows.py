@@ -131,6 +131,32 @@ class SkippedRows:
         return notes
 
 
+_MOST_KEPT = 1000
+
+
+@dataclass(slots=True)
+class KeptRows:
+    """The first rows of the first pass, for a load whose file disappears."""
+
+    rows: list[DatasetRow] = field(default_factory=list)
+    complete: bool = False
+    """The first pass has ended."""
+    noted: bool = False
+
+    def add(self, row: DatasetRow) -> DatasetRow:
+        """Keep a row of the first pass if there is room, and return it."""
+        if len(self.rows) < _MOST_KEPT and not self.complete:
+            self.rows.append(row)
+        return row
+
+    def instead(self, problem: str, skipped: SkippedRows) -> list[DatasetRow]:
+        """The rows to send in place of a file that has none any more; the first time it is counted as a bad row."""
+        if not self.noted:
+            skipped.bad(f"{problem}: the first {len(self.rows):,} rows are repeated")
+        self.noted = True
+        return self.rows
+
+
 def good_rows(
     raws: Iterator[tuple[int, _Raw | BadRow]],
     parse: Callable[[int, _Raw], DatasetRow],
