@@ -19,3 +19,4 @@ for layer in transformers ray-serve-llm; do # thin environments over vLLM's
 done
 lock engines/llama.cpp.txt locks/engines/llama.cpp.in
 lock peers/openai.txt --generate-hashes locks/peers/openai.in
+lock peers/aiperf.txt --generate-hashes locks/peers/aiperf.in

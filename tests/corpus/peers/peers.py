@@ -47,6 +47,13 @@ PEERS = (
         module="vllm_bench",
         install=("bash", "tests/integration/install_vllm.sh"),
     ),
+    Peer(
+        name="aiperf",
+        title="AIPerf",
+        package="aiperf",
+        module="aiperf_client",
+        install=("bash", _INSTALL, "aiperf"),
+    ),
 )
 
 
