@@ -107,6 +107,12 @@ class BareClient:
         for fd, _ in self._epoll.poll(0):
             stream = self._streams[fd]
             data, ancillary, _, _ = stream.sock.recvmsg(_READ_BYTES, _ANCILLARY_BYTES)
+            if not data:  # the server closes what was idle for long
+                self._idle.remove(stream)
+                del self._streams[fd]
+                stream.sock.close()
+                self.open(1)
+                continue
             seconds, nanoseconds = _TIMESPEC.unpack(ancillary[0][2])
             at = seconds + nanoseconds * 1e-9
             stream.tail = stream.tail[-len(_END) :] + data

@@ -164,6 +164,22 @@ def test_regular_events_with_usage_are_deferred_too() -> None:
     assert (made.chunks.tokens, made.output_tokens, made.prompt_tokens) == (125, 125, 5)
 
 
+def test_events_that_only_raise_the_count_are_flushed_together() -> None:
+    """Part of a character, such as one byte of an emoji, decodes to no text."""
+    made = new_request(dialect_for("completions", model="m", continuous_usage=True))
+    connection = Http1Connection(Inbox())
+    connection.send(made, b"", at=0.0)
+    connection.data_arrived(SSE_HEAD, 0.01)
+    for number in range(20):
+        payload = counted(number, " a" if number % 2 == 0 else "", rise=1)
+        connection.data_arrived(b"%x\r\n%b\r\n" % (len(payload), payload), 1.0 + number)
+    middles = [middle for middle, _ in made.deferred]
+    assert len(middles) > 5
+    last = made.parser.match_frames(middles)
+    assert last is not None
+    assert last.output_tokens == 5 + 19
+
+
 @pytest.mark.parametrize(
     ("since", "expected"),
     [

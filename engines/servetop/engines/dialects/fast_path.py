@@ -115,7 +115,7 @@ class FastEventMatcher:
         texts = middles
         if self._tail is not None:
             stripped = self._tail.texts(middles, self.seen)
-            if stripped is None or not all(stripped):
+            if stripped is None or not (self._may_lack_text or all(stripped)):
                 self._misses += 1
                 self._literals_known = self._literals_known and self._misses < _MAX_MISSES
                 return None
@@ -131,6 +131,14 @@ class FastEventMatcher:
         if self._tail is not None:
             return self._tail.last(self.seen, reasoning=self.reasoning)
         return self._single[0]
+
+    @property
+    def _may_lack_text(self) -> bool:
+        """Whether an event that adds one to the server's count is one token of the current kind, with text or without.
+
+        Part of a character decodes to no text yet.
+        """
+        return self._continuous and self.reasoning == self._single[0].reasoning
 
     def match_events(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
         """Append the chunks of the regular events from `position`, the start of an event; return where they end."""
