@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -171,16 +172,22 @@ class RequestState:
         literals = self.frame_literals()
         if literals is None:  # the outcome was known before they arrived
             return
-        if (last := self.parser.match_frames(middles)) is not None:
-            self.chunks.extend(times)
-            if self.reasoning_tokens and self.first_output_at is None:
-                self.reasoning_tokens += len(middles)
-            if last.output_tokens is not None:
-                self._update_usage(last)
-            return
-        for middle, at in zip(middles, times, strict=True):
+        regular = next((n for n in (len(times), len(times) - 1) if self._add_regular(middles[:n], times[:n])), 0)
+        for middle, at in zip(middles[regular:], times[regular:], strict=True):
             for chunk in self.parser.feed(literals[0] + middle + literals[1]):
                 self._add(chunk, at)
+
+    def _add_regular(self, middles: Sequence[bytes], times: Sequence[float]) -> bool:
+        """Log events at once if all are regular, which the last of a response is not: it has a finish reason."""
+        last = self.parser.match_frames(middles) if middles else None
+        if last is None:
+            return False
+        self.chunks.extend(times)
+        if self.reasoning_tokens and self.first_output_at is None:
+            self.reasoning_tokens += len(middles)
+        if last.output_tokens is not None:
+            self._update_usage(last)
+        return True
 
     def _add(self, chunk: Chunk, at: float) -> None:
         if self.status is not None:  # nothing counts after the end marker
