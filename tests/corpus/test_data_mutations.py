@@ -24,7 +24,7 @@ WORD = re.compile(r"\w+")
 
 
 def with_a_part_of_another(random: Random, body: bytes) -> bytes:
-    return cut(random, body) + cut(random, random.choice(CASES).body)
+    return cut(random, body) + cut(random, random.choice(PLAIN).body)
 
 
 def with_a_part_elsewhere(random: Random, body: bytes) -> bytes:
