@@ -27,6 +27,8 @@ _TIMESPEC = struct.Struct("@ll")
 _READ_BYTES = 1 << 16
 _ANCILLARY_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
 _FIRST_EVENT, _END = b"\r\ndata: ", b"\r\n0\r\n\r\n"
+EVEN = 100.0
+"""Burstiness of the open loop, as in beside.py."""
 _VOCABULARY = range(10, 90)
 _DRAIN_SECONDS = 30.0
 
@@ -73,10 +75,10 @@ class BareClient:
             self._idle.append(stream)
 
     def open_loop(self, rate: float, seconds: float, seed: int) -> None:
-        """Send Poisson arrivals."""
+        """Send arrivals at almost even intervals, as beside.py asks the other clients to."""
         draw, now = random.Random(seed), time.time()
         due, arrivals = now, deque[float]()
-        while (due := due + draw.expovariate(rate)) < now + seconds:
+        while (due := due + draw.gammavariate(EVEN, 1.0 / (EVEN * rate))) < now + seconds:
             arrivals.append(due)
         until = now + seconds + _DRAIN_SECONDS
         while (arrivals or len(self._idle) < len(self._streams)) and time.time() < until:

@@ -2,10 +2,11 @@
 
     python bench/beside.py [--runs 3] [--seconds 20] [--client servetop …] [--load 4 closed8] [--busy no yes]
 
-Every client sends the same load in turn to one server: 64 tokens in, 64 out, 4 requests/s Poisson, or a closed loop of
-8, on a machine that is otherwise quiet, and beside two busy loops in sessions of their own. The engine's means are the
-increases of its own histograms over exactly that run, so client - engine is what HTTP, the client and its wait for a
-processor add. Needs the vLLM of `make integration`; vLLM's benchmark in Rust is fetched (rust_bench.py).
+Every client sends the same load in turn to one server: 64 tokens in, 64 out, 4 requests/s, almost evenly spaced so that
+short runs have equal rates, or a closed loop of 8, on a machine that is otherwise quiet, and beside two busy loops in
+sessions of their own. The engine's means are the increases of its own histograms over exactly that run, so client -
+engine is what HTTP, the client and its wait for a processor add; bare_client.py is the floor. Needs the vLLM of `make
+integration`; vLLM's benchmark in Rust is fetched (rust_bench.py).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from pathlib import Path
 from rust_bench import VLLM, rust_bench
 
 TOKENS = 64
+EVEN = 100.0
+"""Burstiness of the open loop."""
 START_SECONDS = 240.0
 MODEL = VLLM / "tiny-llama"
 SETTINGS = (
@@ -59,7 +62,7 @@ class Load:
 
     def options(self, seconds: float, *, timed: bool) -> list[str]:
         """Return the load as options; a client without a time limit gets about as many requests."""
-        load = [] if self.rate is None else ["--request-rate", f"{self.rate:g}"]
+        load = [] if self.rate is None else ["--request-rate", f"{self.rate:g}", "--burstiness", f"{EVEN:g}"]
         load += [] if self.concurrency is None else ["--max-concurrency", str(self.concurrency)]
         count = round(seconds * (self.rate or 5.0 * (self.concurrency or 1)))
         return [*load, *(["--duration", f"{seconds:g}"] if timed else ["--num-prompts", str(count)])]
