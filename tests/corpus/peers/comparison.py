@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.corpus.corpus import Case
+from tests.corpus.metrics_corpus import MetricsCase
+from tests.corpus.metrics_rows import own_rows, reference_rows
 from tests.corpus.peers.differences import (
     Difference,
     Kind,
@@ -16,6 +19,9 @@ from tests.corpus.peers.differences import (
 )
 from tests.corpus.peers.peers import Peer, install
 from tests.corpus.peers.readings import ResponseJob
+
+METRICS_PEER = "prometheus-client"
+"""Names the reference parser of metrics pages, which needs no environment of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +70,24 @@ def compare_responses(peer: Peer, cases: Sequence[Case]) -> PeerComparison:
         skipped=skipped,
         differences=tuple(differences),
         kinds=tuple(kind for kind in load_kinds(peer.name) if kind.corpus == "responses"),
+    )
+
+
+def compare_metrics(cases: Sequence[MetricsCase]) -> PeerComparison:
+    """Read the metrics pages with prometheus_client, which the tests of the corpus use too."""
+    differences = [
+        Difference(case=case.name, field="rows", found=found, right=right)
+        for case in cases
+        if (found := reference_rows(case.page)) != (right := own_rows(case.page))
+    ]
+    return PeerComparison(
+        title="prometheus_client",
+        version=importlib.metadata.version("prometheus-client"),
+        corpus="metrics",
+        tried=len(cases),
+        skipped=0,
+        differences=tuple(differences),
+        kinds=tuple(load_kinds(METRICS_PEER)),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.corpus.corpus import Case, load_cases
+from tests.corpus.metrics_corpus import load_metrics_cases
+from tests.corpus.peers.comparison import METRICS_PEER, compare_metrics
 from tests.corpus.peers.differences import (
     EXPLANATIONS,
     RESPONSE_FIELDS,
@@ -20,6 +22,9 @@ from tests.corpus.peers.readings import PeerReading
 from tests.house.source_tree import TOP
 
 CASES = {case.name: case for case in load_cases()}
+NAMES = [*(peer.name for peer in PEERS), METRICS_PEER]
+FIELDS = {"responses": RESPONSE_FIELDS, "metrics": ("rows",)}
+FILES = {"responses": set(CASES), "metrics": {case.name for case in load_metrics_cases()}}
 
 
 def kind(*cases: str) -> Kind:
@@ -32,15 +37,14 @@ def differing(case: Case, **found: object) -> list[str]:
 
 
 def test_every_file_of_explanations_belongs_to_a_client() -> None:
-    assert {path.stem for path in EXPLANATIONS.iterdir()} <= {peer.name for peer in PEERS}
+    assert {path.stem for path in EXPLANATIONS.iterdir()} <= set(NAMES)
 
 
-@pytest.mark.parametrize("peer", [peer.name for peer in PEERS])
-def test_explanations_name_responses_and_fields_that_exist(peer: str) -> None:
+@pytest.mark.parametrize("peer", NAMES)
+def test_explanations_name_files_and_fields_that_exist(peer: str) -> None:
     for each in load_kinds(peer):
-        assert each.corpus == "responses"
-        assert set(each.fields) <= set(RESPONSE_FIELDS)
-        assert sorted(set(each.cases) - set(CASES)) == []
+        assert set(each.fields) <= set(FIELDS[each.corpus])
+        assert sorted(set(each.cases) - FILES[each.corpus]) == []
         assert len(set(each.cases)) == len(each.cases) > 0
         assert all((each.reads, each.right, each.why))
 
@@ -70,3 +74,9 @@ def test_a_difference_without_an_explanation_and_the_reverse_are_found() -> None
     assert unexplained([found], [kind("plain-chat")]) == []
     assert unexplained([found], [kind("refusal")]) == [found]
     assert [case for _, case in unneeded([found], [kind("plain-chat", "refusal")])] == ["refusal"]
+
+
+def test_every_metrics_page_is_compared_with_the_reference_parser() -> None:
+    compared = compare_metrics(load_metrics_cases())
+    assert list(compared.faults()) == []
+    assert compared.tried == len(FILES["metrics"]) > compared.same > 0
