@@ -9,8 +9,15 @@ from functools import partial
 from pathlib import Path
 
 from tests.corpus.corpus import load_cases
+from tests.corpus.data_corpus import load_data
 from tests.corpus.metrics_corpus import load_metrics_cases
-from tests.corpus.peers.comparison import METRICS_PEER, PeerComparison, compare_metrics, compare_responses
+from tests.corpus.peers.comparison import (
+    METRICS_PEER,
+    PeerComparison,
+    compare_data,
+    compare_metrics,
+    compare_responses,
+)
 from tests.corpus.peers.peers import PEERS, NotCompared
 from tests.corpus.peers.tables import report_lines
 from tests.judgement.report_page import say, write_between_marks
@@ -46,6 +53,8 @@ def _comparisons() -> Iterator[tuple[str, str, Callable[[], PeerComparison]]]:
     """Yield the name and title of each peer, and what compares it."""
     for peer in PEERS:
         yield peer.name, peer.title, partial(compare_responses, peer, load_cases())
+        if "data" in peer.modules:
+            yield peer.name, peer.title, partial(compare_data, peer, load_data())
     yield METRICS_PEER, "prometheus_client", partial(compare_metrics, load_metrics_cases())
 
 
