@@ -8,7 +8,7 @@ from tests.corpus.data_corpus import DataCase
 from tests.corpus.peers.data_readings import DataPeerReading
 from tests.corpus.peers.differences import Difference
 
-DATA_FIELDS = ("rows", "texts", "turns", "outputs", "lengths", "times")
+DATA_FIELDS = ("rows", "texts", "turns", "system", "outputs", "lengths", "times")
 
 
 def data_differences(case: DataCase, reading: DataPeerReading) -> Iterator[Difference]:

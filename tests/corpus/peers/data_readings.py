@@ -30,6 +30,7 @@ class DataPeerReading:
     error: str = ""
     texts: list[str] | None = None
     turns: list[list[str]] | None = None
+    system: list[str] | None = None
     outputs: list[int] | None = None
     lengths: list[list[int]] | None = None
     times: list[float] | None = None

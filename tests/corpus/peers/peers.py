@@ -56,7 +56,7 @@ PEERS = (
         name="aiperf",
         title="AIPerf",
         package="aiperf",
-        modules={"responses": "aiperf_client"},
+        modules={"responses": "aiperf_client", "data": "aiperf_data"},
         install=("bash", _INSTALL, "aiperf"),
     ),
 )

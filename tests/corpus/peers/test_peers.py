@@ -22,7 +22,7 @@ from tests.corpus.peers.differences import (
     unexplained,
     unneeded,
 )
-from tests.corpus.peers.peers import PEERS
+from tests.corpus.peers.peers import PEERS, Peer
 from tests.corpus.peers.readings import PeerReading, load_jobs, write_jobs
 from tests.house.source_tree import TOP
 
@@ -53,6 +53,12 @@ def test_explanations_name_files_and_fields_that_exist(peer: str) -> None:
         assert sorted(set(each.cases) - FILES[each.corpus]) == []
         assert len(set(each.cases)) == len(each.cases) > 0
         assert all((each.reads, each.right, each.why))
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=[peer.name for peer in PEERS])
+def test_every_client_has_its_readers(peer: Peer) -> None:
+    assert all((EXPLANATIONS.parent / "readers" / f"{module}.py").exists() for module in peer.modules.values())
+    assert {kind.corpus for kind in load_kinds(peer.name)} <= set(peer.modules)
 
 
 @pytest.mark.parametrize("peer", [peer.package for peer in PEERS])
