@@ -20,3 +20,4 @@ done
 lock engines/llama.cpp.txt locks/engines/llama.cpp.in
 lock peers/openai.txt --generate-hashes locks/peers/openai.in
 lock peers/aiperf.txt --generate-hashes locks/peers/aiperf.in
+lock peers/vllm-bench.txt --generate-hashes --constraint locks/engines/vllm.txt --no-emit-package numpy locks/peers/vllm-bench.in

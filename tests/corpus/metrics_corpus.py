@@ -28,7 +28,6 @@ class MetricsCase:
     further: Mapping[str, bytes]
     other_models: Sequence[str]
     values: Mapping[str, float] | None
-    differs: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,6 @@ def _load(path: Path) -> MetricsCase:
         further={name: text.encode() for name, text in facts.get("more", {}).items()},
         other_models=facts.get("other_models", ()),
         values=facts["values"],
-        differs=facts.get("differs"),
     )
 
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.corpus.corpus import load_cases
-from tests.corpus.peers.comparison import PeerComparison, compare_responses
+from tests.corpus.data_corpus import load_data
+from tests.corpus.metrics_corpus import load_metrics_cases
+from tests.corpus.peers.comparison import (
+    METRICS_PEER,
+    PeerComparison,
+    compare_data,
+    compare_metrics,
+    compare_responses,
+)
 from tests.corpus.peers.peers import PEERS, NotCompared
 from tests.corpus.peers.tables import report_lines
 from tests.judgement.report_page import say, write_between_marks
@@ -22,14 +31,14 @@ def main(argv: Sequence[str]) -> int:
     options = _parsed(argv)
     compared: list[PeerComparison] = []
     missing: dict[str, str] = {}
-    for peer in PEERS:
-        if options.only and peer.name not in options.only:
+    for name, title, compare in _comparisons():
+        if options.only and name not in options.only:
             continue
-        say(f"servetop: {peer.title} reads the corpus")
+        say(f"servetop: {title} reads the corpus")
         try:
-            compared.append(compare_responses(peer, load_cases()))
+            compared.append(compare())
         except NotCompared as error:
-            missing[peer.title] = str(error)
+            missing[title] = str(error)
     lines = report_lines(compared, missing)
     say("\n".join(lines))
     faults = [line for each in compared for line in each.faults()]
@@ -38,6 +47,15 @@ def main(argv: Sequence[str]) -> int:
     if options.report and not faults:
         write_between_marks(options.report, lines, mark=MARK)
     return 1 if faults else 0
+
+
+def _comparisons() -> Iterator[tuple[str, str, Callable[[], PeerComparison]]]:
+    """Yield the name and title of each peer, and what compares it."""
+    for peer in PEERS:
+        yield peer.name, peer.title, partial(compare_responses, peer, load_cases())
+        if "data" in peer.modules:
+            yield peer.name, peer.title, partial(compare_data, peer, load_data())
+    yield METRICS_PEER, "prometheus_client", partial(compare_metrics, load_metrics_cases())
 
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:

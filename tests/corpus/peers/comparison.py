@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import importlib.metadata
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.corpus.corpus import Case
+from tests.corpus.data_corpus import DataCase
+from tests.corpus.metrics_corpus import MetricsCase
+from tests.corpus.metrics_rows import own_rows, reference_rows
+from tests.corpus.peers.data_differences import data_differences
+from tests.corpus.peers.data_readings import DataJob, DataPeerReading
 from tests.corpus.peers.differences import (
     Difference,
     Kind,
@@ -14,8 +20,11 @@ from tests.corpus.peers.differences import (
     unexplained,
     unneeded,
 )
-from tests.corpus.peers.peers import Peer, install
-from tests.corpus.peers.readings import ResponseJob
+from tests.corpus.peers.peers import InstalledPeer, Peer, install
+from tests.corpus.peers.readings import PeerReading, ResponseJob
+
+METRICS_PEER = "prometheus-client"
+"""Names the reference parser of metrics pages, which needs no environment of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +62,66 @@ def _short(value: object) -> str:
 def compare_responses(peer: Peer, cases: Sequence[Case]) -> PeerComparison:
     """Let a peer read the responses; NotCompared if it cannot."""
     installed = install(peer)
-    readings = installed.read([_job(case) for case in cases])
+    readings = installed.read("responses", [_job(case) for case in cases], PeerReading)
     differences = [each for case in cases for each in response_differences(case, readings[case.name])]
-    skipped = sum(bool(reading.skipped) for reading in readings.values())
+    return _comparison(installed, "responses", readings.values(), differences)
+
+
+def compare_data(peer: Peer, cases: Sequence[DataCase]) -> PeerComparison:
+    """Let a peer read the data files; NotCompared if it cannot."""
+    installed = install(peer)
+    readings = installed.read("data", [_data_job(case) for case in cases], DataPeerReading)
+    differences = [each for case in cases for each in data_differences(case, readings[case.name])]
+    return _comparison(installed, "data", readings.values(), differences)
+
+
+def _comparison(
+    installed: InstalledPeer,
+    corpus: str,
+    readings: Collection[PeerReading | DataPeerReading],
+    differences: Sequence[Difference],
+) -> PeerComparison:
+    skipped = sum(bool(reading.skipped) for reading in readings)
     return PeerComparison(
-        title=peer.title,
+        title=installed.peer.title,
         version=installed.version(),
-        corpus="responses",
-        tried=len(cases) - skipped,
+        corpus=corpus,
+        tried=len(readings) - skipped,
         skipped=skipped,
         differences=tuple(differences),
-        kinds=tuple(kind for kind in load_kinds(peer.name) if kind.corpus == "responses"),
+        kinds=load_kinds(installed.peer.name, corpus),
     )
+
+
+def compare_metrics(cases: Sequence[MetricsCase]) -> PeerComparison:
+    """Read the metrics pages with prometheus_client, which the tests of the corpus use too."""
+    differences = [
+        Difference(case=case.name, field="rows", found=found, right=right)
+        for case in cases
+        if (found := reference_rows(case.page)) != (right := own_rows(case.page))
+    ]
+    return PeerComparison(
+        title="prometheus_client",
+        version=importlib.metadata.version("prometheus-client"),
+        corpus="metrics",
+        tried=len(cases),
+        skipped=0,
+        differences=tuple(differences),
+        kinds=load_kinds(METRICS_PEER, "metrics"),
+    )
+
+
+def _data_job(case: DataCase) -> DataJob:
+    return DataJob(
+        name=case.name,
+        body=case.file_body,
+        dataset="" if "column" in case.facts else _dataset(case),  # the peers have no such option
+        outputs=any(case.facts.get("outputs", ())),
+    )
+
+
+def _dataset(case: DataCase) -> str:
+    return str(case.facts.get("dataset") or next(iter(case.facts.get("names", ())), ""))
 
 
 def _job(case: Case) -> ResponseJob:

