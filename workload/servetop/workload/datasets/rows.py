@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from servetop.core.errors import UsageError
+from servetop.core.text.counted import counted, was_were
 from servetop.core.text.sanitize import sanitize_line
 
 _Raw = TypeVar("_Raw")
@@ -106,11 +107,11 @@ class SkippedRows:
         """Notes on the counts since the last call."""
         notes = []
         if self.skipped:
-            notes.append(f"{self.skipped:,} bad rows of the dataset were skipped; the first: {self.first_skipped}")
+            bad = f"{counted(self.skipped, 'bad row')} of the dataset {was_were(self.skipped)} skipped"
+            notes.append(f"{bad}; the first: {self.first_skipped}")
         notes += [
-            f"{count:,} row{'s' * plural} of the dataset {'were' if plural else 'was'} left out: {reason}"
+            f"{counted(count, 'row')} of the dataset {was_were(count)} left out: {reason}"
             for reason, count in self.left_out.items()
-            for plural in (count != 1,)
         ]
         if self.rows_in_pass is not None and self.last_position >= self.rows_in_pass and not self.repetition_noted:
             self.repetition_noted = True
@@ -119,13 +120,13 @@ class SkippedRows:
                 "repeated prompts"
             )
         if self.clipped:
-            notes.append(f"{self.clipped:,} requests were clipped to the model's context")
+            notes.append(f"{counted(self.clipped, 'request')} {was_were(self.clipped)} clipped to the model's context")
         conversations = {
             "ended early because a turn failed": self.broken,
-            "were cut short by the end of the load": self.cut,
+            f"{was_were(self.cut)} cut short by the end of the load": self.cut,
             "ended early because the next turn would exceed the model's context": self.too_long,
         }
-        notes += [f"{count:,} conversations {what}" for what, count in conversations.items() if count]
+        notes += [f"{counted(count, 'conversation')} {what}" for what, count in conversations.items() if count]
         self.left_out.clear()
         self.skipped = self.clipped = self.broken = self.cut = self.too_long = 0
         return notes
