@@ -57,7 +57,7 @@ def test_a_file_that_ends_too_early_is_shown_as_far_as_it_goes(tmp_path: Path) -
         (
             "custom",
             '{"q": "x"}\n',
-            "no usable rows: 1 bad row of .* was skipped; .* no column 'prompt'",
+            "no usable rows: 1 bad row of .* was skipped; .* no column 'prompt': it has q: choose with .*-column q$",
         ),
     ],
 )

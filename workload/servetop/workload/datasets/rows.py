@@ -81,6 +81,8 @@ class SkippedRows:
     """Malformed rows."""
     first_skipped: str = ""
     """Description of the first malformed row."""
+    column: str = ""
+    """A column that the file has, where the first malformed row lacks that of `--dataset-column`."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Numbers of well-formed rows that are not sent, by reason."""
     rows_in_pass: int | None = None
@@ -102,6 +104,11 @@ class SkippedRows:
         """Count a malformed row, or the part of a file that cannot be read; the first one is described in the note."""
         self.first_skipped = self.first_skipped if self.skipped else problem
         self.skipped += 1
+
+    @property
+    def proposal(self) -> str:
+        """What to do about a file without usable rows, after a colon: empty, or the column to choose."""
+        return f": choose with --dataset-column {shlex.quote(self.column)}" if self.column else ""
 
     def remarks(self) -> list[str]:
         """Notes on the counts since the last call."""
@@ -149,6 +156,8 @@ def good_rows(
         except BadRow as wrong:
             if skipped is None:
                 raise _refused(wrong, name=name, place=place, first=not found) from None
+            if isinstance(wrong, MissingColumn) and not skipped.skipped:
+                skipped.column = wrong.choice
             skipped.bad(f"{name}, {place}, {wrong}")
         except LeftOut as reason:
             if skipped is not None:
