@@ -188,8 +188,8 @@ def test_an_option_of_a_run_is_a_key_of_a_sweep_file(capsys: pytest.CaptureFixtu
 
 
 def test_an_option_of_a_run_is_not_confused_with_one_of_predict(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", "--goodput", "ttft:500"]) == ExitCode.USAGE
-    assert "no such option: --goodput: it is one of a run, not of predict" in capsys.readouterr().err
+    assert main(["predict", "--duration", "5s"]) == ExitCode.USAGE
+    assert "no such option: --duration: it is one of a run, not of predict" in capsys.readouterr().err
 
 
 def test_a_threshold_on_a_cost_needs_a_price() -> None:

@@ -40,6 +40,17 @@ def test_a_sweep_file_is_predicted_by_its_name_as_it_is_swept(servetop: Servetop
     assert (both.code, both.complaint) == (2, f"{file} and --preset whitepaper-1 exclude each other: use one of them")
 
 
+def test_the_answer_comes_first_in_one_sentence(servetop: Servetop, tmp_path: Path) -> None:
+    words = ("predict", *SMALL, "--goodput", "ttft:500", "tpot:200")
+    answer = servetop(*words, "--json").summary["answer"]
+    assert servetop(*words).out.splitlines()[0] == answer["text"]
+    assert answer["text"].startswith("largest load within TTFT ≤ 500 ms, TPOT ≤ 200 ms: 8 req/s at batch ")
+    file = tmp_path / "grid.toml"
+    file.write_text('request_rate = [4]\nmax_num_seqs = [4]\nnum_prompts = 20\ngoodput = ["ttft:400"]\n')
+    assert "TTFT ≤ 400 ms" in servetop("predict", str(file)).out.splitlines()[0]
+    assert "TTFT ≤ 300 ms" in servetop("predict", str(file), "--goodput", "ttft:300").out.splitlines()[0]
+
+
 LOAD = ("--num-prompts", "300", "--max-num-seqs", "256", "--request-rate", "40", "--input-len", "300")
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from servetop.analysis.verdicts.objectives import meets_objectives
 from servetop.core.events import RequestStatus
+from servetop.core.text.counted import counted
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop, command_line, opened, received, wait_for
 
@@ -103,7 +104,7 @@ def test_a_killed_sender_is_noted_and_the_run_continues_without_its_requests(
     lost = [record for record in records if record[1] == RequestStatus.ERROR]
     assert 1 <= len(lost) < 60
     assert {record[2] for record in lost} == {"lost because its sender process died"}
-    assert f"{len(lost)} requests in flight are lost" in notes[0]
+    assert f"{counted(len(lost), 'request')} in flight " in notes[0]
     assert len({record[0] for record in records}) == len(records) > 120
     assert sum(tick.client.errors for tick in update.ticks) == len(lost)
 

@@ -40,8 +40,8 @@ def test_a_trace_is_replayed_with_its_times_and_lengths(servetop: Servetop, tmp_
     found = requests(servetop)
     assert [(each.prompt_tokens, each.output_tokens) for each in found] == [(10, 3), (20, 4), (4091, 5)]
     assert [each.due - found[0].due for each in found] == pytest.approx([0.0, 0.25, 0.75])
-    assert "1 bad rows of the dataset were skipped; the first: " in done.err
-    assert "1 requests were clipped to the model's context" in done.err
+    assert "1 bad row of the dataset was skipped; the first: " in done.err
+    assert "1 request was clipped to the model's context" in done.err
 
 
 def test_warm_up_requests_are_recorded_but_excluded_from_totals(servetop: Servetop) -> None:

@@ -88,6 +88,21 @@ def test_the_load_is_as_far_as_its_slowest_sender(phases: list[LoadPhase], slowe
     assert slowest_phase(phases) is slowest
 
 
+@pytest.mark.parametrize(
+    ("counts", "merged"),
+    [
+        (("1 request", "0 requests"), "1 request"),
+        (("1 request", "1 request"), "2 requests"),
+        (("1,204 requests", "1 request"), "1,205 requests"),
+    ],
+)
+def test_merged_replies_have_the_sum_of_their_counts(counts: tuple[str, str], merged: str) -> None:
+    merger = ReplyMerger()
+    merger.add({worker: report(reply=f"{each} cancelled", action=Action.CANCEL) for worker, each in enumerate(counts)})
+    (reply,) = merger.complete(alive={0, 1}, playing={0, 1})
+    assert reply.reply == f"{merged} cancelled"
+
+
 def test_replies_are_merged_when_all_living_senders_have_replied() -> None:
     merger = ReplyMerger()
     merger.add({0: report(reply="4 requests cancelled", action=Action.CANCEL)})

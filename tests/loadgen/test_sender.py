@@ -184,7 +184,7 @@ async def test_a_drain_takes_no_longer_than_its_timeout(server: Any, start: Star
     assert (queued.status, queued.sent) == (RequestStatus.CANCELLED, None)
     assert queued.error == "not sent before the drain timeout"
     notes = [note.text for report in run.reports for note in report.notes]
-    assert notes == ["drain timeout: 1 requests in flight were cancelled"]
+    assert notes == ["drain timeout: 1 request in flight was cancelled"]
 
 
 async def test_a_second_plan_continues_the_numbering(server: Any, start: Start) -> None:

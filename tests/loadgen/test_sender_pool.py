@@ -75,7 +75,7 @@ async def test_a_new_limit_applies_to_the_whole_pool(server: Any, pool: Any) -> 
     await run.until(lambda report: report.tick.gauges.in_flight == 1 and report.tick.gauges.max_concurrency == 1)
     await run.command(Action.CANCEL)
     await run.finish()
-    assert run.replies == ["at most 7 concurrent requests", "at most 1 concurrent requests", "1 requests cancelled"]
+    assert run.replies == ["at most 7 concurrent requests", "at most 1 concurrent request", "1 request cancelled"]
     assert server.most_active == 7
     assert len({record.id for record in run.records}) == len(run.records)
 

@@ -124,7 +124,7 @@ def test_a_disk_that_stays_full_is_also_reported_at_the_end(
     with closing(RecordingReader.open(recorder.path)) as reader:
         assert [tick.index for tick in reader.poll().ticks] == [0]
         assert reader.end is None
-    assert str(recorder.unrecorded).startswith(f"1 ticks, 0 requests not recorded: {recorder.path} cannot be written (")
+    assert str(recorder.unrecorded).startswith(f"1 tick, 0 requests not recorded: {recorder.path} cannot be written (")
     with closing(recorder.reader()) as reader:  # including the data in memory
         assert [tick.index for tick in reader.poll().ticks] == [0, 1]
         assert reader.end == END

@@ -52,7 +52,7 @@ def test_a_removed_recording_is_reported_and_readable_from_memory(
     recorder.commit(TickTransaction(tick=make_tick(1)))
     assert recorder.failing == f"{path} was removed while it was written"
     recorder.close(END)
-    assert str(recorder.unrecorded) == f"2 ticks, 1 requests not recorded: {path} was removed while it was written"
+    assert str(recorder.unrecorded) == f"2 ticks, 1 request not recorded: {path} was removed while it was written"
     with closing(recorder.reader()) as reader:
         assert [tick.index for tick in reader.poll().ticks] == [0, 1]
         assert reader.request_count() == 1

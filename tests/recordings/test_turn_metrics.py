@@ -53,7 +53,7 @@ def test_the_time_per_token_of_a_turn_counts_the_tokens_of_events(
     first, second = summary["turns"]
     assert (first["mean_tpot_ms"], first["tpot_reason"]) == (pytest.approx(25.0), None)
     assert (second["mean_tpot_ms"], second["p99_tpot_ms"]) == (None, None)
-    assert second["tpot_reason"].startswith("the events of 1 of 1 requests contained several tokens each")
+    assert second["tpot_reason"].startswith("the events of 1 of 1 request contained several tokens each")
     assert second["mean_ttft_ms"] == pytest.approx(100.0)
 
 

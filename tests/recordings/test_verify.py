@@ -61,7 +61,7 @@ def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[...
 
 
 MISCOUNTED = "99 rows have status ok, but the ticks count 100"
-INVALID = "1 rows of table request are invalid"
+INVALID = "1 row of table request is invalid"
 
 
 @pytest.mark.parametrize(

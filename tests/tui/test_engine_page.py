@@ -171,7 +171,11 @@ def test_a_series_that_appears_later_is_not_known_before(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"has_series": False}, "this recording was made before servetop recorded these metrics"),
+        (
+            {"has_series": False},
+            "this recording was made before servetop recorded this page (format 1.6): screen 1 has what it knows of "
+            "the engine, such as KV blocks and preemptions; servetop replay sample has this page",
+        ),
         ({"series": ()}, "no metrics from vLLM yet"),
         ({"facts": None}, "the engine is not ready yet"),
         ({"facts": EngineFacts(name="openai", title="OpenAI")}, "OpenAI has no Prometheus metrics that servetop knows"),

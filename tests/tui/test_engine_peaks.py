@@ -7,14 +7,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
 
+import pytest
+
+from servetop.tui.app import DashboardApp
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.live.preemptions import draw_preemptions
 from servetop.tui.panels.live.queue import draw_queue
+from servetop.tui.panels.panel import Panel
 from servetop.tui.state.engine_peaks import EnginePeaks
 from servetop.tui.state.frame import Frame
+from servetop.tui.textual_seam import titles_of
 
 FrameOf = Callable[..., Frame]
 
@@ -45,6 +50,18 @@ def test_pages_that_may_describe_an_earlier_load_are_no_peaks(canned: ModuleType
     peaks = frame_of(run, 126.0).peaks
     assert isinstance(peaks, EnginePeaks)
     assert all(math.isnan(each) for each in (peaks.running, peaks.waiting))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_the_queue_says_why_it_has_no_peaks(
+    canned: ModuleType, dashboard: Callable[..., DashboardApp], size: tuple[int, int]
+) -> None:
+    run = canned.finished()
+    run.facts = replace(run.facts, page_age=500.0)
+    app = dashboard(run, start_at=126.0)
+    async with app.run_test(size=size):
+        queue = app.screen.query_one("#queue", Panel)
+        assert "page up to 500 s old" in f"{titles_of(queue)[0]}\n{queue.render().plain}"
 
 
 def test_the_cursor_shows_the_values_of_its_time_after_the_end_too(canned: ModuleType, frame_of: FrameOf) -> None:

@@ -38,6 +38,8 @@ def run_predict(options: PredictOptions) -> int:
         if named:
             raise UsageError(f"{preset} defines the prediction: leave out {named[0]}, or use --set KEY=VALUE")
         specs = predict_specs(preset, settings=settings)
+    if options.goodput:
+        specs = [dataclasses.replace(spec, goodput=options.goodput) for spec in specs]
     prediction = predict(specs)
     if options.as_json:
         console.out_json(prediction_json(prediction))
@@ -70,6 +72,8 @@ def spec_of(grid: GridOptions, settings: Mapping[str, str]) -> PredictSpec:
 
 
 def _print_cells(prediction: Prediction) -> None:
+    if prediction.answer is not None:
+        console.out(prediction.answer.text)
     columns = ("", "batch", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.", "KV max")
     cells = light_table(*columns)
     for each in prediction.cells:

@@ -11,6 +11,7 @@ from servetop.cli.options.declaration import GivenValues
 from servetop.cli.viewing.launch import Output, launch
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import UsageError
+from servetop.core.text.counted import counted
 from servetop.run import console
 from servetop.run.sweep.presets import sweep_data
 from servetop.run.sweep.resume_sweep import cells_left, find_interrupted
@@ -45,7 +46,7 @@ def run_sweep(
         from servetop.cli.report.report import print_recording
 
         return print_recording(str(recording), as_json=output.options.as_json)
-    console.message(f"{len(left)} of {len(config.stages)} cells left, continuing in {recording}")
+    console.message(f"{len(left)} of {counted(len(config.stages), 'cell')} left, continuing in {recording}")
     return launch(dataclasses.replace(config, stages=left), output, resume=recording)
 
 

@@ -109,5 +109,6 @@ def predict(config: RunConfig, *, gpu: str = "", engine_profile: str = "") -> Pr
         stages=tuple(stage for stage in config.stages if not stage.warmup) or usual.stages,
         seed=config.seed,
         sweep=config.drain_at_stages,
+        goodput=config.goodput,
     )
     return predict_cells(spec)

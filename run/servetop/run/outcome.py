@@ -10,6 +10,7 @@ from servetop.analysis.failure_reasons import FAILED, FailureTally
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.events import Action, RequestRecord, RequestStatus, RunEnd, StageChange
+from servetop.core.text.counted import counted
 
 PRECEDENCE = (ExitCode.INTERRUPTED, ExitCode.ENGINE_FAILED, ExitCode.USAGE, ExitCode.RUN_FAILED, ExitCode.THRESHOLDS)
 """If several things go wrong, the first of these codes is the exit code (docs/reference/exit-codes.md)."""
@@ -96,7 +97,9 @@ class Outcome:
         if not self._completed:
             return f"no request succeeded, {failed:,} failed; most often: {most.reason}"
         allowed = f"--max-failures {self._max_failures.text}"
-        return f"{failed:,} of {ended:,} requests failed ({allowed}); most often ({most.count:,}): {most.reason}"
+        return (
+            f"{failed:,} of {counted(ended, 'request')} failed ({allowed}); most often ({most.count:,}): {most.reason}"
+        )
 
     def _failed_cells(self) -> str:
         """The cells of a sweep of which more requests failed than the limit allows; empty if there is none."""
@@ -107,7 +110,7 @@ class Outcome:
         (most,) = self._failures.most_frequent(2)[:1]
         failed, ended = counts[failing[0]]
         more = f" (and {len(failing) - 1} other cells)" if len(failing) > 1 else ""
-        cell = f"{failed:,} of {ended:,} requests of {self._labels.get(failing[0], 'a cell')}"
+        cell = f"{failed:,} of {counted(ended, 'request')} of {self._labels.get(failing[0], 'a cell')}"
         return f"{cell} failed{more}; most often ({most.count:,}): {most.reason}"
 
 

@@ -80,6 +80,34 @@ def test_counters_accumulate_over_the_run(recording: Path) -> None:
     assert "joules" not in sample.counters
 
 
+@pytest.mark.parametrize(("page_age", "usages"), [(0.0, [0.9, 0.9]), (5.0, [0.2, 0.2]), (15.0, [0.2, None])])
+def test_pages_that_may_describe_the_time_before_have_no_kv_usage(
+    tmp_path: Path, page_age: float, usages: list[float | None]
+) -> None:
+    """Each stage finds the cache 0.9 full for 4 s, which is what an old page would say, and then 0.2."""
+    stages = (StageConfig(request_rate=4.0, duration=20.0), StageConfig(request_rate=8.0, duration=10.0))
+    run = run_virtually(VirtualRunPlan(config=RunConfig(stages=stages)))
+    assert run.header.engine is not None
+    header = dataclasses.replace(run.header, engine=dataclasses.replace(run.header.engine, page_age=page_age))
+    starts = [each.at for each in run.stages]
+
+    def usage(at: float) -> float:
+        return 0.9 if 0 <= at - max((each for each in starts if each <= at), default=at) < 4.0 else 0.2
+
+    ticks = [
+        dataclasses.replace(tick, engine=tick.engine and dataclasses.replace(tick.engine, kv_usage=usage(tick.end)))
+        for tick in run.ticks
+    ]
+    path = tmp_path / "old.servetop"
+    write_recording(dataclasses.replace(run, header=header, ticks=tuple(ticks)), path)
+    found = []
+    for stage in loaded(path).stages:
+        counter = stage.counters.get("kv_usage")
+        first = np.array([stage.start, stage.start + 3.0])
+        found.append(None if counter is None else counter.between(first)[0] / 3.0)
+    assert found == pytest.approx(usages)
+
+
 def test_only_real_engines_have_an_assumed_spread_between_starts(recording: Path, tmp_path: Path) -> None:
     assert loaded(recording).start_spread == SAME
     run = run_virtually(VirtualRunPlan(config=RunConfig(stages=STAGES[1:2])))

@@ -14,11 +14,12 @@ from tests.simulator.predict.cells import spec_of
 
 def test_a_prediction_has_the_promised_keys() -> None:
     found = prediction_json(predict(spec_of(max_num_seqs=8, request_rate=20.0)))
-    assert set(found) == {"cells", "elapsed_s", "simulated_s"}
+    assert set(found) == {"answer", "cells", "elapsed_s", "simulated_s"}
     (cell,) = found["cells"]
     assert set(cell) == {
         *("engine", "model", "gpu", "max_num_seqs", "request_rate", "max_concurrency", "repeat", "label"),
         *("output_throughput", "total_token_throughput", "preemptions", "recomputed_tokens", "duration", "completed"),
+        *("request_throughput", "share_within", "saturated", "limit"),
         *("cancelled", "refused", "kv_blocks_total", "max_kv_usage", "mean_running", "ttft_ms", "itl_ms", "e2el_ms"),
     }
     assert set(cell["ttft_ms"]) == set(cell["itl_ms"]) == set(cell["e2el_ms"]) == {"p50", "p90", "p99", "mean"}

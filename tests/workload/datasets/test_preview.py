@@ -17,7 +17,7 @@ def test_a_preview_counts_rows_lengths_shared_prefixes_and_what_is_left_out(tmp_
     found = preview(WorkloadConfig(dataset="custom", dataset_path=str(path)), examples=2)
     assert (found.rows, found.estimated, found.without_output) == (5, True, 1)
     assert found.remarks[0].startswith(
-        f"1 bad rows of the dataset were skipped; the first: {path}, line 5, column 'prompt'"
+        f"1 bad row of the dataset was skipped; the first: {path}, line 5, column 'prompt'"
     )
     assert found.prompt_tokens == {"min": 3.0, "mean": 15.0, "p50": 18.0, "p90": 18.0, "p99": 18.0, "max": 18.0}
     assert (found.output_tokens["min"], found.output_tokens["max"]) == (5.0, 8.0)
@@ -54,7 +54,11 @@ def test_a_file_that_ends_too_early_is_shown_as_far_as_it_goes(tmp_path: Path) -
     ("name", "text", "message"),
     [
         ("random", "", "random has no rows to show"),
-        ("custom", '{"q": "x"}\n', "no usable rows: 1 bad rows .* no column 'prompt'"),
+        (
+            "custom",
+            '{"q": "x"}\n',
+            "no usable rows: 1 bad row of .* was skipped; .* no column 'prompt': it has q: choose with .*-column q$",
+        ),
     ],
 )
 def test_a_dataset_without_rows_is_rejected(tmp_path: Path, name: str, text: str, message: str) -> None:

@@ -114,6 +114,16 @@ def test_a_file_without_usable_rows_says_why(tmp_path: Path) -> None:
         resolve_workload(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
 
 
+def test_a_file_without_the_column_of_the_prompts_proposes_one_that_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"my question": "x"}\n{"my question": "y"}\n')
+    config = WorkloadConfig(dataset="custom", dataset_path=str(path), skip_bad_rows=True)
+    with pytest.raises(
+        UsageError, match=r"2 bad rows of the dataset were skipped; .* choose with .*-column 'my question'$"
+    ):
+        resolve_workload(config)
+
+
 def test_parquet_and_saved_datasets_name_the_extra_that_they_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

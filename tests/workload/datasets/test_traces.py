@@ -191,7 +191,7 @@ def test_a_bad_row_is_rejected_with_line_and_column_or_skipped_and_counted(
     skipped = SkippedRows()
     assert len(list(trace(path).rows(skipped))) == 2
     assert (skipped.skipped, message in skipped.first_skipped) == (1, True)
-    assert skipped.remarks() == [f"1 bad rows of the dataset were skipped; the first: {skipped.first_skipped}"]
+    assert skipped.remarks() == [f"1 bad row of the dataset was skipped; the first: {skipped.first_skipped}"]
     assert skipped.remarks() == []
 
 

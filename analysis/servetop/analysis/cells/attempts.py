@@ -12,6 +12,7 @@ from servetop.analysis.cells.steering import steering
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.errors import ExitCode
 from servetop.core.events import Action, Command, Note, RunEnd, StageChange
+from servetop.core.text.counted import counted
 from servetop.core.tick import TICK_SECONDS
 
 RESUMED = "resume"
@@ -141,7 +142,7 @@ def _failure(stage: StageChange, tally: StageTally, limit: FailureLimit) -> str:
         return stage.failure
     if not tally.failed or (tally.ok and not limit.is_exceeded(tally.failed, tally.ended)):
         return ""
-    return f"{tally.failed:,} of {tally.ended:,} requests failed"
+    return f"{tally.failed:,} of {counted(tally.ended, 'request')} failed"
 
 
 def _is_whole(stage: StageChange, history: StageHistory) -> bool:

@@ -14,6 +14,7 @@ from servetop.analysis.comparison_report.report_types import ComparedStage, Comp
 from servetop.analysis.comparison_report.run_pairs_advice import time_text
 from servetop.analysis.comparison_report.undecided_texts import cost_text, measured_text, stage_length_text
 from servetop.analysis.verdicts.steady_state import shows_trend
+from servetop.core.text.counted import counted
 
 MIXED = "mixed"
 _MOST_NAMED = 3
@@ -53,7 +54,7 @@ def headline(letter: str, stages: Sequence[ComparedStage], advice: RunPairsAdvic
     elif worse or better:
         parts.append(f"{letter} is {'worse' if worse else 'better'}: {_named(worse or better)}")
     if same := len(by_verdict[Verdict.NO_DIFFERENCE]):
-        parts.append(f"no difference seen in {_counted(same, noun)}")
+        parts.append(f"no difference seen in {counted(same, noun)}")
     blocked = [each for each in by_verdict[Verdict.CANNOT_TELL] if each.value.reason in BLOCKED]
     if blocked:
         parts.append(_blocked_text(blocked, noun, alone=not parts, advice=advice))
@@ -97,7 +98,7 @@ def _blocked_text(found: Sequence[_Found], noun: str, *, alone: bool, advice: Ru
         problem, reason = "too short to compare", f"{_measured(stage)} of each"
     else:
         problem, reason = "not steady", stage.unsteady
-    others = "" if alone else f" in the other {_counted(len(found), noun)}"
+    others = "" if alone else f" in the other {counted(len(found), noun)}"
     seen = f"; seen: {_seen(found)}" if alone and _seen(found) else ""
     return f"{problem}{others} ({reason}){seen}: {_remedy(short, advice)}"
 
@@ -129,7 +130,7 @@ def _unclear_text(found: Sequence[_Found], noun: str, *, alone: bool, advice: Ru
     starts = max((each.more_starts or 0 for each in known), default=0)
     seconds = max((each.more_seconds or 0.0 for each in known), default=0.0)
     costs = " or ".join(filter(None, (cost_text(starts=starts, seconds=None), cost_text(starts=None, seconds=seconds))))
-    text = f"cannot tell in {_counted(len(found), noun)}" if alone else f"undecided in {len(found)}"
+    text = f"cannot tell in {counted(len(found), noun)}" if alone else f"undecided in {len(found)}"
     ways = [f"{costs} of each would decide {_which(len(known), len(found))}"] if costs else []
     if beyond:
         time = f" ({time_text(advice)})" if advice else ""
@@ -142,7 +143,3 @@ def _which(known: int, count: int) -> str:
     if known < count:
         return f"{known} of them"
     return "all of them" if count > 1 else "it"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

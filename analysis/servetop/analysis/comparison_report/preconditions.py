@@ -16,6 +16,7 @@ from servetop.analysis.manifest.manifest_diff import (
 )
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.text.counted import counted
 
 MIN_REQUESTS = min(SERIES) * MIN_PER_SLICE
 """Requests of a stage below which it is not divided into slices, so that nothing is known about its error."""
@@ -55,9 +56,8 @@ def check_measured(arm: MeasuredArm) -> None:
         if not run.requests:
             raise UsageError(f"{run.path} has no finished request: there is nothing to compare")
         if not run.completed:
-            raise UsageError(
-                f"{run.path}: none of its {run.requests:,} requests succeeded: servetop summary shows the reasons"
-            )
+            requests = counted(run.requests, "request")
+            raise UsageError(f"{run.path}: none of its {requests} succeeded: servetop summary shows the reasons")
 
 
 def check_stages(stages: Sequence[ComparedStage], a: MeasuredArm, b: MeasuredArm) -> None:
@@ -92,7 +92,8 @@ def _run_warnings(arm: MeasuredArm, run: MeasuredRun) -> Iterator[str]:
     elif run.end is None:
         yield f"{arm.letter} ({run.name}) ended without notice: what was recorded is compared"
     if run.failed:
-        yield f"{arm.letter} ({run.name}): {run.failed:,} of {run.requests:,} requests failed; latencies omit them"
+        failed = f"{run.failed:,} of {counted(run.requests, 'request')} failed"
+        yield f"{arm.letter} ({run.name}): {failed}; latencies omit them"
 
 
 def _mixture_warnings(arm: MeasuredArm) -> Iterator[str]:

@@ -9,6 +9,7 @@ from servetop.analysis.comparison.undecided import BLOCKED, UndecidedReason
 from servetop.analysis.comparison.verdicts import Cost
 from servetop.analysis.comparison_report.difference_texts import duration_text
 from servetop.analysis.comparison_report.report_types import ComparedValue
+from servetop.core.text.counted import counted
 
 _SETTLING = 1.5
 """Length of a stage in windows: it has to settle before the window begins."""
@@ -51,7 +52,7 @@ def undecided_text(value: ComparedValue, *, brief: bool = False) -> str:
 
 def measured_text(seconds: Iterable[float], requests: Iterable[int]) -> str:
     """Return how much of a stage was measured, of the configuration with less: `9.91 s and 174 requests`."""
-    return f"{min(seconds):.3g} s and {min(requests):,} requests"
+    return f"{min(seconds):.3g} s and {counted(min(requests), 'request')}"
 
 
 def stage_length_text(needed: float) -> str:

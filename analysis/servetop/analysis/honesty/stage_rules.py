@@ -17,6 +17,7 @@ from servetop.analysis.verdicts.steady_state import RAMPED, shows_trend
 from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, SLIP_LIMIT
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.events import TokenSource
+from servetop.core.text.counted import counted
 from servetop.core.units import MS_PER_S
 
 FAILURE_LIMIT = 0.01
@@ -69,7 +70,7 @@ def _failures(stage: StageFigures) -> Judged:
     if not ended:
         return _unknown("no request ended: measure longer than a request takes")
     share = stage.failed / ended
-    text = f"{stage.failed:,} of {ended:,} requests failed"
+    text = f"{stage.failed:,} of {counted(ended, 'request')} failed"
     if share <= FAILURE_LIMIT:
         return Judged(state=RuleState.KEPT, value=share, limit=FAILURE_LIMIT, text=text)
     text += ", and the latencies are those of the others: see the failures in servetop summary"
@@ -140,9 +141,11 @@ def _p99_samples(stage: StageFigures) -> Judged:
         return _not_applicable("no request succeeded")
     needed = requests_for_percentile(TAIL_FROM)
     state = RuleState.KEPT if count >= needed else RuleState.BROKEN
-    text = f"{count:,} requests"
+    text = counted(count, "request")
     if state is RuleState.BROKEN:
-        text += f" give a p99 without an upper bound: measure at least {needed}, or use p90"
+        text += (
+            f" {'gives' if count == 1 else 'give'} a p99 without an upper bound: measure at least {needed}, or use p90"
+        )
     return Judged(state=state, value=float(count), limit=float(needed), text=text)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.judgement.run_record import RunRecord, restarts
-from servetop.analysis.judgement.wording import counted
+from servetop.core.text.counted import counted
 
 _UNKNOWN = "None"
 """The batch size of an engine that did not tell its own, in the note of a restart."""

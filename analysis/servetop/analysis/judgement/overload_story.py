@@ -11,7 +11,8 @@ from servetop.analysis.judgement.recovery import load_fell, queue_end
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
-from servetop.analysis.judgement.wording import clock, counted, seconds
+from servetop.analysis.judgement.wording import clock, seconds
+from servetop.core.text.counted import counted
 
 
 def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[StoryLine]:

@@ -17,9 +17,10 @@ from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import CLIENT_TOO, RunCause, RunVerdict, failed_at
 from servetop.analysis.judgement.signals import ticks_of
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
-from servetop.analysis.judgement.wording import clock, counted, seconds, shortened
+from servetop.analysis.judgement.wording import clock, seconds, shortened
 from servetop.analysis.sweep.sweep_text import sweep_headline, sweep_lines
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
+from servetop.core.text.counted import counted
 
 _MAX_LINES = 6
 
@@ -226,4 +227,4 @@ def _see_log(run: RunRecord) -> str:
 
 def _failed_share(run: RunRecord) -> str:
     failed, ok = run.count("failed"), run.count("ok")
-    return f"{failed:,.0f} of {failed + ok:,.0f} requests failed"
+    return f"{failed:,.0f} of {counted(round(failed + ok), 'request')} failed"

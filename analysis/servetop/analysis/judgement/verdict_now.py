@@ -17,6 +17,7 @@ from servetop.analysis.judgement.moment import GROWTH_SECONDS, Moment
 from servetop.analysis.judgement.overload import Limit
 from servetop.analysis.judgement.run_verdict import CLIENT_TOO
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
+from servetop.core.text.counted import counted
 
 KEEPS_UP = 0.95
 """Minimum completed / offered rate at which the engine keeps up; requests in flight account for the rest."""
@@ -76,7 +77,11 @@ def _failing(moment: Moment) -> Diagnosis | None:
         return None
     rates = moment.stats.rates
     ended = rates.failed + rates.completed
-    share = f"{rates.failed / ended:.0%} of requests" if ended > 0 else f"{moment.stats.totals.failed} requests failed"
+    share = (
+        f"{rates.failed / ended:.0%} of requests"
+        if ended > 0
+        else f"{counted(moment.stats.totals.failed, 'request')} failed"
+    )
     return Diagnosis(bottleneck=Bottleneck.FAILING, evidence=tuple(filter(None, (share, moment.failure))),
                      advice="press s to stop the run")  # fmt: skip
 
@@ -206,7 +211,7 @@ def _concurrency(moment: Moment) -> Diagnosis | None:
     load = moment.stats.load
     if load.max_concurrency is None or not load.queued or moment.waiting > SHORT_QUEUE:
         return None
-    evidence = (f"{load.queued} requests queued at the client, limit {load.max_concurrency} in flight",)
+    evidence = (f"{counted(load.queued, 'request')} queued at the client, limit {load.max_concurrency} in flight",)
     return Diagnosis(bottleneck=Bottleneck.CONCURRENCY, evidence=evidence, advice="raise the concurrency limit")
 
 

@@ -25,8 +25,3 @@ def seconds(value: float) -> str:
 def shortened(reason: str) -> str:
     """An error message with its end replaced by an ellipsis if it is long."""
     return cut_short(reason, MAX_REASON)
-
-
-def counted(number: int, what: str) -> str:
-    """Format a number with its noun, such as `1 request` or `1,204 requests`."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

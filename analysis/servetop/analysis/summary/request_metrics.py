@@ -21,6 +21,7 @@ from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.chunk_codec import UNSIZED_LIMIT
 from servetop.core.config import STANDARD_PERCENTILES
 from servetop.core.events import RequestStatus
+from servetop.core.text.counted import counted
 from servetop.core.units import MS_PER_S
 
 _PER_TOKEN = ("itl", "tpot")
@@ -88,8 +89,8 @@ def no_itl_reason(sized: BoolArray) -> str | None:
     if unknown <= UNSIZED_LIMIT * sized.size:
         return None
     return (
-        f"the events of {unknown} of {sized.size} requests contained several tokens each, or not all tokens, and the "
-        "server reported how many only at the end, not in every event (vLLM's continuous_usage_stats)"
+        f"the events of {unknown} of {counted(sized.size, 'request')} contained several tokens each, or not all tokens,"
+        " and the server reported how many only at the end, not in every event (vLLM's continuous_usage_stats)"
     )
 
 

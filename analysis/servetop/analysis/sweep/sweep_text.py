@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable
 
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
-from servetop.analysis.judgement.wording import counted, seconds
+from servetop.analysis.judgement.wording import seconds
 from servetop.analysis.sweep.batch_rows import BatchRow
 from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.analysis.sweep.sweep_verdict import Objective, SweepVerdict
+from servetop.core.text.counted import counted
 from servetop.core.units import MS_PER_S
 
 _MOST_ROWS = 4

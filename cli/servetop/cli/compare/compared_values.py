@@ -10,6 +10,7 @@ from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.comparison_report.report_types import ArmComparison, ComparedArm, ComparedStage, ComparedValue
 from servetop.analysis.comparison_report.undecided_texts import undecided_text
+from servetop.core.text.counted import counted
 from servetop.tui.drawing import formats
 
 _SHORT = {"output tokens": "output", "preemptions": "preempt."}
@@ -36,9 +37,9 @@ def arm_text(arm: ComparedArm) -> str:
                 f"{arm.engine} {arm.engine_version or ''}".strip(),
                 arm.model or "",
                 seeds,
-                _counted(arm.starts, "start"),
+                counted(arm.starts, "start"),
                 formats.seconds(arm.seconds),
-                _counted(arm.requests, "request"),
+                counted(arm.requests, "request"),
                 f"{formats.money(arm.price_per_hour)}/h" if arm.price_per_hour is not None else "",
                 f"{arm.date[:16].replace('T', ' ')} UTC",
                 "still running" if arm.running else "",
@@ -53,9 +54,9 @@ def stage_text(stage: ComparedStage, *, letter: str, start_spread: StartSpread) 
     parts = [
         seconds[0] if seconds[0] == seconds[1] else f"{seconds[0]} of A, {seconds[1]} of {letter}",
         f"{stage.requests_a:,} and {stage.requests_b:,} requests",
-        f"{_counted(stage.starts_a, 'start')} each"
+        f"{counted(stage.starts_a, 'start')} each"
         if stage.starts_a == stage.starts_b
-        else f"{_counted(stage.starts_a, 'start')} of A, {stage.starts_b:,} of {letter}",
+        else f"{counted(stage.starts_a, 'start')} of A, {stage.starts_b:,} of {letter}",
     ]
     fewest = min(stage.starts_a, stage.starts_b)
     if start_spread != SAME and fewest < ENOUGH_STARTS:
@@ -109,7 +110,3 @@ def break_even_lines(each: ArmComparison) -> list[str]:
         f"[{formats.money(found.low)}, {'∞' if found.high is None else formats.money(found.high)}]"
         for found in each.break_even
     ]
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from servetop.cli.configuration.sweep_file import SweepFile, planned_load, split_keys, sweep_of
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.file_keys import ENGINE_ARGS, values_of_file
+from servetop.cli.options.parsers import parse_goodput
 from servetop.core.errors import UsageError
 from servetop.run.sweep.presets import sweep_data
 from servetop.run.sweep.simulator_table import SIMULATOR_KEYS, SimulatedMachine, machine_of, variants_of
@@ -57,6 +58,7 @@ def _predict_spec(
         seed=seed_of(settings, sweep.seed),
         replicas=machine.replicas,
         router=machine.router,
+        goodput=parse_goodput(sweep.goodput),
         settings={**machine.settings, **settings},
     )
 

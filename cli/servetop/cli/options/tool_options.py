@@ -1,5 +1,7 @@
 """The options of the commands that list, print, check or predict."""
 
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +10,7 @@ from servetop.cli.options.declaration import Argument, Option, options_class
 from servetop.cli.options.engine_options import Model
 from servetop.cli.options.load_options import NumPrompts
 from servetop.cli.options.output_options import PRICE, AsJson, MetricPercentiles
-from servetop.cli.options.parsers import parse_batch_sizes, parse_rates, parse_settings
+from servetop.cli.options.parsers import parse_batch_sizes, parse_goodput, parse_rates, parse_settings
 from servetop.cli.options.run_options import RECORDING, SWEEP
 
 
@@ -156,6 +158,16 @@ class PredictOptions:
         dict[str, str] | None,
         Option("--set", "Setting of the model; repeat.", unit="KEY=VALUE", repeat=True, parse=parse_settings),
     ] = None
+    goodput: Annotated[
+        Mapping[str, float],
+        Option(
+            "--goodput",
+            "Objectives in milliseconds, as in ttft:500 tpot:50; they replace those of the file.",
+            unit="METRIC:MS",
+            repeat=True,
+            parse=parse_goodput,
+        ),
+    ] = dataclasses.field(default_factory=dict)
     grid: GridOptions = GridOptions()
     as_json: AsJson = False
 

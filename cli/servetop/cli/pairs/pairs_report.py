@@ -16,6 +16,7 @@ from servetop.cli.pairs.arm_texts import arm_texts
 from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text
 from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.errors import ExitCode
+from servetop.core.text.counted import counted
 from servetop.run import console
 from servetop.run.pairs.pair_series import SeriesEnd, SeriesPlan, SeriesResult
 from servetop.tui.drawing import formats
@@ -37,7 +38,7 @@ def print_series(result: SeriesResult, plan: SeriesPlan, *, folder: Path, as_jso
         if missing := _not_measured(result, plan):
             console.out("", f"not measured: {', '.join(missing)}")
         spent, budget = duration_text(state.seconds), duration_text(plan.budget)
-        pairs = "1 pair" if state.pairs == 1 else f"{state.pairs} pairs"
+        pairs = counted(state.pairs, "pair")
         console.out("", f"{pairs} in {spent} of {budget} · recordings in {folder}")
     if result.exit_code is not ExitCode.OK:
         console.message(reason)

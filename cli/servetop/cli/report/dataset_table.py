@@ -14,6 +14,7 @@ from servetop.cli.options.tool_options import DatasetOptions
 from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import ExitCode
+from servetop.core.text.counted import counted
 from servetop.run import console
 from servetop.tui.drawing import formats
 from servetop.workload.datasets.catalogue import DATASETS
@@ -71,8 +72,9 @@ def _lines(found: DatasetPreview, others: tuple[str, ...], workload: WorkloadCon
         first = f" of the first {MOST_COMPARED:,}" if found.rows > MOST_COMPARED else ""
         yield f"shared prefixes  {formats.percent(found.shared_prefixes)} of the prompts{first} are as in earlier ones"
     if found.without_output:
-        those = "1 request has" if found.without_output == 1 else f"{found.without_output:,} requests have"
-        yield f"output lengths   {those} none in the file: --output-len applies"
+        requests = counted(found.without_output, "request")
+        have = "has" if found.without_output == 1 else "have"
+        yield f"output lengths   {requests} {have} none in the file: --output-len applies"
     words = [] if not workload.dataset_path else ["--dataset-path", workload.dataset_path]
     words += ["--dataset-column", workload.dataset_column] if workload.dataset_column else []
     yield f"to send it       servetop --dataset-name {shlex.join((found.dataset, *words))}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from servetop.core.text.counted import counted
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecorded:
@@ -14,4 +16,4 @@ class Unrecorded:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.ticks:,} ticks, {self.requests:,} requests not recorded: {self.reason}"
+        return f"{counted(self.ticks, 'tick')}, {counted(self.requests, 'request')} not recorded: {self.reason}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from servetop.core.clock import Clock
 from servetop.core.events import LogLine
+from servetop.core.text.counted import counted
 
 KEPT_LINES = 4000
 """Lines kept for start-up facts, failure reasons and the log tail."""
@@ -97,7 +98,8 @@ class LogCapture:
     def _report_dropped(self, now: float) -> None:
         if self._dropped:
             self._reported_at = now
-            text = f"… {self._dropped:,} lines dropped: the engine writes more than {LINES_PER_SECOND:.0f} per second"
+            lines = counted(self._dropped, "line")
+            text = f"… {lines} dropped: the engine writes more than {LINES_PER_SECOND:.0f} per second"
             self._dropped = 0
             self._on_line(LogLine(at=now, text=text, stream="servetop"))
 

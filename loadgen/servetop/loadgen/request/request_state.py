@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt, ServerTiming
+from servetop.core.text.counted import counted
 from servetop.engines.control.control_client import redacted_url
 from servetop.loadgen.request.body_start import BodyStart
 from servetop.loadgen.request.chunk_log import ChunkLog, spread_times
@@ -257,7 +258,7 @@ class RequestState:
         if self.headers_at is None or (self.body_start is not None and not self.body_start.is_open):
             self._end(RequestStatus.ERROR, at, reason)
         else:
-            self._end(RequestStatus.TRUNCATED, at, f"{reason} after {self.chunks.tokens} tokens")
+            self._end(RequestStatus.TRUNCATED, at, f"{reason} after {counted(self.chunks.tokens, 'token')}")
 
     def abandon(self, status: RequestStatus, at: float, *, reason: str) -> None:
         """End the request from the client side: timeout or cancellation."""

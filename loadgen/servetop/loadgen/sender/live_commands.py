@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from servetop.core.events import Action, Command
+from servetop.core.text.counted import counted
 from servetop.core.units import MAX_REQUEST_RATE
 from servetop.workload.schedule import Schedule
 from servetop.workload.stage_run import Due, StageRun
@@ -56,7 +57,7 @@ def burst(stage: StageRun | None, count: float | None, at: float) -> tuple[list[
         return [], _NO_STAGE
     if count is None or not 1 <= count <= _MAX_BURST:
         return [], f"invalid burst: use 1 to {_MAX_BURST:,} requests"
-    return [Due(stage.index, at)] * int(count), f"sending {int(count)} requests now"
+    return [Due(stage.index, at)] * int(count), f"sending {counted(int(count), 'request')} now"
 
 
 def _next_stage(schedule: Schedule, at: float) -> str:
@@ -85,7 +86,7 @@ def _set_concurrency(stage: StageRun, value: float | None) -> str:
     if not value >= 1:
         return "the concurrency must be 1 or more, or 0 for no limit"
     stage.limit = int(value)
-    return f"at most {stage.limit} concurrent requests"
+    return f"at most {counted(stage.limit, 'concurrent request')}"
 
 
 def _open_loop(stage: StageRun, value: float | None, at: float) -> str:
@@ -102,7 +103,7 @@ def _close_loop(stage: StageRun, value: float | None, at: float) -> str:
         return "a closed loop needs a concurrency of 1 or more"
     stage.limit = int(value)
     stage.set_rate(math.inf, at)
-    return f"closed loop: {stage.limit} concurrent requests, each sent when another ends"
+    return f"closed loop: {counted(stage.limit, 'concurrent request')}, each sent when another ends"
 
 
 def _hold(stage: StageRun, at: float, *, hold: bool) -> str:
@@ -117,7 +118,9 @@ def _hold(stage: StageRun, at: float, *, hold: bool) -> str:
 
 def _load_of(stage: StageRun) -> str:
     """The load in force, which commands may have changed since the stage began."""
-    return f"{stage.limit} concurrent requests" if math.isinf(stage.rate) else f"{stage.rate:.3g} req/s"
+    if math.isinf(stage.rate) and stage.limit is not None:
+        return counted(stage.limit, "concurrent request")
+    return f"{stage.rate:.3g} req/s"
 
 
 def _pause(stage: StageRun, at: float, *, pause: bool) -> str:

@@ -13,6 +13,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.events import Action, Command
 from servetop.core.interfaces.dialect import Dialect
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, TICKS_BETWEEN
+from servetop.core.text.counted import counted, was_were
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.messages import SenderReport, SenderSetup, TimedCommand
 from servetop.loadgen.request.prerender import NumberedRequest, prerender_queue
@@ -135,8 +136,8 @@ class Sender:
         self._cancel_queued(at, "stopped before it was sent")
         if cancel:
             count = self._cancellation.cancel_in_flight(self._in_flight, "cancelled")
-            return f"{count + queued} requests cancelled"
-        return f"no further requests are sent, waiting for {self._in_flight.count} requests in flight"
+            return f"{counted(count + queued, 'request')} cancelled"
+        return f"no further requests are sent, waiting for {counted(self._in_flight.count, 'request')} in flight"
 
     # --- sending ---
 
@@ -249,7 +250,7 @@ class Sender:
             self._conversations.cancel()
             self._cancel_queued(now, "not sent before the drain timeout")
             count = self._cancellation.cancel_in_flight(self._in_flight, "not finished within the drain timeout")
-            self._reports.warn(f"drain timeout: {count} requests in flight were cancelled", now)
+            self._reports.warn(f"drain timeout: {counted(count, 'request')} in flight {was_were(count)} cancelled", now)
         if expired or drain_over:
             self._send_due()
         self._prepare()

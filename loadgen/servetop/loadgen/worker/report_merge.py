@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from servetop.core.events import Action, Command, Note, StageChange
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
+from servetop.core.text.counted import counted
 from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks, worst_class
 from servetop.loadgen.messages import SenderReport
 from servetop.workload.plan import LoadPhase
 
 _SLOWEST_FIRST = (LoadPhase.IDLE, LoadPhase.RUNNING, LoadPhase.DRAINING, LoadPhase.FINISHED)
-_NUMBER = re.compile(r"\d+")
+_COUNT = re.compile(r"([\d,]+) requests?\b")
 
 
 def slowest_phase(phases: Sequence[LoadPhase]) -> LoadPhase:
@@ -100,5 +101,5 @@ def _merge_replies(replies: Sequence[Command]) -> Command:
     first = replies[0]
     if first.action not in (Action.STOP, Action.CANCEL):
         return first
-    counts = [int(found.group()) for each in replies if (found := _NUMBER.search(each.reply or ""))]
-    return dataclasses.replace(first, reply=_NUMBER.sub(str(sum(counts)), first.reply or "", count=1))
+    counts = [int(found[1].replace(",", "")) for each in replies if (found := _COUNT.search(each.reply or ""))]
+    return dataclasses.replace(first, reply=_COUNT.sub(counted(sum(counts), "request"), first.reply or "", count=1))

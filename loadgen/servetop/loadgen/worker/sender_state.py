@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from servetop.core.events import RequestRecord, RequestStatus
+from servetop.core.text.counted import counted
 from servetop.loadgen.messages import SenderReport, StartedRequest
 from servetop.loadgen.worker.sender_handle import SenderHandle
 
@@ -53,7 +54,8 @@ class SenderState:
 
 def lost_text(lost: Sequence[RequestRecord]) -> str:
     """Describe what the death of a sender cost, as far as its last report shows."""
-    text = f"{len(lost)} requests in flight are lost, and those started since its last report"
+    requests = f"{counted(len(lost), 'request')} in flight {'is' if len(lost) == 1 else 'are'} lost"
+    text = f"{requests}, and those started since its last report"
     return f"{text}; its conversations end" if any(each.turn is not None for each in lost) else text
 
 

@@ -17,6 +17,7 @@ from servetop.analysis.comparison.priced_arm import with_price
 from servetop.analysis.comparison.stage_sample import Cumulative, StageSample, TokenGaps
 from servetop.analysis.comparison.start_spread import ELSEWHERE, ON_GPU, SAME, StartSpread
 from servetop.analysis.cost.hourly_price import recorded_prices
+from servetop.analysis.engine_gauges import describe_before
 from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.verdicts.steady_state import SteadyWindow
@@ -118,10 +119,17 @@ class _Source:
             prompt_tokens=columns.prompt_tokens.astype(np.float64),
             output_tokens=columns.output_tokens.astype(np.float64),
             good=good if self.goodput else None,
-            counters=self.counters,
+            counters=self._counters(start, until),
             gaps=None if reason else self.gaps,
             index=stage.change.index,
         )
+
+    def _counters(self, start: float, until: float) -> Mapping[str, Cumulative]:
+        """The counters without the KV usage of a stage that no page of its own describes."""
+        usage = self.counters.get("kv_usage")
+        if usage is None or not _page_age(self.run) or ((usage.at > start) & (usage.at <= until)).any():
+            return self.counters
+        return {name: counter for name, counter in self.counters.items() if name != "kv_usage"}
 
     def _latencies(self, requests: RequestColumns) -> tuple[dict[str, FloatArray], BoolArray]:
         """The latencies of successful requests, else NaN, and which meet the objectives; in blocks, to save memory."""
@@ -163,17 +171,33 @@ def _counters(run: RunColumns) -> dict[str, Cumulative]:
         "output_tokens": Cumulative.of_steps(run.tick_ends, run.output_tokens),
         "tokens": Cumulative.of_steps(run.tick_ends, run.prompt_tokens + run.output_tokens),
     }
-    preemptions, usage = run.engine["preemptions_total"], run.engine["kv_usage"]
+    preemptions = run.engine["preemptions_total"]
     if not np.isnan(preemptions).all():
         counters["preemptions"] = Cumulative.of_steps(run.scraped_at, np.nan_to_num(preemptions))
-    known = ~np.isnan(usage)
-    if known.sum() > 1:
-        at = run.scraped_at[known]
-        counters["kv_usage"] = Cumulative.of_steps(at, usage[known] * np.diff(at, prepend=at[0]))
+    usage = _kv_usage(run)
+    if usage is not None:
+        counters["kv_usage"] = usage
     if run.meters and run.tick_ends.size:
         joules = [np.interp(run.tick_ends, meter.at, meter.joules) for meter in run.meters]
         counters["joules"] = Cumulative(run.tick_ends, np.sum(joules, axis=0))
     return counters
+
+
+def _kv_usage(run: RunColumns) -> Cumulative | None:
+    """KV usage x seconds, without the pages that may describe the time before their stage; the next own page counts."""
+    starts, age = np.array([stage.change.at for stage in run.every_stage]), _page_age(run)
+    usage = run.engine["kv_usage"]
+    known = ~np.isnan(usage) & ~describe_before(run.scraped_at, starts, page_age=age)
+    if known.sum() < 2:
+        return None
+    at, values = run.scraped_at[known], usage[known]
+    if age and starts.size:
+        at, values = np.insert(at, 0, min(starts[0], at[0])), np.insert(values, 0, values[0])
+    return Cumulative.of_steps(at, values * np.diff(at, prepend=at[0]))
+
+
+def _page_age(run: RunColumns) -> float:
+    return 0.0 if run.header.engine is None else run.header.engine.page_age
 
 
 def _gaps(run: RunColumns) -> TokenGaps | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+from servetop.core.text.counted import counted
 from servetop.recordings.format.column_bounds import NOT_NULL, valid_row_condition
 from servetop.recordings.format.schema import REQUEST
 from servetop.recordings.read.table_reader import TableReader
@@ -32,4 +33,4 @@ def check_request_rows(tables: TableReader) -> None:
     condition = valid_row_condition([column for column in REQUEST.codec.columns if column.name in existing])
     (invalid,) = next(tables.rows("request", ("count(*)",), where=f"NOT ({condition})"), (0,))
     if invalid:
-        tables.record_damage(f"{invalid} rows of table request are invalid")
+        tables.record_damage(f"{counted(invalid, 'row')} of table request {'is' if invalid == 1 else 'are'} invalid")

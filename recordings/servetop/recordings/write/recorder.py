@@ -15,6 +15,7 @@ from servetop.core.errors import RecordingError
 from servetop.core.events import Command, Note, RunEnd, Severity
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.interfaces.unrecorded import Unrecorded
+from servetop.core.text.counted import counted
 from servetop.core.text.encodable import encodable
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
@@ -125,13 +126,13 @@ class Recorder:
 
     def _queued_text(self) -> str:
         ticks, requests = (sum(getattr(each, name) for each in self._queue) for name in ("ticks", "requests"))
-        return f"{ticks} ticks and {requests} requests"
+        return f"{counted(ticks, 'tick')} and {counted(requests, 'request')}"
 
     @property
     def _dropped(self) -> str:
         if not (self._dropped_ticks or self._dropped_requests):
             return ""
-        return f"{self._dropped_ticks} ticks and {self._dropped_requests} requests"
+        return f"{counted(self._dropped_ticks, 'tick')} and {counted(self._dropped_requests, 'request')}"
 
     def commit(self, batch: TickTransaction) -> None:
         """Write a batch in one transaction, after the queued ones; never raises for disk errors."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from servetop.analysis.engine_gauges import KV_ROOMY
+from servetop.analysis.judgement.capacity import KEPT_SHARE
+from servetop.analysis.judgement.overload import Limit
 from servetop.analysis.percentiles import Distribution
 from servetop.core.units import MS_PER_S
 from servetop.simulator.predict.client_requests import ClientRequest
@@ -14,8 +17,8 @@ from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.sim_request import SimSequence
 
 
-def cell_result(engines: Sequence[VirtualEngine]) -> CellResult:
-    """The results of the engines of one cell, its replicas."""
+def cell_result(engines: Sequence[VirtualEngine], *, objectives: Mapping[str, float]) -> CellResult:
+    """The results of the engines of one cell, its replicas; `objectives` are limits in seconds by metric."""
     usages = [engine.usage for engine in engines]
     schedulers = [engine.scheduler for engine in engines]
     started = min((each.started_at for each in usages if each.started_at is not None), default=0.0)
@@ -25,7 +28,12 @@ def cell_result(engines: Sequence[VirtualEngine]) -> CellResult:
     output = sum(seq.output_tokens for seq in completed)
     ttft = np.array([(seq.first_token_at or 0.0) - seq.arrival for seq in completed])
     e2el = np.array([(seq.finished_at or 0.0) - seq.arrival for seq in completed])
+    refused, saturated = sum(each.refused for each in usages), _is_saturated(engines)
     return CellResult(
+        request_throughput=_per_second(len(completed), duration),
+        share_within=_share_within(completed, objectives, failed=refused),
+        saturated=saturated,
+        limit=_limit(engines, saturated=saturated),
         output_throughput=_per_second(output, duration),
         total_token_throughput=_per_second(output + sum(seq.prompt_tokens for seq in completed), duration),
         preemptions=sum(each.preemptions for each in schedulers),
@@ -33,7 +41,7 @@ def cell_result(engines: Sequence[VirtualEngine]) -> CellResult:
         duration=duration,
         completed=len(completed),
         cancelled=len(finished) - len(completed),
-        refused=sum(each.refused for each in usages),
+        refused=refused,
         kv_blocks_total=sum(each.blocks.total for each in schedulers),
         max_kv_usage=max(each.blocks.peak / each.blocks.total for each in schedulers),
         mean_running=_per_second(sum(each.running_seconds for each in usages), duration),
@@ -41,6 +49,49 @@ def cell_result(engines: Sequence[VirtualEngine]) -> CellResult:
         itl_ms=predicted_latency(Distribution.merged([usage.gap_distribution() for usage in usages])),
         e2el_ms=predicted_latency(Distribution.of(e2el)),
     )
+
+
+def _share_within(completed: Sequence[SimSequence], objectives: Mapping[str, float], *, failed: int) -> float | None:
+    """The fraction of the requests that met all objectives; None without objectives or requests."""
+    if not objectives or not (completed or failed):
+        return None
+    good = sum(all(_latency(seq, name) <= limit for name, limit in objectives.items()) for seq in completed)
+    return good / (len(completed) + failed)
+
+
+def _latency(seq: SimSequence, metric: str) -> float:
+    """A latency of a completed request in seconds; TPOT is 0 without later tokens."""
+    first, last = (seq.first_token_at or 0.0) - seq.arrival, (seq.finished_at or 0.0) - seq.arrival
+    if metric == "tpot":
+        return (last - first) / max(seq.output_tokens - 1, 1)
+    return last if metric == "e2el" else first
+
+
+def _is_saturated(engines: Sequence[VirtualEngine]) -> bool:
+    """Whether too many requests had no first token when the last one arrived."""
+    finished = [seq for engine in engines for seq in engine.usage.finished]
+    last = max((seq.arrival for seq in finished), default=0.0)
+    waiting = sum((seq.first_token_at or 0.0) > last for seq in finished)
+    return waiting > max((1 - KEPT_SHARE) * len(finished), 1)
+
+
+def _limit(engines: Sequence[VirtualEngine], *, saturated: bool) -> str | None:
+    """What an engine ran out of; None if of nothing."""
+    if any(engine.scheduler.preemptions for engine in engines):
+        return Limit.KV.value
+    if any(_most_running(engine.usage.finished) >= engine.scheduler.limits.max_num_seqs for engine in engines):
+        return Limit.BATCH.value
+    if any(engine.scheduler.blocks.peak >= KV_ROOMY * engine.scheduler.blocks.total for engine in engines):
+        return Limit.KV.value
+    return Limit.RATE.value if saturated else None
+
+
+def _most_running(finished: Sequence[SimSequence]) -> int:
+    """The largest number of requests that ran at once."""
+    starts = np.sort([seq.arrival if seq.scheduled_at is None else seq.scheduled_at for seq in finished])
+    ends = np.sort([seq.finished_at or 0.0 for seq in finished])
+    running = np.arange(1, starts.size + 1) - np.searchsorted(ends, starts, side="right")
+    return int(running.max(initial=0))
 
 
 def _is_cancelled(seq: SimSequence) -> bool:

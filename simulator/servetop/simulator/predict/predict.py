@@ -11,6 +11,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.predict.answer import predicted_answer
 from servetop.simulator.predict.cell_result import cell_result
 from servetop.simulator.predict.prediction import CellPrediction, CellResult, Prediction
 from servetop.simulator.predict.router import ROUTERS, ReplicaRouter
@@ -39,6 +40,8 @@ class PredictSpec:
     """The cells send what those of a sweep send; otherwise the stages share one stream of prompts, as in a ramp."""
     replicas: int = 1
     router: str = "round-robin"
+    goodput: Mapping[str, float] = field(default_factory=dict)
+    """Objectives in seconds by metric."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the simulated engine by name; `settings.apply` lists them."""
 
@@ -54,7 +57,9 @@ def predict(specs: PredictSpec | Iterable[PredictSpec]) -> Prediction:
     results = [cell.result for cell in cells if cell.result is not None]
     if cells and not results:
         raise UsageError(cells[0].error)
-    return Prediction(cells=cells, elapsed_s=clock.now(), simulated_s=sum(result.duration for result in results))
+    answer = predicted_answer(cells, objectives=many[0].goodput if many else {})
+    simulated = sum(result.duration for result in results)
+    return Prediction(answer=answer, cells=cells, elapsed_s=clock.now(), simulated_s=simulated)
 
 
 def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender | None = None) -> CellResult:
@@ -67,7 +72,7 @@ def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender
         engines[0].run(client)
     else:
         ReplicaRouter(engines, router=spec.router).run(client)
-    return cell_result(engines)
+    return cell_result(engines, objectives=spec.goodput)
 
 
 def _cells(spec: PredictSpec) -> Iterator[CellPrediction]:

@@ -28,6 +28,14 @@ class CellResult:
     Requests that the client cancelled count as `cancelled` only, as in the summary of a run.
     """
 
+    request_throughput: float
+    """Completed requests/s."""
+    share_within: float | None
+    """Fraction of the requests that met all objectives, without cancelled ones; None without objectives."""
+    saturated: bool
+    """Whether more than 5 % of the requests still waited for their first token when the last one arrived."""
+    limit: str | None
+    """What the engine ran out of, such as `batch-bound`; None if of nothing."""
     output_throughput: float
     total_token_throughput: float
     preemptions: int
@@ -71,9 +79,28 @@ class CellPrediction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """All cells of a prediction."""
+class PredictedAnswer:
+    """What a prediction says about the load; loads in requests/s, in closed loops the concurrency."""
 
+    text: str
+    """One sentence."""
+    label: str
+    """The variant that the answer is about; empty without variants."""
+    max_num_seqs: int
+    kept: float | None
+    """The highest load that kept the objectives; without objectives, that did not saturate the engine."""
+    missed: float | None
+    """The lowest load above it that did not; None if no such load was predicted."""
+    limit: str | None
+    """What the engine ran out of at that load, such as `batch-bound`; None if of nothing, or without such a load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """All cells of a prediction, and what they say about the load."""
+
+    answer: PredictedAnswer | None
+    """None if no engine could start."""
     cells: tuple[CellPrediction, ...]
     elapsed_s: float
     """Seconds that the computation took."""
@@ -84,6 +111,7 @@ class Prediction:
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """The prediction as dictionaries, lists, strings and numbers."""
     return {
+        "answer": None if prediction.answer is None else dataclasses.asdict(prediction.answer),
         "cells": [cell_json(cell) for cell in prediction.cells],
         "elapsed_s": prediction.elapsed_s,
         "simulated_s": prediction.simulated_s,

@@ -48,6 +48,12 @@ DEFINITIONS = (
     ("E2EL", "end-to-end latency: last byte − sent"),
     ("p50 p90 p99", "percentiles over the sliding window, within 1 % of the exact values (which the summary has)"),
     (
+        "stages (3, 4)",
+        "what whole ticks of 250 ms counted while a stage ran, whichever stage its requests are of; a tick that two "
+        "stages share counts for the earlier; the summary, and the matrix of a sweep that has ended, have each stage's "
+        "own requests",
+    ),
+    (
         "KV blocks",
         "the engine's paged memory for running requests; when it is full, the engine preempts; a map of "
         "them shows how many are in use, not which",

@@ -36,6 +36,10 @@ _JITTER = 1.2
 """Scrapes are this many times their median distance apart, at most, unless one failed."""
 _TREND_STEPS = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 """Seconds of one cell of a trend; at least two scrapes, and fixed, so that a trend moves by whole cells."""
+_NOT_RECORDED = (
+    "this recording was made before servetop recorded this page (format 1.6): screen 1 has what it knows of the "
+    "engine, such as KV blocks and preemptions; servetop replay sample has this page"
+)
 
 
 class Activity(Enum):
@@ -156,7 +160,7 @@ class EngineMetricsHistory:
         if header.engine is None:
             return "the engine is not ready yet"
         if not header.has_engine_series:
-            return "this recording was made before servetop recorded these metrics"
+            return _NOT_RECORDED
         if not specs:
             return f"{header.engine.title} has no Prometheus metrics that servetop knows"
         return "" if self._history.up_to(at) else f"no metrics from {header.engine.title} yet"

@@ -23,6 +23,8 @@ class EnginePeaks:
     waiting: float = math.nan
     preemptions: float = math.nan
     """Preemptions/s during the worst of their episodes; NaN without an episode."""
+    reason: str = ""
+    """Why running and waiting are unknown although the engine exports them; empty if they are not."""
 
 
 def engine_peaks(
@@ -35,11 +37,14 @@ def engine_peaks(
     starts = np.array([each.at for each in stages if each.request_rate is not None][:1])
     ends = np.array([tick.end for tick in history.ticks], dtype=np.float64)
     old = describe_before(ends, starts, page_age=page_age)
+    running, waiting = (history.column(name) for name in ("running", "waiting"))
+    known = ~np.isnan(running) | ~np.isnan(waiting)
     worst = (episode.worst for episode in episodes if episode.kind is EpisodeKind.PREEMPTIONS)
     return EnginePeaks(
-        running=_maximum(history.column("running")[~old]),
-        waiting=_maximum(history.column("waiting")[~old]),
+        running=_maximum(running[~old]),
+        waiting=_maximum(waiting[~old]),
         preemptions=max(worst, default=math.nan),
+        reason=f"page up to {page_age:g} s old" if known.any() and not known[~old].any() else "",
     )
 
 

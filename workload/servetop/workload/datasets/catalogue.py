@@ -73,7 +73,7 @@ class TextDataset:
     def unusable(self, skipped: SkippedRows) -> UsageError:
         """The error for a file without usable rows, with the reasons that `skipped` counted."""
         reasons = "; ".join(skipped.remarks())
-        return UsageError(f"{self.path} has no usable prompts" + (f": {reasons}" if reasons else ""))
+        return UsageError(f"{self.path} has no usable prompts" + (f": {reasons}" if reasons else "") + skipped.proposal)
 
 
 def check_dataset_name(name: str) -> None:

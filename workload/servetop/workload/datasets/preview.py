@@ -59,7 +59,8 @@ def preview(workload: WorkloadConfig, *, examples: int) -> DatasetPreview:
     for row in _rows(source, skipped):
         columns.add(row, seen=seen, examples=examples)
     if not columns.prompts:
-        raise UsageError(f"{source.path} has no usable rows: {'; '.join(skipped.remarks()) or 'it is empty'}")
+        reasons = "; ".join(skipped.remarks()) or "it is empty"
+        raise UsageError(f"{source.path} has no usable rows: {reasons}{skipped.proposal}")
     return DatasetPreview(
         dataset=workload.dataset,
         rows=len(columns.prompts),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from servetop.core.errors import UsageError
+from servetop.core.text.counted import counted, was_were
 from servetop.core.text.sanitize import sanitize_line
 
 _Raw = TypeVar("_Raw")
@@ -80,6 +81,8 @@ class SkippedRows:
     """Malformed rows."""
     first_skipped: str = ""
     """Description of the first malformed row."""
+    column: str = ""
+    """A column that the file has, where the first malformed row lacks that of `--dataset-column`."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Numbers of well-formed rows that are not sent, by reason."""
     rows_in_pass: int | None = None
@@ -102,15 +105,20 @@ class SkippedRows:
         self.first_skipped = self.first_skipped if self.skipped else problem
         self.skipped += 1
 
+    @property
+    def proposal(self) -> str:
+        """What to do about a file without usable rows, after a colon: empty, or the column to choose."""
+        return f": choose with --dataset-column {shlex.quote(self.column)}" if self.column else ""
+
     def remarks(self) -> list[str]:
         """Notes on the counts since the last call."""
         notes = []
         if self.skipped:
-            notes.append(f"{self.skipped:,} bad rows of the dataset were skipped; the first: {self.first_skipped}")
+            bad = f"{counted(self.skipped, 'bad row')} of the dataset {was_were(self.skipped)} skipped"
+            notes.append(f"{bad}; the first: {self.first_skipped}")
         notes += [
-            f"{count:,} row{'s' * plural} of the dataset {'were' if plural else 'was'} left out: {reason}"
+            f"{counted(count, 'row')} of the dataset {was_were(count)} left out: {reason}"
             for reason, count in self.left_out.items()
-            for plural in (count != 1,)
         ]
         if self.rows_in_pass is not None and self.last_position >= self.rows_in_pass and not self.repetition_noted:
             self.repetition_noted = True
@@ -119,13 +127,13 @@ class SkippedRows:
                 "repeated prompts"
             )
         if self.clipped:
-            notes.append(f"{self.clipped:,} requests were clipped to the model's context")
+            notes.append(f"{counted(self.clipped, 'request')} {was_were(self.clipped)} clipped to the model's context")
         conversations = {
             "ended early because a turn failed": self.broken,
-            "were cut short by the end of the load": self.cut,
+            f"{was_were(self.cut)} cut short by the end of the load": self.cut,
             "ended early because the next turn would exceed the model's context": self.too_long,
         }
-        notes += [f"{count:,} conversations {what}" for what, count in conversations.items() if count]
+        notes += [f"{counted(count, 'conversation')} {what}" for what, count in conversations.items() if count]
         self.left_out.clear()
         self.skipped = self.clipped = self.broken = self.cut = self.too_long = 0
         return notes
@@ -174,6 +182,8 @@ def good_rows(
         except BadRow as wrong:
             if skipped is None:
                 raise _refused(wrong, name=name, place=place, first=not found) from None
+            if isinstance(wrong, MissingColumn) and not skipped.skipped:
+                skipped.column = wrong.choice
             skipped.bad(f"{name}, {place}, {wrong}")
         except LeftOut as reason:
             if skipped is not None:

@@ -26,6 +26,8 @@ MOST_CURVES = 6
 """The newest stages; more curves would be indistinguishable."""
 _WIDE = 60
 """Cells of a panel from which its title names the stage of its figures in full, and what its share counts."""
+_WHOLE_TICKS = ("whole ticks of 250 ms; a shared one is the earlier stage's", "whole ticks of 250 ms")
+"""How exact the figures of stages are, in the words for wide and for narrow panels."""
 _SHORT = 9
 """Cells of a stage's name at the left of its ridge."""
 
@@ -61,6 +63,9 @@ class CdfPanel(Panel):
             parts.append([(f"p{q} ", ""), (self._format(value), "strong")])
         return parts
 
+    def subtitle(self, frame: Frame) -> TextRow:
+        return whole_ticks(frame, self.size.width) if self._metric == "ttft" else []
+
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         stages = frame.per_stage()[-MOST_CURVES:]
         ridges = [_ridge(each, self._metric, number) for number, each in enumerate(stages)]
@@ -72,6 +77,13 @@ class CdfPanel(Panel):
             curves = [ridge.histogram for ridge in ridges]
             return draw_cdf(curves, width, height, limit=limit, scale=self._scale)
         return draw_ridgelines(ridges, width, height, limit=limit, scale=self._scale)
+
+
+def whole_ticks(frame: Frame, width: int) -> TextRow:
+    """How exact the figures of several stages are, which are sums of ticks; empty for a single stage."""
+    if len(frame.per_stage()) < 2:
+        return []
+    return [(next((text for text in _WHOLE_TICKS if len(text) <= width - 4), ""), "muted")]
 
 
 def _of_stage(label: TextRow, number: int, *, wide: bool) -> TextRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
+from servetop.core.text.counted import counted
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import TextRow, fitted, shortened
 from servetop.tui.panels.panel import Panel
@@ -28,7 +29,7 @@ class ChangesPanel(Panel):
             (sanitize_line(frame.baseline.name), STYLE), (" → ", ""), (sanitize_line(frame.baseline.names[0]), "strong")
         ]  # fmt: skip
         warning: list[TextRow] = [[("▲ not comparable", "bad")]] if unlike else []
-        return [[("Changes ", "title"), *names], *warning, [(f"{count} key{'' if count == 1 else 's'}", "")]]
+        return [[("Changes ", "title"), *names], *warning, [(counted(count, "key"), "")]]
 
     def watch_frame(self, frame: Frame | None) -> None:
         if frame is not None:

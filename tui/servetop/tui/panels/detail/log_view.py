@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual.reactive import reactive
 
 from servetop.core.events import Severity
+from servetop.core.text.counted import counted
 from servetop.tui.drawing.log_rows import SEVERITY_STYLES, head, wrapped
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
 from servetop.tui.panels.live.log import LogPanel
@@ -42,7 +43,7 @@ class LogView(LogPanel):
             parts.append(
                 [(f"/{self.search_text} ", "key"), (f"{which}{len(matches)} found", "strong" if matches else "warn")]
             )
-        where = "the end" if not self.back else f"{self.back} lines before the end"
+        where = "the end" if not self.back else f"{counted(self.back, 'line')} before the end"
         return [*parts, *([] if self.wrap else [[("long lines cut", "warn")]]), [(where, "muted")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:

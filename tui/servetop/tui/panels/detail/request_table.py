@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from servetop.core.text.counted import counted
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.state.request_phases import DECODE, ENGINE_QUEUE, PREEMPTED, PREFILL, QUEUED, STALL, TO_FIRST_TOKEN
@@ -87,5 +88,5 @@ def why_empty(in_flight: int, *, failed_only: bool) -> str:
     if failed_only:
         return "no failed requests up to this time"
     if in_flight:
-        return f"{in_flight} requests in flight, none listed yet: they are reported once a second"
+        return f"{counted(in_flight, 'request')} in flight, none listed yet: they are reported once a second"
     return "no requests up to this time"

@@ -12,7 +12,7 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.heat_map import SHADES
 from servetop.tui.drawing.scatter import Point, draw_scatter
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
-from servetop.tui.panels.detail.cdf import LABELS
+from servetop.tui.panels.detail.cdf import LABELS, whole_ticks
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import (
@@ -58,6 +58,9 @@ class SweepPanel(Panel):
             mean, most = (formats.percent(value) for value in (float(np.mean(off)), max(off)))
             parts.append([("prediction error ", ""), (mean, "strong"), (f" mean, {most} max", "muted")])
         return parts
+
+    def subtitle(self, frame: Frame) -> TextRow:
+        return whole_ticks(frame, self.size.width) if frame.sweep is None else []
 
     def watch_frame(self, frame: Frame | None) -> None:
         """Limit the height to its rows, which leaves the rest to the curve below."""

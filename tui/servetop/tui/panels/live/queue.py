@@ -44,7 +44,7 @@ class QueuePanel(TimeChart):
         if narrow and self.size.height != 1:
             return [[("Queue", "title"), *peak]]
         if lost := _why_unknown(frame):
-            return [[("Queue ", "title"), (lost, "warn")]]
+            return [[(lost, "warn")] if narrow else [("Queue ", "title"), (lost, "warn")]]
         values = _values(frame.stats, frame.peaks)
         first, *others = [value[1:] for value in reversed(values)] if narrow else values
         title: TextRow = [("Queue", "title"), *peak, ("" if narrow else " ", ""), *first]
@@ -78,8 +78,8 @@ class QueuePanel(TimeChart):
 
 
 def _why_unknown(frame: Frame) -> str:
-    """Why there is no count of now; a finished run has its peaks instead."""
-    return "" if frame.peaks else why_outdated(frame)
+    """Why there is no count of now, or no peak of a finished run."""
+    return frame.peaks.reason if frame.peaks else why_outdated(frame)
 
 
 def draw_queue(

@@ -13,6 +13,7 @@ from textual.message import Message
 from servetop.analysis.judgement.story import Story
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
 from servetop.analysis.judgement.wording import clock
+from servetop.core.text.counted import counted
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
 from servetop.tui.panels.live.diagnosis import story_mark
@@ -63,7 +64,7 @@ class StoryCard(Panel):
         lasted: TextRow = [] if since is None or frame.end is None else [(f"{clock(frame.end.at - since)} of load", "")]
         totals = frame.stats.totals
         count = max(totals.sent, totals.completed + totals.failed)
-        requests: TextRow = [(f"{count:,.0f} request{'' if count == 1 else 's'}", "muted")] if count else []
+        requests: TextRow = [(counted(round(count), "request"), "muted")] if count else []
         return [[("What happened", "strong")], *(part for part in (lasted, requests) if part)]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from servetop.analysis.verdicts.trust import (
 from servetop.analysis.verdicts.trust_check import CheckState, TrustCheck
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
@@ -27,6 +28,8 @@ SYMBOLS: dict[TrustVerdict, Run] = {
 }
 
 
+_NARROWEST = 12
+"""Cells in which a reason is wrapped at least."""
 _LIMITS_FROM = 48
 """Cells from which a row has its limit."""
 
@@ -51,9 +54,7 @@ class TrustPanel(Panel):
 
 def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
     """The reasons, then one line per check; two compact lines if there are few rows."""
-    reasons: list[TextRow] = [fitted([("▲ " + reason, "warn")], width) for reason in trust.reasons]
-    if trust.advice:
-        reasons.append(fitted([("→ " + trust.advice, "muted")], width))
+    reasons = _reason_rows(trust, width, height)
     if height < 5:
         pairs = [[(f"{name} ", "muted"), (value, "strong")] for name, value in _short(trust)]
         compact: list[TextRow] = [
@@ -63,6 +64,17 @@ def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
         return [*reasons, *compact][:height]
     table: list[TextRow] = [_row(each, width) for each in _rows(trust)]
     return [*table, *reasons][:height] if height >= len(table) + len(reasons) else [*reasons, *table][:height]
+
+
+def _reason_rows(trust: Trust, width: int, height: int) -> list[TextRow]:
+    """The reasons and the advice, wrapped between words; if there is no room for that, one row each."""
+    texts = [(f"▲ {reason}", "warn") for reason in trust.reasons]
+    texts += [(f"→ {trust.advice}", "muted")] if trust.advice else []
+    room = max(width, _NARROWEST)
+    wrapped = [(line, style) for text, style in texts for line in textwrap.wrap(text, room, subsequent_indent="  ")]
+    if len(wrapped) > height:
+        wrapped = [(textwrap.shorten(text, room, placeholder=" …"), style) for text, style in texts]
+    return [fitted([line], width) for line in wrapped]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +138,9 @@ def _row(row: _CheckRow, width: int) -> TextRow:
     check = row.check
     style = "warn" if check.state is CheckState.BROKEN else "strong"
     if check.exemption and width < _LIMITS_FROM:
-        return fitted(
-            [SIGNS[check.state], (f"{row.short} ", "muted"), (f"{row.value}, ", ""), (check.exemption, "muted")], width
-        )
+        head: list[Run] = [SIGNS[check.state], (f"{row.short} ", "muted"), (f"{row.value}, ", "")]
+        room = max(width - row_width(head), 1)
+        return fitted([*head, (textwrap.shorten(check.exemption, room, placeholder="…"), "muted")], width)
     runs: list[Run] = [SIGNS[check.state], (f"{row.name:<21}", "muted"), (f"{row.value:>8}", style)]
     return fitted([*runs, (f"   {check.exemption or row.limit}", "faint")] if width >= _LIMITS_FROM else runs, width)
 
