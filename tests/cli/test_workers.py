@@ -49,7 +49,7 @@ def test_three_workers_send_what_one_sends(servetop: Servetop, tmp_path: Path) -
     played = []
     for workers in ("1", "3"):
         recording = tmp_path / f"{workers}.servetop"
-        load = (*BRIEF, "--num-warmups", "5", "--lengths", "lognormal:input_mean=20")
+        load = (*BRIEF, "--num-warmups", "5", "--lengths", "lognormal")
         done = servetop("--json", *load, "--workers", workers, "--record", str(recording))
         assert done.code in RAN, done.err
         assert done.summary["completed"] == 40
