@@ -15,4 +15,7 @@ def test_the_counts_are_those_of_the_notes() -> None:
     expected = RowCounts(skipped=1500, left_out=3, in_file=1200)
     assert RowCounts.of_notes(notes) == expected
     assert RowCounts.of_notes([*notes, *notes]) == expected  # two senders read the same file
+    one = SkippedRows()
+    one.bad("line 3")
+    assert RowCounts.of_notes(one.remarks()) == RowCounts(skipped=1, left_out=0, in_file=None)
     assert RowCounts.of_notes(["1 requests were clipped"]) == RowCounts(skipped=0, left_out=0, in_file=None)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_SKIPPED = re.compile(r"([\d,]+) bad rows of the dataset were skipped")
+_SKIPPED = re.compile(r"([\d,]+) bad rows? of the dataset (?:was|were) skipped")
 _LEFT_OUT = re.compile(r"([\d,]+) rows? of the dataset (?:was|were) left out: (.*)")
 _REPEATED = re.compile(r"all ([\d,]+) prompts of the dataset were sent, then again")
 
