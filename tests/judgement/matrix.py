@@ -12,9 +12,10 @@ from servetop.analysis.live_stats import live_stats
 from servetop.tui.state.judged_run import JudgedRun
 from tests.judgement.judged import JudgedScenario
 from tests.judgement.known_truth import KnownTruth
+from tests.judgement.live_checks import CAUSES
 from tests.judgement.observed import Observation, observations_of
 from tests.judgement.scenario import Cause, Scenario
-from tests.judgement.statement_checks import CAUSES, check, onset_error
+from tests.judgement.statement_checks import check, onset_error
 from tests.judgement.statements import Statement, UnknownStatementError, statements_of
 
 LIVE_MOMENTS = 3

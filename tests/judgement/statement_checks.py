@@ -7,24 +7,14 @@ from collections.abc import Callable
 
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.known_truth import KnownTruth
-from tests.judgement.queue_truth import LATE_SEND, SHORT_QUEUE
+from tests.judgement.live_checks import CAUSES, STALE, cause_now, keeps_up_now, nothing_now, waits_now
+from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
 
-CAUSES = {
-    "KV-bound": Cause.KV, "batch-bound": Cause.BATCH, "rate above capacity": Cause.RATE,
-    "long prompts": Cause.LONG_PROMPTS, "client-bound": Cause.CLIENT, "failing": Cause.FAILING,
-    "engine failed": Cause.FAILING, "headroom": Cause.HEALTHY, "other traffic": Cause.OTHERS,
-    "concurrency-limited": Cause.CONCURRENCY, "stalled": Cause.STALL,
-}  # fmt: skip
-"""The truth that each name of a verdict claims."""
 FAR_ONSET = 10.0
 """Seconds by which an onset is false; what is nearer counts among the onsets within two seconds, or not."""
 NEAR = 2.0
-STALE = 6.0
-"""Seconds that an engine's page may be older than the verdict line."""
-SETTLED = 10.0
-"""Seconds of trouble after which the verdict line must not deny it."""
 Check = Callable[[Statement, KnownTruth], bool | None]
 
 
@@ -41,7 +31,7 @@ def near(said: float, true: float, *, relative: float = 0.25, absolute: float = 
 def _cause(said: Statement, truth: KnownTruth) -> bool | None:
     cause = said.values["cause"] or ""
     if said.live:
-        return _cause_now(cause, said.at or 0.0, truth)
+        return cause_now(cause, said.at or 0.0, truth)
     verdict = None if cause not in CAUSES else truth.names(CAUSES[cause])
     if verdict is False or not said.values["at"]:
         return verdict
@@ -53,34 +43,6 @@ def onset_error(said: Statement, truth: KnownTruth) -> float:
     at = seconds_of(said.values.get("at"))
     # Printed without its fraction.
     return min((max(onset - at - 1.0, at - onset, 0.0) for onset in truth.onsets), default=math.nan)
-
-
-def _cause_now(cause: str, at: float, truth: KnownTruth) -> bool | None:
-    """Whether the name on the verdict line holds for the last seconds."""
-    state, start = truth.state, at - 20.0
-    match cause:
-        case "KV-bound" | "batch-bound":
-            limit = AdmissionLimit.KV if cause == "KV-bound" else AdmissionLimit.BATCH
-            share = state.limit_share(limit, start, at)
-            preempted = limit is AdmissionLimit.KV and any(start <= each <= at for each in state.preemptions)
-            return preempted or (None if math.isnan(share) else share > 0.1)
-        case "queue growing":
-            waits = state.waiting[state.within(start, at)].max(initial=0) > SHORT_QUEUE
-            grows = state.mean(state.in_flight, at - 2, at) > 1.1 * state.mean(state.in_flight, start, start + 2)
-            return None if waits or grows else False
-        case "headroom":
-            begin, end = state.last_load
-            grows = truth.outgrown and at > (begin + end) / 2
-            return False if grows or state.queue_acts(at, since=SETTLED) else None
-        case "concurrency-limited":
-            return state.closed or any(stage.max_concurrency for stage in state.run.stages)
-        case "other traffic" | "long prompts":
-            return None if truth.names(CAUSES[cause]) is not False else False
-        case "client-bound":
-            late = [each for each in state.records if (each.sent or 0.0) - each.due > LATE_SEND]
-            return any(start - 10 <= each.due <= at for each in late)
-        case _:
-            return None
 
 
 def _preemptions(said: Statement, truth: KnownTruth) -> bool:
@@ -241,7 +203,7 @@ def _lower_rate(said: Statement, truth: KnownTruth) -> bool | None:
     if not said.live or at is None:
         return truth.overloaded or truth.names(Cause.HEALTHY) is False
     waits = state.waiting[state.within(at - 20.0, at)].max(initial=0) > SHORT_QUEUE
-    return True if waits or truth.outgrown else _cause_now("queue growing", at, truth)
+    return True if waits or truth.outgrown else cause_now("queue growing", at, truth)
 
 
 def _lower_objective(said: Statement, truth: KnownTruth) -> bool | None:
@@ -258,27 +220,11 @@ def _raise_load(said: Statement, truth: KnownTruth) -> bool | None:
     at = said.at
     if not said.live or at is None:
         return False if truth.overloaded or truth.names(Cause.HEALTHY) is False else None
-    return False if _cause_now("headroom", at, truth) is False else None
+    return False if cause_now("headroom", at, truth) is False else None
 
 
 def _limit_prompts(said: Statement, truth: KnownTruth) -> bool | None:
     return False if truth.stationary else None
-
-
-def _waits_now(said: Statement, truth: KnownTruth) -> bool:
-    state, at, count = truth.state, said.at or 0.0, said.number("count")
-    part = state.waiting[state.within(at - STALE, at)]
-    return bool(0.75 * part.min(initial=0) - 3 <= count <= 1.25 * part.max(initial=0) + 3)
-
-
-def _nothing_now(said: Statement, truth: KnownTruth) -> bool:
-    state, at = truth.state, said.at or 0.0
-    part = state.waiting[state.within(at - STALE, at)]
-    return bool(part.min(initial=1_000) <= SHORT_QUEUE)
-
-
-def _keeps_up_now(said: Statement, truth: KnownTruth) -> bool | None:
-    return _cause_now("headroom", said.at or 0.0, truth)
 
 
 def _foreign(said: Statement, truth: KnownTruth) -> bool:
@@ -301,8 +247,8 @@ CHECKS: dict[str, Check] = {
     "shorter overload": _shorter, "shorter overloads": _shorter_ones, "raise batch": _raise_batch,
     "batch advice": _batch_advice, "more KV": _more_kv, "lower rate": _lower_rate, "lower objective": _lower_objective,
     "raise load": _raise_load, "limit prompts": _limit_prompts, "faster client": _client_late, "see log": _fails,
-    "unshared server": _foreign, "wait": _reading, "keeps up now": _keeps_up_now, "waits now": _waits_now,
-    "nothing waits now": _nothing_now, "running now": _reading, "foreign now": _foreign, "failing now": _fails,
+    "unshared server": _foreign, "wait": _reading, "keeps up now": keeps_up_now, "waits now": waits_now,
+    "nothing waits now": nothing_now, "running now": _reading, "foreign now": _foreign, "failing now": _fails,
     "late now": _client_late, "unknown": _reading, "reading": _reading,
 }  # fmt: skip
 """The check of each pattern."""
