@@ -19,11 +19,13 @@ CAUSES = {
 """The truth that each name of a verdict claims."""
 STALE = 6.0
 """Seconds that an engine's page may be older than the verdict line."""
+WINDOW = 12.0
+"""Seconds from which a gauge on the verdict line may be."""
 SETTLED = 10.0
 """Seconds of trouble after which the verdict line must not deny it."""
 
 
-def cause_now(cause: str, at: float, truth: KnownTruth) -> bool | None:
+def cause_now(cause: str, at: float, truth: KnownTruth, *, settled: float = SETTLED) -> bool | None:
     """Whether the name on the verdict line holds for the last seconds."""
     state, start = truth.state, at - 20.0
     match cause:
@@ -39,7 +41,7 @@ def cause_now(cause: str, at: float, truth: KnownTruth) -> bool | None:
         case "headroom":
             begin, end = state.last_load
             grows = truth.outgrown and at > (begin + end) / 2
-            return False if grows or state.queue_acts(at, since=SETTLED) else None
+            return False if grows or state.queue_acts(at, since=settled) else None
         case "concurrency-limited":
             return state.closed or any(stage.max_concurrency for stage in state.run.stages)
         case "other traffic" | "long prompts":
@@ -53,7 +55,7 @@ def cause_now(cause: str, at: float, truth: KnownTruth) -> bool | None:
 
 def waits_now(said: Statement, truth: KnownTruth) -> bool:
     state, at, count = truth.state, said.at or 0.0, said.number("count")
-    part = state.waiting[state.within(at - STALE, at)]
+    part = state.waiting[state.within(at - WINDOW, at)]
     return bool(0.75 * part.min(initial=0) - 3 <= count <= 1.25 * part.max(initial=0) + 3)
 
 
@@ -64,4 +66,4 @@ def nothing_now(said: Statement, truth: KnownTruth) -> bool:
 
 
 def keeps_up_now(said: Statement, truth: KnownTruth) -> bool | None:
-    return cause_now("headroom", said.at or 0.0, truth)
+    return cause_now("headroom", said.at or 0.0, truth, settled=SETTLED + said.page_age)

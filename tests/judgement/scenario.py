@@ -100,6 +100,8 @@ class Cause(StrEnum):
     OTHERS = "other clients"
     STALL = "stalls"
     HEALTHY = "healthy"
+    UNCLEAR = "unclear"
+    """Nothing that one cause explains: near capacity, for a moment, several limits in turn."""
 
 
 def describe(scenario: Scenario) -> str:

@@ -81,6 +81,8 @@ PATTERNS: dict[str, str] = {
     "running now": rf"running (?P<running>{_NUMBER}) of (?P<limit>{_NUMBER})",
     "foreign now": rf"about {_NUMBER} of {_NUMBER} requests in the engine are not from this run",
     "failing now": rf"{_NUMBER}% of requests",
+    "held now": rf"(?P<count>{_NUMBER}) requests? queued at the client, limit (?P<limit>{_NUMBER}) in flight",
+    "no token": rf"no token arrives for {_SECONDS} while requests are in flight",
     "late now": rf"requests sent {_SECONDS} late at p99",
     "unknown": (
         r"(?:cause unknown without the engine's queue|the engine does not export its queue"
@@ -115,6 +117,8 @@ class Statement:
     """The time of the story's line, or of the verdict line; None for the whole run."""
     live: bool = False
     """Whether it stood on the verdict line while the run went on."""
+    page_age: float = 0.0
+    """Seconds by which what is known of the engine may be old."""
 
     def number(self, name: str) -> float:
         """A number in the text, in its unit: seconds, percent, requests; NaN if it is not there."""
@@ -126,7 +130,7 @@ class Statement:
         return seconds_of(self.values["at"]) if self.values.get("at") else self.at
 
 
-def statements_of(text: str, *, at: float | None = None, live: bool = False) -> list[Statement]:
+def statements_of(text: str, *, at: float | None = None, live: bool = False, page_age: float = 0.0) -> list[Statement]:
     """Split a line into its statements; UnknownStatementError if a part of it matches no pattern."""
     found: list[Statement] = []
     position = 0
@@ -134,7 +138,7 @@ def statements_of(text: str, *, at: float | None = None, live: bool = False) -> 
         match, name = max(_matches(text, position), key=lambda each: each[0].end(), default=(None, ""))
         if match is None:
             raise UnknownStatementError(f"{text[position:]!r} of {text!r}")
-        found.append(Statement(name, match.group(), match.groupdict(), at=at, live=live))
+        found.append(Statement(name, match.group(), match.groupdict(), at=at, live=live, page_age=page_age))
         separator = _BETWEEN.match(text, match.end())
         position = match.end() if separator is None else separator.end()
     return found
