@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 from tests.judgement.client_troubles import CLIENT_TROUBLES, ENGINE_TROUBLES, failing_engine, slow_client
+from tests.judgement.disturbed_clients import other_clients, slow_network, thin_network
 from tests.judgement.hard_loads import (
     bursty,
     cold_cache,
@@ -22,6 +23,7 @@ from tests.judgement.held_loads import closed_loop, held_rate
 from tests.judgement.long_prompts import long_prompts
 from tests.judgement.overloads import batch_overload, known_knee, kv_overload, rate_overload
 from tests.judgement.scenario import Scenario
+from tests.judgement.uneven_engines import equal_replicas, failures_in_overload, throttled, unequal_replicas
 
 Draw = Callable[[Random, str], Scenario | None]
 """Draws one scenario with a name; None if its run does not show what it was drawn for."""
@@ -47,6 +49,13 @@ HARD: dict[str, tuple[Draw, ...]] = {
     "short": (short_run,) * 8,
     "tpot": (tpot_objective,) * 6,
     "ramp-down": (ramp_down,) * 6,
+    "others": (other_clients,) * 4,
+    "slow-network": (slow_network,) * 4,
+    "thin-network": (thin_network,) * 4,
+    "replicas": (equal_replicas,) * 6,
+    "unequal": (unequal_replicas,) * 4,
+    "throttled": (throttled,) * 4,
+    "failures": (failures_in_overload,) * 4,
 }
 """More draws, which are kept whatever their run shows unless it is not what they are about."""
 _ATTEMPTS = 200

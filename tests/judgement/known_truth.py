@@ -81,6 +81,16 @@ class KnownTruth:
         """Whether requests arrived faster than the engine served them, in a queue or in its batch, with harm."""
         return self.state.overloaded or self.outgrown
 
+    def waiting_between(self, start: float, until: float) -> tuple[float, float]:
+        """Fewest and most requests that waited in the engine, with those that arrived during an iteration."""
+        within, state = self.state.within(start, until), self.state
+        if not within.any():
+            return 0.0, 0.0
+        counts = [state.waiting[within]]
+        if self.cause is not Cause.NETWORK:
+            counts.append(np.maximum(state.in_flight - state.running, 0)[within])
+        return float(min(each.min() for each in counts)), float(max(each.max() for each in counts))
+
     @cached_property
     def disturbed(self) -> bool:
         """Whether requests waited for a moment, and many missed an objective."""
@@ -169,6 +179,8 @@ class KnownTruth:
         return None if self.cause not in LIMITS else True
 
     def _healthy(self) -> bool | None:
+        if self.cause is Cause.NETWORK and not self.state.grew:
+            return None
         met = self.state.share_met()
         if self.overloaded or self.state.failed >= 0.01 * len(self.state.records) or self.left > 2 or met < 0.9:
             return False

@@ -54,9 +54,9 @@ def cause_now(cause: str, at: float, truth: KnownTruth, *, settled: float = SETT
 
 
 def waits_now(said: Statement, truth: KnownTruth) -> bool:
-    state, at, count = truth.state, said.at or 0.0, said.number("count")
-    part = state.waiting[state.within(at - WINDOW, at)]
-    return bool(0.75 * part.min(initial=0) - 3 <= count <= 1.25 * part.max(initial=0) + 3)
+    at, count = said.at or 0.0, said.number("count")
+    low, high = truth.waiting_between(at - WINDOW, at)
+    return 0.75 * low - 3 <= count <= 1.25 * high + 3
 
 
 def nothing_now(said: Statement, truth: KnownTruth) -> bool:

@@ -68,6 +68,11 @@ class RunState:
         """Sequences in the batch, at each instant; of all replicas."""
         return self._sum([running for _, running, _ in self._states])
 
+    def fullest(self, start: float, until: float) -> int:
+        """Most sequences in the batch of any replica in a period."""
+        within = self.within(start, until)
+        return max(int(running[within].max(initial=0)) for _, running, _ in self._states)
+
     def _sum(self, columns: list[IntArray]) -> IntArray:
         total: IntArray = np.zeros(self.times.size, dtype=np.int64)
         for column in columns:
@@ -173,8 +178,8 @@ class RunState:
         part = values[self.within(start, until)]
         return float(part.mean()) if part.size else 0.0
 
-    def met(self, record: RequestRecord) -> bool:
-        """Whether a request met every objective, with TTFT and E2EL from its due time."""
+    def met(self, record: RequestRecord, *, slack: float = 1.0) -> bool:
+        """Whether a request met every objective times `slack`, with TTFT and E2EL from its due time."""
         if record.status is not RequestStatus.OK or record.first_token_at is None or record.done_at is None:
             return False
         measured = {
@@ -182,11 +187,11 @@ class RunState:
             "tpot": record.tpot or 0.0,
             "e2el": record.done_at - record.due,
         }
-        return all(measured[name] <= limit for name, limit in self.run.header.config.goodput.items())
+        return all(measured[name] <= slack * limit for name, limit in self.run.header.config.goodput.items())
 
-    def share_met(self, start: float = 0.0, until: float = math.inf) -> float:
+    def share_met(self, start: float = 0.0, until: float = math.inf, *, slack: float = 1.0) -> float:
         """Fraction of the requests due in a period that met every objective; NaN for none."""
-        met = [self.met(record) for record in self.records if start <= record.due <= until]
+        met = [self.met(record, slack=slack) for record in self.records if start <= record.due <= until]
         return sum(met) / len(met) if met else math.nan
 
     @cached_property

@@ -98,6 +98,7 @@ class Cause(StrEnum):
     FAILING = "failing"
     CONCURRENCY = "concurrency limit"
     OTHERS = "other clients"
+    NETWORK = "network"
     STALL = "stalls"
     HEALTHY = "healthy"
     UNCLEAR = "unclear"

@@ -85,7 +85,9 @@ def _both(first: bool | None, second: bool | None) -> bool | None:
 
 
 def _within_objective(said: Statement, truth: KnownTruth) -> bool:
-    return near(said.number("percent"), 100 * truth.state.share_met(), absolute=4)
+    """Histograms know each time within two percent."""
+    low, high = (100 * truth.state.share_met(slack=slack) for slack in (0.98, 1.02))
+    return low - 4 <= said.number("percent") <= high + 4
 
 
 def _served(said: Statement, truth: KnownTruth) -> bool:
@@ -111,9 +113,10 @@ def _kv_fills(said: Statement, truth: KnownTruth) -> bool | None:
 def _batch_full(said: Statement, truth: KnownTruth) -> bool:
     """Whether the size is right, and the batch was nine tenths full or more at that time."""
     facts, state, at = truth.state.run.header.engine, truth.state, said.at
-    limit = ((facts.max_num_seqs or 0) if facts else 0) * truth.replicas
-    then = state.within(0.0, math.inf) if at is None else state.within(at - STALE, at + STALE)
-    return near(said.number("size"), limit, relative=0.1) and bool(state.running[then].max(initial=0) >= 0.9 * limit)
+    limit = (facts.max_num_seqs or 0) if facts else 0
+    start, until = (0.0, math.inf) if at is None else (at - STALE, at + STALE)
+    total = any(near(said.number("size"), count * limit, relative=0.1) for count in {1, truth.replicas})
+    return total and state.fullest(start, until) >= 0.9 * limit
 
 
 def _free_slots(said: Statement, truth: KnownTruth) -> bool | None:
@@ -125,6 +128,8 @@ def _free_slots(said: Statement, truth: KnownTruth) -> bool | None:
 def _too_fast(said: Statement, truth: KnownTruth) -> bool | None:
     """For a moment, any rate may be too fast; for good, only one that the engine does not sustain."""
     if truth.state.closed:
+        return False
+    if truth.cause is Cause.OTHERS and truth.kept_at(truth.highest_rate):
         return False
     return True if truth.overloaded else None if truth.disturbed else False
 
@@ -152,16 +157,20 @@ def _at_most(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _kept_up(said: Statement, truth: KnownTruth) -> bool | None:
+    if truth.cause is Cause.NETWORK:
+        return None if truth.state.grew else True
     return truth.names(Cause.HEALTHY)
 
 
 def _queue_grows(said: Statement, truth: KnownTruth) -> bool:
     """Whether as many requests waited; of an overload without a queue, whether as many were in flight."""
     state, at, count = truth.state, said.said_at or 0.0, said.number("count")
-    within = state.within(at - 1.0 - STALE, at + 2.0)
-    columns = [state.waiting, *([state.in_flight] if truth.overloaded else [])]
-    found = [column[within] for column in columns]
-    return any(0.75 * each.min(initial=1_000) - 3 <= count <= 1.25 * each.max(initial=0) + 3 for each in found)
+    start, until = at - 1.0 - STALE, at + 2.0
+    ranges = [truth.waiting_between(start, until)]
+    if truth.overloaded:
+        flying = state.in_flight[state.within(start, until)]
+        ranges.append((float(flying.min(initial=1_000)), float(flying.max(initial=0))))
+    return any(0.75 * low - 3 <= count <= 1.25 * high + 3 for low, high in ranges)
 
 
 def _nothing_waits(said: Statement, truth: KnownTruth) -> bool | None:
@@ -200,7 +209,7 @@ def _batch_advice(said: Statement, truth: KnownTruth) -> bool | None:
     limit, size = truth.scenario.plan.spec.batch_limit, said.number("size")
     if said.values["memory"]:
         return None if size < limit and truth.names(Cause.KV) is not False else False
-    if truth.names(Cause.KV):
+    if truth.names(Cause.KV) is not False:
         return size <= max(truth.state.running.max(initial=0) / truth.replicas, 1) or None
     return size > limit and _raise_batch(said, truth)
 
