@@ -44,15 +44,26 @@ def shared_with_others(run: VirtualRun, ours: Collection[int]) -> VirtualRun:
     stages = tuple(_scaled(stage, share) for stage in run.stages)
     config = run.header.config
     scaled = tuple(
-        dataclasses.replace(stage, request_rate=float(f"{share * stage.request_rate:.3g}")) for stage in config.stages
+        dataclasses.replace(
+            stage,
+            request_rate=_rounded(share * stage.request_rate),
+            ramp_from=None if stage.ramp_from is None else _rounded(share * stage.ramp_from),
+        )
+        for stage in config.stages
     )
     header = dataclasses.replace(run.header, config=dataclasses.replace(config, stages=scaled))
     return _refolded(dataclasses.replace(run, header=header, stages=stages), seen, share=share)
 
 
 def _scaled(stage: StageChange, share: float) -> StageChange:
-    rate = float(f"{share * (stage.request_rate or 0.0):.3g}")
-    return dataclasses.replace(stage, request_rate=rate, label=f"{rate:g} req/s")
+    rate = _rounded(share * (stage.request_rate or 0.0))
+    begin = None if stage.ramp_from is None else _rounded(share * stage.ramp_from)
+    label = f"{rate:g} req/s" if begin is None else f"{begin:g} to {rate:g} req/s"
+    return dataclasses.replace(stage, request_rate=rate, ramp_from=begin, label=label)
+
+
+def _rounded(rate: float) -> float:
+    return float(f"{rate:.3g}")
 
 
 def _all_seen(run: VirtualRun) -> list[Seen]:

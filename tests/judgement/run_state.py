@@ -149,7 +149,9 @@ class RunState:
 
     @cached_property
     def late_sends(self) -> float:
-        """Fraction of the requests that were sent late."""
+        """Fraction of the requests that were sent late by the client itself; 0 where a limit holds them back."""
+        if any(stage.max_concurrency is not None for stage in self.run.stages):
+            return 0.0
         late = [(record.sent or 0.0) - record.due > LATE_SEND for record in self.records if record.sent is not None]
         return sum(late) / len(late) if late else 0.0
 

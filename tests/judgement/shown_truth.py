@@ -11,12 +11,14 @@ from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 from tests.judgement.constant_rates import ConstantRates
 from tests.judgement.known_truth import LIMITS, KnownTruth
-from tests.judgement.queue_truth import SHORT_QUEUE
+from tests.judgement.queue_truth import LATE_SEND, SHORT_QUEUE
 from tests.judgement.run_state import STEP, RunState
 from tests.judgement.scenario import Cause, Scenario, Truth
 
 CLEAR = 0.75
 """Fraction of the harmful waiting time that one limit must account for."""
+_LATE = 0.05
+"""Fraction of the requests that a slow client sends late."""
 _ENOUGH = 0.99
 """Fraction of the requests that meet their objectives in a healthy run."""
 
@@ -39,6 +41,9 @@ def _truth(known: KnownTruth, detail: str) -> Truth:
     if state.failed >= 0.01 * len(state.records):
         first = min(each.done_at or 0.0 for each in state.records if each.error is not None)
         return Truth(cause=Cause.FAILING, onset=first, detail=detail)
+    if state.late_sends > _LATE:
+        sent_late = [each.due for each in state.records if (each.sent or 0.0) - each.due > LATE_SEND]
+        return Truth(cause=Cause.CLIENT, onset=min(sent_late), detail=detail)
     if state.held:
         onset = float(state.times[np.argmax(state.held_back > SHORT_QUEUE)])
         return Truth(cause=Cause.CONCURRENCY, onset=onset, detail=detail)
