@@ -25,6 +25,11 @@ SETTLED = 10.0
 """Seconds of trouble after which the verdict line must not deny it."""
 
 
+def near(said: float, true: float, *, relative: float = 0.25, absolute: float = 0.0) -> bool:
+    """Whether a figure is right within a relative and an absolute tolerance, whichever is larger."""
+    return abs(said - true) <= max(relative * abs(true), absolute)
+
+
 def cause_now(cause: str, at: float, truth: KnownTruth, *, settled: float = SETTLED) -> bool | None:
     """Whether the name on the verdict line holds for the last seconds."""
     state, start = truth.state, at - 20.0
@@ -34,7 +39,7 @@ def cause_now(cause: str, at: float, truth: KnownTruth, *, settled: float = SETT
             share = state.limit_share(limit, start, at)
             preempted = limit is AdmissionLimit.KV and any(start <= each <= at for each in state.preemptions)
             return preempted or (None if math.isnan(share) else share > 0.1)
-        case "queue growing":
+        case "queue growing" | "overloaded":
             waits = state.waiting[state.within(start, at)].max(initial=0) > SHORT_QUEUE
             grows = state.mean(state.in_flight, at - 2, at) > 1.1 * state.mean(state.in_flight, start, start + 2)
             return None if waits or grows else False

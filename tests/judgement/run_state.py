@@ -132,6 +132,14 @@ class RunState:
         return self._count(sent) - self._count(done)
 
     @cached_property
+    def unstarted(self) -> IntArray:
+        """Requests sent and without a first token, at each instant."""
+        sent = [record for record in self.records if record.sent is not None]
+        ends = [record.done_at if record.first_token_at is None else record.first_token_at for record in sent]
+        started = np.sort([math.inf if end is None else end for end in ends])
+        return self._count(np.sort([record.sent or 0.0 for record in sent])) - self._count(started)
+
+    @cached_property
     def held_back(self) -> IntArray:
         """Requests due and not sent, at each instant."""
         due = np.sort([record.due for record in self.records])

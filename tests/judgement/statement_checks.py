@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.known_truth import KnownTruth
-from tests.judgement.live_checks import CAUSES, SETTLED, STALE, cause_now, keeps_up_now, nothing_now, waits_now
+from tests.judgement.live_checks import CAUSES, SETTLED, STALE, cause_now, keeps_up_now, near, nothing_now, waits_now
 from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
+from tests.judgement.unnamed_checks import UNNAMED_CHECKS, overload_verdict
 
 FAR_ONSET = 10.0
 """Seconds by which an onset is false; what is nearer counts among the onsets within two seconds, or not."""
@@ -22,19 +23,15 @@ Check = Callable[[Statement, KnownTruth], bool | None]
 
 def check(statement: Statement, truth: KnownTruth) -> bool | None:
     """Whether a statement is true; None if it claims nothing that the truth decides."""
-    return CHECKS[statement.name](statement, truth)
-
-
-def near(said: float, true: float, *, relative: float = 0.25, absolute: float = 0.0) -> bool:
-    """Whether a figure is right within a relative and an absolute tolerance, whichever is larger."""
-    return abs(said - true) <= max(relative * abs(true), absolute)
+    found = CHECKS[statement.name](statement, truth)
+    return None if found is None else bool(found)
 
 
 def _cause(said: Statement, truth: KnownTruth) -> bool | None:
     cause = said.values["cause"] or ""
     if said.live:
         return cause_now(cause, said.at or 0.0, truth, settled=SETTLED + said.page_age)
-    verdict = None if cause not in CAUSES else truth.names(CAUSES[cause])
+    verdict = overload_verdict(cause, truth) if cause not in CAUSES else truth.names(CAUSES[cause])
     if cause == "rate above capacity" and not truth.overloaded and truth.kept_at(said.number("rate")):
         return False
     if verdict is False or not said.values["at"]:
@@ -262,6 +259,7 @@ def _reading(said: Statement, truth: KnownTruth) -> None:
 
 
 CHECKS: dict[str, Check] = {
+    **UNNAMED_CHECKS,
     "cause": _cause,
     "quiet": _reading, "preemptions": _preemptions, "worst TTFT": _worst, "TTFT rises": _worst,
     "sustainable about": _about, "sustainable at least": _at_least, "sustainable below": _below,
