@@ -96,6 +96,9 @@ class Cause(StrEnum):
     LONG_PROMPTS = "long prompts"
     CLIENT = "client"
     FAILING = "failing"
+    CONCURRENCY = "concurrency limit"
+    OTHERS = "other clients"
+    STALL = "stalls"
     HEALTHY = "healthy"
 
 

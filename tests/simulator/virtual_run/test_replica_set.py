@@ -100,3 +100,10 @@ def test_a_prefix_cache_can_be_warm_at_the_start(whole: bool, cold: float, warm:
         for count in (0, 50)
     ]
     assert rates == [pytest.approx(cold, abs=0.03), pytest.approx(warm, abs=0.03)]
+
+
+def test_the_queue_of_each_replica_is_known() -> None:
+    run = run_virtually(plan_of(STAGE, plan={"replicas": 2}, max_num_seqs=1))
+    assert len(run.replica_admissions) == 2
+    assert run.replica_admissions[0] == run.admissions
+    assert all(max(state.waiting for state in states) > 3 for states in run.replica_admissions)

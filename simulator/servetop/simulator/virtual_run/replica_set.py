@@ -39,9 +39,9 @@ class ReplicaSet:
         self._warm()
 
     @property
-    def admissions(self) -> tuple[AdmissionState, ...]:
-        """The queue of the first engine after each of its scheduling decisions."""
-        return tuple(self._engines[0].admissions)
+    def admissions(self) -> tuple[tuple[AdmissionState, ...], ...]:
+        """The queue of each engine after each of its scheduling decisions."""
+        return tuple(tuple(each.admissions) for each in self._engines)
 
     @property
     def max_num_seqs(self) -> int:

@@ -42,6 +42,8 @@ class VirtualRun:
     end: RunEnd
     admissions: tuple[AdmissionState, ...]
     """The queue after every scheduling decision, of the first replica."""
+    replica_admissions: tuple[tuple[AdmissionState, ...], ...] = ()
+    """The queue of each replica; the first are `admissions`."""
     replica_samples: tuple[ReplicaSample, ...] = ()
     """Scrapes of each replica, if there are several."""
 
@@ -118,7 +120,8 @@ class _Run:
             log_lines=tuple(self._log),
             records=tuple(self._records),
             end=RunEnd(at=self._clock.now(), exit_code=0, reason=""),
-            admissions=self._engines.admissions,
+            admissions=self._engines.admissions[0],
+            replica_admissions=self._engines.admissions,
             replica_samples=tuple(self._replica_samples),
         )
 
