@@ -47,7 +47,7 @@ def _clause(example: str, *needs: Iterable[O]) -> Clause:
     return Clause(example, tuple(frozenset(each) for each in needs))
 
 
-ENGINE_FAILED = _clause("engine failed at 0:35: vLLM was killed by SIGKILL")
+ENGINE_FAILED = _clause("engine failed at 0:35: vLLM ended with exit code 1")
 NO_LOAD = _clause("nothing was sent: the run has no load")
 CHANGED = _clause("the batch size changes: max_num_seqs 64 → 256")
 FAILS = _clause("requests fail: HTTP 429: Rate limit exceeded", {O.FAILURES})

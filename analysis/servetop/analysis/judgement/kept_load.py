@@ -1,7 +1,7 @@
 """Which load a run kept: the evidence that the engine kept up, and for a rate that it sustains at least.
 
 A rate counts as sustained if a stage has a steady window in which the requests kept all objectives and hardly any
-waited, with so many requests that their number and their lengths are those of the workload.
+waited, with enough requests for their number and their lengths to be those of the workload.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _PLAUSIBLE = 0.5
 
 
 def overload_capacity(limit: Limit, main: Overload, run: RunRecord) -> Capacity | None:
-    """Return what the engine completed during an overload; None if its limit, or no queue, tells it."""
+    """Return what the engine completed during an overload; None if the limit is unknown, or if nothing waited."""
     if limit in (Limit.LONG_PROMPTS, Limit.UNKNOWN) or not _waits(main):
         return None
     return (prefill_capacity if limit is Limit.RATE else capacity_of)(main, run.history, run.until)

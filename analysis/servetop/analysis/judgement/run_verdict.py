@@ -64,6 +64,8 @@ FAILED_SHARE = 0.01
 """Fraction of failed requests from which a run counts as failing."""
 FAILED_BESIDE_OVERLOAD = 0.05
 """The same for a run that was overloaded."""
+MODEL_ERROR = 0.75
+"""Fraction of what a run itself served below which a rate of the model is not believed."""
 LATE_SHARE = 0.10
 """Fraction of the load's time with a late client from which the figures describe the client."""
 CLIENT_TOO = "the client was late too"
@@ -186,10 +188,7 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     until = run.until if main.end is None else main.end
     capacity = overload_capacity(limit, main, run)
     objective = _known(run.ttft_objective)
-    sustainable, knee = (None, None) if capacity is None else overload_rates(limit, capacity, run)
-    kept = None
-    if sustainable is not None and sustainable < served_rate(run):
-        sustainable, knee, kept = None, None, kept_rate(run)
+    rates = _Rates() if capacity is None else _rates(limit, capacity, run)
     onset = _onset(limit, main)
     return RunVerdict(
         cause=RunCause(limit.value),
@@ -199,14 +198,35 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
         preemptions=None if math.isnan(run.total("preemptions")) else main.total(EpisodeKind.PREEMPTIONS),
         worst_ttft=worst_ttft(run, main.begin, until),
         capacity=capacity,
-        sustainable=sustainable if kept is None else kept,
-        is_lower_bound=kept is not None,
-        knee=knee,
+        sustainable=rates.sustainable,
+        is_lower_bound=rates.is_lower_bound,
+        knee=rates.knee,
         objective=objective,
         advised_batch=advised_batch(limit, main, run),
         main=main,
         others=tuple(group for group in groups if group is not main),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rates:
+    """What the engine sustains, requests/s; None if unknown."""
+
+    sustainable: float | None = None
+    knee: float | None = None
+    is_lower_bound: bool = False
+
+
+def _rates(limit: Limit, capacity: Capacity, run: RunRecord) -> _Rates:
+    """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above."""
+    sustainable, knee = overload_rates(limit, capacity, run)
+    served = served_rate(run)
+    if sustainable is None or sustainable >= served:
+        return _Rates(sustainable=sustainable, knee=knee)
+    if sustainable < served * MODEL_ERROR:
+        kept = kept_rate(run)
+        return _Rates(sustainable=kept, is_lower_bound=kept is not None)
+    return _Rates(sustainable=served, knee=None if knee is None else max(knee, served))
 
 
 def _onset(limit: Limit, main: Overload) -> float:
