@@ -51,7 +51,7 @@ class KnownTruth:
     def kept_at(self, rate: float) -> bool | None:
         """Whether 95 % of the requests meet all objectives at a constant rate; None if unknown, or too close to it."""
         base = self.scenario.base
-        if base is None:
+        if base is None or math.isnan(rate):
             return None
         share = base.share_in_time(rate / self.replicas) if rate > 0 else 1.0
         return None if abs(share - SHARE_KEPT) < _NOISE else share > SHARE_KEPT
@@ -69,10 +69,32 @@ class KnownTruth:
         rates = [stage.request_rate for stage in self.state.run.stages if stage.request_rate is not None]
         return rates[-1] if rates and math.isfinite(rates[-1]) else math.nan
 
+    @property
+    def highest_rate(self) -> float:
+        """The highest scheduled rate, the begins of ramps included; NaN for closed loops."""
+        stages = self.state.run.stages
+        rates = [rate for stage in stages for rate in (stage.request_rate, stage.ramp_from) if rate is not None]
+        return max(filter(math.isfinite, rates), default=math.nan)
+
     @cached_property
     def overloaded(self) -> bool:
         """Whether requests arrived faster than the engine served them, in a queue or in its batch, with harm."""
         return self.state.overloaded or self.outgrown
+
+    def waiting_between(self, start: float, until: float) -> tuple[float, float]:
+        """Fewest and most requests that waited in the engine, with those that arrived during an iteration."""
+        within, state = self.state.within(start, until), self.state
+        if not within.any():
+            return 0.0, 0.0
+        counts = [state.waiting[within]]
+        if self.cause is not Cause.NETWORK:
+            counts.append(np.maximum(state.in_flight - state.running, 0)[within])
+        return float(min(each.min() for each in counts)), float(max(each.max() for each in counts))
+
+    @cached_property
+    def disturbed(self) -> bool:
+        """Whether requests waited for a moment, and many missed an objective."""
+        return bool(self.state.waiting.max(initial=0) > SHORT_QUEUE) and self.state.share_met() < SHARE_KEPT
 
     @cached_property
     def left(self) -> int:
@@ -148,7 +170,7 @@ class KnownTruth:
 
     def _limited_by(self, cause: Cause) -> bool | None:
         if cause is Cause.RATE and (self.state.closed or not self.overloaded):
-            return False
+            return None if self.disturbed and not self.state.closed else False
         share = self.state.limit_share(LIMITS[cause])
         if math.isnan(share):
             return cause is Cause.RATE and self.outgrown
@@ -157,6 +179,8 @@ class KnownTruth:
         return None if self.cause not in LIMITS else True
 
     def _healthy(self) -> bool | None:
+        if self.cause is Cause.NETWORK and not self.state.grew:
+            return None
         met = self.state.share_met()
         if self.overloaded or self.state.failed >= 0.01 * len(self.state.records) or self.left > 2 or met < 0.9:
             return False

@@ -19,11 +19,18 @@ CAUSES = {
 """The truth that each name of a verdict claims."""
 STALE = 6.0
 """Seconds that an engine's page may be older than the verdict line."""
+WINDOW = 12.0
+"""Seconds from which a gauge on the verdict line may be."""
 SETTLED = 10.0
 """Seconds of trouble after which the verdict line must not deny it."""
 
 
-def cause_now(cause: str, at: float, truth: KnownTruth) -> bool | None:
+def near(said: float, true: float, *, relative: float = 0.25, absolute: float = 0.0) -> bool:
+    """Whether a figure is right within a relative and an absolute tolerance, whichever is larger."""
+    return abs(said - true) <= max(relative * abs(true), absolute)
+
+
+def cause_now(cause: str, at: float, truth: KnownTruth, *, settled: float = SETTLED) -> bool | None:
     """Whether the name on the verdict line holds for the last seconds."""
     state, start = truth.state, at - 20.0
     match cause:
@@ -32,14 +39,14 @@ def cause_now(cause: str, at: float, truth: KnownTruth) -> bool | None:
             share = state.limit_share(limit, start, at)
             preempted = limit is AdmissionLimit.KV and any(start <= each <= at for each in state.preemptions)
             return preempted or (None if math.isnan(share) else share > 0.1)
-        case "queue growing":
+        case "queue growing" | "overloaded":
             waits = state.waiting[state.within(start, at)].max(initial=0) > SHORT_QUEUE
             grows = state.mean(state.in_flight, at - 2, at) > 1.1 * state.mean(state.in_flight, start, start + 2)
             return None if waits or grows else False
         case "headroom":
             begin, end = state.last_load
             grows = truth.outgrown and at > (begin + end) / 2
-            return False if grows or state.queue_acts(at, since=SETTLED) else None
+            return False if grows or state.queue_acts(at, since=settled) else None
         case "concurrency-limited":
             return state.closed or any(stage.max_concurrency for stage in state.run.stages)
         case "other traffic" | "long prompts":
@@ -52,9 +59,9 @@ def cause_now(cause: str, at: float, truth: KnownTruth) -> bool | None:
 
 
 def waits_now(said: Statement, truth: KnownTruth) -> bool:
-    state, at, count = truth.state, said.at or 0.0, said.number("count")
-    part = state.waiting[state.within(at - STALE, at)]
-    return bool(0.75 * part.min(initial=0) - 3 <= count <= 1.25 * part.max(initial=0) + 3)
+    at, count = said.at or 0.0, said.number("count")
+    low, high = truth.waiting_between(at - WINDOW, at)
+    return 0.75 * low - 3 <= count <= 1.25 * high + 3
 
 
 def nothing_now(said: Statement, truth: KnownTruth) -> bool:
@@ -64,4 +71,4 @@ def nothing_now(said: Statement, truth: KnownTruth) -> bool:
 
 
 def keeps_up_now(said: Statement, truth: KnownTruth) -> bool | None:
-    return cause_now("headroom", said.at or 0.0, truth)
+    return cause_now("headroom", said.at or 0.0, truth, settled=SETTLED + said.page_age)

@@ -13,7 +13,7 @@ from servetop.tui.state.judged_run import JudgedRun
 from tests.judgement.judged import JudgedScenario
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.live_checks import CAUSES
-from tests.judgement.observed import Observation, observations_of
+from tests.judgement.observed import PAGE_AGES, Observation, observations_of
 from tests.judgement.scenario import Cause, Scenario
 from tests.judgement.statement_checks import check, onset_error
 from tests.judgement.statements import Statement, UnknownStatementError, statements_of
@@ -64,7 +64,7 @@ def outcomes(scenario: Scenario) -> Iterator[Outcome]:
 def judge_observed(scenario: Scenario, truth: KnownTruth, *, name: str, observation: Observation) -> Outcome:
     """Judge a run as one observer recorded it."""
     judged = JudgedScenario(dataclasses.replace(scenario).keeping(observation(scenario.run)))
-    said, unknown = _read(judged)
+    said, unknown = _read(judged, page_age=PAGE_AGES.get(name, 0.0))
     checked = [(each, check(each, truth)) for each in said]
     headline = said[0]
     verdict = CAUSES.get(headline.values.get("cause") or "")
@@ -94,13 +94,13 @@ def _told(said: Statement) -> str:
     return f"{text} (at {said.at:.0f} s)" if said.live else text
 
 
-def _read(judged: JudgedScenario) -> tuple[list[Statement], list[str]]:
+def _read(judged: JudgedScenario, *, page_age: float) -> tuple[list[Statement], list[str]]:
     """All statements, those of the headline first, and the sentences that no pattern knows."""
     said: list[Statement] = []
     unknown: list[str] = []
     for text, at, live in (*_story(judged), *_verdict_lines(judged)):
         try:
-            said += statements_of(text, at=at, live=live)
+            said += statements_of(text, at=at, live=live, page_age=page_age)
         except UnknownStatementError as error:
             unknown.append(str(error))
     return said, unknown

@@ -68,7 +68,9 @@ def _rates(found: Sequence[Outcome]) -> str:
 
 SHARES: dict[str, Callable[[Sequence[Outcome]], str]] = {
     "runs with a false statement": lambda found: _share(bool(each.false) for each in found),
-    "cause named": lambda found: _share(each.named for each in found if each.cause is not Cause.HEALTHY),
+    "cause named": lambda found: _share(
+        each.named for each in found if each.cause not in (Cause.HEALTHY, Cause.UNCLEAR)
+    ),
     "healthy runs with another cause": lambda found: _share(
         each.verdict not in (Cause.HEALTHY, None) for each in found if each.cause is Cause.HEALTHY
     ),

@@ -96,7 +96,8 @@ OBSERVATIONS: dict[str, Observation] = {
     "one of two": without_second_replica,
 }
 """The columns of the matrix."""
-NOTHING_OF_THE_ENGINE = "no metrics"
+PAGE_AGES = {"1 Hz": 1.0, "0.2 Hz": 5.0, "late pages": PAGE_AGE}
+"""Seconds by which the newest page may be old, if not 0."""
 
 
 def observations_of(run: VirtualRun) -> dict[str, Observation]:

@@ -68,6 +68,11 @@ class RunState:
         """Sequences in the batch, at each instant; of all replicas."""
         return self._sum([running for _, running, _ in self._states])
 
+    def fullest(self, start: float, until: float) -> int:
+        """Most sequences in the batch of any replica in a period."""
+        within = self.within(start, until)
+        return max(int(running[within].max(initial=0)) for _, running, _ in self._states)
+
     def _sum(self, columns: list[IntArray]) -> IntArray:
         total: IntArray = np.zeros(self.times.size, dtype=np.int64)
         for column in columns:
@@ -127,6 +132,14 @@ class RunState:
         return self._count(sent) - self._count(done)
 
     @cached_property
+    def unstarted(self) -> IntArray:
+        """Requests sent and without a first token, at each instant."""
+        sent = [record for record in self.records if record.sent is not None]
+        ends = [record.done_at if record.first_token_at is None else record.first_token_at for record in sent]
+        started = np.sort([math.inf if end is None else end for end in ends])
+        return self._count(np.sort([record.sent or 0.0 for record in sent])) - self._count(started)
+
+    @cached_property
     def held_back(self) -> IntArray:
         """Requests due and not sent, at each instant."""
         due = np.sort([record.due for record in self.records])
@@ -144,7 +157,9 @@ class RunState:
 
     @cached_property
     def late_sends(self) -> float:
-        """Fraction of the requests that were sent late."""
+        """Fraction of the requests that were sent late by the client itself; 0 where a limit holds them back."""
+        if any(stage.max_concurrency is not None for stage in self.run.stages):
+            return 0.0
         late = [(record.sent or 0.0) - record.due > LATE_SEND for record in self.records if record.sent is not None]
         return sum(late) / len(late) if late else 0.0
 
@@ -173,8 +188,8 @@ class RunState:
         part = values[self.within(start, until)]
         return float(part.mean()) if part.size else 0.0
 
-    def met(self, record: RequestRecord) -> bool:
-        """Whether a request met every objective, with TTFT and E2EL from its due time."""
+    def met(self, record: RequestRecord, *, slack: float = 1.0) -> bool:
+        """Whether a request met every objective times `slack`, with TTFT and E2EL from its due time."""
         if record.status is not RequestStatus.OK or record.first_token_at is None or record.done_at is None:
             return False
         measured = {
@@ -182,11 +197,11 @@ class RunState:
             "tpot": record.tpot or 0.0,
             "e2el": record.done_at - record.due,
         }
-        return all(measured[name] <= limit for name, limit in self.run.header.config.goodput.items())
+        return all(measured[name] <= slack * limit for name, limit in self.run.header.config.goodput.items())
 
-    def share_met(self, start: float = 0.0, until: float = math.inf) -> float:
+    def share_met(self, start: float = 0.0, until: float = math.inf, *, slack: float = 1.0) -> float:
         """Fraction of the requests due in a period that met every objective; NaN for none."""
-        met = [self.met(record) for record in self.records if start <= record.due <= until]
+        met = [self.met(record, slack=slack) for record in self.records if start <= record.due <= until]
         return sum(met) / len(met) if met else math.nan
 
     @cached_property

@@ -98,8 +98,11 @@ class Cause(StrEnum):
     FAILING = "failing"
     CONCURRENCY = "concurrency limit"
     OTHERS = "other clients"
+    NETWORK = "network"
     STALL = "stalls"
     HEALTHY = "healthy"
+    UNCLEAR = "unclear"
+    """Nothing that one cause explains: near capacity, for a moment, several limits in turn."""
 
 
 def describe(scenario: Scenario) -> str:

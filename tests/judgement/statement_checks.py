@@ -7,32 +7,33 @@ from collections.abc import Callable
 
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.known_truth import KnownTruth
-from tests.judgement.live_checks import CAUSES, STALE, cause_now, keeps_up_now, nothing_now, waits_now
+from tests.judgement.live_checks import CAUSES, SETTLED, STALE, cause_now, keeps_up_now, near, nothing_now, waits_now
 from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
+from tests.judgement.unnamed_checks import UNNAMED_CHECKS, overload_verdict
 
 FAR_ONSET = 10.0
 """Seconds by which an onset is false; what is nearer counts among the onsets within two seconds, or not."""
 NEAR = 2.0
+BOUND_TOLERANCE = 0.05
+"""By which a bound may be on the wrong side of the true rate, which is known from a few random runs."""
 Check = Callable[[Statement, KnownTruth], bool | None]
 
 
 def check(statement: Statement, truth: KnownTruth) -> bool | None:
     """Whether a statement is true; None if it claims nothing that the truth decides."""
-    return CHECKS[statement.name](statement, truth)
-
-
-def near(said: float, true: float, *, relative: float = 0.25, absolute: float = 0.0) -> bool:
-    """Whether a figure is right within a relative and an absolute tolerance, whichever is larger."""
-    return abs(said - true) <= max(relative * abs(true), absolute)
+    found = CHECKS[statement.name](statement, truth)
+    return None if found is None else bool(found)
 
 
 def _cause(said: Statement, truth: KnownTruth) -> bool | None:
     cause = said.values["cause"] or ""
     if said.live:
-        return cause_now(cause, said.at or 0.0, truth)
-    verdict = None if cause not in CAUSES else truth.names(CAUSES[cause])
+        return cause_now(cause, said.at or 0.0, truth, settled=SETTLED + said.page_age)
+    verdict = overload_verdict(cause, truth) if cause not in CAUSES else truth.names(CAUSES[cause])
+    if cause == "rate above capacity" and not truth.overloaded and truth.kept_at(said.number("rate")):
+        return False
     if verdict is False or not said.values["at"]:
         return verdict
     return False if onset_error(said, truth) > FAR_ONSET else verdict
@@ -42,6 +43,8 @@ def onset_error(said: Statement, truth: KnownTruth) -> float:
     """Seconds between the onset that a headline names and the nearest true one; NaN without either."""
     at = seconds_of(said.values.get("at"))
     # Printed without its fraction.
+    if truth.outgrown and truth.state.last_load[0] <= at <= min(truth.onsets, default=at):
+        return 0.0
     return min((max(onset - at - 1.0, at - onset, 0.0) for onset in truth.onsets), default=math.nan)
 
 
@@ -55,17 +58,17 @@ def _worst(said: Statement, truth: KnownTruth) -> bool:
 
 def _about(said: Statement, truth: KnownTruth) -> bool | None:
     rate = said.number("rate")
-    if truth.state.closed or truth.steady_rate > 1.1 * rate:
+    if truth.steady_rate > 1.1 * rate:
         return False
     return _both(truth.kept_at(rate / 1.25), _not(truth.kept_at(rate / 0.75)))
 
 
 def _at_least(said: Statement, truth: KnownTruth) -> bool | None:
-    return truth.kept_at(said.number("rate") / 1.02)
+    return truth.kept_at(said.number("rate") / (1 + BOUND_TOLERANCE))
 
 
 def _below(said: Statement, truth: KnownTruth) -> bool | None:
-    return _not(truth.kept_at(1.02 * said.number("rate")))
+    return _not(truth.kept_at((1 + BOUND_TOLERANCE) * said.number("rate")))
 
 
 def _not(value: bool | None) -> bool | None:
@@ -79,7 +82,9 @@ def _both(first: bool | None, second: bool | None) -> bool | None:
 
 
 def _within_objective(said: Statement, truth: KnownTruth) -> bool:
-    return near(said.number("percent"), 100 * truth.state.share_met(), absolute=4)
+    """Histograms know each time within two percent."""
+    low, high = (100 * truth.state.share_met(slack=slack) for slack in (0.98, 1.02))
+    return low - 4 <= said.number("percent") <= high + 4
 
 
 def _served(said: Statement, truth: KnownTruth) -> bool:
@@ -103,9 +108,12 @@ def _kv_fills(said: Statement, truth: KnownTruth) -> bool | None:
 
 
 def _batch_full(said: Statement, truth: KnownTruth) -> bool:
-    limit = truth.state.run.header.engine.max_num_seqs if truth.state.run.header.engine else None
-    full = truth.state.first_limited(AdmissionLimit.BATCH) is not None
-    return full and limit is not None and near(said.number("size"), limit * truth.replicas, relative=0.1)
+    """Whether the size is right, and the batch was nine tenths full or more at that time."""
+    facts, state, at = truth.state.run.header.engine, truth.state, said.at
+    limit = (facts.max_num_seqs or 0) if facts else 0
+    start, until = (0.0, math.inf) if at is None else (at - STALE, at + STALE)
+    total = any(near(said.number("size"), count * limit, relative=0.1) for count in {1, truth.replicas})
+    return total and state.fullest(start, until) >= 0.9 * limit
 
 
 def _free_slots(said: Statement, truth: KnownTruth) -> bool | None:
@@ -114,8 +122,13 @@ def _free_slots(said: Statement, truth: KnownTruth) -> bool | None:
     return None if math.isnan(held[0]) else sum(held) < 0.5
 
 
-def _too_fast(said: Statement, truth: KnownTruth) -> bool:
-    return truth.overloaded and not truth.state.closed
+def _too_fast(said: Statement, truth: KnownTruth) -> bool | None:
+    """For a moment, any rate may be too fast; for good, only one that the engine does not sustain."""
+    if truth.state.closed:
+        return False
+    if truth.cause is Cause.OTHERS and truth.kept_at(truth.highest_rate):
+        return False
+    return True if truth.overloaded else None if truth.disturbed else False
 
 
 def _long(said: Statement, truth: KnownTruth) -> bool | None:
@@ -141,14 +154,20 @@ def _at_most(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _kept_up(said: Statement, truth: KnownTruth) -> bool | None:
+    if truth.cause is Cause.NETWORK:
+        return None if truth.state.grew else True
     return truth.names(Cause.HEALTHY)
 
 
 def _queue_grows(said: Statement, truth: KnownTruth) -> bool:
-    state, at = truth.state, said.said_at or 0.0
-    within = state.within(at - 1.0 - STALE, at + 2.0)
-    found = [int(column[within].max(initial=0)) for column in (state.waiting, state.in_flight)]
-    return any(near(said.number("count"), each, absolute=3) for each in found) and truth.overloaded
+    """Whether as many requests waited; of an overload without a queue, whether as many were in flight."""
+    state, at, count = truth.state, said.said_at or 0.0, said.number("count")
+    start, until = at - 1.0 - STALE, at + 2.0
+    ranges = [truth.waiting_between(start, until)]
+    if truth.overloaded:
+        flying = state.in_flight[state.within(start, until)]
+        ranges.append((float(flying.min(initial=1_000)), float(flying.max(initial=0))))
+    return any(0.75 * low - 3 <= count <= 1.25 * high + 3 for low, high in ranges)
 
 
 def _nothing_waits(said: Statement, truth: KnownTruth) -> bool | None:
@@ -187,7 +206,7 @@ def _batch_advice(said: Statement, truth: KnownTruth) -> bool | None:
     limit, size = truth.scenario.plan.spec.batch_limit, said.number("size")
     if said.values["memory"]:
         return None if size < limit and truth.names(Cause.KV) is not False else False
-    if truth.names(Cause.KV):
+    if truth.names(Cause.KV) is not False:
         return size <= max(truth.state.running.max(initial=0) / truth.replicas, 1) or None
     return size > limit and _raise_batch(said, truth)
 
@@ -201,26 +220,23 @@ def _lower_rate(said: Statement, truth: KnownTruth) -> bool | None:
     if state.closed:
         return False
     if not said.live or at is None:
-        return truth.overloaded or truth.names(Cause.HEALTHY) is False
+        return truth.overloaded or (None if truth.disturbed else truth.names(Cause.HEALTHY) is False)
     waits = state.waiting[state.within(at - 20.0, at)].max(initial=0) > SHORT_QUEUE
     return True if waits or truth.outgrown else cause_now("queue growing", at, truth)
 
 
 def _lower_objective(said: Statement, truth: KnownTruth) -> bool | None:
-    """False if a constant rate is sustained with these objectives, or if there was no rate to lower."""
-    base = truth.scenario.base
+    """False if the engine sustains the rate of the run, or if there was no rate to lower."""
     if truth.state.closed:
         return False
-    if base is None:
-        return None
-    return None if truth.overloaded else _not(truth.kept_at(0.05 * base.saturated * truth.replicas))
+    return None if truth.overloaded else _not(truth.kept_at(truth.highest_rate))
 
 
 def _raise_load(said: Statement, truth: KnownTruth) -> bool | None:
     at = said.at
     if not said.live or at is None:
         return False if truth.overloaded or truth.names(Cause.HEALTHY) is False else None
-    return False if cause_now("headroom", at, truth) is False else None
+    return None if keeps_up_now(said, truth) is None else False
 
 
 def _limit_prompts(said: Statement, truth: KnownTruth) -> bool | None:
@@ -231,11 +247,19 @@ def _foreign(said: Statement, truth: KnownTruth) -> bool:
     return truth.cause is Cause.OTHERS
 
 
+def _held_now(said: Statement, truth: KnownTruth) -> bool:
+    state, at = truth.state, said.at or 0.0
+    limits = {stage.max_concurrency for stage in state.run.stages}
+    held = state.held_back[state.within(at - 2.0, at)].max(initial=0)
+    return said.number("limit") in limits and near(said.number("count"), held, absolute=3)
+
+
 def _reading(said: Statement, truth: KnownTruth) -> None:
     """A figure as the engine's page or the client's counters have it, or what is not known."""
 
 
 CHECKS: dict[str, Check] = {
+    **UNNAMED_CHECKS,
     "cause": _cause,
     "quiet": _reading, "preemptions": _preemptions, "worst TTFT": _worst, "TTFT rises": _worst,
     "sustainable about": _about, "sustainable at least": _at_least, "sustainable below": _below,
@@ -249,6 +273,6 @@ CHECKS: dict[str, Check] = {
     "raise load": _raise_load, "limit prompts": _limit_prompts, "faster client": _client_late, "see log": _fails,
     "unshared server": _foreign, "wait": _reading, "keeps up now": keeps_up_now, "waits now": waits_now,
     "nothing waits now": nothing_now, "running now": _reading, "foreign now": _foreign, "failing now": _fails,
-    "late now": _client_late, "unknown": _reading, "reading": _reading,
+    "late now": _client_late, "held now": _held_now, "no token": _reading, "unknown": _reading, "reading": _reading,
 }  # fmt: skip
 """The check of each pattern."""

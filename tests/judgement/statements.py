@@ -10,6 +10,7 @@ from dataclasses import dataclass
 CAUSES = (
     "KV-bound", "batch-bound", "rate above capacity", "long prompts", "client-bound", "failing", "engine failed",
     "headroom", "other traffic", "concurrency-limited", "stalled", "no load", "queue growing",
+    "overloaded", "objectives missed",
 )  # fmt: skip
 """The names with which a headline begins."""
 _NUMBER = r"[\d,]+(?:\.\d+)?"
@@ -17,6 +18,9 @@ _SECONDS = rf"{_NUMBER} (?:ms|s|min|h)"
 _CLOCK = r"\d+(?::\d\d)+"
 _OBJECTIVES = rf"(?P<objectives>(?:, |)\w+ ≤ {_SECONDS}(?:(?:, | and )\w+ ≤ {_SECONDS})*)"
 _AT_RATE = rf"(?: at (?P<rate>{_NUMBER}) req/s)?"
+
+_EXPORT = r"(?:queue|KV usage|batch limit|metrics|preemptions)"
+_EXPORTS = rf"{_EXPORT}(?:(?:, | and ){_EXPORT})*"
 
 PATTERNS: dict[str, str] = {
     "cause": rf"(?P<cause>{'|'.join(CAUSES)})(?: from (?P<at>{_CLOCK}))?{_AT_RATE}",
@@ -52,9 +56,31 @@ PATTERNS: dict[str, str] = {
     "at most waiting": rf"at most (?P<count>{_NUMBER}) waiting",
     "no failure": r"no failure",
     "kept up": r"the engine kept up with the whole load",
+    "kept up after": r"the engine kept up with the whole load after its cold start",
+    "completed": r"the engine completed the load",
+    "cancelled": rf"(?P<count>{_NUMBER}) cancelled unserved",
+    "batch limit": (
+        rf"the engine runs at most (?P<size>{_NUMBER}) at once{_AT_RATE} while requests wait"
+        rf": a batch limit of about {_NUMBER}"
+    ),
+    "limit unknown": (
+        r"(?P<what>the queue grows|requests wait for their first token|more requests arrive than complete)"
+        rf"{_AT_RATE}; which limit holds (?:it|them) is unknown(?:: the engine exports no {_EXPORTS})?"
+    ),
+    "cold start": rf"cold start until (?P<until>{_CLOCK})(?:: TTFT p99 {_SECONDS})?",
+    "throttled": (
+        rf"the GPU's clocks are throttled for (?P<seconds>{_SECONDS}): the figures are those of a slower GPU"
+    ),
+    "held": (
+        rf"up to (?P<count>{_NUMBER}) requests? queued at the client by its limit of (?P<limit>{_NUMBER}) in flight"
+    ),
+    "no more offered": r"the engine was offered no more than that limit",
     # what happened
     "queue grows": rf"the queue grows{_AT_RATE}, to (?P<count>{_NUMBER}) requests? at (?P<at>{_CLOCK})",
     "nothing waits": rf"nothing waits any more(?:, {_SECONDS} after the load fell)?",
+    "unstarted": rf"up to (?P<count>{_NUMBER}) (?:requests? )?without a first token(?:, at (?P<at>{_CLOCK}))?",
+    "in flight grow": rf"requests in flight grow from {_NUMBER} to (?P<count>{_NUMBER}) at (?P<at>{_CLOCK})",
+    "all started": rf"no request waits for its first token any more(?:, {_SECONDS} after the load fell)?",
     "still wait": r"requests still wait at the end of the run",
     "shorter overload": rf"a shorter overload, for {_SECONDS}: (?P<cause>{'|'.join(CAUSES)})",
     "shorter overloads": rf"{_NUMBER} shorter overloads, from (?P<times>{_CLOCK}(?:, {_CLOCK})*)(?: and \d+ more)?",
@@ -71,6 +97,9 @@ PATTERNS: dict[str, str] = {
         r"|the figures describe the client: lower the rate, or give the client more CPU)"
     ),
     "see log": r"look at the engine's log \(5\)",
+    "raise limit": r"try a higher --max-concurrency, or a lower rate",
+    "lower concurrency": r"try a lower concurrency, or an objective that an idle engine keeps",
+    "longer run": r"try a longer run at one rate",
     "unshared server": r"measure a server that no other client uses: its queue and its tokens are in these figures",
     "wait": r"(?:hold the load: the KV cache is nearly full|hold the load until as many requests complete as arrive"
     r"|hold this stage until it is steady|press s to stop the run)",
@@ -81,9 +110,14 @@ PATTERNS: dict[str, str] = {
     "running now": rf"running (?P<running>{_NUMBER}) of (?P<limit>{_NUMBER})",
     "foreign now": rf"about {_NUMBER} of {_NUMBER} requests in the engine are not from this run",
     "failing now": rf"{_NUMBER}% of requests",
+    "held now": rf"(?P<count>{_NUMBER}) requests? queued at the client, limit (?P<limit>{_NUMBER}) in flight",
+    "no token": (
+        rf"(?:no token arrives for {_SECONDS} while requests are in flight"
+        rf"|{_NUMBER} such pauses, from {_CLOCK}(?:, {_CLOCK})*(?:, …)?)"
+    ),
     "late now": rf"requests sent {_SECONDS} late at p99",
     "unknown": (
-        r"(?:cause unknown without the engine's queue|the engine does not export its queue"
+        rf"(?:cause unknown without the engine's {_EXPORTS}|the engine does not export its queue"
         rf"|the engine's newest sample is {_SECONDS} old|{_NUMBER} of the {_NUMBER} requests that a verdict needs)"
     ),
     "reading": (
@@ -115,6 +149,8 @@ class Statement:
     """The time of the story's line, or of the verdict line; None for the whole run."""
     live: bool = False
     """Whether it stood on the verdict line while the run went on."""
+    page_age: float = 0.0
+    """Seconds by which what is known of the engine may be old."""
 
     def number(self, name: str) -> float:
         """A number in the text, in its unit: seconds, percent, requests; NaN if it is not there."""
@@ -126,7 +162,7 @@ class Statement:
         return seconds_of(self.values["at"]) if self.values.get("at") else self.at
 
 
-def statements_of(text: str, *, at: float | None = None, live: bool = False) -> list[Statement]:
+def statements_of(text: str, *, at: float | None = None, live: bool = False, page_age: float = 0.0) -> list[Statement]:
     """Split a line into its statements; UnknownStatementError if a part of it matches no pattern."""
     found: list[Statement] = []
     position = 0
@@ -134,7 +170,7 @@ def statements_of(text: str, *, at: float | None = None, live: bool = False) -> 
         match, name = max(_matches(text, position), key=lambda each: each[0].end(), default=(None, ""))
         if match is None:
             raise UnknownStatementError(f"{text[position:]!r} of {text!r}")
-        found.append(Statement(name, match.group(), match.groupdict(), at=at, live=live))
+        found.append(Statement(name, match.group(), match.groupdict(), at=at, live=live, page_age=page_age))
         separator = _BETWEEN.match(text, match.end())
         position = match.end() if separator is None else separator.end()
     return found

@@ -6,8 +6,9 @@ import pytest
 
 from tests.judgement.kinds import scenario
 from tests.judgement.known_truth import KnownTruth
+from tests.judgement.live_checks import near
 from tests.judgement.scenario import Cause
-from tests.judgement.statement_checks import check, near
+from tests.judgement.statement_checks import check
 from tests.judgement.statements import statements_of
 
 SEED = 22

@@ -21,6 +21,7 @@ from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.virtual_run.admission_log import AdmissionState
+from servetop.simulator.virtual_run.client_tick_fold import ClientTickFold
 from servetop.simulator.virtual_run.paced_client import PacedClient
 from servetop.simulator.virtual_run.replica_set import ReplicaSet
 from servetop.simulator.virtual_run.sent_request import SentRequest
@@ -90,6 +91,7 @@ class _Run:
         self._client = PacedClient(
             load, config.workload, spec, seed=config.seed, costs=plan.client, whole_prompts=plan.whole_prompts
         )
+        self._client.ticks = ClientTickFold(config.goodput)
         self._random = random.Random(config.seed)
         self._scrape_times = random.Random(config.seed)
         self._in_flight: dict[SentRequest, SimSequence] = {}
