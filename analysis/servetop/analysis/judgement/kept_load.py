@@ -35,6 +35,8 @@ _UNCERTAIN = 0.12
 _STAGES = 6
 _DRAINED = 1.5
 """Requests in flight at the end of the load that an engine in balance has, as a multiple of rate times E2EL."""
+_CHANCE = 3.0
+"""Standard deviations by which random arrivals may exceed that."""
 _UNSERVED = 0.01
 """Fraction of cancelled requests from which an engine did not serve the load."""
 
@@ -85,16 +87,17 @@ def unserved_share(run: RunRecord) -> float:
 
 
 def _is_balanced(run: RunRecord) -> bool:
-    """Whether at most _DRAINED times as many are in flight at the end of the load as the quick requests explain."""
+    """Whether no more are in flight at the end of the load than its rate and the E2EL of its first half explain."""
     loaded = np.flatnonzero(np.isfinite(run.history.column("request_rate")))
     if not loaded.size:
         return True
-    last, width = int(loaded[-1]), ticks_of(10)
-    first = max(int(loaded[0]), last - width)
+    begin, last = int(loaded[0]), int(loaded[-1])
+    first = max(begin, last - ticks_of(10))
     rate = float(run.history.column("due", start=first, stop=last).mean()) * ticks_of(1) if last > first else 0.0
-    quick = run.history.histogram("e2el", start=int(loaded[0]), stop=last + 1).percentile(25)
+    early = run.history.histogram("e2el", start=begin, stop=(begin + last) // 2 + 1)
+    usual = rate * early.mean if early.buckets.size else 0.0
     present = run.history.value("in_flight", last) + run.history.value("queued", last)
-    return bool(present <= max(_DRAINED * rate * quick, 5.0))
+    return bool(present <= max(_DRAINED * usual + _CHANCE * math.sqrt(usual), 5.0))
 
 
 def _kept_in(run: RunRecord, stage: StageChange) -> float | None:
