@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-compare judge-cache judge-price judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-tui sample picture options schema clean
+.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-compare judge-cache judge-price judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-tui sample picture options evidence schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -128,6 +128,9 @@ picture: .venv/.installed  ## draw docs/dashboard.svg and its animation from the
 
 options: .venv/.product  ## write docs/reference/options.md from the declared options
 	$(BIN)/python -m servetop.cli.option_reference docs/reference/options.md
+
+evidence: .venv/.product  ## write docs/reference/evidence.md from the statements of the verdict and what they need
+	$(BIN)/python -m tests.docs.evidence_page docs/reference/evidence.md
 
 schema: .venv/.product  ## write docs/schema/*.json from the types of the summary and of the comparison
 	@$(BIN)/python -m servetop.analysis.summary.summary_schema > docs/schema/summary.json
