@@ -163,8 +163,7 @@ def _gap_estimate(stage: SlicedStage, metric: ComparedMetric) -> Estimate | None
         sums = np.array([each.total for each in merged]) * MS_PER_S
         return _ratio(sums, counts, count=int(counts.sum()), memory=_memory(stage))
     sample, share = _Bucketed.of(LogHistogram.merged(merged)), metric.percentile / 100
-    bucket = sample.bucket(share)
-    below = np.array([float(each.counts[each.buckets <= bucket].sum()) for each in merged])
+    below = np.array([sample.below(each, share) for each in merged])
     return _percentile(sample, share, below=below, counts=counts, memory=_memory(stage))
 
 
@@ -213,18 +212,26 @@ class _Bucketed:
     def of(cls, histogram: LogHistogram) -> _Bucketed:
         return cls(histogram, np.cumsum(histogram.counts) / histogram.count)
 
-    def bucket(self, share: float) -> int:
-        return int(self.histogram.buckets[self._place(share)])
+    def below(self, other: LogHistogram, share: float) -> float:
+        """The values of another histogram up to this one's percentile, which divides the bucket that it lies in."""
+        place = self._place(share)
+        bucket = self.histogram.buckets[place]
+        counts = other.counts[other.buckets < bucket], other.counts[other.buckets == bucket]
+        return float(counts[0].sum()) + self._part(share, place) * float(counts[1].sum())
 
     def at(self, share: float) -> float:
         if share > 1 - 0.5 / self.histogram.count:
             return math.inf
         place = self._place(share)
-        before = float(self.shares[place - 1]) if place else 0.0
-        part = (share - before) / (float(self.shares[place]) - before)
+        part = self._part(share, place)
         number = int(self.histogram.buckets[place])
         width = bucket_value(1) / bucket_value(0)
         return float(bucket_value(number) * width ** (part - 0.5) * MS_PER_S)
+
+    def _part(self, share: float, place: int) -> float:
+        """The part of the bucket at a place that lies below the percentile."""
+        before = float(self.shares[place - 1]) if place else 0.0
+        return (share - before) / (float(self.shares[place]) - before)
 
     def _place(self, share: float) -> int:
         return min(int(np.searchsorted(self.shares, share)), self.shares.size - 1)
