@@ -22,7 +22,7 @@ QUESTIONS = (
     ("Where do I add a dashboard panel?", "class Panel(", "tui.panels.panel"),
     ("Where do I add support for a new engine?", "class Engine(", "engines.engine"),
     ("Which Prometheus series feeds which field?", "class MetricMap", "engines.metrics.metrics_reader"),
-    ("How is coordinated omission avoided?", "coordinated omission", "loadgen.sender.pacing"),
+    ("How is coordinated omission avoided?", "coordinated omission", "loadgen.pacing"),
     ("Where is the HTTP connection pool?", "connection pool", "loadgen.transport.connection_pool"),
     ("Where is the client's concurrency limit enforced?", "enforces max_concurrency", "workload.user_slots"),
     ("Where is the engine's health check?", "health check succeeds", "engines.start"),

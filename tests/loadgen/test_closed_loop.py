@@ -53,7 +53,7 @@ async def test_warm_up_requests_end_before_the_next_stage_starts(start: Callable
     assert [change.warmup for report in run.reports for change in report.stages] == [True, False]
 
 
-async def test_requests_that_end_together_are_recorded_after_the_next_ones_are_sent(
+async def test_responses_that_end_together_are_parsed_and_recorded_after_the_next_requests_are_sent(
     start: Start, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting: list[Served] = []
@@ -62,10 +62,16 @@ async def test_requests_that_end_together_are_recorded_after_the_next_ones_are_s
         waiting.append(request)
         await request.raw(SSE_HEAD)
         await request.token(1)
-        if len(waiting) == 3:
+
+    def first_token(request: RequestState) -> None:
+        count_chunks(request)
+        if request.first_token_at is not None:
+            begun.add(request.id)
+        if len(begun) == 3:
             for each in waiting:
                 each.writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
             waiting.clear()
+            begun.clear()
 
     def record(request: RequestState, *, worker: int) -> RequestRecord:
         steps.append("recorded")
@@ -75,12 +81,41 @@ async def test_requests_that_end_together_are_recorded_after_the_next_ones_are_s
         steps.append("sent")
         count(request)
 
+    def parsed(request: RequestState, at: float) -> None:
+        steps.append("parsed")
+        body_complete(request, at)
+
+    body_complete = RequestState.body_complete
+    monkeypatch.setattr(RequestState, "body_complete", parsed)
     steps: list[str] = []
+    begun: set[int] = set()
     monkeypatch.setattr(report_builder, "build_record", record)
     server.script = end_together
     run = start(server.url)
     count, run.sender.request_sent = run.sender.request_sent, sent
+    count_chunks, run.sender.chunks_received = run.sender.chunks_received, first_token
     run.begin(StageConfig(max_concurrency=3, num_prompts=9))
     await run.finish()
-    assert steps == ["sent"] * 3 + (["sent"] * 3 + ["recorded"] * 3) * 2 + ["recorded"] * 3
+    ended = ["parsed"] * 3 + ["recorded"] * 3
+    assert steps == ["sent"] * 3 + (["sent"] * 3 + ended) * 2 + ended
     assert [record.status for record in run.records] == [RequestStatus.OK] * 9
+    assert {record.due for record in run.records[3:]} <= {record.done_at for record in run.records}
+
+
+async def test_an_error_in_the_last_part_of_a_response_is_recorded_although_the_next_request_is_sent(
+    start: Start, server: Any
+) -> None:
+    async def fails_at_the_end(request: Served) -> None:
+        await request.raw(SSE_HEAD)
+        await request.token(1)
+        event = b'data: {"error": {"message": "out of blocks"}}\n\n'
+        await request.raw(b"%x\r\n%b\r\n0\r\n\r\n" % (len(event), event))
+
+    server.script = fails_at_the_end
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=2, num_prompts=6))
+    await run.finish()
+    assert [(record.status, record.error) for record in run.records] == [
+        (RequestStatus.ERROR, "the server reports in the stream: out of blocks")
+    ] * 6
+    assert server.most_active <= 2

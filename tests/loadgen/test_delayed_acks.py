@@ -95,7 +95,7 @@ async def test_a_socket_leaves_quickack_mode() -> None:
         def connection_lost(self, exc: Exception | None) -> None: ...
 
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    poller = SocketPoller(MonotonicClock(), send_overdue=lambda: None)
+    poller = SocketPoller(MonotonicClock(), send_overdue=lambda: None, all_parsed=lambda: None)
     plain = await poller.connect("127.0.0.1", server.sockets[0].getsockname()[1], SilentHandler())
     with socket.socket(fileno=socket.dup(plain.fd)) as same:
         assert same.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1

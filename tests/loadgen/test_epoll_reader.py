@@ -15,6 +15,7 @@ import pytest
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.system.own_python import python_argv
+from servetop.loadgen.transport import epoll_reader
 from servetop.loadgen.transport.epoll_reader import SocketPoller
 from servetop.loadgen.transport.kernel_timestamps import KernelTimestamps
 
@@ -77,7 +78,7 @@ async def test_arrival_times_are_exact_although_the_client_is_busy() -> None:
             sent.append(clock.now())
             connection.sendall(b"%d " % number)
 
-    peer, kept, poller = Peer(play), Kept(), SocketPoller(clock, send_overdue=nothing)
+    peer, kept, poller = Peer(play), Kept(), SocketPoller(clock, send_overdue=nothing, all_parsed=nothing)
     await poller.connect("127.0.0.1", peer.port, kept)
     while not kept.over.is_set():
         busy(0.012)  # a client that does something else most of the time
@@ -119,7 +120,7 @@ async def test_data_that_the_kernel_does_not_accept_at_once_is_sent_later() -> N
         while len(got) < len(body):
             got.extend(connection.recv(1 << 16))
 
-    peer, kept, poller = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing)
+    peer, kept, poller = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing, all_parsed=nothing)
     plain = await poller.connect("127.0.0.1", peer.port, kept)
     for start in range(0, len(body), 5_000_000):
         plain.write(body[start : start + 5_000_000])
@@ -136,7 +137,7 @@ async def test_closing_a_socket_notifies_its_receiver_once() -> None:
     def play(connection: socket.socket) -> None:
         connection.recv(1)
 
-    peer, kept, poller = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing)
+    peer, kept, poller = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing, all_parsed=nothing)
     plain = await poller.connect("127.0.0.1", peer.port, kept)
     plain.abort()
     plain.abort()
@@ -151,7 +152,7 @@ async def test_closing_a_socket_notifies_its_receiver_once() -> None:
 @needs_epoll
 async def test_sockets_are_polled_at_intervals_only_for_many_long_requests() -> None:
     clock = StillClock()
-    poller = SocketPoller(clock, send_overdue=nothing)
+    poller = SocketPoller(clock, send_overdue=nothing, all_parsed=nothing)
     with socket.create_server(("127.0.0.1", 0), backlog=32) as listening:
         plains = [await poller.connect("127.0.0.1", listening.getsockname()[1], Kept()) for _ in range(16)]
 
@@ -171,17 +172,28 @@ async def test_sockets_are_polled_at_intervals_only_for_many_long_requests() -> 
         assert poller._timer.cancelled()
         poller.note_age(3.0)
         plains.pop().abort()
-        assert busy_after_two_wake_ups()  # 15 sockets are few: one pause
-        poller._read_once()
-        assert poller._timer is None
+        assert not busy_after_two_wake_ups()  # 15 sockets are few: one pause
         for plain in plains:
             plain.abort()
     poller.close()
 
 
+class Pauses:
+    """Stands in for the timer of pauses: a test ends them."""
+
+    def __init__(self) -> None:
+        self.until: list[float] = []
+
+    def arm(self, at: float) -> None:
+        self.until.append(at)
+
+    def close(self) -> None: ...
+
+
 @needs_epoll
-async def test_a_burst_of_wake_ups_is_read_after_a_pause() -> None:
-    got, again = asyncio.Event(), threading.Event()
+async def test_a_burst_of_wake_ups_is_read_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    got, wanted, pauses = asyncio.Event(), threading.Semaphore(0), Pauses()
+    monkeypatch.setattr(epoll_reader, "deadline_timer", lambda _clock, _callback: pauses)
 
     class Waits(Kept):
         def data_arrived(self, data: bytes, at: float) -> None:
@@ -189,24 +201,33 @@ async def test_a_burst_of_wake_ups_is_read_after_a_pause() -> None:
             got.set()
 
     def play(connection: socket.socket) -> None:
-        connection.sendall(b"one ")
-        again.wait(20)
-        connection.sendall(b"two")
+        for word in (b"one ", b"two ", b"three"):
+            assert wanted.acquire(timeout=20)
+            connection.sendall(word)
 
-    peer, kept, poller = Peer(play), Waits(), SocketPoller(StillClock(), send_overdue=nothing)
+    async def next_read() -> None:
+        got.clear()
+        wanted.release()
+        await got.wait()
+
+    peer, kept = Peer(play), Waits()
+    poller = SocketPoller(StillClock(), send_overdue=nothing, all_parsed=nothing)
     poller.note_age(3.0)
     await poller.connect("127.0.0.1", peer.port, kept)
     async with asyncio.timeout(20):
-        await got.wait()
-        assert poller._timer is None  # one wake-up is no burst
+        await next_read()
+        assert pauses.until == []  # one wake-up is no burst
+        await next_read()
+        assert pauses.until == [StillClock().now() + epoll_reader.PAUSE_SECONDS]
         got.clear()
-        again.set()
-        await got.wait()
-        assert poller._timer is not None  # nothing wakes the loop now
+        wanted.release()
+        peer.join()
+        await asyncio.sleep(0)
+        assert not got.is_set()  # nothing wakes the loop now
+        poller._read_once()
         await kept.over.wait()
-    peer.join()
     poller.close()
-    assert b"".join(data for data, _ in kept.reads) == b"one two"
+    assert b"".join(data for data, _ in kept.reads) == b"one two three"
 
 
 _CONNECTS = """
@@ -216,7 +237,7 @@ from servetop.core.system.own_python import python_argv
 from servetop.loadgen.transport.epoll_reader import SocketPoller
 
 async def threads_after_connecting() -> int:
-    poller = SocketPoller(MonotonicClock(), send_overdue=lambda: None)
+    poller = SocketPoller(MonotonicClock(), send_overdue=print, all_parsed=print)
     await poller.connect("127.0.0.1", int(sys.argv[1]), None)
     return len(os.listdir("/proc/self/task"))
 
@@ -240,7 +261,7 @@ def test_a_refused_connection_names_its_errno() -> None:
     async def connect() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             port = listening.getsockname()[1]
-        poller = SocketPoller(MonotonicClock(), send_overdue=nothing)
+        poller = SocketPoller(MonotonicClock(), send_overdue=nothing, all_parsed=nothing)
         try:
             await poller.connect("127.0.0.1", port, Kept())
         finally:

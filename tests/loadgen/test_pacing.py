@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from servetop.core.clock import MonotonicClock
-from servetop.loadgen.sender.pacing import DeadlineTimer, LoopTimer, TimerFd, quiet_collector
+from servetop.loadgen.pacing import DeadlineTimer, LoopTimer, TimerFd, quiet_collector
 
 Kind = Callable[[MonotonicClock, Callable[[], None]], DeadlineTimer]
 both = pytest.mark.parametrize("kind", [TimerFd, LoopTimer])

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from servetop.cli.main import main
-from servetop.core.config import StageConfig, WorkloadConfig
-from servetop.simulator.virtual_run.virtual_run import run_virtually
+from servetop.core.config import StageConfig
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind
-from tests.judgement.recordings import write_recording
+from tests.cli.check.checking import STAGES, WORKLOAD, Check, outcomes, recorded
 from tests.recordings.rows import change
-from tests.simulator.virtual_run.runs import plan_of
 
-STAGES = tuple(StageConfig(request_rate=rate, duration=12.0) for rate in (6.0, 12.0))
-WORKLOAD = WorkloadConfig(input_len=64, output_len=32)
 LIMITS = ("--max-regression", "mean_tpot_ms=10%", "--max-regression", "output_throughput=5%")
-
-
-def recorded(path: Path, *, stages: tuple[StageConfig, ...] = STAGES, **plan: Any) -> str:
-    write_recording(run_virtually(plan_of(*stages, **{"workload": WORKLOAD} | plan)), path)
-    return str(path)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("recordings")
 
 
 @pytest.fixture(scope="module")
@@ -48,29 +32,6 @@ def equal(folder: Path) -> str:
 def slower(folder: Path) -> str:
     """Every iteration takes 40 % longer, or more."""
     return recorded(folder / "slower.servetop", c0=0.02)
-
-
-class Check:
-    """Runs the command, and returns its exit code, its JSON and the last line of its errors."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def __call__(self, *words: str) -> tuple[int, dict[str, Any], str]:
-        code = main(["check", "--json", *words])
-        printed = self.capsys.readouterr()
-        return code, json.loads(printed.out), (printed.err.splitlines() or [""])[-1]
-
-
-@pytest.fixture
-def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Check:
-    monkeypatch.setenv("SERVETOP_RECORDINGS", str(tmp_path))
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    return Check(capsys)
-
-
-def outcomes(found: dict[str, Any], kind: str = "max-regression") -> list[str]:
-    return [item["outcome"] for item in found["items"] if item["kind"] == kind]
 
 
 def test_an_equal_run_keeps_every_limit(check: Check, baseline: str, equal: str) -> None:
@@ -95,14 +56,6 @@ def test_a_limit_of_one_stage_leaves_the_others(check: Check, baseline: str, slo
     assert (code, [item["load"] for item in found["items"]][:1]) == (99, ["12 req/s (stage 1)"])
     code, found, last = check(slower, "--baseline", baseline, "--max-regression", "stages[2].mean_tpot_ms=10%")
     assert (code, last.rpartition(": ")[2]) == (2, "its stages with load are 0, 1")
-
-
-@pytest.mark.integration
-def test_too_few_requests_cannot_tell(check: Check, baseline: str, equal: str) -> None:
-    code, found, last = check(equal, "--baseline", baseline, "--max-regression", "p99_ttft_ms=10%")
-    assert (code, outcomes(found)) == (98, ["cannot tell", "cannot tell"])
-    assert last.startswith("servetop: cannot tell: p99_ttft_ms=10%")
-    assert found["items"][0]["high"] is None
 
 
 @pytest.mark.integration

@@ -106,6 +106,11 @@ class Schedule:
         return True
 
     @property
+    def paused(self) -> bool:
+        """Whether the stage in force is paused."""
+        return self.stage is not None and self.stage.paused
+
+    @property
     def state(self) -> LoadPhase:
         """Progress of the plan."""
         if self.finished:

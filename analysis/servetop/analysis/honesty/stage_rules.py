@@ -25,6 +25,8 @@ FAILURE_LIMIT = 0.01
 RATE_TOLERANCE = 0.10
 """Fraction by which more requests may wait for a token than are in flight: gaps may begin before the stage."""
 
+_LOWER_TAIL = 90.0
+
 
 def requests_for_percentile(percentile: float) -> int:
     """Return the fewest requests with which the 95 % interval of a percentile has an upper end: 368 for p99.
@@ -135,18 +137,24 @@ def _token_rate(stage: StageFigures) -> Judged:
     return Judged(state=RuleState.BROKEN, value=generating, limit=limit, text=text)
 
 
+def too_few_samples(completed: int, percentile: float) -> str:
+    """Return why a percentile of this many requests has no upper bound, and what to do; empty if it has one."""
+    needed = requests_for_percentile(percentile)
+    if completed >= needed:
+        return ""
+    gives, lower = "gives" if completed == 1 else "give", "p90" if percentile > _LOWER_TAIL else "p50"
+    of = f"a p{percentile:g} without an upper bound"
+    return f"{counted(completed, 'request')} {gives} {of}: measure at least {needed}, or use {lower}"
+
+
 def _p99_samples(stage: StageFigures) -> Judged:
     count = stage.compared_completed
     if not count:
         return _not_applicable("no request succeeded")
-    needed = requests_for_percentile(TAIL_FROM)
-    state = RuleState.KEPT if count >= needed else RuleState.BROKEN
-    text = counted(count, "request")
-    if state is RuleState.BROKEN:
-        text += (
-            f" {'gives' if count == 1 else 'give'} a p99 without an upper bound: measure at least {needed}, or use p90"
-        )
-    return Judged(state=state, value=float(count), limit=float(needed), text=text)
+    needed = float(requests_for_percentile(TAIL_FROM))
+    if few := too_few_samples(count, TAIL_FROM):
+        return Judged(state=RuleState.BROKEN, value=float(count), limit=needed, text=few)
+    return Judged(state=RuleState.KEPT, value=float(count), limit=needed, text=counted(count, "request"))
 
 
 def _steady(stage: StageFigures) -> Judged:

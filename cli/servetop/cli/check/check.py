@@ -14,8 +14,8 @@ from servetop.analysis.gates.check_report import CheckItem, CheckReport, gate_it
 from servetop.analysis.gates.regression_gate import judge_regressions, same_load
 from servetop.analysis.gates.regression_limit import RegressionLimit, parse_regression_limit
 from servetop.analysis.honesty.honesty import chosen_rules, judge_honesty, worst_by_rule
-from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
-from servetop.analysis.honesty.stage_rules import HonestyRule
+from servetop.analysis.honesty.rule_result import TAIL_FROM, RuleResult, RuleState
+from servetop.analysis.honesty.stage_rules import HonestyRule, too_few_samples
 from servetop.analysis.thresholds import Threshold, parse_threshold, percentiles_needed
 from servetop.cli.check.annotations import annotation_lines
 from servetop.cli.check.check_json import report_json
@@ -151,22 +151,28 @@ def _refuse_unknown_stages(stages: set[int | None], *, known: set[int], of: Chec
 def _obstacle(
     runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], results: Mapping[Path, Sequence[RuleResult]]
 ) -> Callable[[StageLoad, RegressionLimit], str]:
-    """Return a function from a load and a limit to the broken rule that its figures depend on; empty without one.
+    """Return a function from a load and a limit to what makes its figures worthless; empty without such a thing.
 
-    Too few samples for a percentile do not count: its interval, or the spread between starts, shows them.
+    That is a broken rule that the figures depend on, or a percentile below p99 of fewer requests than give it a bound.
     """
+    sides = [("run", each) for each in runs] + [("baseline", each) for each in baselines]
+    counts = [(side, _load_of(run, each.stage), each.compared_completed) for side, run in sides for each in run.stages]
     broken = [
         (side, _load_of(run, each.stage), each)
-        for side, recordings in (("run", runs), ("baseline", baselines))
-        for run in recordings
+        for side, run in sides
         for each in results[run.path]
-        if each.state is RuleState.BROKEN and each.bearing is not Bearing.TAILS
+        if each.state is RuleState.BROKEN
     ]
 
     def why(load: StageLoad, limit: RegressionLimit) -> str:
         for side, at, result in broken:
             if at is not None and same_load(load, at) and result.bearing.covers(limit.metric.key):
                 return f"{result.name} is broken in the {side}: {result.text}"
+        percentile = limit.metric.percentile
+        if percentile is not None and percentile < TAIL_FROM:
+            for side, at, completed in counts:
+                if at is not None and same_load(load, at) and (few := too_few_samples(completed, percentile)):
+                    return f"too few requests in the {side}: {few}"
         return ""
 
     return why

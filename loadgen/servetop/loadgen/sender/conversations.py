@@ -50,6 +50,11 @@ class Conversations:
         """Run time at which the next turn is due; inf if no user is thinking."""
         return self._thinking[0][0] if self._thinking else math.inf
 
+    @staticmethod
+    def may_continue(request: RequestState) -> bool:
+        """Whether another turn follows the request if it succeeds."""
+        return isinstance(request.prompt, TurnPrompt) and not request.prompt.last
+
     def request_ended(self, request: RequestState) -> bool:
         """Schedule the turn after a request that has ended; return whether its conversation continues."""
         prompt = request.prompt

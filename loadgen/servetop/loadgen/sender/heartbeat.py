@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.tick import TICK_SECONDS
-from servetop.loadgen.sender.pacing import deadline_timer
+from servetop.loadgen.pacing import deadline_timer
 from servetop.loadgen.sender.tick_builder import BEAT_SECONDS
 
 

@@ -38,9 +38,9 @@ class InFlightRequests:
         """Add a request that is submitted at run time `at`."""
         self._submitted[request] = at
 
-    def remove(self, request: RequestState) -> None:
-        """Remove a request that has ended."""
-        self._submitted.pop(request, None)
+    def remove(self, request: RequestState) -> bool:
+        """Remove a request that has ended; return whether it was in flight until now."""
+        return self._submitted.pop(request, None) is not None
 
     def gauges(self, *, stage: int, max_concurrency: int | None) -> LoadGauges:
         """Return a tick's gauges."""

@@ -7,7 +7,7 @@ from collections import deque
 
 from servetop.core.clock import MonotonicClock
 from servetop.loadgen.messages import TimedCommand
-from servetop.loadgen.sender.pacing import deadline_timer
+from servetop.loadgen.pacing import deadline_timer
 from servetop.loadgen.sender.sender import Sender
 
 

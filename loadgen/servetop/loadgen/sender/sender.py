@@ -16,6 +16,7 @@ from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, TICKS_BET
 from servetop.core.text.counted import counted, was_were
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.messages import SenderReport, SenderSetup, TimedCommand
+from servetop.loadgen.pacing import deadline_timer
 from servetop.loadgen.request.prerender import NumberedRequest, prerender_queue
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.backoff import Backoff
@@ -24,7 +25,6 @@ from servetop.loadgen.sender.conversations import Conversations
 from servetop.loadgen.sender.heartbeat import Heartbeat
 from servetop.loadgen.sender.in_flight import InFlightRequests
 from servetop.loadgen.sender.live_commands import apply_command, burst
-from servetop.loadgen.sender.pacing import deadline_timer
 from servetop.loadgen.sender.partition import partition_for
 from servetop.loadgen.sender.pauses import Pauses
 from servetop.loadgen.sender.report_builder import ReportBuilder
@@ -55,8 +55,7 @@ class Sender:
         priority: SenderPriority | None = None,
     ) -> None:
         workload = setup.workload
-        self._clock = clock
-        self._report = report
+        self._clock, self._report = clock, report
         self._arrivals = arrivals_of(workload)
         self._skipped = SkippedRows()
         self._partition = partition_for(setup)
@@ -69,7 +68,7 @@ class Sender:
         self._cancellation = Cancellation(workload, clock=clock, transport=self._transport, finish=self._finish)
         self._backoff = Backoff()
         self._schedule: Schedule | None = None
-        self._stage = -1
+        self._stage, self._stopped = -1, False
         self._stage_limit: int | None = None
         self._conversations = Conversations.of(setup, self._skipped)
         self._slots = UserSlots()
@@ -77,7 +76,6 @@ class Sender:
         self._pauses = Pauses(workload, worker=setup.worker, use=users.think)
         self.barrier = math.inf
         """Run time that the schedule must not pass yet, because a timed command takes effect then."""
-        self._stopped = False
         self._wake_at = math.inf
         self._due_timer = deadline_timer(clock, self._send_due)
         self._heartbeat = Heartbeat(clock, on_beat=self._beat, on_tick=self._send_report)
@@ -170,14 +168,14 @@ class Sender:
         """Send a request, or queue it if the concurrency limit is reached or the load is paused."""
         limit = self._limit()
         self._reports.tick.due += 1
-        if self._in_flight.queued or self._paused or not self._in_flight.has_room(limit):
+        if self._in_flight.queued or (self._schedule and self._schedule.paused) or not self._in_flight.has_room(limit):
             self._in_flight.queued.append(request)
         else:
             self._send(request, limited=False)
 
     def _fill_slots(self, schedule: Schedule, now: float) -> bool:
         """Send queued requests, then those of free user slots; return whether more slots may be free."""
-        if self._paused:
+        if schedule.paused:
             return False
         limit = self._limit()
         while self._in_flight.queued and self._in_flight.has_room(limit):
@@ -211,10 +209,6 @@ class Sender:
     def _closed_loop(self) -> bool:
         return self._schedule is not None and self._schedule.stage is not None and self._schedule.stage.closed
 
-    @property
-    def _paused(self) -> bool:
-        return self._schedule is not None and self._schedule.stage is not None and self._schedule.stage.paused
-
     # --- events of the transport (RequestListener) ---
 
     def send_overdue(self) -> None:
@@ -222,14 +216,21 @@ class Sender:
         if self._clock.now() >= self._wake_at:
             self._send_due()
 
+    def response_complete(self, request: RequestState, at: float) -> None:
+        """Free the user slot of a request whose turn is its last, and send what that makes room for."""
+        if not self._conversations.may_continue(request) and self._in_flight.remove(request):
+            self._slots.freed(at, closed=self._closed_loop)
+            self._send_due()
+
     def request_ended(self, request: RequestState) -> None:
-        """Record the request, free its user slot, and send what that makes room for."""
+        """Record the request, free its user slot unless it is free already, and send what that makes room for."""
+        holds_slot = self._in_flight.remove(request)
         continues = self._finish(request)
-        if request.done_at is not None and not continues:
+        if holds_slot and request.done_at is not None and not continues:
             self._slots.freed(request.done_at, closed=self._closed_loop)
-        if self._backoff.update(request, self._clock.now()):
-            retries = "; a closed loop retries every second" if self._closed_loop else ""
-            self._reports.warn(f"{request.error}{retries}", self._clock.now())
+        now = self._clock.now()
+        if self._backoff.update(request, now):
+            self._reports.warn(f"{request.error}{'; a closed loop retries every second' * self._closed_loop}", now)
         self._send_due()
 
     def _finish(self, request: RequestState) -> bool:

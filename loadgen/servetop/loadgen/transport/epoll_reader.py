@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from servetop.core.clock import MonotonicClock
+from servetop.loadgen.pacing import deadline_timer
 from servetop.loadgen.transport.kernel_timestamps import ANCILLARY_BYTES, KernelTimestamps, RunTime, enable_timestamps
 
 MAX_POLL_SECONDS = 0.002
@@ -22,7 +23,9 @@ MAX_POLL_SECONDS = 0.002
 POLL_FRACTION = 0.01
 """Longest interval as a fraction of a request's duration."""
 _MIN_POLL_SECONDS = 0.001
-"""Resolution of the event loop's timers."""
+"""Resolution of the event loop's timers; wake-ups that follow each other faster are coalesced."""
+PAUSE_SECONDS = 0.0005
+"""Pause after such a wake-up, in which the other events of an engine's step arrive; later events wait for it."""
 _MIN_SOCKETS = 16
 """Sockets for which polling at intervals is worthwhile."""
 _MAX_EMPTY_POLLS = 8
@@ -112,10 +115,12 @@ class SocketPoller:
 
     available = hasattr(select, "epoll")
 
-    def __init__(self, clock: MonotonicClock, *, send_overdue: Callable[[], None]) -> None:
-        """Call `send_overdue` after every few reads, and after parsing every few of them."""
+    def __init__(
+        self, clock: MonotonicClock, *, send_overdue: Callable[[], None], all_parsed: Callable[[], None]
+    ) -> None:
+        """Call `send_overdue` after every few reads, and after parsing every few; `all_parsed` after all of them."""
         self._clock = clock
-        self._send_overdue = send_overdue
+        self._send_overdue, self._all_parsed = send_overdue, all_parsed
         self._loop = asyncio.get_running_loop()
         self._stamps = KernelTimestamps(clock)
         self._sockets: dict[int, PlainSocket] = {}
@@ -128,6 +133,7 @@ class SocketPoller:
         self._woken_at = 0.0
         self._empty_polls = 0
         self._interval = 0.0
+        self._pause = deadline_timer(clock, self._read_once)
         self._loop.add_reader(self._fd, self._on_readable)
 
     async def connect(self, address: str, port: int, receiver: Receiver) -> PlainSocket:
@@ -172,6 +178,7 @@ class SocketPoller:
         """Stop polling; the sockets stay open."""
         if self._timer is not None:
             self._timer.cancel()
+        self._pause.close()
         self._loop.remove_reader(self._fd)
         self._epoll.close()
 
@@ -184,7 +191,8 @@ class SocketPoller:
                 self._sleep(self._interval, self._poll)
                 self._empty_polls = 0
             elif since < _MIN_POLL_SECONDS:
-                self._sleep(_MIN_POLL_SECONDS, self._read_once)
+                self._loop.remove_reader(self._fd)
+                self._pause.arm(now + PAUSE_SECONDS)
         self._read_all()
 
     def _sleep(self, seconds: float, then: Callable[[], None]) -> None:
@@ -194,7 +202,6 @@ class SocketPoller:
 
     def _read_once(self) -> None:
         """Read what has arrived during a pause, and wait for wake-ups again."""
-        self._timer = None
         self._woken_at = self._clock.now()
         self._loop.add_reader(self._fd, self._on_readable)
         self._read_all()
@@ -221,6 +228,7 @@ class SocketPoller:
             for receiver, data, at in reads[first : first + _READS_PER_BATCH]:
                 receiver.data_arrived(data, at)
             self._send_overdue()
+        self._all_parsed()
         return len(ready)
 
     def _receive(self, ready: Sequence[tuple[int, int]]) -> list[tuple[Receiver, bytes, float]]:

@@ -163,17 +163,20 @@ class Http1Connection(asyncio.Protocol):
         if self._writer is not None:
             self._writer.abort()
 
-    def parse(self, data: bytes, at: float, *, since: float | None = None) -> None:
-        """Parse a read that arrived at `at`, and not before `since`, and update the request."""
+    def parse(self, data: bytes, at: float, *, since: float | None = None) -> bytes:
+        """Parse a read that arrived at `at`, and not before `since`, and update the request.
+
+        Return the last part of the body of a response that is complete: the request has not received it yet.
+        """
         request = self.request
         if request is None:
-            return
+            return b""
         if self._between_chunks:
             header = _chunk_header(len(data))
             if header and data.startswith(header) and data.endswith(b"\r\n"):
                 request.body_received(data[len(header) : -2], at, since=since)
                 self._expect_another(request, header, size=len(data))
-                return
+                return b""
         self._literals = None
         self._prefixes.clear()
         self.response_started = True
@@ -187,14 +190,17 @@ class Http1Connection(asyncio.Protocol):
             fields = (self._coding, self._media_type, self._location)
             coding, media_type, location = (field.decode("latin-1") for field in fields)
             request.headers_received(self._status, at, coding=coding, media_type=media_type, location=location)
-        if self._body_parts:
-            body = self._body_parts[0] if len(self._body_parts) == 1 else b"".join(self._body_parts)
-            self._body_parts.clear()
+        body = self._body_parts[0] if len(self._body_parts) == 1 else b"".join(self._body_parts)
+        self._body_parts.clear()
+        if self.complete:
+            return body
+        if body:
             request.body_received(body, at, since=since)
         else:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES and self.protocol_error is None:
                 self.protocol_error = f"the response has more than {MAX_HEAD_BYTES >> 20} MiB of headers"
+        return b""
 
     def _expect_another(self, request: RequestState, header: bytes, *, size: int) -> None:
         """Prepare to recognise events like the last one, whose HTTP chunk had `size` bytes, without parsing them."""

@@ -32,7 +32,11 @@ class RawTransport(Transport, PoolListener):
         self._loop = asyncio.get_running_loop()
         self._busy: dict[int, Http1Connection] = {}
         polled = SocketPoller.available and not endpoint.tls
-        self._poller = SocketPoller(clock, send_overdue=listener.send_overdue) if polled else None
+        self._complete: list[tuple[RequestState, bytes, float, float | None]] = []
+        """Requests whose response is complete and not parsed to its end, with the rest, its time and `since`."""
+        self._poller = (
+            SocketPoller(clock, send_overdue=listener.send_overdue, all_parsed=self._end_requests) if polled else None
+        )
         self._pool = ConnectionPool(endpoint, listener=self, poller=self._poller)
         self._acks = DelayedAcks()
         self._unparsed: list[tuple[Http1Connection, float, bytes]] = []
@@ -111,6 +115,7 @@ class RawTransport(Transport, PoolListener):
             else:
                 self._connection_lost(connection, at)
             self._listener.send_overdue()
+        self._end_requests()
 
     def _parse(self, connection: Http1Connection, data: bytes, at: float, *, since: float | None = None) -> None:
         request = connection.request
@@ -118,21 +123,41 @@ class RawTransport(Transport, PoolListener):
             self._pool.discard(connection)
             connection.abort()
             return
-        connection.parse(data, at, since=since)
+        rest = connection.parse(data, at, since=since)
+        if connection.complete and request.first_token_at is not None and request.status is None:
+            self._stamp(connection, request)
+            self._release(connection, request, at)
+            self._complete.append((request, rest, at, since))
+            self._listener.response_complete(request, at)
+            return
+        if rest:
+            request.body_received(rest, at, since=since)
         self._update(connection, request, at)
+
+    def _end_requests(self) -> None:
+        """Parse the rest of the responses that are complete: an engine ends those of a batch together."""
+        ended, self._complete = self._complete, []
+        for request, rest, at, since in ended:
+            if rest:
+                request.body_received(rest, at, since=since)
+            request.body_complete(at)
+            self._listener.request_ended(request)
+            self._listener.send_overdue()
+
+    def _stamp(self, connection: Http1Connection, request: RequestState) -> None:
+        """Note whether the kernel timestamped what the connection read for the request."""
+        if self._poller is not None and connection.plain is not None:
+            request.stamped = self._poller.stamps and not connection.plain.backlogged
 
     def _update(self, connection: Http1Connection, request: RequestState, at: float) -> None:
         """Report what was parsed, and end the request if its response is complete or its outcome known."""
-        if self._poller is not None and connection.plain is not None:
-            request.stamped = self._poller.stamps and not connection.plain.backlogged
+        self._stamp(connection, request)
         if not connection.complete:  # the chunks of a request that ends are counted with its record
             self._listener.chunks_received(request)
         if connection.protocol_error is not None:
             request.connection_lost(connection.protocol_error, at)
         if connection.complete:
-            if self._poller is not None and request.sent is not None:
-                self._poller.note_duration(at - request.sent)
-            self._release(connection, request)
+            self._release(connection, request, at)
             request.body_complete(at)
             self._listener.request_ended(request)
         elif request.status is RequestStatus.OK:
@@ -140,8 +165,10 @@ class RawTransport(Transport, PoolListener):
         elif request.status is not None:
             self._cut_off(connection, request)
 
-    def _release(self, connection: Http1Connection, request: RequestState) -> None:
-        """Return the connection to the pool unless it cannot be reused."""
+    def _release(self, connection: Http1Connection, request: RequestState, at: float) -> None:
+        """Return the connection of a response that was complete at `at` to the pool, unless it cannot be reused."""
+        if self._poller is not None and request.sent is not None:
+            self._poller.note_duration(at - request.sent)
         del self._busy[request.id]
         connection.request = None
         if connection.usable and request.status is not RequestStatus.ERROR:

@@ -27,6 +27,7 @@ class _ReplicaListener:
         self.request_sent = listener.request_sent
         self.chunks_received = listener.chunks_received
         self.send_overdue = listener.send_overdue
+        self.response_complete = listener.response_complete
         self.request_ended = request_ended
 
 

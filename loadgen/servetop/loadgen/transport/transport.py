@@ -49,6 +49,14 @@ class RequestListener(Protocol):
         """Handle bytes of a response that were parsed."""
         ...
 
+    def response_complete(self, request: RequestState, at: float) -> None:
+        """Handle a response that arrived completely at run time `at`; what it says is parsed after others like it.
+
+        It has tokens, so that its request holds the server no longer, however it ended. `request_ended` follows. Not
+        every transport tells.
+        """
+        ...
+
     def request_ended(self, request: RequestState) -> None:
         """Handle a request whose outcome is known."""
         ...

@@ -23,7 +23,7 @@ from servetop.core.errors import LoadError, ServetopError
 from servetop.core.interfaces.dialect import Dialect
 from servetop.core.system.scheduling import limit_real_time
 from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
-from servetop.loadgen.sender.pacing import quiet_collector
+from servetop.loadgen.pacing import quiet_collector
 from servetop.loadgen.sender.scheduled_commands import ScheduledCommands
 from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.sender.sender_priority import SenderPriority

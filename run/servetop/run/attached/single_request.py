@@ -105,6 +105,9 @@ class _EndListener(RequestListener):
     def chunks_received(self, request: RequestState) -> None:
         """Do nothing: the request keeps its response."""
 
+    def response_complete(self, request: RequestState, at: float) -> None:
+        """Do nothing: the outcome counts."""
+
     def request_ended(self, request: RequestState) -> None:
         del request
         self.ended.set()
