@@ -42,8 +42,7 @@ class CommandLine(Generic[_Options]):
 
 
 def command_line_of(context: Context, options: type[_Options]) -> CommandLine[_Options]:
-    """The command line of a parsed context; UsageError for a value that does not fit its option,
-    or has no effect."""
+    """The command line of a parsed context; UsageError for a value that does not fit its option or has no effect."""
     from servetop.cli.configuration.idle_options import refuse_idle_options  # not for --help
 
     names = {each.name for each in declared(options)}
