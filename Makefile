@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-compare judge-cache judge-price judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-tui sample picture options schema clean
+.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-compare judge-cache judge-price judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-tui sample picture options evidence schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -88,6 +88,9 @@ validate: .venv/.product  ## compare the simulator with the published tables
 judge: .venv/.installed  ## judge simulated runs with known causes and rates, and write docs/judgement.md (15 minutes; SEEDS: other draws)
 	$(BIN)/python -m tests.judgement --judge --seed $(or $(SEEDS),11 12 13) $(if $(SEEDS),,--report docs/judgement.md)
 
+judge-statements: .venv/.installed  ## check every sentence about 1,000 simulated runs, observed in 9 ways, and write docs/judgement.md (25 minutes; SEEDS: other draws)
+	$(BIN)/python -m tests.judgement.judge_statements --seed $(or $(SEEDS),71 72 73 74 75 76) $(if $(SEEDS),,--report docs/judgement.md)
+
 judge-compare: .venv/.installed  ## compare simulated runs whose difference is known, and write docs/explanation/ (hours; SEEDS: another draw)
 	$(BIN)/python -m tests.comparisons --seed $(or $(SEEDS),11) $(if $(SEEDS),,--report docs/explanation/comparison.md)
 	$(BIN)/python -m tests.judgement.contaminations --seed $(or $(SEEDS),11) $(if $(SEEDS),,--report docs/explanation/confounders.md)
@@ -125,6 +128,9 @@ picture: .venv/.installed  ## draw docs/dashboard.svg and its animation from the
 
 options: .venv/.product  ## write docs/reference/options.md from the declared options
 	$(BIN)/python -m servetop.cli.option_reference docs/reference/options.md
+
+evidence: .venv/.product  ## write docs/reference/evidence.md from the statements of the verdict and what they need
+	$(BIN)/python -m tests.docs.evidence_page docs/reference/evidence.md
 
 schema: .venv/.product  ## write docs/schema/*.json from the types of the summary and of the comparison
 	@$(BIN)/python -m servetop.analysis.summary.summary_schema > docs/schema/summary.json

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.observation import Observation
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import run_verdict
 from servetop.analysis.judgement.story import Story, story_of
@@ -64,17 +65,40 @@ def ramp(
     return ticks
 
 
-def story_from(ticks: list[Tick], *, goodput: dict[str, float] | None = None, **changes: Any) -> Story:
-    facts = EngineFacts(name="vllm", title="vLLM", max_num_seqs=64, kv_blocks_total=BLOCKS)
+FACTS = EngineFacts(name="vllm", title="vLLM", max_num_seqs=64, kv_blocks_total=BLOCKS)
+
+
+def facts_without(lost: Collection[Observation]) -> EngineFacts:
+    """Return what is known of an engine that does not export some values."""
+    batch = None if Observation.BATCH_LIMIT in lost else FACTS.max_num_seqs
+    blocks = None if Observation.KV_BLOCKS in lost or Observation.KV in lost else FACTS.kv_blocks_total
+    return replace(FACTS, max_num_seqs=batch, kv_blocks_total=blocks)
+
+
+def record_from(
+    ticks: list[Tick],
+    *,
+    goodput: dict[str, float] | None = None,
+    facts: EngineFacts = FACTS,
+    batch_is_known: bool = True,
+    **changes: Any,
+) -> RunRecord:
+    """Return a run of one stage at 12 requests/s, with its episodes."""
     config = RunConfig(engine=EngineConfig(name="vllm", model="m"), goodput=goodput or {})
+    batch = 64 if batch_is_known else None
+    stage = StageChange(at=0.0, index=0, label="", request_rate=12.0, max_concurrency=None, max_num_seqs=batch)
     history, fold = TickHistory(ticks), EpisodeFold()
-    fold.update(history, facts)
-    stage = StageChange(at=0.0, index=0, label="", request_rate=12.0, max_concurrency=None, max_num_seqs=64)
+    fold.update(history, facts, stages=[stage])
     run = RunRecord(
         header=RunHeader(config=config, anchor=ClockAnchor(0, 0.0), engine=facts), history=history,
         episodes=fold.episodes, stages=(stage,), end=RunEnd(at=ticks[-1].end, exit_code=0, reason=""),
     )  # fmt: skip
-    run = replace(run, **changes)
+    return replace(run, **changes)
+
+
+def story_from(ticks: list[Tick], **settings: Any) -> Story:
+    """Return the story of such a run."""
+    run = record_from(ticks, **settings)
     return story_of(run, run_verdict(run))
 
 

@@ -25,7 +25,7 @@ RATE = 20.0
 def tick(
     index: int, *, tokens: int = 10, in_flight: int = 4, kv: float | None = None, preempted: float | None = None,
     waiting: float | None = 0.0, due: int = 5, ok: int = 5, failed: int = 0, late: int = 0, running: float | None = 4,
-    rate: float = RATE, batch: float | None = 64,
+    rate: float = RATE, batch: float | None = 64, length: float = 2.0,
 ) -> Tick:  # fmt: skip
     sample = EngineSample(
         scrape_start=0, scrape_end=0, kv_usage=kv, preemptions_total=preempted, waiting=waiting, running=running,
@@ -33,6 +33,7 @@ def tick(
     )  # fmt: skip
     client = ClientTick(
         index=index, output_tokens=tokens, due=due, sent=due, ok=ok, errors=failed,
+        output_len=LogHistogram.of([length] * ok),
         slip=LogHistogram.of([0.5] * late + [0.001] * (due - late)),
         gauges=LoadGauges(stage=0, in_flight=in_flight, request_rate=rate),
     )  # fmt: skip
@@ -123,10 +124,9 @@ def test_waiting_requests_of_a_closed_loop_are_no_growing_queue() -> None:
 
 
 def test_without_a_gauge_for_the_queue_requests_pile_up_in_flight() -> None:
-    ticks = [tick(index, waiting=None, in_flight=4 + 2 * index, ok=3) for index in range(200)]
-    (queue,) = found(ticks)
-    assert queue.kind is EpisodeKind.QUEUE
-    assert queue.end is None
+    ticks = [tick(index, waiting=None, in_flight=4 + 2 * index, ok=3, length=10 / 3) for index in range(200)]
+    (growing,) = found(ticks)
+    assert (growing.kind, growing.end) == (EpisodeKind.IN_FLIGHT, None)
     assert spans(found([tick(index, waiting=None, in_flight=40, ok=5) for index in range(200)])) == []
 
 

@@ -58,6 +58,6 @@ def test_an_overload_begins_with_its_first_queue_that_is_no_burst() -> None:
 def test_an_overload_is_named_once_its_limit_was_known() -> None:
     full = episode(EpisodeKind.KV, 61.0, level=0.95, detected_at=64.0)
     run = history([4] * 300, kv=1.0)
-    assert limit_at((QUEUE, full), run, None, 61.0) is Limit.RATE
+    assert limit_at((QUEUE, full), run, None, 61.0) is Limit.UNKNOWN
     assert limit_at((QUEUE, full), run, None, 60.5) is None
     assert named_at((QUEUE, full), Overload(episodes=(QUEUE, full)), run, None) == 64.0

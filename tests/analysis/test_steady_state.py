@@ -76,7 +76,7 @@ def test_a_queue_above_its_capacity_has_no_steady_state_but_a_growth_rate(seed: 
     window = steady_window(columns(due, queue_finish_times(due, rate=10.0, seed=seed)))
     assert window.start is None
     assert window.reason.startswith("in flight grows by ")
-    assert window.reason.endswith(" requests/s: the offered load is above what the engine serves")
+    assert window.reason.endswith(" requests/s: more requests arrive than complete")
     growth = float(window.reason.split()[4])
     assert 3.0 < growth < 7.0  # 15 come and 10 go
 

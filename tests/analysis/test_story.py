@@ -49,11 +49,11 @@ def test_an_engine_that_was_killed_is_the_whole_story() -> None:
 def test_without_metrics_a_light_load_is_kept_up_with() -> None:
     story = recorded("without_metrics.servetop")
     assert story.verdict.cause is RunCause.HEADROOM
-    assert story.headline.endswith("sustainable ≥ 2 req/s")
+    assert story.headline == "headroom: TTFT p99 up to 52.2 ms as felt"  # too short for a rate
 
 
 def test_an_overload_is_described_from_its_cause_to_what_to_try() -> None:
-    story = story_from(ramp(waiting=QUEUE, kv=0.99, running=SLOTS), goodput={"ttft": 0.5})
+    story = story_from(ramp(waiting=QUEUE[5:-5], kv=0.99, running=SLOTS), goodput={"ttft": 0.5})
     assert story.verdict.cause is RunCause.KV
     assert (story.verdict.onset_rate, story.verdict.preemptions) == (12.0, 116.0)
     texts = [line.text for line in story.lines]
@@ -122,7 +122,7 @@ def test_a_short_queue_or_a_short_stage_is_no_proof_that_the_engine_keeps_up() -
     assert claim([0.0] * 20 + [30.0] + [0.0] * 20).startswith(
         "no queue that lasted, at most 30 waiting, no failure: the"
     )
-    assert claim([0.0] * 9).endswith("but no stage lasted 10 s: too short to tell whether the engine keeps up")
+    assert claim([0.0] * 9).endswith(": no stage lasted 10 s: too short to tell whether the engine keeps up")
 
 
 @pytest.mark.parametrize(
@@ -146,16 +146,16 @@ def test_one_shorter_overload_is_described_and_several_are_listed() -> None:
 
 def test_a_missed_objective_is_not_claimed_as_kept() -> None:
     story = story_from(ramp(waiting=[0.0] * 40), goodput={"ttft": 0.01})
-    assert story.verdict.cause is RunCause.HEADROOM
+    assert story.verdict.cause is RunCause.MISSED
     assert story.verdict.sustainable is None
     assert "sustainable" not in story.headline
     assert "only 0% of the requests had TTFT ≤ 10 ms" in [line.text for line in story.lines]
     assert story.lines[-1].text == "try a lower rate, or an objective that an idle engine keeps"
 
 
-def test_a_rate_counts_as_sustained_from_ten_seconds_on() -> None:
-    assert story_from(ramp(waiting=[0.0] * 9)).verdict.sustainable is None
-    assert story_from(ramp(waiting=[0.0] * 10)).verdict.sustainable == 12.0
+def test_a_rate_counts_as_sustained_from_twenty_steady_seconds_on() -> None:
+    assert story_from(ramp(waiting=[0.0] * 19)).verdict.sustainable is None
+    assert story_from(ramp(waiting=[0.0] * 30)).verdict.sustainable == 12.0
 
 
 def test_failing_requests_are_described_with_their_reason() -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.harness import Servetop, answers, wait_for
-from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Vllm, home_of
+from tests.harness import Servetop
+from tests.integration.harness import ENVIRONMENT, SCARCE, WITHOUT_CACHE, Vllm, home_of, vllm_server, warm_up
 from tests.integration.real_engines import ENGINES, RealEngine, started
 
 
@@ -43,46 +40,11 @@ def bare_llama_server(tmp_path: Path) -> Iterator[str]:
         yield server.url
 
 
-def warm_up(url: str, folder: Path) -> None:
-    """vLLM's gauges move after a step, and its first ones take seconds: they would read as 0 requests meanwhile."""
-    load = ("--max-concurrency", "24", "--num-prompts", "48", "--input-len", "12", "--output-len", "100")
-    assert Servetop(folder, ENVIRONMENT)("--url", url, *load, "--json").summary["completed"] == 48
-
-
 @pytest.fixture(scope="session")
 def scarce_vllm(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a running vLLM that servetop did not start."""
-    port, log = 8431, tmp_path_factory.mktemp("vllm") / "log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [
-                *vllm.api_server.split(),
-                "--model",
-                vllm.model,
-                "--port",
-                str(port),
-                "--host",
-                "127.0.0.1",
-                "--max-num-seqs",
-                "32",
-                "--enable-per-request-metrics",
-                *SCARCE_BLOCKS,
-            ],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **ENVIRONMENT},
-            start_new_session=True,
-        )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        wait_for(lambda: process.poll() is not None or answers(f"{url}/health"), seconds=180, what="vLLM's start")
-        assert process.poll() is None, log.read_text()[-3000:]
-        warm_up(url, tmp_path_factory.mktemp("warm-up"))
-        yield url
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    settings = ("--max-num-seqs", "32", "--enable-per-request-metrics")
+    blocks = ("--num-gpu-blocks-override", str(SCARCE), WITHOUT_CACHE)
+    with started(vllm_server(vllm, *settings, *blocks), tmp_path_factory.mktemp("vllm") / "log") as engine:
+        warm_up(engine.url, tmp_path_factory.mktemp("warm-up"))
+        yield engine.url

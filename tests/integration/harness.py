@@ -23,19 +23,13 @@ from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.run_state import RunState
 from tests.clean_environment import MACHINE
 from tests.harness import SLOW_MACHINE, Servetop, opened, received, wait_for
+from tests.integration.real_engines import RealEngine, free_ports
 
-SCARCE_BLOCKS = [
-    "--load-format",
-    "dummy",
-    "--max-model-len",
-    "1024",
-    "--enforce-eager",
-    "--block-size",
-    "32",
-    "--num-gpu-blocks-override",
-    "64",
-    "--no-enable-prefix-caching",
-]
+SCARCE = 64
+"""KV blocks of 32 tokens, so few that vLLM must preempt."""
+SETTINGS = ("--load-format", "dummy", "--max-model-len", "1024", "--enforce-eager", "--block-size", "32")
+WITHOUT_CACHE = "--no-enable-prefix-caching"
+SCARCE_BLOCKS = (*SETTINGS, WITHOUT_CACHE, "--num-gpu-blocks-override", str(SCARCE))
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 
 
@@ -72,6 +66,26 @@ class Vllm:
     @property
     def serve(self) -> str:
         return f"{self.home / 'bin' / 'vllm'} serve"
+
+
+def vllm_server(vllm: Vllm, *settings: str, environment: Mapping[str, str] = ENVIRONMENT) -> RealEngine:
+    """vLLM's server on a free port, as somebody else starts it."""
+    (port,) = free_ports(1)
+    where = ("--model", vllm.model, "--host", "127.0.0.1", "--port", str(port))
+    return RealEngine(
+        name="vllm",
+        argv=(*vllm.api_server.split(), *where, *SETTINGS, *settings),
+        url=f"http://127.0.0.1:{port}",
+        model=vllm.model,
+        environment=environment,
+        seconds=180.0 * SLOW_MACHINE,
+    )
+
+
+def warm_up(url: str, folder: Path) -> None:
+    """vLLM's gauges move after a step, and its first ones take seconds: they would read as 0 requests meanwhile."""
+    load = ("--max-concurrency", "24", "--num-prompts", "48", "--input-len", "12", "--output-len", "100")
+    assert Servetop(folder, ENVIRONMENT)("--url", url, *load, "--json").summary["completed"] == 48
 
 
 def cache() -> Path:

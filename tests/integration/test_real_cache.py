@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.harness import RAN, Servetop, answers, wait_for
-from tests.integration.harness import ENVIRONMENT, Vllm
+from tests.harness import RAN, Servetop
+from tests.integration.harness import ENVIRONMENT, Vllm, vllm_server
+from tests.integration.real_engines import started
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 LOAD = ("--num-prompts", "40", "--max-concurrency", "8", "--input-len", "320", "--output-len", "4", "--json")
@@ -21,20 +20,9 @@ BLOCK = 32
 @pytest.fixture(scope="module")
 def url(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A vLLM with a prefix cache and its development endpoints, which servetop did not start."""
-    port, log = 8432, tmp_path_factory.mktemp("vllm") / "log"
-    flags = ("--load-format", "dummy", "--max-model-len", "1024", "--enforce-eager", "--block-size", str(BLOCK))
-    argv = [*vllm.api_server.split(), "--model", vllm.model, "--port", str(port), "--host", "127.0.0.1", *flags]
-    environment = {**os.environ, **ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1"}
-    with log.open("w") as output:
-        process = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT, env=environment)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        wait_for(lambda: process.poll() is not None or answers(f"{address}/health"), seconds=180, what="vLLM's start")
-        assert process.poll() is None, log.read_text()[-3000:]
-        yield address
-    finally:
-        process.terminate()
-        process.wait(60)
+    server = vllm_server(vllm, environment={**ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1"})
+    with started(server, tmp_path_factory.mktemp("vllm") / "log") as engine:
+        yield engine.url
 
 
 def summary_of(servetop: Servetop, *words: str) -> dict[str, Any]:

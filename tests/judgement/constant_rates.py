@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import BoolArray
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.predict.virtual_client import VirtualSender
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
+from servetop.simulator.scheduling.sim_request import SimSequence
 
 TOLERANCE = 0.02
 """Relative width of the interval at which a bisection ends."""
@@ -40,6 +42,8 @@ class ConstantRates:
     workload: WorkloadConfig
     objective: float
     """Longest acceptable TTFT in seconds."""
+    tpot: float = math.inf
+    """Longest acceptable TPOT in seconds."""
     seed: int = 0
     _shares: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
@@ -55,15 +59,15 @@ class ConstantRates:
         return len(usage.finished) / usage.ended_at if usage.finished else 0.0
 
     def share_in_time(self, rate: float) -> float:
-        """Fraction of the requests whose first token meets the objective at a constant rate, over several runs."""
+        """Fraction of the requests that meet the objectives at a constant rate, over several runs."""
         if rate not in self._shares:
             low, high = _DURATIONS
             duration = min(max(_REQUESTS / rate, low), high)
             stage = StageConfig(request_rate=rate, duration=duration)
             met: list[float] = []
             for run in range(_RUNS):
-                ttft = self._ttft(stage, after=_WARM_UP * duration, run=run)
-                met.append(float((ttft <= self.objective).mean()) if ttft.size else 0.0)
+                in_time = self._in_time(stage, after=_WARM_UP * duration, run=run)
+                met.append(float(in_time.mean()) if in_time.size else 0.0)
                 if not _UNSURE[0] < met[0] < _UNSURE[1]:
                     break
             self._shares[rate] = sum(met) / len(met)
@@ -84,9 +88,14 @@ class ConstantRates:
             low, high = (middle, high) if self.share_in_time(middle) >= share else (low, middle)
         return low
 
-    def _ttft(self, stage: StageConfig, *, after: float, run: int) -> FloatArray:
+    def _in_time(self, stage: StageConfig, *, after: float, run: int) -> BoolArray:
         finished = self._run(stage, run=run).usage.finished
-        return np.array([(seq.first_token_at or 0.0) - seq.arrival for seq in finished if seq.arrival >= after])
+        return np.array([self._met(seq) for seq in finished if seq.arrival >= after], dtype=np.bool_)
+
+    def _met(self, seq: SimSequence) -> bool:
+        first = seq.first_token_at or 0.0
+        per_token = ((seq.finished_at or 0.0) - first) / max(seq.output_tokens - 1, 1)
+        return first - seq.arrival <= self.objective and per_token <= self.tpot
 
     def _run(self, stage: StageConfig, *, run: int = 0) -> VirtualEngine:
         engine = VirtualEngine(build_scheduler(self.spec))

@@ -7,10 +7,24 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 from tests.judgement.client_troubles import CLIENT_TROUBLES, ENGINE_TROUBLES, failing_engine, slow_client
+from tests.judgement.disturbed_clients import other_clients, slow_network, thin_network
+from tests.judgement.drawn_freely import drawn_freely
+from tests.judgement.hard_loads import (
+    bursty,
+    cold_cache,
+    large_batch,
+    near_capacity,
+    ramp_down,
+    short_run,
+    tpot_objective,
+    wide_lengths,
+)
 from tests.judgement.healthy_runs import LOADS, healthy
+from tests.judgement.held_loads import closed_loop, held_rate
 from tests.judgement.long_prompts import long_prompts
 from tests.judgement.overloads import batch_overload, known_knee, kv_overload, rate_overload
 from tests.judgement.scenario import Scenario
+from tests.judgement.uneven_engines import equal_replicas, failures_in_overload, throttled, unequal_replicas
 
 Draw = Callable[[Random, str], Scenario | None]
 """Draws one scenario with a name; None if its run does not show what it was drawn for."""
@@ -25,13 +39,38 @@ KINDS: dict[str, tuple[Draw, ...]] = {
     "ramp": (known_knee,) * 10,
 }
 """The draws of each kind, one for each of its scenarios."""
+HARD: dict[str, tuple[Draw, ...]] = {
+    "large-batch": (large_batch,) * 6,
+    "near-capacity": (near_capacity,) * 10,
+    "wide": (wide_lengths,) * 8,
+    "bursty": (bursty,) * 8,
+    "held": (held_rate,) * 6,
+    "closed": (closed_loop,) * 6,
+    "cold-cache": (cold_cache,) * 4,
+    "short": (short_run,) * 8,
+    "tpot": (tpot_objective,) * 6,
+    "ramp-down": (ramp_down,) * 6,
+    "others": (other_clients,) * 4,
+    "slow-network": (slow_network,) * 4,
+    "thin-network": (thin_network,) * 4,
+    "replicas": (equal_replicas,) * 6,
+    "unequal": (unequal_replicas,) * 4,
+    "throttled": (throttled,) * 4,
+    "failures": (failures_in_overload,) * 4,
+    "free": (drawn_freely,) * 20,
+}
+"""More draws, which are kept whatever their run shows unless it is not what they are about."""
 _ATTEMPTS = 200
+
+
+def _draws(kind: str) -> tuple[Draw, ...]:
+    return KINDS[kind] if kind in KINDS else HARD[kind]
 
 
 def scenario(kind: str, number: int, *, seed: int) -> Scenario:
     """Return scenario `number` of a kind, the same for the same seed; RuntimeError if no draw succeeds."""
     name = f"{kind} {number} of seed {seed}"
-    draw = KINDS[kind][number]
+    draw = _draws(kind)[number]
     draws = (draw(Random(f"{seed}/{kind}/{number}/{attempt}"), name) for attempt in range(_ATTEMPTS))
     found = next((each for each in draws if each is not None), None)
     if found is None:
@@ -40,9 +79,9 @@ def scenario(kind: str, number: int, *, seed: int) -> Scenario:
 
 
 def each_scenario(seed: int, *, kinds: Sequence[str] = ()) -> Iterator[Scenario]:
-    """Draw the scenarios one after the other; only those of some kinds if given."""
+    """Draw the scenarios one after the other: of `KINDS`, or of some kinds of `KINDS` and `HARD` if given."""
     for kind in kinds or tuple(KINDS):
-        for number in range(len(KINDS[kind])):
+        for number in range(len(_draws(kind))):
             yield scenario(kind, number, seed=seed)
 
 

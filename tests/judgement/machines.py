@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from random import Random
 from typing import Any
@@ -68,7 +69,7 @@ def plan_of(base: ConstantRates, name: str, stages: tuple[StageConfig, ...], **p
         workload=workload,
         stages=tuple(_rounded(stage) for stage in stages),
         seed=base.seed,
-        goodput={"ttft": base.objective},
+        goodput={"ttft": base.objective, **({} if math.isinf(base.tpot) else {"tpot": base.tpot})},
         drain_timeout=60.0,
         label=name,
     )

@@ -17,30 +17,30 @@ _CLEAR = 0.75
 """Fraction of the waiting time that one limit must account for."""
 _CALM = 0.97
 """Fraction of the requests that an engine must serve in time at 30 % of its saturated rate."""
-_RATES = (1.0, 25.0)
+RATES = (1.0, 25.0)
 """Saturated rates in requests/s that give enough requests, and not too many."""
 
 
 def kv_overload(random: Random, name: str) -> Scenario | None:
     """Draw an engine whose KV blocks hold 8 to 40 sequences."""
-    return _overload(_kv_base(random), random, name=name, cause=Cause.KV)
+    return _overload(kv_base(random), random, name=name, cause=Cause.KV)
 
 
 def batch_overload(random: Random, name: str) -> Scenario | None:
     """Draw an engine with a batch limit of 4 to 24 and room for far more sequences."""
-    return _overload(_batch_base(random), random, name=name, cause=Cause.BATCH)
+    return _overload(batch_base(random), random, name=name, cause=Cause.BATCH)
 
 
 def rate_overload(random: Random, name: str) -> Scenario | None:
     """Draw long prompts with short outputs, for which prefill takes all the time."""
-    return _overload(_rate_base(random), random, name=name, cause=Cause.RATE)
+    return _overload(rate_base(random), random, name=name, cause=Cause.RATE)
 
 
 def known_knee(random: Random, name: str) -> Scenario | None:
     """Draw any engine under a ramp through its knee; the limit that acts is read from the run."""
-    base = random.choice((_kv_base, _batch_base, _rate_base))(random)
+    base = random.choice((kv_base, batch_base, rate_base))(random)
     rate = base.saturated
-    if not _RATES[0] <= rate <= _RATES[1]:
+    if not RATES[0] <= rate <= RATES[1]:
         return None
     low, high = random.uniform(0.2, 0.4) * rate, random.uniform(1.4, 1.8) * rate
     stages: tuple[StageConfig, ...]
@@ -56,7 +56,7 @@ def known_knee(random: Random, name: str) -> Scenario | None:
 
 def _overload(base: ConstantRates, random: Random, *, name: str, cause: Cause) -> Scenario | None:
     rate = base.saturated
-    if not _RATES[0] <= rate <= _RATES[1]:
+    if not RATES[0] <= rate <= RATES[1]:
         return None
     mild = random.random() < 0.3
     low, high = random.uniform(0.3, 0.55) * rate, random.uniform(*((1.15, 1.4) if mild else (1.5, 2.2))) * rate
@@ -91,7 +91,8 @@ def _judged(
     return Scenario(name=name, kind=kind, plan=plan, truth=truth, base=base).keeping(run)
 
 
-def _kv_base(random: Random) -> ConstantRates:
+def kv_base(random: Random) -> ConstantRates:
+    """Draw an engine whose KV blocks hold 8 to 40 sequences."""
     workload = draw_workload(random, inputs=(64, 500), outputs=(60, 300))
     tokens = workload.input_len + workload.output_len
     blocks = max(random.randint(8, 40) * tokens // 16, 4096 // 16)
@@ -99,13 +100,15 @@ def _kv_base(random: Random) -> ConstantRates:
     return draw_base(random, workload, engines=engines, settings={"kv_blocks": blocks})
 
 
-def _batch_base(random: Random) -> ConstantRates:
+def batch_base(random: Random) -> ConstantRates:
+    """Draw an engine with a batch limit of 4 to 24 and room for far more sequences."""
     workload = draw_workload(random, inputs=(32, 300), outputs=(60, 250))
     batch = random.choice((4, 8, 12, 16, 24))
     blocks = 4 * batch * (workload.input_len + workload.output_len) // 16 + 512
     return draw_base(random, workload, settings={"max_num_seqs": batch, "kv_blocks": blocks})
 
 
-def _rate_base(random: Random) -> ConstantRates:
+def rate_base(random: Random) -> ConstantRates:
+    """Draw long prompts with short outputs, for which prefill takes all the time."""
     workload = draw_workload(random, inputs=(600, 1800), outputs=(2, 16))
     return draw_base(random, workload, settings={"kv_blocks": random.choice((6000, 8000, 12000))})

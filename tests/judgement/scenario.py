@@ -96,7 +96,15 @@ class Cause(StrEnum):
     LONG_PROMPTS = "long prompts"
     CLIENT = "client"
     FAILING = "failing"
+    CONCURRENCY = "concurrency limit"
+    OTHERS = "other clients"
+    NETWORK = "network"
+    STALL = "stalls"
     HEALTHY = "healthy"
+    MISSED = "objectives missed"
+    """Requests miss their objectives, and no queue lasts."""
+    UNCLEAR = "unclear"
+    """Nothing that one cause explains: near capacity, for a moment, several limits in turn."""
 
 
 def describe(scenario: Scenario) -> str:

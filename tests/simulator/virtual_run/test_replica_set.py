@@ -100,3 +100,21 @@ def test_a_prefix_cache_can_be_warm_at_the_start(whole: bool, cold: float, warm:
         for count in (0, 50)
     ]
     assert rates == [pytest.approx(cold, abs=0.03), pytest.approx(warm, abs=0.03)]
+
+
+def test_the_queue_of_each_replica_is_known() -> None:
+    run = run_virtually(plan_of(STAGE, plan={"replicas": 2}, max_num_seqs=1))
+    assert len(run.replica_admissions) == 2
+    assert run.replica_admissions[0] == run.admissions
+    assert all(max(state.waiting for state in states) > 3 for states in run.replica_admissions)
+
+
+def test_a_replica_can_have_settings_of_its_own() -> None:
+    weaker = {1: {"max_num_seqs": 2, "kv_blocks": 300}}
+    run = run_virtually(plan_of(STAGE, plan={"replicas": 2, "replica_settings": weaker}, kv_blocks=900))
+    parts = {each.replica: each for each in run.replica_samples}
+    assert [parts[number].kv_blocks_total for number in (0, 1)] == [900, 300]
+    assert parts[1].max_num_seqs == 2
+    assert run.header.engine is not None
+    assert run.header.engine.kv_blocks_total == 1200
+    assert max(state.running for state in run.replica_admissions[1]) == 2

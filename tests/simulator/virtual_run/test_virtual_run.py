@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -155,3 +156,13 @@ def test_requests_beyond_the_context_are_refused_and_others_served() -> None:
     assert errors == {"HTTP 400: this model's maximum context length"}
     assert total(run.ticks, "errors") + total(run.ticks, "ok") == total(run.ticks, "sent")
     assert total(run.ticks, "ok") > 0
+
+
+def test_ticks_count_the_requests_that_met_the_objectives() -> None:
+    plan = plan_of(StageConfig(request_rate=6.0, duration=10.0), max_num_seqs=4)
+    assert {tick.client.good_due for tick in run_virtually(plan).ticks} == {None}
+    goodput = {"ttft": 0.5}
+    run = run_virtually(replace(plan, config=replace(plan.config, goodput=goodput)))
+    met = [each for each in run.records if (each.first_token_at or 0.0) - each.due <= 0.5]
+    assert 0 < len(met) < len(run.records)
+    assert total(run.ticks, "good_due") == len(met)

@@ -14,13 +14,14 @@ Long prompts need more of the time that the objective allows, so the prefill of 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.judgement.detectors import SHORT_QUEUE
 from servetop.analysis.judgement.overload import Overload
-from servetop.analysis.judgement.signals import ticks_of
+from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
+from servetop.analysis.judgement.trailing import ticks_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.config import WorkloadConfig
@@ -40,6 +41,7 @@ _MOST_WINDOWS = 400
 _MIN_TOKENS = 5
 """Minimum first tokens in a window for their median to count."""
 _PRECISION = 1e-3
+NO_OBJECTIVES: Mapping[str, float] = {}
 _GAUGES = ("running", "in_flight", "waiting")
 
 
@@ -72,6 +74,8 @@ class ServiceTimes:
     """The seconds that requests of several lengths need instead of `base`."""
     shares: FloatArray
     """The fraction of the requests of each."""
+    kept: float = math.inf
+    """The most running sequences with which the objectives on TPOT and E2EL are kept."""
 
 
 def capacity_of(overload: Overload, history: TickHistory, until: float) -> Capacity | None:
@@ -131,7 +135,10 @@ def mean_output(history: TickHistory, until: float) -> float:
     return history.histogram("output_len", start=0, stop=history.up_to(until)).mean
 
 
-def batch_service(run: TickHistory, capacity: Capacity, workload: WorkloadConfig, until: float) -> ServiceTimes | None:
+def batch_service(
+    run: TickHistory, capacity: Capacity, workload: WorkloadConfig, until: float, *,
+    objectives: Mapping[str, float] = NO_OBJECTIVES,
+) -> ServiceTimes | None:  # fmt: skip
     """Return the service of a batch, with ITL = a + b·n fitted to the ticks; None without the inputs."""
     base, stop = base_ttft(run, capacity.start), run.up_to(until)
     lengths = run.histogram("output_len", start=0, stop=stop)
@@ -144,10 +151,14 @@ def batch_service(run: TickHistory, capacity: Capacity, workload: WorkloadConfig
         return None
     slope, intercept = _line(running[known], totals[known] / weights[known], weights[known])
     itl = np.maximum(intercept + slope * np.arange(1, max(1, round(capacity.running)) + 1), 1e-6)
-    variability = (_arrival_variability(workload) + _variability(lengths)) / 2
+    variability = (arrival_variability(workload) + _variability(lengths)) / 2
+    seconds = base + lengths.mean * itl
+    tpot, e2el = (objectives.get(each, math.inf) for each in ("tpot", "e2el"))
+    slow = np.flatnonzero((itl > tpot) | (seconds > e2el))
     return ServiceTimes(
         base=base,
-        seconds=base + lengths.mean * itl,
+        seconds=seconds,
+        kept=float(slow[0]) if slow.size else math.inf,
         variability=variability,
         prefills=np.array([base]),
         shares=np.ones(1),
@@ -166,7 +177,7 @@ def prefill_service(
     return ServiceTimes(
         base=base,
         seconds=np.array([1 / capacity.rate]),
-        variability=(_arrival_variability(workload) + variance) / 2,
+        variability=(arrival_variability(workload) + variance) / 2,
         prefills=base * tokens / prompts.percentile(50),
         shares=shares,
     )
@@ -180,7 +191,7 @@ def base_ttft(run: TickHistory, until: float) -> float:
     return min((each.percentile(50) for each in windows if each.count >= _MIN_TOKENS), default=math.nan)
 
 
-def _arrival_variability(workload: WorkloadConfig) -> float:
+def arrival_variability(workload: WorkloadConfig) -> float:
     """Return the squared coefficient of variation of the times between arrivals; 1 if unknown."""
     if workload.arrivals.startswith("constant"):
         return 0.0
@@ -198,7 +209,7 @@ def sustainable_rate(
     times: ServiceTimes, capacity: Capacity, objective: float, *, kept_share: float = KEPT_SHARE
 ) -> float:
     """Return the largest rate at which a fraction of the requests get their first token within `objective` seconds."""
-    if objective <= times.base:
+    if objective <= times.base or not times.kept:
         return 0.0
     low, high = 0.0, capacity.rate
     while high - low > _PRECISION * capacity.rate:
@@ -220,11 +231,13 @@ def _late_share(times: ServiceTimes, capacity: float, rate: float, objective: fl
     load = rate / capacity
     tail = states[-1] / (1 - load)
     waits = tail / (states[:-1].sum() + tail)
+    kept = int(min(times.kept, running.size)) + 1
+    slow = 0.0 if kept > running.size else (states[kept:-1].sum() + tail) / (states[:-1].sum() + tail)
     left = objective - times.prefills
     if not times.variability:
-        return float(times.shares[left < 0].sum())
+        return min(float(times.shares[left < 0].sum()) + slow, 1.0)
     late = waits * np.exp(-(capacity - rate) * np.maximum(left, 0.0) / times.variability)
-    return float(np.where(left < 0, 1.0, late) @ times.shares)
+    return min(float(np.where(left < 0, 1.0, late) @ times.shares) + slow, 1.0)
 
 
 def _line(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, float]:

@@ -17,6 +17,10 @@ class EpisodeKind(StrEnum):
     PREEMPTIONS = "preemptions"
     BATCH = "batch full"
     QUEUE = "queue"
+    AWAITING = "no first token"
+    """Requests wait for their first token at an engine that does not export its queue."""
+    IN_FLIGHT = "in flight grows"
+    """More requests arrive than complete, and more in flight do not raise the throughput enough."""
     LONG_PROMPTS = "long prompts"
     THROTTLED = "GPU throttled"
 
@@ -41,12 +45,15 @@ class Episode:
     closed_at: float | None = None
     """The time at which the end was confirmed."""
     worst: float
-    """In the unit of its kind: waiting requests, KV usage 0..1, preemptions/s, fraction failed or late, seconds."""
+    """In the unit of its kind: requests waiting or in flight, KV usage 0..1, preemptions/s, fraction failed or late,
+    seconds."""
     worst_at: float
     total: float = 0.0
     """Preemptions or failed requests; 0 for other kinds."""
     batch: float = float("nan")
     """The engine's batch size in force when it was detected; NaN if unknown."""
+    inferred: bool = False
+    """Whether `batch` is not exported, but the number of sequences that ran while others waited."""
     level: float = 1.0
     """The KV usage from which the cache counted as full when it was detected, 0..1."""
     fits: int = 0

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from servetop.analysis.engine_gauges import KV_HIGH
-from servetop.analysis.judgement.detectors import DETECTORS, LOOKBACK, WINDOW, Marks
+from servetop.analysis.judgement.detectors import DETECTORS
 from servetop.analysis.judgement.episode import KINDS, Episode, EpisodeKind
 from servetop.analysis.judgement.log_severity import severity_of
-from servetop.analysis.judgement.signals import Signals, ticks_of
+from servetop.analysis.judgement.marks import LOOKBACK, WINDOW, Marks
+from servetop.analysis.judgement.signals import Signals
+from servetop.analysis.judgement.trailing import ticks_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import LogLine, Severity, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
@@ -93,7 +95,10 @@ class EpisodeFold:
         self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None, stages: Sequence[StageChange]
     ) -> None:
         recent, new = self._recent, Signals.of(history, first, stop, facts=facts, stages=stages)
+        if not self.streamed:  # the first token arrives with the last
+            new = replace(new, awaiting=np.full(len(new), math.nan))
         known = new if recent is None else recent.followed_by(new)
+        known = known.with_base_ttft(judged=len(known) - len(new))
         self._recent = known.last(2 * ticks_of(LOOKBACK))
         signals = known.without_gaps()
         for kind, rule in DETECTORS.items():
@@ -120,6 +125,7 @@ class EpisodeFold:
     def _begin(self, kind: EpisodeKind, marks: Marks, signals: Signals, position: int) -> None:
         begin = marks.begin(position)
         worst = begin + int(np.argmax(marks.worst[begin : position + 1]))
+        inferred = kind is EpisodeKind.BATCH and bool(np.isnan(signals.batch[position]))
         self._open[kind] = len(self._found)
         self._found.append(
             Episode(
@@ -129,7 +135,8 @@ class EpisodeFold:
                 worst=float(marks.worst[worst]),
                 worst_at=float(signals.ends[worst]),
                 total=float(marks.amount[begin : position + 1].sum()),
-                batch=float(signals.batch[position]),
+                batch=float((signals.most_running if inferred else signals.batch)[position]),
+                inferred=inferred,
                 level=float(signals.kv_level[position]),
                 fits=_fitting(signals, position) if kind in (EpisodeKind.KV, EpisodeKind.PREEMPTIONS) else 0,
             )

@@ -67,6 +67,21 @@ class Moment:
         return float(sample.waiting) if sample is not None and self.fresh and sample.waiting is not None else math.nan
 
     @property
+    def missing(self) -> str:
+        """What the engine does not export of its queue, KV usage, running sequences and batch limit; may be empty."""
+        sample = self.stats.engine
+        if sample is None:
+            return "metrics"
+        batch = sample.max_num_seqs is not None or (self.facts is not None and self.facts.max_num_seqs is not None)
+        found = {
+            "queue": not math.isnan(self.waiting),
+            "KV usage": not math.isnan(self.kv),
+            "running count": sample.running is not None,
+            "batch limit": batch or (self.stage is not None and self.stage.max_num_seqs is not None),
+        }
+        return " and ".join(name for name, known in found.items() if not known)
+
+    @property
     def kv(self) -> float:
         """KV usage, 0..1; NaN if unknown."""
         return kv_usage(self.stats.engine) if self.fresh else math.nan

@@ -10,12 +10,18 @@ from enum import StrEnum
 import numpy as np
 
 from servetop.analysis.engine_gauges import KV_FULL, kv_usages
-from servetop.analysis.judgement.detectors import BATCH_FULL
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.signals import ticks_of, trailing_sum
+from servetop.analysis.judgement.queue_detectors import BATCH_FULL
+from servetop.analysis.judgement.trailing import ticks_of, trailing_sum
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.interfaces.run_source import EngineFacts
+
+QUEUES = (EpisodeKind.QUEUE, EpisodeKind.AWAITING)
+"""Kinds of episodes in which requests wait."""
+
+CLIENT_SIDE = (EpisodeKind.AWAITING, EpisodeKind.IN_FLIGHT, EpisodeKind.LONG_PROMPTS)
+"""Kinds of episodes of an overload that the client sees without the engine's metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +32,14 @@ class Overload:
 
     @property
     def begin(self) -> float:
-        """The earliest beginning, seconds."""
-        return min(episode.begin for episode in self.episodes)
+        """The earliest beginning, seconds; of requests that pile up in flight only if nothing else was seen."""
+        others = [episode.begin for episode in self.episodes if episode.kind is not EpisodeKind.IN_FLIGHT]
+        return min(others or [episode.begin for episode in self.episodes])
 
     @property
     def onset(self) -> float:
         """The beginning of the first queue that lasts, else of the longest one; of everything, without a queue."""
-        queues = [each for each in self.episodes if each.kind is EpisodeKind.QUEUE]
+        queues = [each for each in self.episodes if each.kind in QUEUES]
         lasting = [each for each in queues if each.seconds(math.inf) >= _LASTING]
         if lasting:
             return lasting[0].begin
@@ -62,8 +69,9 @@ class Overload:
         return max(of_kind, key=lambda episode: episode.worst, default=None)
 
 
-_OVERLOAD = (
-    EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE, EpisodeKind.LONG_PROMPTS,
+OVERLOAD = (
+    EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, *QUEUES, EpisodeKind.IN_FLIGHT,
+    EpisodeKind.LONG_PROMPTS,
 )  # fmt: skip
 _LASTING = 5.0
 """Seconds from which a queue is more than a random burst."""
@@ -83,6 +91,8 @@ _BATCH_SHARE = 0.5
 """Minimum fraction of the time with waiting requests for which the batch must be full, to be their limit."""
 _KV_SHARE = 2 / 3
 """The same for the KV cache, which is also full for a part of the time if requests wait for a slow prefill."""
+_FREE_SHARE = 0.5
+"""Minimum fraction of that time with free KV blocks and batch slots, to say that neither is the limit."""
 
 
 class Limit(StrEnum):
@@ -92,6 +102,8 @@ class Limit(StrEnum):
     BATCH = "batch-bound"
     RATE = "rate above capacity"
     LONG_PROMPTS = "long prompts"
+    UNKNOWN = "overloaded"
+    """Too little is exported to tell."""
 
 
 def overloads(episodes: Sequence[Episode]) -> list[Overload]:
@@ -99,7 +111,7 @@ def overloads(episodes: Sequence[Episode]) -> list[Overload]:
     groups: list[list[Episode]] = []
     until = -math.inf
     for episode in sorted(episodes, key=lambda each: each.begin):
-        if episode.kind not in _OVERLOAD:
+        if episode.kind not in OVERLOAD:
             continue
         if not groups or episode.begin > until + _JOINED_WITHIN:
             groups.append([])
@@ -113,17 +125,20 @@ def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *,
     """Return the limit that kept requests waiting for most of the time of an overload, as known at `until` seconds."""
     if long_prompts_came(overload, run, until):
         return Limit.LONG_PROMPTS
-    kv, batch = overload.first(EpisodeKind.KV), overload.first(EpisodeKind.BATCH)
-    if overload.first(EpisodeKind.QUEUE) is None:  # a closed loop, or the beginning of a queue
-        if kv is None and overload.first(EpisodeKind.PREEMPTIONS) is None:
+    full_kv = overload.first(EpisodeKind.KV) or overload.first(EpisodeKind.PREEMPTIONS)
+    batch = full_batch(overload, run, until)
+    if not any(overload.first(kind) for kind in (*QUEUES, EpisodeKind.IN_FLIGHT)):  # a closed loop, or its beginning
+        if full_kv is None:
             return Limit.LONG_PROMPTS if batch is None else Limit.BATCH
         return Limit.KV
-    waited, at_full_kv, at_full_batch = _waiting_ticks(overload, run, facts, until)
-    if (kv is not None or overload.first(EpisodeKind.PREEMPTIONS)) and at_full_kv >= max(
-        at_full_batch, _KV_SHARE * waited
-    ):
+    waited = _waiting_ticks(overload, run, facts, until)
+    if full_kv is not None and waited.at_full_kv >= max(waited.at_full_batch, _KV_SHARE * waited.total):
         return Limit.KV
-    return Limit.BATCH if batch is not None and at_full_batch >= _BATCH_SHARE * waited else Limit.RATE
+    if batch is not None and waited.at_full_batch >= _BATCH_SHARE * waited.total:
+        return Limit.BATCH
+    pooled = facts is not None and len(facts.replica_urls) > 1  # blocks and slots of one may be free, of another not
+    free = not pooled and waited.at_free >= max(_FREE_SHARE * waited.total, 1)
+    return Limit.RATE if free else Limit.UNKNOWN
 
 
 def limit_at(episodes: Sequence[Episode], run: TickHistory, facts: EngineFacts | None, at: float) -> Limit | None:
@@ -144,10 +159,19 @@ def named_at(
     return next((at for at in times if limit_at(episodes, run, facts, at) is limit), None)
 
 
-def _waiting_ticks(
-    overload: Overload, run: TickHistory, facts: EngineFacts | None, until: float
-) -> tuple[int, int, int]:
-    """Return the ticks with waiting requests: all, those with a full cache or preemptions, those with a full batch."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WaitingTicks:
+    """Ticks in which requests waited or piled up in flight, and what was full in them as far as it is exported."""
+
+    total: int
+    at_full_kv: int
+    """With a full cache or preemptions."""
+    at_full_batch: int
+    at_free: int
+    """With free KV blocks and batch slots."""
+
+
+def _waiting_ticks(overload: Overload, run: TickHistory, facts: EngineFacts | None, until: float) -> _WaitingTicks:
     end = until if overload.end is None else min(overload.end, until)
     start = run.first_from(overload.begin)
     stop = max(start, run.up_to(end))
@@ -155,12 +179,30 @@ def _waiting_ticks(
     waiting, running, preempted, usage, used = (run.column(name, start=start, stop=stop) for name in names)
     blocks = math.nan if facts is None or not facts.kv_blocks_total else float(facts.kv_blocks_total)
     level = next((each.level for each in overload.episodes if each.kind is EpisodeKind.KV), KV_FULL)
-    size = next((each.batch for each in overload.episodes if not math.isnan(each.batch)), math.nan)
     waits = waiting > 0
-    full = (kv_usages(usage, used, np.full(used.shape, blocks)) >= level) | (trailing_sum(preempted, ticks_of(2)) > 0)
-    counts = (waits, waits & full, waits & (running >= BATCH_FULL * size))
-    waited, at_full_kv, at_full_batch = (int(each.sum()) for each in counts)
-    return waited, at_full_kv, at_full_batch
+    if overload.first(EpisodeKind.QUEUE) is None and not waits.any():
+        waits = np.ones(waiting.shape, dtype=np.bool_)
+    kv = kv_usages(usage, used, np.full(used.shape, blocks))
+    full = (kv >= level) | (trailing_sum(preempted, ticks_of(2)) > 0)
+    batch_full = running >= BATCH_FULL * _batch_size(overload, run, stop)
+    free = (kv < level) & ~full & (running < BATCH_FULL * _batch_size(overload, run, stop))
+    counts = (waits, waits & full, waits & batch_full, waits & free)
+    total, at_full_kv, at_full_batch, at_free = (int(each.sum()) for each in counts)
+    return _WaitingTicks(total=total, at_full_kv=at_full_kv, at_full_batch=at_full_batch, at_free=at_free)
+
+
+def full_batch(overload: Overload, run: TickHistory, until: float) -> Episode | None:
+    """Return the first episode of a full batch; one with an inferred limit only if no more sequences ever ran."""
+    most = float(np.nanmax(run.column("running", stop=run.up_to(until)), initial=-math.inf))
+    found = (each for each in overload.episodes if each.kind is EpisodeKind.BATCH)
+    return next((each for each in found if not each.inferred or most * BATCH_FULL <= each.batch), None)
+
+
+def _batch_size(overload: Overload, run: TickHistory, stop: int) -> float:
+    """Return the batch size during an overload; if it is not exported, the most sequences that ran so far."""
+    sizes = (each.batch for each in overload.episodes if not each.inferred)
+    size = next((each for each in sizes if not math.isnan(each)), math.nan)
+    return float(np.nanmax(run.column("running", stop=stop), initial=-math.inf)) if math.isnan(size) else size
 
 
 def long_prompts_came(overload: Overload, run: TickHistory, until: float) -> bool:

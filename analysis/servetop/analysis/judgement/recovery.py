@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from servetop.analysis.judgement.detectors import SHORT_QUEUE
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Overload
+from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
 from servetop.analysis.judgement.run_record import RunRecord
 
 _BEFORE_LONGEST = 5.0

@@ -30,6 +30,8 @@ class RunRecord:
     stages: Sequence[StageChange] = ()
     notes: Sequence[Note] = ()
     end: RunEnd | None = None
+    failure: str = ""
+    """The most frequent reason of failed requests; empty if unknown."""
 
     @property
     def until(self) -> float:
@@ -55,11 +57,15 @@ class RunRecord:
     @property
     def share_in_time(self) -> float:
         """The fraction of the first tokens under load that kept the objective on TTFT from due; NaN without one."""
-        if math.isnan(self.ttft_objective) or math.isnan(self.load_since):
+        if math.isnan(self.load_since):
             return math.nan
-        start = self.history.first_from(self.load_since)
-        first_tokens = self.history.histogram("ttft_due", start=start, stop=len(self.history))
-        return share_within(first_tokens, self.ttft_objective)
+        return self.share_in_time_of(self.history.first_from(self.load_since), len(self.history))
+
+    def share_in_time_of(self, first: int, stop: int) -> float:
+        """The same for the first tokens of ticks `first` to `stop`."""
+        if math.isnan(self.ttft_objective):
+            return math.nan
+        return share_within(self.history.histogram("ttft_due", start=first, stop=stop), self.ttft_objective)
 
     def kv_usage(self, start: int = 0, stop: int | None = None) -> FloatArray:
         """KV usage of ticks, 0..1; NaN where unknown, and where a page may describe the time before its stage."""

@@ -6,23 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import numpy as np
-
-from servetop.analysis.judgement.capacity import (
-    KEPT_SHARE,
-    Capacity,
-    ServiceTimes,
-    batch_service,
-    capacity_of,
-    prefill_capacity,
-    prefill_service,
-    sustainable_rate,
-)
-from servetop.analysis.judgement.detectors import WINDOW
+from servetop.analysis.judgement.capacity import KEPT_SHARE, Capacity
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.overload import Limit, Overload, limit_of, overloads
+from servetop.analysis.judgement.held_back import cold_start_end, held_back_since, held_between
+from servetop.analysis.judgement.kept_load import UNCERTAIN, kept_rate, kept_up, served_rate, share_kept, work_error
+from servetop.analysis.judgement.overload import CLIENT_SIDE, Limit, Overload, limit_of, overloads
+from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity, overload_rates
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
-from servetop.analysis.judgement.signals import ticks_of, trailing_min
 from servetop.analysis.judgement.worst_ttft import WorstTtft, worst_ttft
 from servetop.analysis.verdicts.live_trust import live_trust
 from servetop.core.errors import ExitCode
@@ -64,16 +54,22 @@ class RunVerdict:
     """Whether the client was late too, which is a small part of TTFT."""
     traffic: str = ""
     """How many of the requests in the engine are those of other clients."""
+    network: str = ""
+    """What shows that requests wait between client and engine."""
+    cold_until: float | None = None
+    """When a cold start ended: a time without the objectives, after which the engine kept up with the same load."""
 
 
 FAILED_SHARE = 0.01
 """Fraction of failed requests from which a run counts as failing."""
+FAILED_BESIDE_OVERLOAD = 0.05
+"""The same for a run that was overloaded."""
+MODEL_ERROR = 0.75
+"""Fraction of what a run itself served below which a rate of the model is not believed."""
 LATE_SHARE = 0.10
 """Fraction of the load's time with a late client from which the figures describe the client."""
 CLIENT_TOO = "the client was late too"
 """What is said of a late client beside an overload of the engine."""
-DEFAULT_OBJECTIVE = 0.5
-"""Seconds of TTFT, for the knee of a run without an objective."""
 _SHORTEST = 5.0
 """Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
 _SHORTEST_SHARE = 0.1
@@ -91,12 +87,20 @@ class RunCause(StrEnum):
     FAILING = "failing"
     OTHERS = "other traffic"
     CLIENT = "client-bound"
+    NETWORK = "network-bound"
+    """Requests wait, or their tokens, between client and engine."""
     KV = Limit.KV.value
     BATCH = Limit.BATCH.value
     RATE = Limit.RATE.value
     LONG_PROMPTS = Limit.LONG_PROMPTS.value
+    UNKNOWN = Limit.UNKNOWN.value
+    CONCURRENCY = "concurrency-limited"
+    """The user's own limit of requests in flight holds them back at the client."""
     STALL = "stalled"
+    MISSED = "objectives missed"
     HEADROOM = "headroom"
+    UNCLEAR = "unclear"
+    """Nothing limited it visibly, but too little was seen to say that the engine keeps up."""
 
 
 def run_verdict(run: RunRecord) -> RunVerdict:
@@ -108,21 +112,34 @@ def run_verdict(run: RunRecord) -> RunVerdict:
         return RunVerdict(cause=RunCause.ENGINE_FAILED, onset=_died_at(run, failed_at(run)))
     if math.isnan(run.load_since):
         return RunVerdict(cause=RunCause.NO_LOAD)
+    overloaded = longest_overload(run, loaded=run.until - run.load_since)
     failing = run.of_kind(EpisodeKind.FAILING)
-    if failing and _fails(run):
+    if failing and _fails(run, overloaded):
         return _simple(RunCause.FAILING, failing, run)
     trust = live_trust(run.history, run.history.first_from(run.load_since), len(run.history))
-    if run.header.config.engine.url is not None and trust.serves_others:
-        return replace(_headroom(run), cause=RunCause.OTHERS, sustainable=None, traffic=trust.other_requests)
+    attached = run.header.config.engine.url is not None
+    if attached and trust.serves_others:
+        return replace(without_overload(run), cause=RunCause.OTHERS, sustainable=None, traffic=trust.other_requests)
     late = run.of_kind(EpisodeKind.CLIENT) if trust.client_is_late else []
     client_late = bool(late) and _is_late(late, run)
-    overloaded = longest_overload(run, loaded=run.until - run.load_since)
     if client_late and (overloaded is None or trust.lateness_is_felt):
         return _simple(RunCause.CLIENT, late, run)
-    if overloaded is not None:
+    held = held_between(run, trust) if attached and not _engine_ran_out(overloaded) else None
+    if held is not None:
+        return replace(without_overload(run), cause=RunCause.NETWORK, sustainable=None, network=held)
+    cold_until = None if overloaded is None else cold_start_end(run, overloaded.main)
+    if overloaded is not None and cold_until is None:
         return replace(overloaded, client_late=client_late)
     stalls = run.of_kind(EpisodeKind.STALL)
-    return _simple(RunCause.STALL, stalls, run) if stalls else _headroom(run)
+    if stalls:
+        return _simple(RunCause.STALL, stalls, run)
+    return without_overload(run, cold_until=cold_until)
+
+
+def _engine_ran_out(overloaded: RunVerdict | None) -> bool:
+    """Whether the engine itself shows the limit of an overload; requests may then wait in front of it too."""
+    main = None if overloaded is None else overloaded.main
+    return main is not None and any(each.kind not in CLIENT_SIDE for each in main.episodes)
 
 
 def longest_overload(run: RunRecord, *, loaded: float) -> RunVerdict | None:
@@ -148,9 +165,10 @@ def _died_at(run: RunRecord, noted_at: float) -> float:
     return min([noted_at, *(each.begin for each in last if each.begin >= noted_at - _DYING)])
 
 
-def _fails(run: RunRecord) -> bool:
+def _fails(run: RunRecord, overloaded: RunVerdict | None) -> bool:
+    """Whether failures decide the verdict: a few during an overload do not explain its queue."""
     failed, ok = run.count("failed"), run.count("ok")
-    return failed >= FAILED_SHARE * (failed + ok)
+    return failed >= (FAILED_SHARE if overloaded is None else FAILED_BESIDE_OVERLOAD) * (failed + ok)
 
 
 def _is_late(episodes: list[Episode], run: RunRecord) -> bool:
@@ -174,9 +192,9 @@ def _simple(cause: RunCause, episodes: list[Episode], run: RunRecord) -> RunVerd
 def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVerdict:
     limit = limit_of(main, run.history, run.header.engine, until=run.until)
     until = run.until if main.end is None else main.end
-    capacity = _capacity(limit, main, run)
+    capacity = overload_capacity(limit, main, run)
     objective = _known(run.ttft_objective)
-    sustainable, knee = (None, None) if capacity is None else _rates(limit, capacity, objective, run)
+    rates = _Rates() if capacity is None or _is_vague(main, run) else _rates(limit, capacity, run)
     onset = _onset(limit, main)
     return RunVerdict(
         cause=RunCause(limit.value),
@@ -186,13 +204,43 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
         preemptions=None if math.isnan(run.total("preemptions")) else main.total(EpisodeKind.PREEMPTIONS),
         worst_ttft=worst_ttft(run, main.begin, until),
         capacity=capacity,
-        sustainable=sustainable,
-        knee=knee,
+        sustainable=rates.sustainable,
+        is_lower_bound=rates.is_lower_bound,
+        knee=rates.knee,
         objective=objective,
-        advised_batch=_advised_batch(limit, main, run),
+        advised_batch=advised_batch(limit, main, run),
         main=main,
         others=tuple(group for group in groups if group is not main),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rates:
+    """What the engine sustains, requests/s; None if unknown."""
+
+    sustainable: float | None = None
+    knee: float | None = None
+    is_lower_bound: bool = False
+
+
+def _is_vague(main: Overload, run: RunRecord) -> bool:
+    """Whether too few requests of too different lengths completed in an overload to tell what the engine sustains."""
+    until = run.until if main.end is None else main.end
+    first, stop = run.history.first_from(main.begin), run.history.up_to(until)
+    completed = float(run.history.column("ok", start=first, stop=max(first, stop)).sum())
+    return not completed or work_error(run, first, max(first, stop), completed) > UNCERTAIN
+
+
+def _rates(limit: Limit, capacity: Capacity, run: RunRecord) -> _Rates:
+    """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above."""
+    sustainable, knee = overload_rates(limit, capacity, run)
+    served = served_rate(run)
+    if sustainable is None or sustainable >= served:
+        return _Rates(sustainable=sustainable, knee=knee)
+    if sustainable < served * MODEL_ERROR:
+        kept = kept_rate(run)
+        return _Rates(sustainable=kept, is_lower_bound=kept is not None)
+    return _Rates(sustainable=served, knee=None if knee is None else max(knee, served))
 
 
 def _onset(limit: Limit, main: Overload) -> float:
@@ -206,74 +254,36 @@ def _onset(limit: Limit, main: Overload) -> float:
     return main.begin if onset - main.begin <= _TOGETHER else onset
 
 
-def _headroom(run: RunRecord) -> RunVerdict:
+def without_overload(run: RunRecord, *, cold_until: float | None = None) -> RunVerdict:
+    """Judge a run whose engine was not overloaded, or only in a cold start that ended at `cold_until` seconds."""
+    missed = _misses(run, cold_until)
+    if missed and cold_until is None:
+        cold_until = cold_start_end(run, None)
+        missed = _misses(run, cold_until)
+    since = run.load_since if cold_until is None else cold_until
+    held_back = held_back_since(run)
+    cause = RunCause.MISSED if missed else RunCause.HEADROOM
+    if held_back is not None:
+        cause = RunCause.CONCURRENCY
+    elif not missed and not kept_up(run):
+        cause = RunCause.UNCLEAR
+    kept = kept_rate(run) if cause is RunCause.HEADROOM else None
     return RunVerdict(
-        cause=RunCause.HEADROOM,
+        cause=cause,
+        onset=held_back,
+        onset_rate=None if held_back is None else _open_rate(run, held_back),
         preemptions=_known(run.total("preemptions")),
-        worst_ttft=worst_ttft(run, run.load_since, run.until),
-        sustainable=_kept_rate(run),
-        is_lower_bound=True,
+        worst_ttft=worst_ttft(run, since, run.until),
+        sustainable=kept,
+        is_lower_bound=kept is not None,
         objective=_known(run.ttft_objective),
+        cold_until=cold_until,
     )
 
 
-def _kept_rate(run: RunRecord) -> float | None:
-    """The highest rate in force for at least WINDOW seconds; None in a closed loop, or if the objective was missed."""
-    rates = trailing_min(run.history.column("request_rate"), ticks_of(WINDOW))
-    finite = rates[np.isfinite(rates)]
-    if not finite.size or run.share_in_time < KEPT_SHARE:
-        return None
-    return float(finite.max())
-
-
-def _capacity(limit: Limit, main: Overload, run: RunRecord) -> Capacity | None:
-    if limit is Limit.LONG_PROMPTS:
-        return None
-    return (prefill_capacity if limit is Limit.RATE else capacity_of)(main, run.history, run.until)
-
-
-def _rates(
-    limit: Limit, capacity: Capacity, objective: float | None, run: RunRecord
-) -> tuple[float | None, float | None]:
-    """The sustainable rate and the knee of an engine of this capacity; None if only a bound of it is known."""
-    if capacity.is_upper_bound:
-        return None, None
-    times = _service(limit, capacity, run)
-    if times is None:
-        return capacity.rate, capacity.rate
-    knee = sustainable_rate(times, capacity, max(objective or DEFAULT_OBJECTIVE, times.base), kept_share=0.5)
-    return capacity.rate if objective is None else sustainable_rate(times, capacity, objective), knee
-
-
-def _service(limit: Limit, capacity: Capacity, run: RunRecord) -> ServiceTimes | None:
-    fit = prefill_service if limit is Limit.RATE else batch_service
-    return fit(run.history, capacity, run.header.config.workload, run.until)
-
-
-def _advised_batch(limit: Limit, main: Overload, run: RunRecord) -> int | None:
-    if limit is Limit.KV:
-        size = next((each for each in main.episodes if each.fits), None)
-        smaller = size is not None and main.first(EpisodeKind.PREEMPTIONS) is not None and not size.fits >= size.batch
-        return size.fits if size is not None and smaller else None
-    episode = main.first(EpisodeKind.BATCH)
-    if limit is not Limit.BATCH or episode is None:
-        return None
-    usage = _kv_peak(run, main)
-    return None if math.isnan(usage) or usage <= 0 else larger_batch(episode.batch, usage)
-
-
-def larger_batch(batch: float, usage: float) -> int | None:
-    """Return the power of two times the batch size that fills the KV cache to at most 90 %; None if none is larger."""
-    doublings = math.floor(math.log2(0.9 / usage)) if usage < 0.9 else 0
-    return round(batch * 2 ** min(doublings, 3)) if doublings >= 1 else None
-
-
-def _kv_peak(run: RunRecord, overload: Overload) -> float:
-    until = run.until if overload.end is None else overload.end
-    first, stop = run.history.first_from(overload.begin), run.history.up_to(until)
-    usage = run.kv_usage(first, max(first, stop))
-    known = usage[usage == usage]
-    return float(known.max()) if known.size else math.nan
+def _misses(run: RunRecord, cold_until: float | None) -> bool:
+    first = run.history.first_from(run.load_since if cold_until is None else cold_until)
+    return share_kept(run, first, len(run.history)) < KEPT_SHARE
 
 
 def _length(overload: Overload, run: RunRecord) -> float:

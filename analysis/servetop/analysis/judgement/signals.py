@@ -1,4 +1,4 @@
-"""The inputs of the judgement: columns of ticks, and sums, minima and maxima over the ticks before each."""
+"""The inputs of the judgement: columns of ticks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from servetop.analysis.engine_gauges import KV_FULL, describe_before, kv_usages
+from servetop.analysis.judgement.trailing import ticks_of, trailing_max, trailing_sum
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
 from servetop.core.arrays import BoolArray, FloatArray
@@ -23,13 +23,11 @@ _COLUMNS = (
     "running", "waiting", "preemptions",
 )  # fmt: skip
 _GAUGES = ("running", "waiting", "kv")
+_BASE_SECONDS = 6.0
+_MIN_FIRST_TOKENS = 4
+"""Minimum first tokens of six seconds for their mean TTFT to count."""
 _KNOWN_FOR = 6
 """Ticks for which a gauge without a newer value stays valid: `engine_gauges.STALE_AFTER`."""
-
-
-def ticks_of(seconds: float) -> int:
-    """The number of ticks in some seconds, at least 1."""
-    return max(1, round(seconds / TICK_SECONDS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,6 +60,14 @@ class Signals:
     """Requests whose first token arrived; `prompt_tokens` are theirs."""
     ttft: FloatArray
     """Sum of their TTFT from due, seconds."""
+    served_ttft: FloatArray
+    """Sum of their TTFT from sent, seconds."""
+    awaiting: FloatArray
+    """Requests in flight without a first token, by the client's counts; NaN if responses are not streamed."""
+    base_ttft: FloatArray
+    """The smallest mean TTFT of six seconds so far, seconds; inf before enough first tokens."""
+    finished_tokens: FloatArray
+    """Output tokens of the requests that succeeded."""
     late: FloatArray
     """Requests that an open loop sent more than SLIP_LIMIT after they were due."""
     lagging: FloatArray
@@ -84,11 +90,16 @@ class Signals:
         sizes = history.column("max_num_seqs", start=start, stop=stop)
         closed = np.isinf(columns["request_rate"])
         ends = np.array([tick.end for tick in ticks], dtype=np.float64)
+        clients = [tick.client for tick in ticks]
         return cls(
             ends=ends,
             kv=kv_usages(usage, used, blocks),
-            first_tokens=np.array([tick.client.ttft.count for tick in ticks], dtype=np.float64),
-            ttft=np.array([tick.client.ttft_due.total for tick in ticks], dtype=np.float64),
+            first_tokens=np.array([each.ttft.count for each in clients], dtype=np.float64),
+            ttft=np.array([each.ttft_due.total for each in clients], dtype=np.float64),
+            served_ttft=np.array([each.ttft.total for each in clients], dtype=np.float64),
+            awaiting=awaiting_first_token(history, start, stop),
+            base_ttft=np.full(ends.shape, math.inf),
+            finished_tokens=np.array([each.output_len.total for each in clients], dtype=np.float64),
             needed=_needed(ticks, blocks, facts),
             batch=np.where(np.isnan(sizes), _staged_sizes(ends, stages, facts), sizes),
             late=np.where(closed, 0.0, [_above(tick.client.slip, _SLIP_BUCKET) for tick in ticks]),
@@ -108,6 +119,15 @@ class Signals:
         """Return these ticks and those that follow them."""
         return Signals(**{name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in _FIELDS})
 
+    def with_base_ttft(self, *, judged: int) -> Signals:
+        """Return the ticks with the smallest TTFT so far; that of the first `judged` ticks is known."""
+        window = ticks_of(_BASE_SECONDS)
+        counts, sums = trailing_sum(self.first_tokens, window), trailing_sum(self.served_ttft, window)
+        means = np.divide(sums, counts, out=np.full(sums.shape, math.inf), where=counts >= _MIN_FIRST_TOKENS)
+        before = self.base_ttft[judged - 1 : judged]
+        found = np.minimum.accumulate(np.concatenate([before, means[judged:]]))[before.size :]
+        return replace(self, base_ttft=np.concatenate([self.base_ttft[:judged], found]))
+
     def last(self, ticks: int) -> Signals:
         """Return the last ticks."""
         return Signals(**{name: getattr(self, name)[-ticks:] for name in _FIELDS})
@@ -126,9 +146,24 @@ class Signals:
         return np.isinf(self.request_rate)
 
     @property
-    def backlog(self) -> FloatArray:
-        """Requests of an open loop that wait at the engine or the client; NaN if the engine exports no queue."""
-        return self.waiting + np.where(self.closed, 0.0, self.queued)
+    def overdue(self) -> FloatArray:
+        """Requests without a first token above twice those of an idle engine; NaN if the engine exports its queue."""
+        unknown = np.isinf(self.base_ttft)
+        usual = 2 * np.where(unknown, 0.0, self.base_ttft) * self.throughput
+        exported = trailing_sum(~np.isnan(self.waiting), ticks_of(60)) > 0
+        above = np.where(unknown, 0.0, np.maximum(self.awaiting - usual, 0.0))
+        return np.where(exported, math.nan, above)
+
+    @property
+    def queue(self) -> FloatArray:
+        """Requests that wait at the engine: as exported, else `overdue`."""
+        return np.where(np.isnan(self.waiting), self.overdue, self.waiting)
+
+    @property
+    def most_running(self) -> FloatArray:
+        """The most sequences that ran during the last minute: the batch limit is at least that; NaN if unknown."""
+        found = trailing_max(self.running, ticks_of(60))
+        return np.where(np.isinf(found), math.nan, found)
 
     @property
     def kv_is_full(self) -> BoolArray:
@@ -146,6 +181,20 @@ class Signals:
         window = ticks_of(10)
         done, due = trailing_sum(self.ok, window), trailing_sum(self.due, window)
         return np.maximum(done, due) / np.minimum(np.arange(1, len(self) + 1), window) / TICK_SECONDS
+
+
+def awaiting_first_token(history: TickHistory, start: int, stop: int) -> FloatArray:
+    """Return the requests in flight without a first token at the end of ticks `start` to `stop`.
+
+    Failed and cancelled requests count as if they had none, so that there are never too many.
+    """
+
+    def total(name: str) -> FloatArray:
+        before = history.total(name, stop=start) if start else 0.0
+        return np.asarray(np.nan_to_num(before) + np.cumsum(history.column(name, start=start, stop=stop)))
+
+    left = total("sent") - total("first_tokens") - total("failed") - total("cancelled")
+    return np.clip(left, 0.0, history.column("in_flight", start=start, stop=stop))
 
 
 def _staged_sizes(ends: FloatArray, stages: Sequence[StageChange], facts: EngineFacts | None) -> FloatArray:
@@ -201,42 +250,3 @@ def _held(values: FloatArray) -> FloatArray:
     known = np.maximum.accumulate(np.where(np.isnan(values), -1, position))
     recent = (known >= 0) & (position - known <= _KNOWN_FOR)
     return np.where(recent, values[np.maximum(known, 0)], np.nan)
-
-
-def trailing_sum(values: FloatArray | BoolArray, ticks: int) -> FloatArray:
-    """Sum each value and those before it, `ticks` in all, or as many as there are; NaN counts as 0."""
-    sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(values, posinf=0.0))])
-    position = np.arange(1, sums.size)
-    return np.asarray(sums[position] - sums[np.maximum(position - ticks, 0)])
-
-
-def trailing_max(values: FloatArray, ticks: int) -> FloatArray:
-    """Return the maximum of each value and those before it, `ticks` in all; -inf if all are NaN."""
-    padded = np.concatenate([np.full(ticks - 1, -np.inf), np.where(np.isnan(values), -np.inf, values)])
-    return np.asarray(sliding_window_view(padded, ticks).max(axis=1)) if values.size else values
-
-
-def trailing_min(values: FloatArray, ticks: int) -> FloatArray:
-    """Return the minimum of each value and those before it; -inf where one is NaN or fewer than `ticks` exist."""
-    found = -trailing_max(np.where(np.isnan(values), np.inf, -values), ticks)
-    found[: ticks - 1] = -np.inf
-    return found
-
-
-def trailing_all(values: BoolArray, ticks: int) -> BoolArray:
-    """Whether a condition held at each tick and those before it, `ticks` in all."""
-    return np.asarray(trailing_sum(values, ticks) >= ticks)
-
-
-def first_in(active: BoolArray, position: int, ticks: int) -> int:
-    """Return the first active tick of the last `ticks` up to `position`; `position` if there is none."""
-    start = max(0, position + 1 - ticks)
-    found = np.flatnonzero(active[start : position + 1])
-    return start + int(found[0]) if found.size else position
-
-
-def first_after(calm: BoolArray, position: int, ticks: int) -> int:
-    """Return the tick after the last calm one of the last `ticks` up to `position`; the oldest if none was calm."""
-    start = max(0, position + 1 - ticks)
-    found = np.flatnonzero(calm[start : position + 1])
-    return min(start + int(found[-1]) + 1, position) if found.size else start

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from servetop.analysis.judgement.capacity import KEPT_SHARE
-from servetop.analysis.judgement.detectors import SHORT_QUEUE, WINDOW
+from servetop.analysis.judgement import clauses
+from servetop.analysis.judgement.calm_story import (
+    calm_lines,
+    held_back_lines,
+    held_back_phrase,
+    missed_phrase,
+    network_lines,
+    served_lines,
+)
+from servetop.analysis.judgement.clauses import Clause, Phrase, supported
 from servetop.analysis.judgement.engine_changes import batch_changes, change_text
 from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.overload_story import overload_lines, sustainable_text
+from servetop.analysis.judgement.evidence import observed
+from servetop.analysis.judgement.observation import Observation
+from servetop.analysis.judgement.overload_story import overload_lines, sustainable_phrase
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import CLIENT_TOO, RunCause, RunVerdict, failed_at
-from servetop.analysis.judgement.signals import ticks_of
-from servetop.analysis.judgement.story_line import LineKind, StoryLine
+from servetop.analysis.judgement.story_line import LineKind, PlannedLine, StoryLine
 from servetop.analysis.judgement.wording import clock, seconds, shortened
 from servetop.analysis.sweep.sweep_text import sweep_headline, sweep_lines
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
@@ -32,23 +39,38 @@ class Story:
     verdict: RunVerdict
     headline: str
     lines: tuple[StoryLine, ...]
+    clauses: tuple[Clause, ...] = ()
+    """What the headline says."""
     sweep: SweepVerdict | None = None
     """The verdict of a sweep if the headline is about its cells; None for other runs, and for one that failed."""
 
 
-_BEYOND_CELLS = (RunCause.ENGINE_FAILED, RunCause.NO_LOAD, RunCause.OTHERS, RunCause.CLIENT)
+_BEYOND_CELLS = (RunCause.ENGINE_FAILED, RunCause.NO_LOAD, RunCause.OTHERS, RunCause.CLIENT, RunCause.NETWORK)
 """Causes that say more about a sweep than its cells do."""
+_STALLS_NAMED = 3
 
 
 def story_of(run: RunRecord, verdict: RunVerdict, sweep: SweepVerdict | None = None) -> Story:
-    """Return the story of a judged run; that of a sweep is about its cells, because each has a load of its own."""
+    """Return the story of a judged run; that of a sweep is about its cells, because each has a load of its own.
+
+    Only what follows from the observations of the run is said.
+    """
     if sweep is not None and verdict.cause not in _BEYOND_CELLS:
         return Story(verdict=verdict, headline=sweep_headline(sweep), lines=_in_order(sweep_lines(sweep)), sweep=sweep)
+    known = observed(run) | ({Observation.STEADY_WINDOW} if verdict.is_lower_bound else set())
     main = verdict.main
-    found = list(_OTHER[verdict.cause](run, verdict) if main is None else overload_lines(run, verdict, main))
-    facts, advice = [line for line in found if not line.advice], [line for line in found if line.advice]
-    facts[1:1] = _changes(run)
-    return Story(verdict=verdict, headline=headline(run, verdict), lines=_in_order([*facts, *advice]))
+    planned = list(_OTHER[verdict.cause](run, verdict) if main is None else overload_lines(run, verdict, main))
+    advice = [line for line in planned if line.kind is LineKind.ADVICE]
+    facts = [line for line in planned if line.kind is not LineKind.ADVICE]
+    facts[1:1] = [*_changes(run), *_conditions(run, verdict)]
+    lines = [line for line in (each.printed(known) for each in [*facts, *advice]) if line is not None]
+    phrases = _headline(run, verdict, known)
+    return Story(
+        verdict=verdict,
+        headline=_joined(phrases),
+        lines=_in_order(lines),
+        clauses=tuple(each.clause for group in phrases for each in group),
+    )
 
 
 def _in_order(found: Iterable[StoryLine]) -> tuple[StoryLine, ...]:
@@ -60,157 +82,172 @@ def _in_order(found: Iterable[StoryLine]) -> tuple[StoryLine, ...]:
     return (*shown, *advice)
 
 
-def _changes(run: RunRecord) -> Iterable[StoryLine]:
+def _changes(run: RunRecord) -> Iterable[PlannedLine]:
     changes = batch_changes(run)
     if changes:
-        yield StoryLine(at=changes[0].at, text=change_text(run, changes))
+        yield PlannedLine(at=changes[0].at, parts=[Phrase(clauses.CHANGED, change_text(run, changes))])
 
 
-def headline(run: RunRecord, verdict: RunVerdict) -> str:
-    """The verdict in one sentence, such as `KV-bound from 0:54 at 13.9 req/s: TTFT p99 up to 17 s as felt`."""
+def _conditions(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
+    """What changed the engine or the load while it was measured: throttled clocks, pauses, failed requests."""
+    throttled = run.of_kind(EpisodeKind.THROTTLED)
+    if throttled:
+        total = sum(each.seconds(run.until) for each in throttled)
+        text = f"the GPU's clocks are throttled for {seconds(total)}: the figures are those of a slower GPU"
+        yield PlannedLine(at=throttled[0].begin, parts=[Phrase(clauses.THROTTLED, text)])
+    stalls = run.of_kind(EpisodeKind.STALL)
+    if stalls and verdict.cause not in (RunCause.STALL, RunCause.ENGINE_FAILED, RunCause.FAILING):
+        yield PlannedLine(at=stalls[0].begin, parts=[Phrase(clauses.STALLED, _stalls_text(run))])
+    if verdict.main is not None and run.count("failed"):
+        yield PlannedLine(at=None, parts=[Phrase(clauses.FAILED_SHARE, _failed_share(run))], kind=LineKind.DETAIL)
+
+
+def _joined(phrases: tuple[list[Phrase], list[Phrase], list[Phrase]]) -> str:
+    cause, evidence, advice = ([each.text for each in group] for group in phrases)
+    found = f"{''.join(cause)}: {', '.join(evidence)}" if evidence else "".join(cause)
+    return "; ".join([found, *advice])
+
+
+def _headline(
+    run: RunRecord, verdict: RunVerdict, known: frozenset[Observation]
+) -> tuple[list[Phrase], list[Phrase], list[Phrase]]:
+    """The verdict, such as `KV-bound from 0:54 at 13.9 req/s`, its evidence, and what the engine sustains."""
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
-        return f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
+        text = f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
+        return [Phrase(clauses.ENGINE_FAILED, text)], [], []
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
-    evidence = [
-        verdict.traffic,
-        f"{verdict.preemptions:,.0f} preemptions" if verdict.preemptions else "",
-        f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)} as felt" if verdict.worst_ttft else "",
-        CLIENT_TOO if verdict.client_late else "",
+    named = [Phrase(_CAUSES[verdict.cause], f"{verdict.cause.value}{onset}{rate}"),
+             Phrase(clauses.TRY, f"{RunCause.UNCLEAR.value}{onset}{rate}")]  # fmt: skip
+    advised = "" if verdict.advised_batch is None else f"try max_num_seqs {verdict.advised_batch}"
+    last = [sustainable_phrase(run, verdict), Phrase(clauses.TRY_BATCH, advised)]
+    return supported([named], known), supported(_evidence(run, verdict), known), supported(last, known)
+
+
+def _evidence(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
+    found = [
+        Phrase(clauses.OTHERS, verdict.traffic),
+        Phrase(clauses.NETWORK, verdict.network),
+        Phrase(clauses.PREEMPTED, counted(round(verdict.preemptions), "preemption") if verdict.preemptions else ""),
     ]
+    if verdict.worst_ttft is not None:
+        found.append(Phrase(clauses.WORST_TTFT, f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)} as felt"))
+    found.append(Phrase(clauses.CLIENT_LATE, CLIENT_TOO if verdict.client_late else ""))
     if verdict.cause is RunCause.FAILING:
-        evidence.insert(0, _failed_share(run))
-    found = f"{verdict.cause.value}{onset}{rate}"
-    evidence = [each for each in evidence if each]
-    parts = [f"{found}: {', '.join(evidence)}" if evidence else found, sustainable_text(verdict)]
-    if verdict.advised_batch is not None:
-        parts.append(f"try max_num_seqs {verdict.advised_batch}")
-    return "; ".join(part for part in parts if part)
+        return [Phrase(clauses.FAILED_SHARE, _failed_share(run)), *found]
+    if verdict.main is not None and run.count("failed"):
+        found.append(Phrase(clauses.FAILED_SHARE, _failed_share(run)))
+    if verdict.cause is RunCause.CONCURRENCY:
+        return [held_back_phrase(run), *found]
+    return [missed_phrase(run, verdict), *found] if verdict.cause is RunCause.MISSED else found
 
 
-def _failing_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+def _failing_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     begin, known_at = verdict.onset or 0.0, _known_at(run, EpisodeKind.FAILING)
-    reason = shortened(failure_reason(run.notes, math.inf))
-    yield StoryLine(
-        at=begin, known_at=known_at, text=f"requests fail: {reason}" if reason else "requests fail", kind=LineKind.CAUSE
-    )
-    yield StoryLine(at=begin, known_at=known_at, text=_failed_share(run))
-    yield from _served(run, verdict)
+    reason = shortened(run.failure or failure_reason(run.notes, math.inf))
+    text = f"requests fail: {reason}" if reason else "requests fail"
+    yield PlannedLine(at=begin, known_at=known_at, parts=[Phrase(clauses.FAILS, text)], kind=LineKind.CAUSE)
+    yield PlannedLine(at=begin, known_at=known_at, parts=[Phrase(clauses.FAILED_SHARE, _failed_share(run))])
+    yield from served_lines(run, verdict)
     attempt = "try shorter requests, or more KV memory" if "KV cache" in reason else _see_log(run)
-    yield StoryLine(at=None, text=attempt, kind=LineKind.ADVICE)
+    if "HTTP 429" in reason:
+        attempt = "try a lower rate, or a higher limit at the server: it refuses requests above its own"
+    yield PlannedLine(at=None, parts=[Phrase(clauses.TRY, attempt)], kind=LineKind.ADVICE)
 
 
-def _client_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+def _client_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     late = max(run.of_kind(EpisodeKind.CLIENT), key=lambda each: each.worst)
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     known_at = _known_at(run, EpisodeKind.CLIENT)
-    yield StoryLine(
-        at=verdict.onset, known_at=known_at, text=f"the client falls behind its schedule{rate}", kind=LineKind.CAUSE
-    )
-    yield StoryLine(
-        at=late.worst_at, text=f"up to {late.worst:.0%} of requests are late: the figures describe the client"
-    )
-    yield from _served(run, verdict)
-    yield StoryLine(at=None, text="try a lower rate, more workers, or a client with more CPU", kind=LineKind.ADVICE)
+    behind = Phrase(clauses.CLIENT_LATE, f"the client falls behind its schedule{rate}")
+    yield PlannedLine(at=verdict.onset, known_at=known_at, parts=[behind], kind=LineKind.CAUSE)
+    text = f"up to {late.worst:.0%} of requests are late: the figures describe the client"
+    yield PlannedLine(at=late.worst_at, parts=[Phrase(clauses.CLIENT_LATE, text)])
+    yield from served_lines(run, verdict)
+    text = "try a lower rate, more workers, or a client with more CPU"
+    yield PlannedLine(at=None, parts=[Phrase(clauses.TRY, text)], kind=LineKind.ADVICE)
 
 
-def _other_traffic_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
-    yield StoryLine(at=None, text=verdict.traffic, kind=LineKind.CAUSE)
-    yield from _served(run, verdict)
-    yield StoryLine(at=None, text="the latencies are those of both loads together")
-    yield StoryLine(at=None, text="try a server that no other client uses", kind=LineKind.ADVICE)
+def _other_traffic_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
+    yield PlannedLine(at=None, parts=[Phrase(clauses.OTHERS, verdict.traffic)], kind=LineKind.CAUSE)
+    yield from served_lines(run, verdict)
+    yield PlannedLine(at=None, parts=[Phrase(clauses.OTHERS, "the latencies are those of both loads together")])
+    text = "try a server that no other client uses"
+    yield PlannedLine(at=None, parts=[Phrase(clauses.TRY, text)], kind=LineKind.ADVICE)
 
 
-def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     longest = max(run.of_kind(EpisodeKind.STALL), key=lambda each: each.worst)
-    text = f"no token arrives for {longest.worst:.0f} s while requests are in flight"
-    yield StoryLine(at=longest.begin, known_at=longest.detected_at, text=text, kind=LineKind.CAUSE)
-    yield from _served(run, verdict)
-    yield StoryLine(at=None, text=_see_log(run), kind=LineKind.ADVICE)
-
-
-def _headroom_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
-    yield from _served(run, verdict)
-    peak = run.kv_usage()
-    known = peak[peak == peak]
-    if known.size:
-        position = int(known.argmax())
-        at = run.history.ticks[int((peak == known[position]).argmax())].end
-        yield StoryLine(at=at, text=f"KV blocks at most {known.max():.0%} in use", kind=LineKind.DETAIL)
-    yield StoryLine(at=None, text=_kept_up(run), kind=LineKind.CAUSE)
-    kept = run.share_in_time
-    if kept < KEPT_SHARE:
-        yield StoryLine(at=None, text=f"only {kept:.0%} of the requests had TTFT ≤ {seconds(run.ttft_objective)}")
-    found = sustainable_text(verdict)
-    attempt = "try a higher rate" if found else _next_load(run)
-    yield StoryLine(at=None, text=f"{found}; {attempt}" if found else attempt, kind=LineKind.ADVICE)
-
-
-def _kept_up(run: RunRecord) -> str:
-    """What a run without an overload shows: little if no load lasted long enough for a queue to build up."""
-    waiting = run.history.column("waiting", start=run.history.first_from(run.load_since))
-    most = float(np.nanmax(waiting, initial=0.0))
-    queue = "no queue" if most <= SHORT_QUEUE else f"no queue that lasted, at most {most:,.0f} waiting"
-    clean = queue if run.count("failed") else f"{queue}, no failure"
-    loaded = ~np.isnan(run.history.column("request_rate"))
-    stages = run.history.column("stage")[loaded]
-    if stages.size and max(np.unique(stages, return_counts=True)[1]) < ticks_of(WINDOW):
-        return f"{clean}, but no stage lasted {WINDOW:.0f} s: too short to tell whether the engine keeps up"
-    return f"{clean}: the engine kept up with the whole load"
-
-
-def _next_load(run: RunRecord) -> str:
-    """What to try after a run without a limit and without a rate that is known to be sustained."""
-    if run.share_in_time < KEPT_SHARE:
-        return "try a lower rate, or an objective that an idle engine keeps"
-    closed = any(math.isinf(each.request_rate or 0.0) for each in run.loads)
-    return "try a higher concurrency" if closed else "try a longer run at a higher rate"
-
-
-def _served(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
-    """The requests served and their latency."""
-    start = run.load_since
-    ok, failed = run.count("ok", start), run.count("failed", start)
-    if not ok:
-        return
-    rates = [
-        each.request_rate for each in run.loads if each.request_rate is not None and math.isfinite(each.request_rate)
-    ]
-    load = (
-        ""
-        if not rates
-        else f" at {min(rates):.3g} req/s"
-        if min(rates) == max(rates)
-        else (f" at {min(rates):.3g} to {max(rates):.3g} req/s")
+    text = _stalls_text(run)
+    yield PlannedLine(
+        at=longest.begin,
+        known_at=longest.detected_at,
+        parts=[Phrase(clauses.STALLED, text)],
+        kind=LineKind.CAUSE,
     )
-    yield StoryLine(at=start, text=f"{counted(ok, 'request')} served{load}, {failed:,.0f} failed")
-    if verdict.worst_ttft is not None:
-        text = f"TTFT p99 as felt at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds"
-        yield StoryLine(at=verdict.worst_ttft.at, text=text)
+    yield from served_lines(run, verdict)
+    yield PlannedLine(at=None, parts=[Phrase(clauses.TRY, _see_log(run))], kind=LineKind.ADVICE)
 
 
-def _ended(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:
+def _stalls_text(run: RunRecord) -> str:
+    """The longest time without a token, and how often there was one."""
+    stalls = run.of_kind(EpisodeKind.STALL)
+    longest = max(stalls, key=lambda each: each.worst)
+    text = f"no token arrives for {longest.worst:.0f} s while requests are in flight"
+    if len(stalls) == 1:
+        return text
+    listed = ", ".join(clock(each.begin) for each in stalls[:_STALLS_NAMED])
+    more = ", …" if stalls[_STALLS_NAMED:] else ""
+    return f"{text}; {len(stalls)} such pauses, from {listed}{more}"
+
+
+def _ended(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     reason = "" if run.end is None else f": {shortened(run.end.reason)}"
-    yield StoryLine(at=verdict.onset, known_at=failed_at(run), text=f"the engine failed{reason}", kind=LineKind.CAUSE)
+    failed = Phrase(clauses.ENGINE_FAILED, f"the engine failed{reason}")
+    yield PlannedLine(at=verdict.onset, known_at=failed_at(run), parts=[failed], kind=LineKind.CAUSE)
     if not math.isnan(run.load_since):
-        yield from _served(run, verdict)
-    yield StoryLine(at=None, text=_see_log(run), kind=LineKind.ADVICE)
+        yield from served_lines(run, verdict)
+    yield PlannedLine(at=None, parts=[Phrase(clauses.TRY, _see_log(run))], kind=LineKind.ADVICE)
 
 
-def _no_load(run: RunRecord, verdict: RunVerdict) -> Iterable[StoryLine]:  # noqa: ARG001
-    yield StoryLine(at=None, text="nothing was sent: the run has no load", kind=LineKind.CAUSE)
-    yield StoryLine(at=None, text=_see_log(run), kind=LineKind.ADVICE)
+def _no_load(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:  # noqa: ARG001
+    nothing = Phrase(clauses.NO_LOAD, "nothing was sent: the run has no load")
+    yield PlannedLine(at=None, parts=[nothing], kind=LineKind.CAUSE)
+    yield PlannedLine(at=None, parts=[Phrase(clauses.TRY, _see_log(run))], kind=LineKind.ADVICE)
 
 
-_OTHER = {
+_OTHER: Mapping[RunCause, Callable[[RunRecord, RunVerdict], Iterable[PlannedLine]]] = {
     RunCause.ENGINE_FAILED: _ended,
     RunCause.NO_LOAD: _no_load,
     RunCause.FAILING: _failing_lines,
     RunCause.OTHERS: _other_traffic_lines,
     RunCause.CLIENT: _client_lines,
+    RunCause.NETWORK: network_lines,
+    RunCause.CONCURRENCY: held_back_lines,
     RunCause.STALL: _stall_lines,
-    RunCause.HEADROOM: _headroom_lines,
+    RunCause.MISSED: calm_lines,
+    RunCause.HEADROOM: calm_lines,
+    RunCause.UNCLEAR: calm_lines,
 }
+_CAUSES: Mapping[RunCause, Clause] = {
+    RunCause.ENGINE_FAILED: clauses.ENGINE_FAILED,
+    RunCause.NO_LOAD: clauses.NO_LOAD,
+    RunCause.FAILING: clauses.FAILS,
+    RunCause.OTHERS: clauses.OTHERS,
+    RunCause.CLIENT: clauses.CLIENT_LATE,
+    RunCause.NETWORK: clauses.NETWORK,
+    RunCause.KV: clauses.KV,
+    RunCause.BATCH: clauses.BATCH,
+    RunCause.RATE: clauses.RATE,
+    RunCause.LONG_PROMPTS: clauses.LONG_PROMPTS,
+    RunCause.UNKNOWN: clauses.OVERLOADED,
+    RunCause.CONCURRENCY: clauses.HELD_BACK,
+    RunCause.STALL: clauses.STALLED,
+    RunCause.MISSED: clauses.MISSED,
+    RunCause.HEADROOM: clauses.KEPT_UP,
+    RunCause.UNCLEAR: clauses.TRY,
+}
+"""What the headline says with each cause."""
 
 
 def _known_at(run: RunRecord, kind: EpisodeKind) -> float:

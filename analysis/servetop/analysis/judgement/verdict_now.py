@@ -6,15 +6,25 @@ The episodes that last decide, so that the verdict stays while its cause lasts; 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
-from servetop.analysis.engine_gauges import KV_HIGH, KV_ROOMY, STALE_AFTER
-from servetop.analysis.judgement.detectors import SHORT_QUEUE
+from servetop.analysis.engine_gauges import KV_HIGH, STALE_AFTER
+from servetop.analysis.judgement.capacity import KEPT_SHARE
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.moment import GROWTH_SECONDS, Moment
-from servetop.analysis.judgement.overload import Limit
+from servetop.analysis.judgement.overload import QUEUES, Limit
+from servetop.analysis.judgement.overload_now import (
+    batch_bound,
+    done_text,
+    in_flight_text,
+    is_closed,
+    kv_bound,
+    long_prompts,
+    percent,
+    queue_growing,
+)
+from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
 from servetop.analysis.judgement.run_verdict import CLIENT_TOO
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.text.counted import counted
@@ -45,6 +55,7 @@ def verdict_now(moment: Moment) -> Diagnosis:
         _warming_up,
         _idle,
         _settling,
+        _missed,
         _headroom,
     ):
         diagnosis = rule(moment)
@@ -60,12 +71,16 @@ def _no_load(moment: Moment) -> Diagnosis | None:
         return Diagnosis(bottleneck=Bottleneck.STARTING, evidence=("the engine is loading",))
     if load.paused:
         return Diagnosis(
-            bottleneck=Bottleneck.PAUSED, evidence=(_in_flight(load.in_flight),), advice="press p to resume the load"
+            bottleneck=Bottleneck.PAUSED,
+            evidence=(in_flight_text(load.in_flight),),
+            advice="press p to resume the load",
         )
     if load.request_rate is not None:
         return None
     if load.in_flight or load.queued:
-        return Diagnosis(bottleneck=Bottleneck.DRAINING, evidence=(_in_flight(load.in_flight), "nothing new is sent"))
+        return Diagnosis(
+            bottleneck=Bottleneck.DRAINING, evidence=(in_flight_text(load.in_flight), "nothing new is sent")
+        )
     if moment.restarting or (totals.sent and moment.facts is not None and moment.facts.managed and not moment.fresh):
         since = "" if math.isnan(moment.sample_age) or moment.fresh else f"no metrics for {moment.sample_age:.0f} s"
         return Diagnosis(bottleneck=Bottleneck.RESTARTING, evidence=tuple(filter(None, ("the engine restarts", since))))
@@ -94,14 +109,14 @@ def _stalled(moment: Moment) -> Diagnosis | None:
     if _prefills(moment, episode) and seconds < _PREFILL_SECONDS:
         return None
     silent = f"no token for {seconds:.0f} s"
-    return Diagnosis(bottleneck=Bottleneck.STALL, evidence=(silent, _in_flight(moment.stats.load.in_flight)),
+    return Diagnosis(bottleneck=Bottleneck.STALL, evidence=(silent, in_flight_text(moment.stats.load.in_flight)),
                      advice=_see_log(moment))  # fmt: skip
 
 
 def _prefills(moment: Moment, stall: Episode) -> bool:
     """Whether requests waited for the prefill of others before no token arrived any more."""
-    queue = moment.episode(EpisodeKind.QUEUE)
-    waited = moment.limit is Limit.RATE and queue is not None and queue.begin < stall.begin
+    queue = moment.episode(*QUEUES)
+    waited = moment.limit in (Limit.RATE, Limit.UNKNOWN) and queue is not None and queue.begin < stall.begin
     return waited or moment.limit is Limit.LONG_PROMPTS
 
 
@@ -128,83 +143,21 @@ def _client_is_late(moment: Moment) -> bool:
 
 
 def _overloaded(moment: Moment) -> Diagnosis | None:
-    if moment.limit is None or (moment.limit is Limit.RATE and _waits_at_client(moment)):
+    if moment.limit is None or (moment.limit in (Limit.RATE, Limit.UNKNOWN) and _waits_at_client(moment)):
         return None
-    found = {Limit.KV: _kv, Limit.BATCH: _batch, Limit.RATE: _queue, Limit.LONG_PROMPTS: _long_prompts}[moment.limit](
-        moment
-    )
+    found = {
+        Limit.KV: kv_bound,
+        Limit.BATCH: batch_bound,
+        Limit.RATE: queue_growing,
+        Limit.UNKNOWN: queue_growing,
+        Limit.LONG_PROMPTS: long_prompts,
+    }[moment.limit](moment)
     return replace(found, evidence=(*found.evidence, CLIENT_TOO)) if _client_is_late(moment) else found
 
 
 def _waits_at_client(moment: Moment) -> bool:
     """Whether nothing waits at the engine, because the limit of a closed or open loop keeps requests at the client."""
-    return bool(moment.stats.load.queued or _closed(moment)) and moment.waiting <= SHORT_QUEUE
-
-
-def _closed(moment: Moment) -> bool:
-    return math.isinf(moment.stats.load.request_rate or 0.0)
-
-
-def _kv(moment: Moment) -> Diagnosis:
-    rates, emptied = moment.stats.rates, moment.kv_peak < KV_ROOMY
-    preempting = moment.episode(EpisodeKind.PREEMPTIONS) is not None and rates.preemptions > 0
-    preempted = (
-        f"{rates.preemptions * moment.stats.window:.0f} preemptions in the last {moment.stats.window:.0f} s"
-        if emptied
-        else f"{rates.preemptions:.1f} preemptions/s"
-    )
-    usage = ""
-    if not math.isnan(moment.kv) and not math.isnan(moment.kv_peak):
-        usage = f"full before, now {_percent(moment.kv)}" if emptied else f"up to {_percent(moment.kv_peak)}"
-    evidence = (
-        f"{usage} of blocks" if usage else "",
-        preempted if preempting else "",
-        _waiting(moment),
-    )
-    return Diagnosis(
-        bottleneck=Bottleneck.KV, evidence=tuple(filter(None, evidence)), advice=kv_advice(moment.episodes)
-    )
-
-
-def kv_advice(episodes: Sequence[Episode]) -> str:
-    """Return what to change about a full KV cache, by the state when it was detected, so that it does not change."""
-    preempting = any(each.kind is EpisodeKind.PREEMPTIONS for each in episodes)
-    size = next((each for each in episodes if each.fits), None)
-    if preempting and size is not None and not size.fits >= size.batch:
-        return f"max_num_seqs ≈ {size.fits} or more KV memory"
-    return "more KV memory, or shorter requests"
-
-
-def _batch(moment: Moment) -> Diagnosis:
-    sample, episode = moment.stats.engine, moment.episode(EpisodeKind.BATCH)
-    running = sample.running if sample is not None and moment.fresh else None
-    size = math.nan if episode is None else episode.batch
-    roomy = moment.kv < KV_ROOMY
-    memory = "" if math.isnan(moment.kv) else f"KV {'only ' if roomy else ''}{_percent(moment.kv)}"
-    full = "" if running is None or math.isnan(size) else f"running {running:.0f} of {size:.0f}"
-    advice = (
-        "raise max_num_seqs" if roomy or not memory else "lower the rate: a larger batch would soon fill the KV blocks"
-    )
-    return Diagnosis(bottleneck=Bottleneck.BATCH, evidence=tuple(filter(None, (full, _waiting(moment), memory))),
-                     advice=advice)  # fmt: skip
-
-
-def _queue(moment: Moment) -> Diagnosis:
-    rates, load = moment.stats.rates, moment.stats.load
-    unknown = "" if not math.isnan(moment.waiting) else "cause unknown without the engine's queue"
-    piled = f"{load.in_flight} in flight" if unknown else ""
-    advice = f"lower the rate below {rates.completed:.1f}" if rates.completed > 0 else "lower the rate"
-    advice = "lower the concurrency limit" if _closed(moment) else advice
-    evidence = tuple(filter(None, (_waiting(moment) or piled, _done(moment), unknown)))
-    return Diagnosis(bottleneck=Bottleneck.QUEUE, evidence=evidence, advice=advice)
-
-
-def _long_prompts(moment: Moment) -> Diagnosis:
-    rates = moment.stats.rates
-    prompts = "" if math.isnan(rates.prompt_tokens) else f"{rates.prompt_tokens:,.0f} prompt tokens/s"
-    evidence = (prompts, _waiting(moment))
-    return Diagnosis(bottleneck=Bottleneck.LONG_PROMPTS, evidence=tuple(filter(None, evidence)),
-                     advice="limit the prompt length, or serve long prompts apart")  # fmt: skip
+    return bool(moment.stats.load.queued or is_closed(moment)) and moment.waiting <= SHORT_QUEUE
 
 
 def _concurrency(moment: Moment) -> Diagnosis | None:
@@ -239,21 +192,31 @@ def _settling(moment: Moment) -> Diagnosis | None:
     in_flight = moment.stats.load.in_flight
     if not moment.growth > _GROWS * math.sqrt(2 * in_flight):
         return None
-    memory = "" if math.isnan(moment.kv) else f"KV {_percent(moment.kv)}"
-    grows = f"{_in_flight(in_flight)}, up by {moment.growth:.0f} within {GROWTH_SECONDS:.0f} s"
+    memory = "" if math.isnan(moment.kv) else f"KV {percent(moment.kv)}"
+    grows = f"{in_flight_text(in_flight)}, up by {moment.growth:.0f} within {GROWTH_SECONDS:.0f} s"
     return Diagnosis(bottleneck=Bottleneck.SETTLING, evidence=tuple(filter(None, (grows, memory))),
                      advice="hold the load until as many requests complete as arrive")  # fmt: skip
+
+
+def _missed(moment: Moment) -> Diagnosis | None:
+    """Requests end without a visible limit, but many of them miss an objective."""
+    kept = moment.stats.attainment.window
+    if not kept < KEPT_SHARE or not moment.stats.rates.completed > 0:
+        return None
+    evidence = (f"{kept:.0%} of the requests keep the objectives", done_text(moment))
+    lower = "concurrency" if is_closed(moment) else "rate"
+    return Diagnosis(bottleneck=Bottleneck.MISSED, evidence=evidence, advice=f"lower the {lower}")
 
 
 def _headroom(moment: Moment) -> Diagnosis | None:
     stats = moment.stats
     if math.isnan(moment.waiting) and not stats.rates.completed >= KEEPS_UP * stats.rates.offered:
         return None
-    memory = "" if math.isnan(moment.kv) else f"KV {_percent(moment.kv)}"
-    advice = "raise the concurrency limit" if _closed(moment) else "raise the rate"
+    memory = "" if math.isnan(moment.kv) else f"KV {percent(moment.kv)}"
+    advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
     if moment.kv >= KV_HIGH:
         advice = "hold the load: the KV cache is nearly full"
-    done = _done(moment) if stats.rates.completed >= KEEPS_UP * stats.rates.offered else "nothing waits"
+    done = done_text(moment) if stats.rates.completed >= KEEPS_UP * stats.rates.offered else "nothing waits"
     evidence = tuple(filter(None, ("the engine keeps up", done, memory)))
     return Diagnosis(bottleneck=Bottleneck.HEADROOM, evidence=evidence, advice=advice)
 
@@ -262,7 +225,7 @@ def _unclear(moment: Moment) -> Diagnosis:
     if moment.sample_age > STALE_AFTER:
         evidence = f"the engine's newest sample is {moment.sample_age:.1f} s old"
     else:
-        evidence = f"the engine does not export its queue, {_done(moment)}"
+        evidence = f"the engine does not export its queue, {done_text(moment)}"
     return Diagnosis(bottleneck=Bottleneck.UNCLEAR, evidence=(evidence,), advice="hold this stage until it is steady")
 
 
@@ -270,22 +233,3 @@ def _see_log(moment: Moment) -> str:
     """Where to look for the reason: servetop has no log of a server that it attached to."""
     attached = moment.facts is not None and not moment.facts.managed
     return "look at the server's log" if attached else "look at the engine's log (5)"
-
-
-def _done(moment: Moment) -> str:
-    """The completed rate; beside the offered one unless it is higher, as when a queue shrinks."""
-    done, offered = moment.stats.rates.completed, moment.stats.rates.offered
-    return f"done {done:.1f} of {offered:.1f} req/s" if done <= offered else f"done {done:.1f} req/s"
-
-
-def _waiting(moment: Moment) -> str:
-    return "" if math.isnan(moment.waiting) else f"{moment.waiting:.0f} waiting"
-
-
-def _in_flight(count: int) -> str:
-    return f"{count} in flight"
-
-
-def _percent(share: float) -> str:
-    """Format with one decimal, rounded down, so that `100.0 %` means all."""
-    return f"{math.floor(share * 1000) / 10:.1f} %"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from servetop.core.text.shorten import cut_short
 
 MAX_REASON = 300
@@ -25,3 +27,8 @@ def seconds(value: float) -> str:
 def shortened(reason: str) -> str:
     """An error message with its end replaced by an ellipsis if it is long."""
     return cut_short(reason, MAX_REASON)
+
+
+def objectives_text(goodput: Mapping[str, float]) -> str:
+    """Objectives in seconds by metric, such as `TTFT ≤ 500 ms, TPOT ≤ 50 ms`; empty without any."""
+    return ", ".join(f"{metric.upper()} ≤ {seconds(limit)}" for metric, limit in goodput.items())

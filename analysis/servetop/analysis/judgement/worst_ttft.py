@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from servetop.analysis.judgement.detectors import WINDOW
+from servetop.analysis.judgement.marks import WINDOW
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.core.tick import TICK_SECONDS
 

@@ -24,8 +24,9 @@ class StorySummary:
     """What limited the run, and the lines that explain it; None is unknown or not applicable."""
 
     cause: str
-    """`KV-bound`, `batch-bound`, `rate above capacity`, `long prompts`, `client-bound`, `other traffic`, `failing`,
-    `engine failed`, `stalled`, `headroom` or `no load`."""
+    """`KV-bound`, `batch-bound`, `rate above capacity`, `long prompts`, `overloaded`, `concurrency-limited`,
+    `client-bound`, `network-bound`, `other traffic`, `failing`, `engine failed`, `stalled`, `objectives missed`,
+    `headroom`, `unclear` or `no load`."""
     headline: str
     onset: float | None
     """When the cause began, seconds."""

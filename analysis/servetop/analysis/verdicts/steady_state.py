@@ -2,7 +2,7 @@
 
 1. Only ticks under a constant load are used, up to the last request that was due: ramps and drains are excluded.
 2. An open loop whose requests pile up (a trend of more than half of the mean, and of 5 % of the due requests, in both
-   halves, while the throughput has none) has no steady state: the offered load is above what the engine serves.
+   halves, while the throughput has none) has no steady state: more requests arrive than complete.
 3. Otherwise the window is the longest one of whole blocks (the load has 24) in which neither the requests in the system
    nor the output tokens have a trend. A trend is significant (Mann-Kendall, two-sided, 1 %) and relevant (more than
    10 % of the mean over the window by the Theil-Sen slope; perf_analyzer's `--stability-percentage` is also 10).
@@ -95,7 +95,7 @@ def _search(load: TickColumns) -> SteadyWindow:
     stay = float(load.in_system[load.size // 2 :].mean()) / completed
     growth = _growth(load)
     if growth is not None:
-        reason = f"in flight grows by {growth:.2g} requests/s: the offered load is above what the engine serves"
+        reason = f"in flight grows by {growth:.2g} requests/s: more requests arrive than complete"
         return SteadyWindow(reason=reason)
     shortest = math.ceil(max(MIN_TICKS, MIN_SHARE * load.size, MIN_STAYS * stay))
     window = next(_without_trend(load, shortest=shortest), None)

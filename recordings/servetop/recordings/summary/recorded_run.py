@@ -6,7 +6,9 @@ from servetop.analysis.judgement.episode_fold import EpisodeFold
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import RunEnd
+from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.failure_metrics import failure_reasons
 
 
 def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRecord:
@@ -24,4 +26,5 @@ def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRe
         stages=stages,
         notes=reader.notes(),
         end=end or reader.end,
+        failure=next((each.reason for each in failure_reasons(reader, Selection())), ""),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from servetop.analysis.verdicts.objectives import meets_objectives
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import HISTOGRAMS, ClientTick, LoadGauges
@@ -22,9 +24,13 @@ _STATUS_FIELDS = {
 
 
 class ClientTickFold:
-    """Collects until `build`; every token is a chunk of its own, whose arrival the kernel stamps."""
+    """Collects until `build`; every token is a chunk of its own, whose arrival the kernel stamps.
 
-    def __init__(self) -> None:
+    `goodput` has the objectives by metric, in seconds.
+    """
+
+    def __init__(self, goodput: Mapping[str, float] | None = None) -> None:
+        self._goodput = goodput or {}
         self._reset()
 
     def _reset(self) -> None:
@@ -61,6 +67,8 @@ class ClientTickFold:
     def ended(self, record: RequestRecord) -> None:
         """Count a request that ended."""
         self._counts[_STATUS_FIELDS[record.status]] += 1
+        self._counts["good"] += meets_objectives(record, self._goodput)
+        self._counts["good_due"] += meets_objectives(record, self._goodput, from_due=True)
         if record.status is not RequestStatus.OK:
             return
         self._values["input_len"].append(record.prompt_tokens)
@@ -80,6 +88,9 @@ class ClientTickFold:
         if self._gaps:
             weights = np.array(self._gap_counts, dtype=np.int64)
             histograms["itl"] = LogHistogram.of(self._gaps, weights=weights)
-        counts: dict[str, Any] = dict(self._counts)
+        unset = () if self._goodput else ("good", "good_due")
+        counts: dict[str, Any] = {name: count for name, count in self._counts.items() if name not in unset}
+        if self._goodput:
+            counts = {"good": 0, "good_due": 0, **counts}
         self._reset()
         return ClientTick(index=index, gauges=gauges, cpu_seconds=cpu_seconds, **counts, **histograms)

@@ -25,12 +25,12 @@ _FIELDS = tuple(each.name for each in dataclasses.fields(EngineSample))
 
 
 class ReplicaSet:
-    """Equal engines; each request is sent to the next one that answers, or to a random one."""
+    """Engines, equal unless the plan says otherwise; each request goes to the next that answers, or a random one."""
 
     def __init__(self, plan: VirtualRunPlan, listener: TokenListener, *, clock: ManualClock) -> None:
         self._plan = plan
         self._clock = clock
-        self._engines = [MeteredEngine(plan.spec, listener, clock=clock) for _ in range(plan.replicas)]
+        self._engines = [MeteredEngine(plan.spec_of(each), listener, clock=clock) for each in range(plan.replicas)]
         self._answering = [each for number, each in enumerate(self._engines) if number not in plan.missing]
         self._turns = itertools.cycle(self._answering)
         self._random = random.Random(plan.config.seed)
@@ -39,9 +39,9 @@ class ReplicaSet:
         self._warm()
 
     @property
-    def admissions(self) -> tuple[AdmissionState, ...]:
-        """The queue of the first engine after each of its scheduling decisions."""
-        return tuple(self._engines[0].admissions)
+    def admissions(self) -> tuple[tuple[AdmissionState, ...], ...]:
+        """The queue of each engine after each of its scheduling decisions."""
+        return tuple(tuple(each.admissions) for each in self._engines)
 
     @property
     def max_num_seqs(self) -> int:
@@ -59,7 +59,7 @@ class ReplicaSet:
             version=self._plan.engine_profile,
             model=model,
             models=(model,),
-            kv_blocks_total=count * scheduler.blocks.total,
+            kv_blocks_total=sum(each.scheduler.blocks.total for each in self._engines),
             block_size=scheduler.blocks.block_size,
             max_num_seqs=self._plan.spec.batch_limit,
             max_model_len=scheduler.limits.max_model_len,
@@ -142,11 +142,11 @@ class ReplicaSet:
 
     def _throttle(self) -> None:
         assert self._plan.gpus is not None
-        spec = self._plan.spec
         share = self._plan.gpus.clock_share(self._clock.now())
-        slower = dataclasses.replace(spec, gpu=dataclasses.replace(spec.gpu, flops=share * spec.gpu.flops))
         self._throttle_at = math.inf
-        for each in self._engines:
+        for number, each in enumerate(self._engines):
+            spec = self._plan.spec_of(number)
+            slower = dataclasses.replace(spec, gpu=dataclasses.replace(spec.gpu, flops=share * spec.gpu.flops))
             each.set_cost(build_scheduler(slower).cost)
 
     def _warm(self) -> None:

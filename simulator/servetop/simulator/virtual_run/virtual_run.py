@@ -21,6 +21,7 @@ from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.virtual_run.admission_log import AdmissionState
+from servetop.simulator.virtual_run.client_tick_fold import ClientTickFold
 from servetop.simulator.virtual_run.paced_client import PacedClient
 from servetop.simulator.virtual_run.replica_set import ReplicaSet
 from servetop.simulator.virtual_run.sent_request import SentRequest
@@ -42,6 +43,8 @@ class VirtualRun:
     end: RunEnd
     admissions: tuple[AdmissionState, ...]
     """The queue after every scheduling decision, of the first replica."""
+    replica_admissions: tuple[tuple[AdmissionState, ...], ...] = ()
+    """The queue of each replica; the first are `admissions`."""
     replica_samples: tuple[ReplicaSample, ...] = ()
     """Scrapes of each replica, if there are several."""
 
@@ -88,6 +91,7 @@ class _Run:
         self._client = PacedClient(
             load, config.workload, spec, seed=config.seed, costs=plan.client, whole_prompts=plan.whole_prompts
         )
+        self._client.ticks = ClientTickFold(config.goodput)
         self._random = random.Random(config.seed)
         self._scrape_times = random.Random(config.seed)
         self._in_flight: dict[SentRequest, SimSequence] = {}
@@ -118,7 +122,8 @@ class _Run:
             log_lines=tuple(self._log),
             records=tuple(self._records),
             end=RunEnd(at=self._clock.now(), exit_code=0, reason=""),
-            admissions=self._engines.admissions,
+            admissions=self._engines.admissions[0],
+            replica_admissions=self._engines.admissions,
             replica_samples=tuple(self._replica_samples),
         )
 

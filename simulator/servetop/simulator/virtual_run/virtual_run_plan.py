@@ -66,7 +66,9 @@ class VirtualRunPlan:
     client: ClientCosts = ClientCosts()
     outages: tuple[Outage, ...] = ()
     replicas: int = 1
-    """Number of equal engines, each on its own GPU."""
+    """Number of engines, each on its own GPU."""
+    replica_settings: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings of single replicas, on top of `settings`: replicas that are not equal."""
     router: str = "round-robin"
     """`round-robin`, or `random`: each request to any replica."""
     missing: tuple[int, ...] = ()
@@ -83,5 +85,12 @@ class VirtualRunPlan:
 
     @property
     def spec(self) -> SimSpec:
-        """Return the specification of the simulated engine."""
-        return sim_spec(self.config.engine.model, gpu=self.gpu, engine=self.engine_profile, settings=self.settings)
+        """Return the specification of the simulated engine, without `replica_settings`."""
+        return self._spec(self.settings)
+
+    def spec_of(self, replica: int) -> SimSpec:
+        """Return the specification of one replica."""
+        return self._spec({**self.settings, **self.replica_settings.get(replica, {})})
+
+    def _spec(self, settings: Mapping[str, Any]) -> SimSpec:
+        return sim_spec(self.config.engine.model, gpu=self.gpu, engine=self.engine_profile, settings=settings)

@@ -76,6 +76,8 @@ _WORST: Mapping[EpisodeKind, Callable[[Episode], str]] = {
     EpisodeKind.PREEMPTIONS: lambda episode: f", {episode.total:,.0f} in all, up to {episode.worst:.1f}/s",
     EpisodeKind.BATCH: lambda episode: f", up to {episode.worst:,.0f} waiting",
     EpisodeKind.QUEUE: lambda episode: f", up to {episode.worst:,.0f} waiting",
+    EpisodeKind.AWAITING: lambda episode: f", up to {episode.worst:,.0f} requests",
+    EpisodeKind.IN_FLIGHT: lambda episode: f", up to {episode.worst:,.0f}",
     EpisodeKind.LONG_PROMPTS: lambda episode: f", up to {episode.worst:,.0f} tokens in the mean",
     EpisodeKind.THROTTLED: lambda episode: "",  # noqa: ARG005
 }

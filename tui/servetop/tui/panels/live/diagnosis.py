@@ -29,6 +29,7 @@ _STYLES = {
 """Symbol and style; all other limits are warnings."""
 _RUN_STYLES = {
     RunCause.HEADROOM: ("✓", "good"),
+    RunCause.UNCLEAR: ("?", "muted"),
     RunCause.NO_LOAD: _QUIET,
     RunCause.FAILING: ("✖", "bad"),
     RunCause.ENGINE_FAILED: ("✖", "bad"),

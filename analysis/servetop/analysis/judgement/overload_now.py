@@ -1,0 +1,110 @@
+"""The verdict of one time in an overload: the limit with its evidence and advice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from servetop.analysis.engine_gauges import KV_ROOMY
+from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
+from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.moment import Moment
+from servetop.analysis.judgement.overload import QUEUES, Limit
+from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
+
+
+def kv_bound(moment: Moment) -> Diagnosis:
+    """A full KV cache: its usage, preemptions and queue."""
+    rates, emptied = moment.stats.rates, moment.kv_peak < KV_ROOMY
+    preempting = moment.episode(EpisodeKind.PREEMPTIONS) is not None and rates.preemptions > 0
+    preempted = (
+        f"{rates.preemptions * moment.stats.window:.0f} preemptions in the last {moment.stats.window:.0f} s"
+        if emptied
+        else f"{rates.preemptions:.1f} preemptions/s"
+    )
+    usage = ""
+    if not math.isnan(moment.kv) and not math.isnan(moment.kv_peak):
+        usage = f"full before, now {percent(moment.kv)}" if emptied else f"up to {percent(moment.kv_peak)}"
+    evidence = (
+        f"{usage} of blocks" if usage else "",
+        preempted if preempting else "",
+        waiting_text(moment),
+    )
+    return Diagnosis(
+        bottleneck=Bottleneck.KV, evidence=tuple(filter(None, evidence)), advice=kv_advice(moment.episodes)
+    )
+
+
+def kv_advice(episodes: Sequence[Episode]) -> str:
+    """Return what to change about a full KV cache, by the state when it was detected, so that it does not change."""
+    preempting = any(each.kind is EpisodeKind.PREEMPTIONS for each in episodes)
+    size = next((each for each in episodes if each.fits), None)
+    if preempting and size is not None and not size.fits >= size.batch:
+        return f"max_num_seqs ≈ {size.fits} or more KV memory"
+    return "more KV memory, or shorter requests"
+
+
+def batch_bound(moment: Moment) -> Diagnosis:
+    """A full batch: its size, queue and KV usage."""
+    sample, episode = moment.stats.engine, moment.episode(EpisodeKind.BATCH)
+    running = sample.running if sample is not None and moment.fresh else None
+    size = math.nan if episode is None else episode.batch
+    roomy = moment.kv < KV_ROOMY
+    memory = "" if math.isnan(moment.kv) else f"KV {'only ' if roomy else ''}{percent(moment.kv)}"
+    full = "" if running is None or math.isnan(size) else f"running {running:.0f} of {size:.0f}"
+    advice = (
+        "raise max_num_seqs" if roomy or not memory else "lower the rate: a larger batch would soon fill the KV blocks"
+    )
+    return Diagnosis(bottleneck=Bottleneck.BATCH, evidence=tuple(filter(None, (full, waiting_text(moment), memory))),
+                     advice=advice)  # fmt: skip
+
+
+def queue_growing(moment: Moment) -> Diagnosis:
+    """A queue, or requests that pile up, without KV blocks or a batch that is full: only what is known of the cause."""
+    rates, load = moment.stats.rates, moment.stats.load
+    awaiting, piling = moment.episode(EpisodeKind.AWAITING), moment.episode(EpisodeKind.IN_FLIGHT)
+    visible = moment.waiting > SHORT_QUEUE or moment.episode(*QUEUES) is not None
+    advice = f"lower the rate below {rates.completed:.1f}" if rates.completed > 0 else "lower the rate"
+    advice = "lower the concurrency limit" if is_closed(moment) else advice
+    late = f"up to {awaiting.worst:,.0f} without a first token" if awaiting is not None else ""
+    piled = in_flight_text(load.in_flight) if piling is not None or math.isnan(moment.waiting) else ""
+    missing = moment.missing if moment.limit is Limit.UNKNOWN else ""
+    unknown = f"cause unknown without the engine's {missing}" if missing else ""
+    evidence = (waiting_text(moment) if visible or not piled else "", late or piled, done_text(moment), unknown)
+    bottleneck = Bottleneck.QUEUE if visible else Bottleneck.OVERLOADED
+    return Diagnosis(bottleneck=bottleneck, evidence=tuple(filter(None, evidence)), advice=advice)
+
+
+def long_prompts(moment: Moment) -> Diagnosis:
+    """Long prompts: their tokens/s and the queue."""
+    rates = moment.stats.rates
+    prompts = "" if math.isnan(rates.prompt_tokens) else f"{rates.prompt_tokens:,.0f} prompt tokens/s"
+    evidence = (prompts, waiting_text(moment))
+    return Diagnosis(bottleneck=Bottleneck.LONG_PROMPTS, evidence=tuple(filter(None, evidence)),
+                     advice="limit the prompt length, or serve long prompts apart")  # fmt: skip
+
+
+def is_closed(moment: Moment) -> bool:
+    """Whether the load is a closed loop."""
+    return math.isinf(moment.stats.load.request_rate or 0.0)
+
+
+def done_text(moment: Moment) -> str:
+    """The completed rate; beside the offered one unless it is higher, as when a queue shrinks."""
+    done, offered = moment.stats.rates.completed, moment.stats.rates.offered
+    return f"done {done:.1f} of {offered:.1f} req/s" if done <= offered else f"done {done:.1f} req/s"
+
+
+def waiting_text(moment: Moment) -> str:
+    """The requests waiting at the engine; empty if unknown."""
+    return "" if math.isnan(moment.waiting) else f"{moment.waiting:.0f} waiting"
+
+
+def in_flight_text(count: int) -> str:
+    """Some requests in flight."""
+    return f"{count} in flight"
+
+
+def percent(share: float) -> str:
+    """Format with one decimal, rounded down, so that `100.0 %` means all."""
+    return f"{math.floor(share * 1000) / 10:.1f} %"

@@ -1,0 +1,64 @@
+"""Sums, minima and maxima over the ticks before each, and the first ticks of a condition."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.tick import TICK_SECONDS
+
+
+def ticks_of(seconds: float) -> int:
+    """The number of ticks in some seconds, at least 1."""
+    return max(1, round(seconds / TICK_SECONDS))
+
+
+def trailing_sum(values: FloatArray | BoolArray, ticks: int) -> FloatArray:
+    """Sum each value and those before it, `ticks` in all, or as many as there are; NaN counts as 0."""
+    sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(values, posinf=0.0))])
+    position = np.arange(1, sums.size)
+    return np.asarray(sums[position] - sums[np.maximum(position - ticks, 0)])
+
+
+def trailing_max(values: FloatArray, ticks: int) -> FloatArray:
+    """Return the maximum of each value and those before it, `ticks` in all; -inf if all are NaN."""
+    padded = np.concatenate([np.full(ticks - 1, -np.inf), np.where(np.isnan(values), -np.inf, values)])
+    return np.asarray(sliding_window_view(padded, ticks).max(axis=1)) if values.size else values
+
+
+def trailing_min(values: FloatArray, ticks: int) -> FloatArray:
+    """Return the minimum of each value and those before it; -inf where one is NaN or fewer than `ticks` exist."""
+    found = -trailing_max(np.where(np.isnan(values), np.inf, -values), ticks)
+    found[: ticks - 1] = -np.inf
+    return found
+
+
+def trailing_all(values: BoolArray, ticks: int) -> BoolArray:
+    """Whether a condition held at each tick and those before it, `ticks` in all."""
+    return np.asarray(trailing_sum(values, ticks) >= ticks)
+
+
+def first_in(active: BoolArray, position: int, ticks: int) -> int:
+    """Return the first active tick of the last `ticks` up to `position`; `position` if there is none."""
+    start = max(0, position + 1 - ticks)
+    found = np.flatnonzero(active[start : position + 1])
+    return start + int(found[0]) if found.size else position
+
+
+def first_after(calm: BoolArray, position: int, ticks: int) -> int:
+    """Return the tick after the last calm one of the last `ticks` up to `position`; the oldest if none was calm."""
+    start = max(0, position + 1 - ticks)
+    found = np.flatnonzero(calm[start : position + 1])
+    return min(start + int(found[-1]) + 1, position) if found.size else start
+
+
+def quotient(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Divide, with 0 where the divisor is 0."""
+    return np.divide(a, b, out=np.zeros(a.shape), where=b > 0)
+
+
+def last_known(values: FloatArray) -> FloatArray:
+    """Return each value, or the last known one before it; NaN before the first."""
+    known = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.size)))
+    return np.where(known >= 0, values[np.maximum(known, 0)], np.nan)

@@ -1,0 +1,106 @@
+"""What a simulated run shows of its engine, and what it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from servetop.analysis.judgement.episode import EpisodeKind
+from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
+from servetop.analysis.judgement.story import story_of
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
+from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
+from tests.judgement.observed import without_batch_limit, without_metrics
+from tests.simulator.virtual_run.runs import plan_of
+
+LIGHT = WorkloadConfig(input_len=64, output_len=64)
+
+
+def with_objectives(plan: VirtualRunPlan, **goodput: float) -> VirtualRunPlan:
+    return replace(plan, config=replace(plan.config, goodput=goodput))
+
+
+def record_of(run: VirtualRun) -> RunRecord:
+    history, fold = TickHistory(run.ticks), EpisodeFold()
+    fold.update(history, run.header.engine, stages=run.stages)
+    return RunRecord(header=run.header, history=history, episodes=fold.episodes, stages=run.stages, end=run.end)
+
+
+def told(run: VirtualRun) -> tuple[RunCause, str]:
+    """Return the cause, and all that is said."""
+    record = record_of(run)
+    story = story_of(record, run_verdict(record))
+    return story.verdict.cause, "\n".join([story.headline, *(line.text for line in story.lines)])
+
+
+def test_a_batch_that_grows_for_the_whole_load_is_not_called_headroom() -> None:
+    """The batch takes every request, so that none waits, but fewer complete than arrive."""
+    load = StageConfig(request_rate=30.0, duration=40.0)
+    large: dict[str, Any] = {"gpu.memory_bytes": 500e9, "max_num_seqs": 2048}
+    plan = with_objectives(plan_of(load, workload=WorkloadConfig(input_len=150, output_len=400), **large), ttft=0.5)
+    run = run_virtually(plan)
+    cause, text = told(run)
+    assert EpisodeKind.QUEUE not in {each.kind for each in record_of(run).episodes}
+    assert cause not in (RunCause.HEADROOM, RunCause.MISSED), text
+    assert "kept up" not in text
+    assert "higher rate" not in text
+    assert "≥" not in text
+
+
+def test_ones_own_limit_of_requests_in_flight_is_not_blamed_on_the_engine() -> None:
+    load = StageConfig(request_rate=30.0, max_concurrency=4, duration=20.0)
+    cause, text = told(run_virtually(with_objectives(plan_of(load, workload=LIGHT), ttft=0.5)))
+    assert cause is RunCause.CONCURRENCY
+    assert "queued at the client by its limit of 4 in flight" in text
+    assert "engine serves" not in text
+
+
+def test_all_objectives_count() -> None:
+    load = StageConfig(request_rate=4.0, duration=40.0)
+    kept, kept_text = told(run_virtually(with_objectives(plan_of(load, workload=LIGHT), ttft=0.5)))
+    missed, text = told(run_virtually(with_objectives(plan_of(load, workload=LIGHT), ttft=0.5, tpot=0.001)))
+    assert (kept, missed) == (RunCause.HEADROOM, RunCause.MISSED)
+    assert "try a higher rate" in kept_text
+    assert "sustainable" not in text
+    assert "try a lower rate" in text
+
+
+@pytest.mark.parametrize(("seconds", "claims"), [(10.0, False), (60.0, True)])
+def test_a_short_run_claims_no_sustained_rate(seconds: float, claims: bool) -> None:
+    load, even = StageConfig(request_rate=6.0, duration=seconds), replace(LIGHT, burstiness=100.0)
+    cause, text = told(run_virtually(with_objectives(plan_of(load, workload=even), ttft=0.5)))
+    assert cause is RunCause.HEADROOM
+    assert ("sustainable ≥" in text) is claims
+
+
+def test_without_a_batch_limit_on_the_page_a_full_batch_is_inferred() -> None:
+    load = StageConfig(request_rate=20.0, duration=40.0)
+    run = run_virtually(plan_of(load, workload=WorkloadConfig(input_len=64, output_len=128), max_num_seqs=8))
+    assert told(run)[0] is RunCause.BATCH
+    cause, text = told(without_batch_limit(run))
+    assert cause is RunCause.BATCH
+    assert "a batch limit of about 8" in text
+
+
+def test_without_metrics_an_overload_has_no_named_cause_and_a_light_load_none_at_all() -> None:
+    heavy = run_virtually(plan_of(StageConfig(request_rate=20.0, duration=40.0), workload=LIGHT, max_num_seqs=4))
+    light = run_virtually(plan_of(StageConfig(request_rate=2.0, duration=40.0), workload=LIGHT))
+    cause, text = told(without_metrics(heavy))
+    assert cause is RunCause.UNKNOWN
+    assert "the engine exports no metrics" in text
+    assert not any(word in text for word in ("KV", "batch", "nothing waits", "≈"))
+    assert told(without_metrics(light))[0] is RunCause.HEADROOM
+
+
+def test_requests_that_were_cancelled_at_the_end_were_not_served() -> None:
+    load = StageConfig(request_rate=12.0, duration=15.0)
+    plan = plan_of(load, workload=WorkloadConfig(input_len=64, output_len=900), max_num_seqs=1024, drain_timeout=1.0)
+    cause, text = told(run_virtually(with_objectives(plan, ttft=5.0)))
+    assert cause is not RunCause.HEADROOM
+    assert "kept up" not in text

@@ -1,0 +1,92 @@
+"""What servetop says of a real vLLM that it did not start, and that exports no batch limit: what it can know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.harness import RAN, Servetop
+from tests.integration.harness import ENVIRONMENT, WITHOUT_CACHE, Vllm, vllm_server, warm_up
+from tests.integration.real_engines import started
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+BATCH = 4
+LATE = "client-bound"
+"""Two processors are shared with the engine: on a busy machine the client may be late, and says so."""
+UNSEEN = (LATE, "stalled", "overloaded")
+"""What remains to be said of an overload if the server is too busy to answer: its pages do not come either."""
+FREE = "free KV blocks and batch slots"
+SHAPE = ("--input-len", "12", "--output-len", "150", "--ignore-eos", "--goodput", "ttft:500")
+
+
+@dataclass(frozen=True)
+class Told:
+    """The verdict and the story of a run."""
+
+    cause: str
+    text: str
+    sustainable: float | None
+
+
+@pytest.fixture(scope="module")
+def small_batch(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a vLLM that runs few sequences at once, with many KV blocks."""
+    settings = ("--max-num-seqs", str(BATCH), "--num-gpu-blocks-override", "512", WITHOUT_CACHE)
+    with started(vllm_server(vllm, *settings), tmp_path_factory.mktemp("small") / "log") as engine:
+        warm_up(engine.url, tmp_path_factory.mktemp("warm-up"))
+        yield engine.url
+
+
+def told(servetop: Servetop, url: str, *load: str) -> Told:
+    """Run a load; a run whose requests all succeeded."""
+    done = servetop("--url", url, *SHAPE, *load, "--drain-timeout", "3", "--json")
+    assert done.code in RAN, done.err
+    summary = done.summary
+    assert summary["engine"]["max_num_seqs"] is None
+    assert summary["failed"] == 0
+    story = summary["story"]
+    text = "\n".join([story["headline"], *(line["text"] for line in story["lines"])])
+    return Told(cause=story["cause"], text=text, sustainable=story["sustainable_rate"])
+
+
+def test_a_full_batch_is_told_by_its_flat_running_count(small_batch: str, servetop: Servetop) -> None:
+    found = told(servetop, small_batch, "--request-rate", "60", "--duration", "20")
+    assert found.cause in ("batch-bound", *UNSEEN), found.text
+    assert FREE not in found.text
+    if found.cause not in UNSEEN:
+        assert f"a batch limit of about {BATCH}" in found.text
+
+
+def test_a_full_kv_cache_is_told_though_the_batch_limit_is_unknown(scarce_vllm: str, servetop: Servetop) -> None:
+    found = told(servetop, scarce_vllm, "--request-rate", "60", "--duration", "20")
+    assert found.cause in ("KV-bound", *UNSEEN), found.text
+    assert FREE not in found.text
+
+
+def test_a_load_below_the_capacity_is_called_no_overload(small_batch: str, servetop: Servetop) -> None:
+    found = told(servetop, small_batch, "--request-rate", "1", "--burstiness", "100", "--duration", "25")
+    assert found.cause in ("headroom", "unclear", LATE), found.text
+    assert found.sustainable is None or found.sustainable <= 1.3
+
+
+def test_a_limit_of_ones_own_is_not_blamed_on_the_engine(small_batch: str, servetop: Servetop) -> None:
+    found = told(servetop, small_batch, "--request-rate", "60", "--max-concurrency", "2", "--duration", "15")
+    assert found.cause in ("concurrency-limited", LATE), found.text
+    assert found.sustainable is None
+    assert FREE not in found.text
+
+
+def test_the_load_of_others_is_not_called_ones_own(small_batch: str, servetop: Servetop, tmp_path: Path) -> None:
+    others = Servetop(tmp_path / "others", ENVIRONMENT)
+    flood = ("--max-concurrency", "24", "--duration", "40", "--no-record", "--headless", "--drain-timeout", "1")
+    with others.started("--url", small_batch, *SHAPE, *flood) as process:
+        found = told(servetop, small_batch, "--request-rate", "1", "--duration", "20")
+        process.terminate()
+        process.communicate(timeout=60)
+    assert found.cause in ("other traffic", LATE), found.text
+    assert found.sustainable is None
+    assert FREE not in found.text

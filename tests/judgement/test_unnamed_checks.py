@@ -1,0 +1,86 @@
+"""Statements that name no cause: an overload of unknown limit, a load that is held back, a throttled GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.judgement.kinds import scenario
+from tests.judgement.known_truth import KnownTruth
+from tests.judgement.statement_checks import check
+from tests.judgement.statements import statements_of
+
+SEED = 22
+UNKNOWN = "the queue grows at 5.0 req/s; which limit holds it is unknown: the engine exports no queue and KV usage"
+
+
+def _verdict(text: str, truth: KnownTruth, *, at: float | None = None) -> bool | None:
+    (statement,) = statements_of(text, at=at)
+    return check(statement, truth)
+
+
+@pytest.fixture(scope="module")
+def batch() -> KnownTruth:
+    return KnownTruth(scenario("batch", 4, seed=SEED))
+
+
+@pytest.fixture(scope="module")
+def healthy() -> KnownTruth:
+    return KnownTruth(scenario("healthy", 0, seed=SEED))
+
+
+@pytest.fixture(scope="module")
+def held() -> KnownTruth:
+    return KnownTruth(scenario("held", 0, seed=SEED))
+
+
+@pytest.mark.parametrize("text", ["overloaded", "objectives missed", UNKNOWN])
+def test_an_overload_is_one_without_its_cause(text: str, batch: KnownTruth, healthy: KnownTruth) -> None:
+    assert _verdict(text, batch) is True
+    assert _verdict(text, healthy) is False
+
+
+def test_an_inferred_batch_limit_is_that_of_the_engine(batch: KnownTruth) -> None:
+    limit, at = batch.scenario.plan.spec.batch_limit, batch.state.queues[0].start + 5.0
+    text = "the engine runs at most {0} at once at 5.0 req/s while requests wait: a batch limit of about {0}"
+    assert _verdict(text.format(limit), batch, at=at) is True
+    assert _verdict(text.format(2 * limit), batch, at=at) is False
+
+
+def test_requests_without_a_first_token_are_counted(batch: KnownTruth) -> None:
+    state = batch.state
+    peak, at = int(state.unstarted.max()), float(state.times[state.unstarted.argmax()])
+    clock = f"{int(at) // 60}:{int(at) % 60:02}"
+    assert _verdict(f"up to {peak} requests without a first token, at {clock}", batch) is True
+    assert _verdict(f"up to {3 * peak} requests without a first token, at {clock}", batch) is False
+    assert _verdict("no request waits for its first token any more", batch, at=at) is False
+    assert _verdict("no request waits for its first token any more", batch, at=state.queues[-1].until + 3.0) is True
+    flying = int(state.in_flight[state.within(at, at + 0.1)][0])
+    assert _verdict(f"requests in flight grow from 1 to {flying} at {clock}", batch) is True
+    assert _verdict(f"requests in flight grow from 1 to {4 * flying} at {clock}", batch) is False
+
+
+def test_a_held_load_is_told_with_its_limit(held: KnownTruth, healthy: KnownTruth) -> None:
+    limit, most = held.state.run.stages[-1].max_concurrency, int(held.state.held_back.max())
+    text = "up to {} requests queued at the client by its limit of {} in flight"
+    assert _verdict(text.format(most, limit), held) is True
+    assert _verdict(text.format(2 * most + 10, limit), held) is False
+    assert _verdict(text.format(most, 99), held) is False
+    assert _verdict("the engine was offered no more than that limit", held) is True
+    assert _verdict("the engine was offered no more than that limit", healthy) is False
+    assert _verdict("try a higher --max-concurrency, or a lower rate", healthy) is False
+
+
+def test_the_seconds_of_a_throttle_are_checked(healthy: KnownTruth) -> None:
+    truth = KnownTruth(scenario("throttled", 0, seed=SEED))
+    assert truth.scenario.plan.gpus is not None
+    seconds = truth.state.run.ticks[-1].end - truth.scenario.plan.gpus.throttle_from
+    text = "the GPU's clocks are throttled for {:.0f} s: the figures are those of a slower GPU"
+    assert _verdict(text.format(seconds), truth) is True
+    assert _verdict(text.format(0.3 * seconds), truth) is False
+    assert _verdict(text.format(seconds), healthy) is False
+
+
+def test_what_was_left_and_completed_is_counted(batch: KnownTruth) -> None:
+    assert batch.left == 0
+    assert _verdict("the engine completed the load", batch) is True
+    assert _verdict("40 cancelled unserved", batch) is False

@@ -1,0 +1,131 @@
+"""Checks statements about an overload whose cause is not named, a load that is held back, a start, and a throttle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from servetop.core.arrays import IntArray
+from tests.judgement.known_truth import SHARE_KEPT, KnownTruth
+from tests.judgement.live_checks import STALE, WINDOW, near
+from tests.judgement.queue_truth import SHORT_QUEUE
+from tests.judgement.scenario import Cause
+from tests.judgement.statements import Statement, seconds_of
+
+Check = Callable[[Statement, KnownTruth], bool | None]
+_SOON = 2.0
+"""Seconds by which a time may be off."""
+
+
+def overload_verdict(cause: str, truth: KnownTruth) -> bool | None:
+    """Whether the run is overloaded: a headline that names no cause; None for those that claim nothing."""
+    if cause == "overloaded":
+        return True if truth.overloaded else None if truth.disturbed and truth.cause is not Cause.NETWORK else False
+    return None
+
+
+def _limit_unknown(said: Statement, truth: KnownTruth) -> bool | None:
+    """What is known without the limit: that requests wait, or that more arrive than complete."""
+    state = truth.state
+    waits = bool(truth.overloaded or truth.disturbed or state.waiting.max(initial=0) > SHORT_QUEUE)
+    if said.values["what"] == "the queue grows":
+        return waits
+    return True if truth.overloaded or state.grew else None if waits or truth.cause is Cause.NETWORK else False
+
+
+def _unstarted(said: Statement, truth: KnownTruth) -> bool:
+    if said.live:
+        at, count = said.at or 0.0, said.number("count")
+        part = truth.state.unstarted[truth.state.within(at - WINDOW, at)]
+        return bool(0.75 * part.min(initial=100_000) - 3 <= count <= 1.25 * part.max(initial=0) + 3)
+    if said.values["at"] is None:
+        return bool(said.number("count") >= 0.75 * truth.state.unstarted.max(initial=0) - 3)
+    return _counted(said, truth, truth.state.unstarted)
+
+
+def _in_flight_grow(said: Statement, truth: KnownTruth) -> bool:
+    return _counted(said, truth, truth.state.in_flight)
+
+
+def _counted(said: Statement, truth: KnownTruth, column: IntArray) -> bool:
+    """Whether the column had this value near the time of the statement."""
+    at, count = said.said_at or 0.0, said.number("count")
+    part = column[truth.state.within(at - _SOON, at + _SOON)]
+    return bool(0.75 * part.min(initial=100_000) - 3 <= count <= 1.25 * part.max(initial=0) + 3)
+
+
+def _all_started(said: Statement, truth: KnownTruth) -> bool | None:
+    at = said.at
+    if at is None:
+        return None
+    part = truth.state.unstarted[truth.state.within(at + _SOON, at + 2 * _SOON)]
+    return bool((part > 2 * SHORT_QUEUE).mean() < 0.5) if part.size else True
+
+
+def _batch_limit(said: Statement, truth: KnownTruth) -> bool:
+    """Whether an inferred limit is right within a quarter, and the batch was full then."""
+    facts, at, size = truth.state.run.header.engine, said.at or 0.0, said.number("size")
+    limit = (facts.max_num_seqs or 0) if facts else 0
+    known = any(near(size, count * limit) for count in {1, truth.replicas})
+    return known and truth.state.fullest(at - STALE, at + 2 * STALE) >= 0.9 * limit
+
+
+def _kept_up_after(said: Statement, truth: KnownTruth) -> bool | None:
+    met = truth.state.share_met(truth.state.load_end / 2)
+    return False if truth.outgrown or met < 0.9 else True if met >= SHARE_KEPT else None
+
+
+def _cold_start(said: Statement, truth: KnownTruth) -> bool | None:
+    """False if requests miss their objectives after it as well, or if the rate is not sustained."""
+    met = truth.state.share_met(seconds_of(said.values["until"]) + _SOON)
+    return False if met < 0.9 or truth.kept_at(truth.last_rate) is False else None
+
+
+def _throttled(said: Statement, truth: KnownTruth) -> bool:
+    gpus = truth.scenario.plan.gpus
+    if gpus is None or not math.isfinite(gpus.throttle_from):
+        return False
+    return near(said.number("seconds"), truth.state.run.ticks[-1].end - gpus.throttle_from, absolute=_SOON)
+
+
+def _held(said: Statement, truth: KnownTruth) -> bool:
+    limits = {stage.max_concurrency for stage in truth.state.run.stages}
+    queued = max((tick.client.gauges.queued for tick in truth.state.run.ticks), default=0)  # some are never sent
+    return said.number("limit") in limits and near(said.number("count"), queued, absolute=3)
+
+
+def _no_more_offered(said: Statement, truth: KnownTruth) -> bool:
+    limits = [stage.max_concurrency for stage in truth.state.run.stages if stage.request_rate is not None]
+    return None not in limits and bool(truth.state.in_flight.max(initial=0) <= max(filter(None, limits), default=0))
+
+
+def _cancelled(said: Statement, truth: KnownTruth) -> bool:
+    return near(said.number("count"), truth.left, relative=0.02, absolute=2)
+
+
+def _raise_limit(said: Statement, truth: KnownTruth) -> bool:
+    return truth.state.held
+
+
+def _lower_concurrency(said: Statement, truth: KnownTruth) -> bool | None:
+    return None if truth.state.closed else False
+
+
+UNNAMED_CHECKS: dict[str, Check] = {
+    "kept up after": _kept_up_after,
+    "completed": lambda _, truth: truth.left <= 2,
+    "cancelled": _cancelled,
+    "batch limit": _batch_limit,
+    "limit unknown": _limit_unknown,
+    "cold start": _cold_start,
+    "throttled": _throttled,
+    "held": _held,
+    "no more offered": _no_more_offered,
+    "unstarted": _unstarted,
+    "in flight grow": _in_flight_grow,
+    "all started": _all_started,
+    "raise limit": _raise_limit,
+    "lower concurrency": _lower_concurrency,
+    "longer run": lambda _, __: None,
+}
+"""The check of each of these patterns."""
