@@ -45,7 +45,7 @@ def held_back_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine
 
 def network_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     """Yield the lines of a run whose requests waited between client and engine."""
-    text = f"the network, or a proxy, holds requests: {verdict.network}"
+    text = f"the network, a proxy or the server's front end holds requests: {verdict.network}"
     yield PlannedLine(at=None, parts=[Phrase(clauses.NETWORK, text)], kind=LineKind.CAUSE)
     yield from served_lines(run, verdict)
     text = "try a client nearer to the server, or compare with the engine's own latencies"

@@ -58,7 +58,7 @@ WORST_TTFT = _clause("TTFT p99 up to 11 s as felt", {O.TTFT})
 CLIENT_LATE = _clause("the client falls behind its schedule", {O.IN_FLIGHT})
 OTHERS = _clause("about 10 of 12 requests in the engine are not from this run", {O.QUEUE, O.RUNNING})
 NETWORK = _clause(
-    "the network or a proxy holds requests: mean TTFT is 630 ms, the engine's own 21 ms",
+    "the network, a proxy or the server's front end holds requests: mean TTFT is 630 ms, the engine's own 21 ms",
     {O.ENGINE_TTFT, O.TTFT}, {O.QUEUE, O.RUNNING, O.IN_FLIGHT},
 )  # fmt: skip
 KV = _clause("KV-bound; the KV cache fills", {O.KV}, {O.PREEMPTIONS})

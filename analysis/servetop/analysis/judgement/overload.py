@@ -20,6 +20,9 @@ from servetop.core.interfaces.run_source import EngineFacts
 QUEUES = (EpisodeKind.QUEUE, EpisodeKind.AWAITING)
 """Kinds of episodes in which requests wait."""
 
+CLIENT_SIDE = (EpisodeKind.AWAITING, EpisodeKind.IN_FLIGHT, EpisodeKind.LONG_PROMPTS)
+"""Kinds of episodes of an overload that the client sees without the engine's metrics."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overload:

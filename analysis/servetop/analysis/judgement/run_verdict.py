@@ -10,7 +10,7 @@ from servetop.analysis.judgement.capacity import KEPT_SHARE, Capacity
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.held_back import cold_start_end, held_back_since, held_between
 from servetop.analysis.judgement.kept_load import kept_rate, kept_up, served_rate, share_kept
-from servetop.analysis.judgement.overload import Limit, Overload, limit_of, overloads
+from servetop.analysis.judgement.overload import CLIENT_SIDE, Limit, Overload, limit_of, overloads
 from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity, overload_rates
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
 from servetop.analysis.judgement.worst_ttft import WorstTtft, worst_ttft
@@ -124,7 +124,7 @@ def run_verdict(run: RunRecord) -> RunVerdict:
     client_late = bool(late) and _is_late(late, run)
     if client_late and (overloaded is None or trust.lateness_is_felt):
         return _simple(RunCause.CLIENT, late, run)
-    held = held_between(run, trust) if attached else None
+    held = held_between(run, trust) if attached and not _engine_ran_out(overloaded) else None
     if held is not None:
         return replace(without_overload(run), cause=RunCause.NETWORK, sustainable=None, network=held)
     cold_until = None if overloaded is None else cold_start_end(run, overloaded.main)
@@ -134,6 +134,12 @@ def run_verdict(run: RunRecord) -> RunVerdict:
     if stalls:
         return _simple(RunCause.STALL, stalls, run)
     return without_overload(run, cold_until=cold_until)
+
+
+def _engine_ran_out(overloaded: RunVerdict | None) -> bool:
+    """Whether the engine itself shows the limit of an overload; requests may then wait in front of it too."""
+    main = None if overloaded is None else overloaded.main
+    return main is not None and any(each.kind not in CLIENT_SIDE for each in main.episodes)
 
 
 def longest_overload(run: RunRecord, *, loaded: float) -> RunVerdict | None:
