@@ -163,6 +163,8 @@ class KnownTruth:
                 return self.state.failed >= 0.01 * len(self.state.records)
             case Cause.CONCURRENCY:
                 return self.state.closed or self.state.held
+            case Cause.MISSED:
+                return self.state.share_met(slack=0.98) < SHARE_KEPT
             case Cause.HEALTHY:
                 return self._healthy()
             case _:

@@ -14,7 +14,7 @@ CAUSES = {
     "KV-bound": Cause.KV, "batch-bound": Cause.BATCH, "rate above capacity": Cause.RATE,
     "long prompts": Cause.LONG_PROMPTS, "client-bound": Cause.CLIENT, "failing": Cause.FAILING,
     "engine failed": Cause.FAILING, "headroom": Cause.HEALTHY, "other traffic": Cause.OTHERS,
-    "concurrency-limited": Cause.CONCURRENCY, "stalled": Cause.STALL,
+    "concurrency-limited": Cause.CONCURRENCY, "objectives missed": Cause.MISSED, "stalled": Cause.STALL,
 }  # fmt: skip
 """The truth that each name of a verdict claims."""
 STALE = 6.0
@@ -40,7 +40,7 @@ def cause_now(cause: str, at: float, truth: KnownTruth, *, settled: float = SETT
             preempted = limit is AdmissionLimit.KV and any(start <= each <= at for each in state.preemptions)
             return preempted or (None if math.isnan(share) else share > 0.1)
         case "queue growing" | "overloaded":
-            waits = state.waiting[state.within(start, at)].max(initial=0) > SHORT_QUEUE
+            waits = truth.waiting_between(start, at)[1] > SHORT_QUEUE
             grows = state.mean(state.in_flight, at - 2, at) > 1.1 * state.mean(state.in_flight, start, start + 2)
             return None if waits or grows else False
         case "headroom":

@@ -66,8 +66,8 @@ def judge_observed(scenario: Scenario, truth: KnownTruth, *, name: str, observat
     judged = JudgedScenario(dataclasses.replace(scenario).keeping(observation(scenario.run)))
     said, unknown = _read(judged, page_age=PAGE_AGES.get(name, 0.0))
     checked = [(each, check(each, truth)) for each in said]
-    headline = said[0]
-    verdict = CAUSES.get(headline.values.get("cause") or "")
+    headline = said[0] if said and said[0].name == "cause" else None
+    verdict = CAUSES.get((headline and headline.values["cause"]) or "")
     named = verdict is truth.cause
     rates = {each.text: verdict for each, verdict in checked if each.name == RATES[0]}
     bounds = {each.text: verdict for each, verdict in checked if each.name == RATES[1]}
@@ -79,7 +79,7 @@ def judge_observed(scenario: Scenario, truth: KnownTruth, *, name: str, observat
         verdict=verdict,
         cause=truth.cause,
         named=named,
-        onset_error=onset_error(headline, truth) if named and headline.values["at"] else math.nan,
+        onset_error=onset_error(headline, truth) if named and headline and headline.values["at"] else math.nan,
         lower_bounds=sum(each is not None for each in bounds.values()),
         false_bounds=sum(each is False for each in bounds.values()),
         unknown=tuple(dict.fromkeys(unknown)),

@@ -101,6 +101,8 @@ class Cause(StrEnum):
     NETWORK = "network"
     STALL = "stalls"
     HEALTHY = "healthy"
+    MISSED = "objectives missed"
+    """Requests miss their objectives, and no queue lasts."""
     UNCLEAR = "unclear"
     """Nothing that one cause explains: near capacity, for a moment, several limits in turn."""
 

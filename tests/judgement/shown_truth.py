@@ -10,7 +10,7 @@ from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 from tests.judgement.constant_rates import ConstantRates
-from tests.judgement.known_truth import LIMITS, KnownTruth
+from tests.judgement.known_truth import LIMITS, SHARE_KEPT, KnownTruth
 from tests.judgement.queue_truth import LATE_SEND, SHORT_QUEUE
 from tests.judgement.run_state import STEP, RunState
 from tests.judgement.scenario import Cause, Scenario, Truth
@@ -50,7 +50,8 @@ def _truth(known: KnownTruth, detail: str) -> Truth:
     if known.outgrown:
         return Truth(cause=Cause.RATE, onset=state.last_load[0], detail=detail)
     calm = not state.queues and not state.preemptions and not state.grew and not known.left
-    cause = Cause.HEALTHY if calm and state.share_met() >= _ENOUGH else Cause.UNCLEAR
+    met = state.share_met()
+    cause = Cause.HEALTHY if calm and met >= _ENOUGH else Cause.MISSED if met < SHARE_KEPT else Cause.UNCLEAR
     return Truth(cause=cause, detail=detail)
 
 

@@ -43,7 +43,8 @@ def onset_error(said: Statement, truth: KnownTruth) -> float:
     """Seconds between the onset that a headline names and the nearest true one; NaN without either."""
     at = seconds_of(said.values.get("at"))
     # Printed without its fraction.
-    if truth.outgrown and truth.state.last_load[0] <= at <= min(truth.onsets, default=at):
+    first = truth.state.queues[0].start if truth.state.queues else truth.state.load_end
+    if truth.outgrown and truth.state.last_load[0] <= at <= first:
         return 0.0
     return min((max(onset - at - 1.0, at - onset, 0.0) for onset in truth.onsets), default=math.nan)
 
@@ -187,13 +188,12 @@ def _still_wait(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _shorter(said: Statement, truth: KnownTruth) -> bool | None:
-    return None if truth.state.waiting.max(initial=0) > SHORT_QUEUE else False
+    return None if truth.waiting_between(0.0, math.inf)[1] > SHORT_QUEUE else False
 
 
 def _shorter_ones(said: Statement, truth: KnownTruth) -> bool | None:
-    state = truth.state
     starts = [seconds_of(each) for each in (said.values["times"] or "").split(", ")]
-    queued = [state.waiting[state.within(at - STALE, at + 3)].max(initial=0) > SHORT_QUEUE for at in starts]
+    queued = [truth.waiting_between(at - STALE, at + 3)[1] > SHORT_QUEUE for at in starts]
     return None if all(queued) else False
 
 
@@ -220,7 +220,8 @@ def _lower_rate(said: Statement, truth: KnownTruth) -> bool | None:
     if state.closed:
         return False
     if not said.live or at is None:
-        return truth.overloaded or (None if truth.disturbed else truth.names(Cause.HEALTHY) is False)
+        helps = truth.disturbed or truth.kept_at(truth.highest_rate) is False
+        return truth.overloaded or (None if helps else truth.names(Cause.HEALTHY) is False)
     waits = state.waiting[state.within(at - 20.0, at)].max(initial=0) > SHORT_QUEUE
     return True if waits or truth.outgrown else cause_now("queue growing", at, truth)
 

@@ -18,18 +18,16 @@ _SOON = 2.0
 
 
 def overload_verdict(cause: str, truth: KnownTruth) -> bool | None:
-    """Whether the run is overloaded, or misses its objectives: headlines that name no cause."""
+    """Whether the run is overloaded: a headline that names no cause; None for those that claim nothing."""
     if cause == "overloaded":
         return True if truth.overloaded else None if truth.disturbed and truth.cause is not Cause.NETWORK else False
-    if cause == "objectives missed":
-        return truth.state.share_met(slack=0.98) < SHARE_KEPT
     return None
 
 
 def _limit_unknown(said: Statement, truth: KnownTruth) -> bool | None:
     """What is known without the limit: that requests wait, or that more arrive than complete."""
     state = truth.state
-    waits = bool(truth.overloaded or truth.disturbed or state.waiting.max(initial=0) > SHORT_QUEUE)
+    waits = bool(truth.overloaded or truth.disturbed or truth.waiting_between(0.0, math.inf)[1] > SHORT_QUEUE)
     if said.values["what"] == "the queue grows":
         return waits
     return True if truth.overloaded or state.grew else None if waits or truth.cause is Cause.NETWORK else False
