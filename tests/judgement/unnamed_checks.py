@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from servetop.core.arrays import IntArray
 from tests.judgement.known_truth import SHARE_KEPT, KnownTruth
-from tests.judgement.live_checks import STALE, near
+from tests.judgement.live_checks import STALE, WINDOW, near
 from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
@@ -27,13 +27,17 @@ def overload_verdict(cause: str, truth: KnownTruth) -> bool | None:
 def _limit_unknown(said: Statement, truth: KnownTruth) -> bool | None:
     """What is known without the limit: that requests wait, or that more arrive than complete."""
     state = truth.state
-    waits = bool(truth.overloaded or truth.disturbed or truth.waiting_between(0.0, math.inf)[1] > SHORT_QUEUE)
+    waits = bool(truth.overloaded or truth.disturbed or state.waiting.max(initial=0) > SHORT_QUEUE)
     if said.values["what"] == "the queue grows":
         return waits
     return True if truth.overloaded or state.grew else None if waits or truth.cause is Cause.NETWORK else False
 
 
 def _unstarted(said: Statement, truth: KnownTruth) -> bool:
+    if said.live:
+        at, count = said.at or 0.0, said.number("count")
+        part = truth.state.unstarted[truth.state.within(at - WINDOW, at)]
+        return bool(0.75 * part.min(initial=100_000) - 3 <= count <= 1.25 * part.max(initial=0) + 3)
     if said.values["at"] is None:
         return bool(said.number("count") >= 0.75 * truth.state.unstarted.max(initial=0) - 3)
     return _counted(said, truth, truth.state.unstarted)
