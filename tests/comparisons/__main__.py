@@ -18,17 +18,18 @@ from tests.judgement.report_page import say, write_between_marks
 def main(argv: Sequence[str]) -> int:
     """Judge all settings and changes, in two processes; print the tables, or write them into the page."""
     options = _parsed(argv)
-    chosen = [each for each in (*SETTINGS, *CHANGES) if not options.only or any(o in each.name for o in options.only)]
+    names = [each.name for each in SETTINGS] + [each.name for each in CHANGES]
+    chosen = [name for name in names if not options.only or any(text in name for text in options.only)]
     with ProcessPoolExecutor(max_workers=2) as pool:
         same = {
             each: pool.submit(compare_same, each, seed=options.seed, pairs=options.pairs)
             for each in SETTINGS
-            if each in chosen and options.pairs
+            if each.name in chosen and options.pairs
         }
         changed = {
             each: pool.submit(find_change, each, seed=options.seed, cases=options.cases)
             for each in CHANGES
-            if each in chosen and options.cases
+            if each.name in chosen and options.cases
         }
         pairs = None if options.only else pool.submit(sequential_tables, seed=options.seed, series=options.series)
         lines = [f"Seed {options.seed}.", ""]

@@ -16,6 +16,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
+from tests.comparisons.load_shapes import LoadShape, shaped
 from tests.judgement.constant_rates import ConstantRates
 from tests.judgement.machines import draw_base, draw_workload, plan_of
 from tests.judgement.recordings import write_recording
@@ -54,17 +55,22 @@ def slowed(spec: SimSpec, factor: float) -> dict[str, float]:
     return dict(zip(_COSTS, values, strict=True))
 
 
-def draw_load(random: Random, *, closed: bool | None = None) -> DrawnLoad:
-    """Draw an engine, and a closed loop or an open one below saturation."""
+def draw_load(random: Random, *, closed: bool | None = None, shape: LoadShape | None = None) -> DrawnLoad:
+    """Draw an engine, and a closed loop or an open one below saturation; of a shape, an open one."""
     workload = draw_workload(random, inputs=(64, 512), outputs=(32, 256))
+    if shape is not None:
+        workload = shaped(workload, shape, random)
     base = draw_base(random, workload)
     saturated = base.saturated
-    if random.random() < 0.5 if closed is None else closed:
+    if shape is None and (random.random() < 0.5 if closed is None else closed):
         stage = StageConfig(max_concurrency=random.choice((8, 16, 32, 64)), request_rate=math.inf)
     else:
-        stage = StageConfig(request_rate=random.uniform(0.3, 0.85) * saturated)
+        highest = 0.85 if shape is None else shape.highest
+        stage = StageConfig(request_rate=random.uniform(0.3, highest) * saturated)
     low, high = _DURATIONS
     duration = min(max(_REQUESTS / min(stage.request_rate, saturated), low), high)
+    if shape is not None and shape.seconds is not None:
+        duration = shape.seconds
     return DrawnLoad(base=base, stage=dataclasses.replace(stage, duration=round(duration)))
 
 

@@ -13,6 +13,7 @@ from servetop.analysis.comparison.comparison import Comparison, ComparisonOption
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 from tests.comparisons.drawn_runs import START_SPREAD, DrawnLoad, arm, draw_load, start_effect
+from tests.comparisons.load_shapes import LoadShape
 
 ALARMS = (Verdict.BETTER, Verdict.WORSE)
 
@@ -28,13 +29,16 @@ class Setting:
     """Starts of each arm, each with its own seed."""
     start_effects: bool = False
     """Every start is a little slower or faster than the others."""
+    shape: LoadShape | None = None
+    """The kind of load; None for those that other settings draw from."""
 
 
-SETTINGS = (
+SETTINGS: tuple[Setting, ...] = (
     Setting(name="equal seeds", same_seed=True),
     Setting(name="other seeds", same_seed=False),
     Setting(name="starts differ, one each", same_seed=False, start_effects=True),
     Setting(name="starts differ, three each", same_seed=True, starts=3, start_effects=True),
+    *(Setting(name=f"other seeds, {shape}", same_seed=False, shape=shape) for shape in LoadShape),
 )
 
 
@@ -79,7 +83,7 @@ def compare_same(setting: Setting, *, seed: int, pairs: int) -> Tally:
     """Compare a number of pairs, each on an engine and a load of its own."""
     tally = Tally()
     for random in draws(seed, setting.name, pairs):
-        tally.add(compare_pair(setting, draw_load(random), random))
+        tally.add(compare_pair(setting, draw_load(random, shape=setting.shape), random))
     return tally
 
 

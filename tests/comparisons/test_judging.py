@@ -1,11 +1,13 @@
 """The judges of comparisons: what they draw, and what they count."""
 
+import math
 from random import Random
 
 from servetop.analysis.comparison.compared_metrics import Family
 from servetop.analysis.comparison.verdicts import Verdict
 from tests.comparisons.changed_engine import Answers, Change, find_change
 from tests.comparisons.drawn_runs import draw_load, measured
+from tests.comparisons.load_shapes import LoadShape
 from tests.comparisons.same_engine import Setting, compare_same
 from tests.comparisons.tables import change_table, same_table
 
@@ -30,6 +32,17 @@ def test_a_slower_engine_takes_longer_for_everything() -> None:
     usual, slow = (measured(load.plan(1, slower=each, seconds=20.0), "run") for each in (1.0, 2.0))
     first, second = (run.stages[0].latencies["tpot"].mean() for run in (usual, slow))
     assert 1.9 < second / first < 2.1
+
+
+def test_shaped_loads_are_open_and_have_lengths_or_arrivals_of_their_shape() -> None:
+    loads = {shape: draw_load(Random(3), shape=shape) for shape in LoadShape}
+    assert all(math.isfinite(load.stage.request_rate) for load in loads.values())
+    assert loads[LoadShape.WIDE].base.workload.lengths.startswith("lognormal:input_sigma=1.")
+    assert 0.2 <= loads[LoadShape.BURSTY].base.workload.burstiness <= 0.4
+    assert loads[LoadShape.SINUSOID].base.workload.arrivals.startswith("sinusoid:")
+    assert loads[LoadShape.SHORT].stage.duration == 20.0
+    (run,) = (measured(load.plan(1), "run") for shape, load in loads.items() if shape is LoadShape.SHORT)
+    assert run.stages[0].due.size > 0
 
 
 def test_costs_and_families_are_counted() -> None:

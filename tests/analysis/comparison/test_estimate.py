@@ -97,3 +97,16 @@ def test_token_gaps_come_from_the_histograms_of_the_ticks() -> None:
     assert known(sample, "mean_itl_ms").value == pytest.approx(pooled.mean(), rel=1e-6)
     assert known(sample, "p99_itl_ms").value == pytest.approx(np.percentile(pooled, 99), rel=0.01)
     assert known(sample, "p50_itl_ms").value == pytest.approx(np.percentile(pooled, 50), rel=0.01)
+
+
+def test_the_error_of_a_percentile_is_that_of_the_share_below_it_not_below_its_bucket() -> None:
+    generator = np.random.default_rng(4)
+    histograms = []
+    for share in np.repeat(generator.uniform(0.6, 0.95, 32), 12):
+        fast = round(1000 * share)
+        histograms.append(LogHistogram.of(np.repeat([0.02, 0.021, 0.1], [fast, 990 - fast, 10])))
+    gaps = TokenGaps(np.linspace(0.125, 99.875, len(histograms)), histograms)
+    found = known(dataclasses.replace(stage(), gaps=gaps), "p90_itl_ms")
+    assert found.value == pytest.approx(21.0, rel=0.01)
+    assert found.low_error > 0.0
+    assert found.high_error > 0.0

@@ -5,19 +5,20 @@ is that of a mean of a dependent series. For a ratio of sums (a rate, a mean ove
 (y - R x) / mean(x), for a percentile q_p it is (p - F(q_p)) / f(q_p), per slice. Sources: Hampel, "The influence curve
 and its role in robust estimation", JASA 69 (1974); Cochran, "Sampling Techniques" (1977), section 6.3, for ratios;
 Woodruff, "Confidence intervals for medians and other position measures", JASA 47 (1952), for the interval of a
-percentile from that of the distribution function.
+percentile from that of the distribution function. What the arrivals add to the error is in `arrived_load`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
+from servetop.analysis.comparison.arrived_load import arrival_error, correlation_time
 from servetop.analysis.comparison.batch_means import StandardError, standard_error
-from servetop.analysis.comparison.compared_metrics import COST_METRIC, ComparedMetric
+from servetop.analysis.comparison.compared_metrics import COST_METRIC, ComparedMetric, Family
 from servetop.analysis.comparison.slices import SlicedStage
 from servetop.analysis.comparison.student_t import quantile
 from servetop.analysis.cost.hourly_price import MILLION, SECONDS_PER_HOUR
@@ -65,7 +66,35 @@ def estimate(stage: SlicedStage, metric: ComparedMetric) -> Estimate | None:
     if metric.latency:
         return _latency_estimate(stage, metric)
     parts = _ratio_parts(stage, metric.key)
-    return None if parts is None else _ratio(*parts, count=stage.chosen.size)
+    if parts is None:
+        return None
+    if metric.family in (Family.THROUGHPUT, Family.COST):
+        return _at_least(_ratio(*parts, count=stage.chosen.size), arrival_error(stage, _amounts(stage, metric)))
+    return _ratio(*parts, count=stage.chosen.size, memory=_memory(stage))
+
+
+def _memory(stage: SlicedStage) -> float:
+    """For how many slices the number of requests in the engine, and so all that depends on it, is correlated."""
+    return correlation_time(stage.sample) / float(stage.seconds.mean())
+
+
+def _amounts(stage: SlicedStage, metric: ComparedMetric) -> FloatArray:
+    """What each request adds to a throughput, or to what is paid for, wherever its time lies."""
+    sample, chosen = stage.sample, stage.chosen
+    if metric.key == "output_throughput":
+        return sample.output_tokens[chosen]
+    if metric.key == COST_METRIC.key:
+        return (sample.prompt_tokens + sample.output_tokens)[chosen]
+    counted = sample.good if metric.key == "request_goodput" and sample.good is not None else sample.ok
+    return counted[chosen].astype(np.float64)
+
+
+def _at_least(found: Estimate | None, arrivals: StandardError) -> Estimate | None:
+    """The estimate of a rate, which varies at least as much as what arrived; `arrivals` is a relative error."""
+    if found is None or not arrivals.value * found.value > found.error.value:
+        return found
+    error = StandardError(arrivals.value * found.value, arrivals.df)
+    return replace(found, error=error, low_error=error.value, high_error=error.value)
 
 
 def _ratio_parts(stage: SlicedStage, key: str) -> tuple[FloatArray, FloatArray] | None:
@@ -91,13 +120,13 @@ def _ratio_parts(stage: SlicedStage, key: str) -> tuple[FloatArray, FloatArray] 
     return amounts[above], below
 
 
-def _ratio(above: FloatArray, below: FloatArray, *, count: int) -> Estimate | None:
+def _ratio(above: FloatArray, below: FloatArray, *, count: int, memory: float = 0.0) -> Estimate | None:
     total = float(below.sum())
     if not total > 0:
         return None
     value = float(above.sum()) / total
     influence = (above - value * below) / (total / below.size)
-    error = standard_error(influence)
+    error = standard_error(influence, correlation_time=memory)
     return Estimate(
         value=value, influence=influence, error=error, low_error=error.value, high_error=error.value, count=count
     )
@@ -111,11 +140,11 @@ def _latency_estimate(stage: SlicedStage, metric: ComparedMetric) -> Estimate | 
         return None
     counts = stage.counts(known)
     if metric.percentile is None:
-        return _ratio(stage.sums(values), counts, count=count)
+        return _ratio(stage.sums(values), counts, count=count, memory=_memory(stage))
     sample = _Sorted(np.sort(values[known]))
     share = metric.percentile / 100
     below = stage.counts(known & (values <= sample.at(share)))
-    return _percentile(sample, share, below=below, counts=counts)
+    return _percentile(sample, share, below=below, counts=counts, memory=_memory(stage))
 
 
 def _gap_estimate(stage: SlicedStage, metric: ComparedMetric) -> Estimate | None:
@@ -132,18 +161,19 @@ def _gap_estimate(stage: SlicedStage, metric: ComparedMetric) -> Estimate | None
         return None
     if metric.percentile is None:
         sums = np.array([each.total for each in merged]) * MS_PER_S
-        return _ratio(sums, counts, count=int(counts.sum()))
+        return _ratio(sums, counts, count=int(counts.sum()), memory=_memory(stage))
     sample, share = _Bucketed.of(LogHistogram.merged(merged)), metric.percentile / 100
-    bucket = sample.bucket(share)
-    below = np.array([float(each.counts[each.buckets <= bucket].sum()) for each in merged])
-    return _percentile(sample, share, below=below, counts=counts)
+    below = np.array([sample.below(each, share) for each in merged])
+    return _percentile(sample, share, below=below, counts=counts, memory=_memory(stage))
 
 
-def _percentile(sample: _Quantiles, share: float, *, below: FloatArray, counts: FloatArray) -> Estimate | None:
+def _percentile(
+    sample: _Quantiles, share: float, *, below: FloatArray, counts: FloatArray, memory: float
+) -> Estimate | None:
     """The estimate of a percentile from the number of values up to it, and of all values, in each slice."""
     reached = float(below.sum() / counts.sum())
     shares = (below - reached * counts) / counts.mean()
-    error = standard_error(shares)
+    error = standard_error(shares, correlation_time=memory)
     value, factor = sample.at(share), quantile(0.5 + CONFIDENCE / 2, error.df)
     width = factor * error.value
     low, high = sample.at(max(share - width, 0.0)), sample.at(share + width)
@@ -182,18 +212,26 @@ class _Bucketed:
     def of(cls, histogram: LogHistogram) -> _Bucketed:
         return cls(histogram, np.cumsum(histogram.counts) / histogram.count)
 
-    def bucket(self, share: float) -> int:
-        return int(self.histogram.buckets[self._place(share)])
+    def below(self, other: LogHistogram, share: float) -> float:
+        """The values of another histogram up to this one's percentile, which divides the bucket that it lies in."""
+        place = self._place(share)
+        bucket = self.histogram.buckets[place]
+        counts = other.counts[other.buckets < bucket], other.counts[other.buckets == bucket]
+        return float(counts[0].sum()) + self._part(share, place) * float(counts[1].sum())
 
     def at(self, share: float) -> float:
         if share > 1 - 0.5 / self.histogram.count:
             return math.inf
         place = self._place(share)
-        before = float(self.shares[place - 1]) if place else 0.0
-        part = (share - before) / (float(self.shares[place]) - before)
+        part = self._part(share, place)
         number = int(self.histogram.buckets[place])
         width = bucket_value(1) / bucket_value(0)
         return float(bucket_value(number) * width ** (part - 0.5) * MS_PER_S)
+
+    def _part(self, share: float, place: int) -> float:
+        """The part of the bucket at a place that lies below the percentile."""
+        before = float(self.shares[place - 1]) if place else 0.0
+        return (share - before) / (float(self.shares[place]) - before)
 
     def _place(self, share: float) -> int:
         return min(int(np.searchsorted(self.shares, share)), self.shares.size - 1)

@@ -9,6 +9,7 @@ from servetop.analysis.comparison_report.measured_arm import MeasuredArm, Measur
 from servetop.analysis.comparison_report.report_types import OtherCause
 from servetop.analysis.confounding.confounder import Confounder, ConfounderKind
 from servetop.analysis.confounding.confounders import confounders
+from servetop.analysis.confounding.load_rule import load_confounder
 
 
 def other_causes(a: MeasuredArm, b: MeasuredArm) -> tuple[OtherCause, ...]:
@@ -47,14 +48,26 @@ def paired_runs(a: MeasuredArm, b: MeasuredArm) -> list[tuple[MeasuredRun, Measu
 
 def causes_in_pair(a: MeasuredRun, b: MeasuredRun) -> Sequence[Confounder]:
     """Return the confounders of two runs, or of their common stages if they have others besides; one of each kind."""
+    common = _common_stages(a, b)
     loads = [[stage.load for stage in run.arm.stages] for run in (a, b)]
     whole = all(run.conditions.stages.keys() <= set(run.stage_indexes) for run in (a, b))
-    if whole and loads[0] == loads[1]:
-        return confounders(a.conditions, b.conditions)
     found: dict[ConfounderKind, Confounder] = {}
-    for index, load in zip(a.stage_indexes, loads[0], strict=True):
-        if load in loads[1]:
-            other = b.stage_indexes[loads[1].index(load)]
-            for each in confounders(a.conditions.stages[index], b.conditions.stages[other]):
+    if whole and loads[0] == loads[1]:
+        found = {each.kind: each for each in confounders(a.conditions, b.conditions)}
+    else:
+        for first, second in common:
+            conditions = (run.conditions.stages[run.stage_indexes[at]] for run, at in ((a, first), (b, second)))
+            for each in confounders(*conditions):
                 found.setdefault(each.kind, each)
+    for first, second in common:  # lengths that differ beyond chance explain the tokens
+        tokens = ConfounderKind.LENGTHS not in found
+        load = load_confounder(a.arm.stages[first], b.arm.stages[second], tokens=tokens)
+        if load is not None:
+            found.setdefault(load.kind, load)
     return tuple(found.values())
+
+
+def _common_stages(a: MeasuredRun, b: MeasuredRun) -> list[tuple[int, int]]:
+    """The positions of the stages of A whose load B has too, each with that of the first such stage of B."""
+    others = [stage.load for stage in b.arm.stages]
+    return [(at, others.index(stage.load)) for at, stage in enumerate(a.arm.stages) if stage.load in others]

@@ -43,6 +43,8 @@ class ConfounderKind(StrEnum):
     """More requests failed in one run."""
     ENGINE_ERRORS = "engine errors"
     """One engine restarted, or logged errors."""
+    LOAD = "load"
+    """More requests or tokens arrived per second in one run, at one nominal rate."""
     OTHER_LOAD = "other load"
     """Other processes held memory on a GPU."""
 
