@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from typer._click.shell_completion import CompletionItem
     from typer.core import TyperGroup
 
-    from servetop.cli.options.output_options import WebOptions
-    from servetop.cli.web.web_address import WebAddress
-
 
 def run(line: CommandLine[RunOptions]) -> int:
     """Start or attach to an engine, send load to it, show and record it."""
@@ -47,20 +44,11 @@ def run(line: CommandLine[RunOptions]) -> int:
         return 0
     from servetop.cli.configuration.configure import run_config
     from servetop.cli.options.config_file import with_config_file
-    from servetop.cli.viewing.launch import Output, launch
+    from servetop.cli.viewing.launch import launch, output_of
 
     options, file = with_config_file(line.given)
     config = run_config(options, line.invocation.engine_args, file)
-    web, sender = _address(options.web), line.invocation.sender
-    return launch(config, Output(options=options.output, no_record=options.no_record, web=web, sender=sender))
-
-
-def _address(options: WebOptions) -> WebAddress | None:
-    if not options.web:
-        return None
-    from servetop.cli.web.web_address import WebAddress
-
-    return WebAddress(host=options.web_host, port=options.web_port, steer=options.web_steer)
+    return launch(config, output_of(options, line))
 
 
 def sweep(line: CommandLine[SweepOptions]) -> int:
@@ -80,7 +68,7 @@ def sweep(line: CommandLine[SweepOptions]) -> int:
         {name: value for name, value in line.given.items() if name in _OF_THE_ENGINE},
         engine_args=line.invocation.engine_args,
         max_failures=options.max_failures,
-        output=Output(options=options.output, sender=line.invocation.sender),
+        output=Output(options=options.output, sender=line.invocation.sender, given=line.given),
         resume=options.resume,
     )
 
@@ -122,11 +110,12 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
     from servetop.cli.viewing.dashboard import replay_recording
 
     options = line.options
-    address = _address(options.web)
-    if address is not None:
+    if options.web.web:
         from servetop.cli.web.web import serve_recording
+        from servetop.cli.web.web_address import web_address_of
         from servetop.recordings.library.catalog import resolve
 
+        address = web_address_of(options.web)
         return serve_recording(resolve(options.file or "latest"), address, options.display)
     return replay_recording(options.file, options.display, read_only=options.read_only)
 
@@ -149,12 +138,10 @@ def summary(line: CommandLine[SummaryOptions]) -> int:
 def rerun(line: CommandLine[RerunOptions]) -> int:
     """Repeat the run of a recording; options override it. Exit code 2 if something that it needs is missing here."""
     from servetop.cli.rerun_command import run_rerun
-    from servetop.cli.viewing.launch import Output
+    from servetop.cli.viewing.launch import output_of
 
-    options, invocation = line.options, line.invocation
-    web = _address(options.web)
-    output = Output(options=options.output, no_record=options.no_record, web=web, sender=invocation.sender)
-    return run_rerun(options, line.given, engine_args=invocation.engine_args, output=output)
+    options, output = line.options, output_of(line.options, line)
+    return run_rerun(options, line.given, engine_args=line.invocation.engine_args, output=output)
 
 
 def manifest(line: CommandLine[ManifestOptions]) -> int:

@@ -21,6 +21,9 @@ HEAD = """# Options
 Options of `servetop` without a command start or attach to an engine and run a load. Most of them are also keys of a
 `--config` file and of a sweep file: `--request-rate 8` is `request_rate = 8`. Any spelling of an option is a valid key,
 with `-` or `_`. An option that is repeated on the command line is a list in a file.
+
+An option on the command line that another choice leaves without an effect is an error, such as `--attach-timeout`
+without `--url`, or `--arrivals` with a closed loop; its default value is accepted everywhere.
 """
 
 

@@ -21,11 +21,7 @@ from servetop.simulator.validate.validation_tables import markdown, report
 from servetop.tui.drawing import formats
 from servetop.workload.validation import check_load
 
-_GRID = (
-    "model", "gpu", "engine_profile", "max_num_seqs", "request_rate", "input_len", "output_len", "num_prompts",
-    "arrivals",
-)  # fmt: skip
-"""Options that describe a grid, in place of a preset."""
+ALL_AT_ONCE = "all-at-once"
 
 
 def run_predict(options: PredictOptions) -> int:
@@ -62,6 +58,8 @@ def spec_of(grid: GridOptions, settings: Mapping[str, str]) -> PredictSpec:
         arrivals=grid.arrivals or "",
     )
     check_load(workload, stages)
+    if grid.arrivals not in (None, ALL_AT_ONCE) and all(math.isinf(stage.request_rate) for stage in stages):
+        raise UsageError("--arrivals: all requests are due at once: leave it out, or give --request-rate")
     spec = PredictSpec(workload=workload, stages=stages, seed=seed_of(settings), settings=settings)
     return dataclasses.replace(
         spec,

@@ -42,3 +42,19 @@ def test_an_unknown_dialect_exits_with_2_and_the_known_names(
         main(["--dialect", "orca"])
     assert ended.value.code == 2
     assert "llama.cpp" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--no-metrics"], "--no-metrics is for --dialect sglang and llama.cpp: leave it out with vllm"),
+        (["--metrics-port", "9"], "--metrics-port is for --dialect triton"),
+        (["--max-concurrent-requests", "9"], "--max-concurrent-requests is for --dialect tgi"),
+        (["--enable-per-request-metrics", "--dialect", "tgi"], "leave it out with tgi"),
+    ],
+)
+def test_an_option_that_does_not_change_the_dialect_is_refused(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert complaint in capsys.readouterr().err

@@ -55,9 +55,12 @@ def report_of(options: CompareOptions) -> ComparisonReport:
     arms = [load_arm(letter, arm, objectives=objectives) for letter, arm in zip(headers, paths, strict=True)]
     arms = [arm.with_price(price) for arm, price in zip(arms, prices, strict=True)] if prices else arms
     priced = any(arm.price_per_hour is not None for arm in arms)
+    metrics = metrics_named(options.metric) or (*METRICS, *([COST_METRIC] if priced else []))
+    margins = _margins(options.margin or {})
+    check_margins(margins, metrics)
     chosen = ComparisonOptions(
-        metrics=metrics_named(options.metric) or (*METRICS, *([COST_METRIC] if priced else [])),
-        margins=_margins(options.margin or {}),
+        metrics=metrics,
+        margins=margins,
         start_spread=None if assumed is None else StartSpread.everywhere(assumed),
     )
     return comparison_report(arms[0], arms[1:], chosen)
@@ -94,6 +97,13 @@ def metrics_named(keys: Sequence[str]) -> tuple[ComparedMetric, ...]:
 
 def _margins(margins: Mapping[str, float]) -> dict[str, float]:
     return {_known("--margin", key).key: margin for key, margin in margins.items()}
+
+
+def check_margins(margins: Mapping[str, float], metrics: Sequence[ComparedMetric]) -> None:
+    """UsageError for the margin of a metric that is not compared."""
+    unused = next((key for key in margins if key not in {metric.key for metric in metrics}), None)
+    if unused is not None:
+        raise UsageError(f"--margin {unused}: this metric is not compared: leave it out, or give --metric {unused} too")
 
 
 def _known(option: str, key: str) -> ComparedMetric:

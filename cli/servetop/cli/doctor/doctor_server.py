@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from servetop.cli.configuration.configure import run_config
+from servetop.cli.configuration.idle_options import RunChoices, refuse_idle_of_run
 from servetop.cli.doctor.doctor_server_text import report_parts
 from servetop.cli.options.conversion import read_options
 from servetop.cli.options.declaration import GivenValues, Option, declared
@@ -31,6 +32,7 @@ def run_server_doctor(url: str, given: GivenValues, *, as_json: bool) -> int:
     """Print the report; OK if an endpoint answered, else ENGINE_FAILED. UsageError for invalid options."""
     values = {name: value for name, value in given.items() if name not in _OWN}
     config = run_config(read_options(RunOptions, {**values, "url": (url,)}), ())
+    refuse_idle_of_run(values, RunChoices(config))
     report = asyncio.run(check_server(config))
     shown = redacted(report_data(report, command=run_command(url, values, report.options)), redactor_of(config))
     if as_json:

@@ -42,11 +42,15 @@ class CommandLine(Generic[_Options]):
 
 
 def command_line_of(context: Context, options: type[_Options]) -> CommandLine[_Options]:
-    """The command line of a parsed context; UsageError for a value that does not fit its option."""
+    """The command line of a parsed context; UsageError for a value that does not fit its option or has no effect."""
+    from servetop.cli.configuration.idle_options import refuse_idle_options  # not for --help
+
     names = {each.name for each in declared(options)}
     given = {name: value for name, value in context.params.items() if name in names and value not in (None, ())}
+    values = read_options(options, given)
+    refuse_idle_options(given, values)
     return CommandLine(
-        options=read_options(options, given),
+        options=values,
         given=given,
         invocation=context.obj or Invocation(),  # None while a shell completes the line
     )

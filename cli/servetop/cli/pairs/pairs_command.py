@@ -9,6 +9,7 @@ from pathlib import Path
 
 from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, metric_named
 from servetop.analysis.comparison.paired_runs import PairedOptions
+from servetop.cli.compare.compare import check_margins
 from servetop.cli.framework.command_line import CommandLine
 from servetop.cli.options.option_names import nearest
 from servetop.cli.options.pairs_options import RunPairsOptions, SeriesOptions
@@ -29,9 +30,11 @@ _USUAL = ("output_throughput", "p50_ttft_ms", "mean_tpot_ms")
 def measure_pairs(line: CommandLine[RunPairsOptions]) -> int:
     """Measure until the difference is known or the budget is spent; returns the exit code."""
     clock, options = MonotonicClock(), line.options.series
+    metrics, margins = _metrics(options.metric or _USUAL), _margins(options.margin or {})
+    check_margins(margins, metrics)
     plan = SeriesPlan(
         configs=arm_configs(line),
-        options=PairedOptions(metrics=_metrics(options.metric or _USUAL), margins=_margins(options.margin or {})),
+        options=PairedOptions(metrics=metrics, margins=margins),
         seed=line.options.load.seed,
         budget=options.budget,
         pairs=options.pairs,

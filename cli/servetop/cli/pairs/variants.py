@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from servetop.cli.configuration.configure import run_config
+from servetop.cli.configuration.idle_options import RunChoices, refuse_idle_of_run
 from servetop.cli.framework.command_classes import PlainCommand
 from servetop.cli.framework.command_line import CommandLine, command_line_of, typer_callback
 from servetop.cli.options.config_file import with_config_file
@@ -55,7 +56,9 @@ def _config(common: GivenValues, engine_args: Sequence[str], text: str, *, optio
             raise UsageError(f"{option}: --config and {file} exclude each other: give one of them")
         given["config"] = file
     options, config_file = with_config_file(given)
-    return run_config(options, (*engine_args, *own_args), config_file)
+    config = run_config(options, (*engine_args, *own_args), config_file)
+    refuse_idle_of_run(given, RunChoices(config))
+    return config
 
 
 def split_variant(text: str, *, option: str) -> tuple[GivenValues, tuple[str, ...]]:

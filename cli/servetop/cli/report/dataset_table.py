@@ -44,7 +44,7 @@ def _workload(options: DatasetOptions) -> tuple[WorkloadConfig, tuple[str, ...]]
     """The workload of the file, and the other datasets that it may be."""
     path, name = options.path, options.dataset_name
     if path in DATASETS and not name and not Path(path).exists():
-        return WorkloadConfig(dataset=path), ()
+        return WorkloadConfig(dataset=path, dataset_column=options.dataset_column), ()
     names = (name,) if name else likely_names(Path(path).expanduser())
     return WorkloadConfig(dataset=names[0], dataset_path=path, dataset_column=options.dataset_column), names[1:]
 

@@ -6,10 +6,12 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from servetop.cli.configuration.idle_options import RunChoices, refuse_idle_of_run
+from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.output_options import OutputOptions
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
@@ -17,6 +19,8 @@ from servetop.core.errors import RecordingError, UsageError
 from servetop.run import console
 
 if TYPE_CHECKING:
+    from servetop.cli.framework.command_line import CommandLine
+    from servetop.cli.options.run_options import RepeatableOptions
     from servetop.cli.web.web_address import WebAddress
     from servetop.run.process.first_sender import FirstSender
 
@@ -31,6 +35,19 @@ class Output:
     """The address at which the dashboard is served as a web page; None shows it in this terminal."""
     sender: FirstSender | None = None
     """The first sender of a headless run, if it was started already."""
+    given: GivenValues = field(default_factory=dict)
+    """The options on the command line; those that have no effect are refused."""
+
+
+def output_of(options: RepeatableOptions, line: CommandLine[Any]) -> Output:
+    """The destination that the options of a run describe; `line` is the command line that they come from."""
+    web = None
+    if options.web.web:
+        from servetop.cli.web.web_address import web_address_of
+
+        web = web_address_of(options.web)
+    sender = line.invocation.sender
+    return Output(options=options.output, no_record=options.no_record, web=web, sender=sender, given=line.given)
 
 
 def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> int:
@@ -47,6 +64,7 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     if options.display.against and (headless or options.detach):
         other = "--detach" if options.detach else "--json" if options.as_json else "--headless"
         raise UsageError(f"--against and {other} exclude each other: it draws the baseline in the dashboard")
+    refuse_idle_of_run(output.given, RunChoices(config, output))
     if not headless and not output.web and not options.detach and not console.is_terminal():
         raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
     with _recording_path(config, output) as new_path:

@@ -7,6 +7,8 @@ import re
 import socket
 from dataclasses import dataclass
 
+from servetop.cli.options.output_options import WebOptions
+
 WEB_PORT = 8765
 _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
 
@@ -19,6 +21,11 @@ class WebAddress:
     port: int = WEB_PORT
     steer: bool = False
     """Pages may steer the run, and rename and delete recordings; else they are read-only."""
+
+
+def web_address_of(options: WebOptions) -> WebAddress:
+    """The address and permissions of the page that the options of --web ask for."""
+    return WebAddress(host=options.web_host, port=options.web_port, steer=options.web_steer)
 
 
 def page_url(address: WebAddress, token: str) -> str:

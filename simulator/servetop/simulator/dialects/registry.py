@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Protocol, cast
 
-from servetop.simulator.dialects.server_dialect import ServerContext, ServerDialect
+from servetop.core.errors import UsageError
+from servetop.simulator.dialects.server_dialect import EmulationOptions, ServerContext, ServerDialect
 
 _CLASSES = {
     "vllm": "vllm:VllmServerDialect",
@@ -17,6 +18,13 @@ _CLASSES = {
     "mii": "mii:MiiServerDialect",
     "transformers": "transformers:TransformersServerDialect",
 }
+_USED_BY = {
+    "metrics": ("--no-metrics", ("sglang", "llama.cpp")),
+    "metrics_port": ("--metrics-port", ("triton",)),
+    "max_concurrent_requests": ("--max-concurrent-requests", ("tgi",)),
+    "per_request_metrics": ("--enable-per-request-metrics", ("vllm",)),
+}
+"""By field of EmulationOptions: its option, and the dialects that it changes."""
 
 
 class ServerDialectClass(Protocol):
@@ -39,3 +47,11 @@ def server_dialect_class(name: str) -> ServerDialectClass:
     """Return the dialect class of a name from `server_dialect_names`."""
     module, _, kind = _CLASSES[name].partition(":")
     return cast(ServerDialectClass, getattr(importlib.import_module(f"servetop.simulator.dialects.{module}"), kind))
+
+
+def check_emulation_options(name: str, options: EmulationOptions) -> None:
+    """Raise UsageError for an option that does not change the dialect of this name."""
+    usual = EmulationOptions()
+    for field, (option, dialects) in _USED_BY.items():
+        if name not in dialects and getattr(options, field) != getattr(usual, field):
+            raise UsageError(f"{option} is for --dialect {' and '.join(dialects)}: leave it out with {name}")

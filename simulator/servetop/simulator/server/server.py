@@ -15,7 +15,11 @@ from datetime import datetime
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 from servetop.core.text.sanitize import sanitize_line
-from servetop.simulator.dialects.registry import server_dialect_class, server_dialect_names
+from servetop.simulator.dialects.registry import (
+    check_emulation_options,
+    server_dialect_class,
+    server_dialect_names,
+)
 from servetop.simulator.dialects.server_dialect import EmulationOptions, ServerContext
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
@@ -206,18 +210,20 @@ def _server(options: argparse.Namespace) -> SimulatorServer:
     from_options = {name: getattr(options, name) for name in names}
     settings = {name: value for name, value in from_options.items() if value is not None}
     profile = options.engine_profile or server_dialect_class(options.dialect).profile
+    emulated = EmulationOptions(
+        metrics=not options.no_metrics,
+        metrics_port=options.metrics_port,
+        max_concurrent_requests=options.max_concurrent_requests,
+        per_request_metrics=options.enable_per_request_metrics,
+    )
+    check_emulation_options(options.dialect, emulated)
     return SimulatorServer(
         sim_spec(options.model, gpu=options.gpu, engine=profile, settings=settings),
         served_name=options.served_model_name or options.model,
         adapters=options.lora_modules,
         seed=options.seed,
         dialect=options.dialect,
-        options=EmulationOptions(
-            metrics=not options.no_metrics,
-            metrics_port=options.metrics_port,
-            max_concurrent_requests=options.max_concurrent_requests,
-            per_request_metrics=options.enable_per_request_metrics,
-        ),
+        options=emulated,
     )
 
 
