@@ -1,1 +1,1 @@
-"""Reports and exports for use outside the terminal."""
+"""Results, and their forms for use outside the terminal."""

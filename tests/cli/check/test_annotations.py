@@ -1,7 +1,7 @@
 """Annotations for GitHub Actions."""
 
-from servetop.analysis.gates.check_report import CheckReport
 from servetop.cli.check.annotations import annotation_lines
+from servetop.reports.check.check_report import CheckReport
 from tests.cli.check.reports import HOSTILE, honesty, report
 
 ESCAPED = HOSTILE.replace("%", "%25").replace("\n", "%0A")

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from servetop.analysis.gates.check_report import CheckReport
 from servetop.cli.check.junit import junit_xml
+from servetop.reports.check.check_report import CheckReport
 from tests.cli.check.reports import honesty, report
 
 SUITES, SUITE, CASE = "testsuites", "testsuite", "testcase"

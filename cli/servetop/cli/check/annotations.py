@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from servetop.analysis.gates.check_report import CheckItem, CheckReport, ItemOutcome
 from servetop.core.text.sanitize import break_ci_commands
+from servetop.reports.check.check_report import CheckItem, CheckReport, ItemOutcome
 
 
 def annotation_lines(report: CheckReport) -> list[str]:

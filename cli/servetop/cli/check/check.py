@@ -10,7 +10,6 @@ from pathlib import Path
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.start_spread import StartSpread
-from servetop.analysis.gates.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
 from servetop.analysis.gates.regression_gate import judge_regressions, same_load
 from servetop.analysis.gates.regression_limit import RegressionLimit, parse_regression_limit
 from servetop.analysis.honesty.honesty import chosen_rules, judge_honesty, worst_by_rule
@@ -32,6 +31,7 @@ from servetop.cli.check.checked_run import (
 from servetop.cli.check.junit import junit_xml
 from servetop.cli.options.check_options import CheckOptions
 from servetop.core.errors import ServetopError, UsageError
+from servetop.reports.check.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
 from servetop.run import console
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"

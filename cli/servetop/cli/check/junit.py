@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from servetop.analysis.gates.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome
+from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow, even escaped."""

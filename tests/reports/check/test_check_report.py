@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.gates.check_report import (
+from servetop.analysis.gates.regression_gate import judge_regressions
+from servetop.analysis.gates.regression_limit import parse_regression_limit
+from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
+from servetop.analysis.thresholds import parse_threshold
+from servetop.core.errors import ExitCode
+from servetop.reports.check.check_report import (
     CheckItem,
     CheckReport,
     ItemKind,
@@ -13,11 +18,6 @@ from servetop.analysis.gates.check_report import (
     rule_items,
     threshold_items,
 )
-from servetop.analysis.gates.regression_gate import judge_regressions
-from servetop.analysis.gates.regression_limit import parse_regression_limit
-from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
-from servetop.analysis.thresholds import parse_threshold
-from servetop.core.errors import ExitCode
 from tests.analysis.gates.gates_for_tests import LOAD, comparison, differing
 
 CLIENT = RuleResult(
