@@ -80,7 +80,7 @@ async def test_a_started_engine_is_known_can_be_sampled_and_leaves_nothing_behin
 async def test_an_engine_that_ignores_every_polite_signal_is_killed_with_its_children(
     clock: MonotonicClock, stand_in: Configured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_process, "KILL_TIMEOUT", 0.3)
+    monkeypatch.setattr(engine_process, "TERM_TIMEOUT", 0.3)
     lines: list[LogLine] = []
     handle = await start_engine(
         stand_in("--stubborn", "--children", "1", "--runaway-child"), clock, on_line=lines.append
@@ -97,6 +97,7 @@ async def test_an_engine_that_is_being_stopped_can_be_hurried(
     clock: MonotonicClock, stand_in: Configured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_process, "HURRIED_TIMEOUT", 0.1)
+    monkeypatch.setattr(engine_process, "TERM_TIMEOUT", 600.0)
     monkeypatch.setattr(engine_process, "KILL_TIMEOUT", 600.0)
     handle = await start_engine(stand_in("--stubborn"), clock, on_line=lambda _: None)
     monkeypatch.setattr(handle.engine, "stop_grace_period", 600.0)

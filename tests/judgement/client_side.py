@@ -37,6 +37,14 @@ def through_link(run: VirtualRun, tokens_per_second: float) -> VirtualRun:
     return _refolded(run, [(record, times) for (record, _), times in zip(seen, parts, strict=True)])
 
 
+def attached(run: VirtualRun) -> VirtualRun:
+    """The run of a client at a server that it did not start, as every server with a network or others before it is."""
+    config = run.header.config
+    engine = dataclasses.replace(config.engine, url="http://server:8000")
+    header = dataclasses.replace(run.header, config=dataclasses.replace(config, engine=engine))
+    return dataclasses.replace(run, header=header)
+
+
 def shared_with_others(run: VirtualRun, ours: Collection[int]) -> VirtualRun:
     """Only these requests are the client's; all others are those of somebody else at the same engine."""
     seen = [(record, times) for record, times in _all_seen(run) if record.id in ours]

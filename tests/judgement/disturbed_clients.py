@@ -6,7 +6,7 @@ import dataclasses
 from random import Random
 
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
-from tests.judgement.client_side import delayed, shared_with_others, through_link
+from tests.judgement.client_side import attached, delayed, shared_with_others, through_link
 from tests.judgement.constant_rates import ConstantRates
 from tests.judgement.hard_loads import any_base, constant
 from tests.judgement.machines import plan_of
@@ -72,7 +72,7 @@ def _seen(base: ConstantRates | None, name: str, run: VirtualRun, *, kind: str) 
         objective=run.header.config.goodput["ttft"],
     )
     plan = plan_of(known, name, stages)
-    return shown(plan, kind=kind, base=base, run=run)
+    return shown(plan, kind=kind, base=base, run=attached(run))
 
 
 def _by_network(found: Scenario) -> Scenario | None:

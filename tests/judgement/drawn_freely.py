@@ -10,7 +10,7 @@ from typing import Any
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, Outage, OutageKind
-from tests.judgement.client_side import delayed, shared_with_others, through_link
+from tests.judgement.client_side import attached, delayed, shared_with_others, through_link
 from tests.judgement.constant_rates import ConstantRates
 from tests.judgement.known_truth import LIMITS, KnownTruth
 from tests.judgement.machines import CONTEXT, ENGINES, MACHINES, plan_of
@@ -125,14 +125,14 @@ def _disturbed(
     match disturbance:
         case "delay":
             seconds = _log(random, 0.02, 1.0)
-            return delayed(run, seconds), dataclasses.replace(base, objective=base.objective - seconds)
+            return attached(delayed(run, seconds)), dataclasses.replace(base, objective=base.objective - seconds)
         case "thin link":
             rate = sum(record.output_tokens for record in run.records) / run.ticks[-1].end
-            return through_link(run, _log(random, 0.4, 4.0) * rate), None
+            return attached(through_link(run, _log(random, 0.4, 4.0) * rate)), None
         case "others" if all(_open(stage) for stage in run.header.config.stages):
             share = random.uniform(0.1, 0.6)
             ours = {record.id for record in run.records if random.random() < share}
-            return shared_with_others(run, ours or {run.records[0].id}), base
+            return attached(shared_with_others(run, ours or {run.records[0].id})), base
         case "outage" | "slow client":
             return run, None
         case _:

@@ -67,12 +67,13 @@ def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
     The run began with the overload `main`, or missed its objectives at first, and the engine then served the same load
     within the objectives for longer.
     """
-    candidates = [main.end] if main is not None and main.begin <= run.load_since + COLD_SECONDS else []
-    if main is None:
-        candidates = [run.load_since + seconds for seconds in _COLD_STEPS]
+    if main is not None and (main.end is None or main.begin > run.load_since + COLD_SECONDS):
+        return None
+    earliest = run.load_since if main is None or main.end is None else main.end
+    steps = (run.load_since + seconds for seconds in _COLD_STEPS)
     last = [each.until for each in [_same_load(run)] if each is not None]
-    for end in candidates:
-        if end is None or not last or last[0] - end < max(_WARM_SECONDS, end - run.load_since):
+    for end in [*([] if main is None else [earliest]), *(step for step in steps if step > earliest)]:
+        if not last or last[0] - end < max(_WARM_SECONDS, end - run.load_since):
             continue
         first, stop = run.history.first_from(end), run.history.up_to(last[0])
         if share_kept(run, first, stop) >= KEPT_SHARE:

@@ -30,7 +30,7 @@ CLEAR_SHARE = 0.98
 _MIN_DUE = 20
 _WAITING_SHARE = 0.05
 """Maximum fraction of the window in which requests wait."""
-_UNCERTAIN = 0.12
+UNCERTAIN = 0.12
 """Maximum standard error of the offered work, relative: random arrivals and lengths make one sample a light load."""
 _STAGES = 6
 _DRAINED = 1.5
@@ -109,7 +109,7 @@ def _kept_in(run: RunRecord, stage: StageChange) -> float | None:
     due, done, queued = (run.history.column(each, start=first, stop=stop).sum() for each in ("due", "ok", "queued"))
     if due < _MIN_DUE or queued or not share_kept(run, first, stop) >= CLEAR_SHARE:
         return None
-    if _work_error(run, first, stop, due) > _UNCERTAIN or _waiting_share(run, first, stop) > _WAITING_SHARE:
+    if work_error(run, first, stop, due) > UNCERTAIN or _waiting_share(run, first, stop) > _WAITING_SHARE:
         return None
     return (
         None
@@ -136,7 +136,7 @@ def share_kept(run: RunRecord, first: int, stop: int) -> float:
     return 1.0 if math.isnan(least) else least
 
 
-def _work_error(run: RunRecord, first: int, stop: int, due: float) -> float:
+def work_error(run: RunRecord, first: int, stop: int, due: float) -> float:
     """Return the standard error of the work that was offered in a period, relative to that of the workload."""
     lengths = run.history.histogram("output_len", start=first, stop=stop)
     spread = 0.0

@@ -136,7 +136,9 @@ def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *,
         return Limit.KV
     if batch is not None and waited.at_full_batch >= _BATCH_SHARE * waited.total:
         return Limit.BATCH
-    return Limit.RATE if waited.at_free >= max(_FREE_SHARE * waited.total, 1) else Limit.UNKNOWN
+    pooled = facts is not None and len(facts.replica_urls) > 1  # blocks and slots of one may be free, of another not
+    free = not pooled and waited.at_free >= max(_FREE_SHARE * waited.total, 1)
+    return Limit.RATE if free else Limit.UNKNOWN
 
 
 def limit_at(episodes: Sequence[Episode], run: TickHistory, facts: EngineFacts | None, at: float) -> Limit | None:

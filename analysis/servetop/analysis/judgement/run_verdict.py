@@ -9,7 +9,7 @@ from enum import StrEnum
 from servetop.analysis.judgement.capacity import KEPT_SHARE, Capacity
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.held_back import cold_start_end, held_back_since, held_between
-from servetop.analysis.judgement.kept_load import kept_rate, kept_up, served_rate, share_kept
+from servetop.analysis.judgement.kept_load import UNCERTAIN, kept_rate, kept_up, served_rate, share_kept, work_error
 from servetop.analysis.judgement.overload import CLIENT_SIDE, Limit, Overload, limit_of, overloads
 from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity, overload_rates
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
@@ -194,7 +194,7 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     until = run.until if main.end is None else main.end
     capacity = overload_capacity(limit, main, run)
     objective = _known(run.ttft_objective)
-    rates = _Rates() if capacity is None else _rates(limit, capacity, run)
+    rates = _Rates() if capacity is None or _is_vague(main, run) else _rates(limit, capacity, run)
     onset = _onset(limit, main)
     return RunVerdict(
         cause=RunCause(limit.value),
@@ -221,6 +221,14 @@ class _Rates:
     sustainable: float | None = None
     knee: float | None = None
     is_lower_bound: bool = False
+
+
+def _is_vague(main: Overload, run: RunRecord) -> bool:
+    """Whether too few requests of too different lengths completed in an overload to tell what the engine sustains."""
+    until = run.until if main.end is None else main.end
+    first, stop = run.history.first_from(main.begin), run.history.up_to(until)
+    completed = float(run.history.column("ok", start=first, stop=max(first, stop)).sum())
+    return not completed or work_error(run, first, max(first, stop), completed) > UNCERTAIN
 
 
 def _rates(limit: Limit, capacity: Capacity, run: RunRecord) -> _Rates:

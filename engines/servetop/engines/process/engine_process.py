@@ -23,8 +23,10 @@ TREE_REFRESH_INTERVAL = 2.0
 """Seconds between updates of the process tree."""
 EXIT_POLL_INTERVAL = 0.02
 """Seconds between checks for remaining processes during shutdown."""
+TERM_TIMEOUT = 5.0
+"""Seconds between SIGTERM and SIGKILL after the graceful shutdown."""
 KILL_TIMEOUT = 5.0
-"""Seconds for each step (SIGTERM, SIGKILL) after the graceful shutdown."""
+"""Seconds after SIGKILL, for a busy system to end the processes."""
 HURRIED_TIMEOUT = 1.0
 """Seconds for each step of a hurried shutdown; all three must fit into five seconds."""
 CLEANUP_TIMEOUT = 20.0
@@ -139,7 +141,7 @@ class EngineProcess:
         sent: list[str] = []
         steps = [
             (first, self._tree.signal_leader, timeout),
-            (signal.SIGTERM, self._tree.signal_all, KILL_TIMEOUT),
+            (signal.SIGTERM, self._tree.signal_all, TERM_TIMEOUT),
             (signal.SIGKILL, self._tree.signal_all, KILL_TIMEOUT),
         ]
         for number, send, seconds in steps if self.returncode is None else steps[1:]:
@@ -147,7 +149,7 @@ class EngineProcess:
                 break
             send(number)
             sent.append(number.name)
-            await self._wait_for_exit(seconds)
+            await self._wait_for_exit(seconds, after=number)
         left = tuple(each.pid for each in self._tree.living())
         await self._close()
         await self._run_cleanup()
@@ -176,10 +178,10 @@ class EngineProcess:
         """Kill all processes immediately, without waiting for them."""
         self._tree.signal_all(signal.SIGKILL)
 
-    async def _wait_for_exit(self, seconds: float) -> None:
+    async def _wait_for_exit(self, seconds: float, *, after: signal.Signals) -> None:
         start = self._clock.now()
         deadline = start + seconds
-        had_leader = self.returncode is None
+        had_leader = self.returncode is None and after is not signal.SIGKILL
         while self._tree.living() and self._clock.now() < deadline:
             await self._clock.sleep_until(self._clock.now() + EXIT_POLL_INTERVAL)
             if self._hurried:
