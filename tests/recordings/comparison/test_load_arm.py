@@ -108,13 +108,17 @@ def test_pages_that_may_describe_the_time_before_have_no_kv_usage(
     assert found == pytest.approx(usages)
 
 
-def test_only_real_engines_have_an_assumed_spread_between_starts(recording: Path, tmp_path: Path) -> None:
+def test_only_virtual_time_has_no_assumed_spread_between_starts(recording: Path, tmp_path: Path) -> None:
     assert loaded(recording).start_spread == SAME
     run = run_virtually(VirtualRunPlan(config=RunConfig(stages=STAGES[1:2])))
     assert run.header.engine is not None
-    header = dataclasses.replace(run.header, engine=dataclasses.replace(run.header.engine, name="vllm"))
-    write_recording(dataclasses.replace(run, header=header), tmp_path / "vllm.servetop")
-    assert loaded(tmp_path / "vllm.servetop").start_spread == ELSEWHERE
+    facts = run.header.engine
+    others = (dataclasses.replace(facts, name="vllm"), dataclasses.replace(facts, url="http://127.0.0.1:8000"))
+    for number, engine in enumerate(others):
+        header = dataclasses.replace(run.header, engine=engine)
+        path = tmp_path / f"{number}.servetop"
+        write_recording(dataclasses.replace(run, header=header), path)
+        assert loaded(path).start_spread == ELSEWHERE
 
 
 def test_rows_of_a_stage_are_in_order_of_due_time_with_their_first_chunks(recording: Path) -> None:

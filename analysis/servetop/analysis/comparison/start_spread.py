@@ -36,11 +36,11 @@ class StartSpread:
 
 
 SAME = StartSpread.everywhere(0.0)
-"""Of an engine that behaves the same after every start, such as the simulator."""
+"""Of an engine that behaves the same after every start: the simulator in virtual time."""
 ON_GPU = StartSpread.everywhere(0.01)
 """Of an engine whose GPUs are recorded: an assumption that was not measured."""
 ELSEWHERE = StartSpread(latencies=0.2, others=0.05)
-"""Of an engine whose GPUs are unknown, or that shares its processors with the client.
+"""Of an engine whose GPUs are unknown, or that shares its processors with the client (the simulator in real time).
 
 Chosen after 100 starts of vLLM on two processors gave too many false alarms with 1 %, and confirmed by 100 others
 (docs/explanation/comparison.md).

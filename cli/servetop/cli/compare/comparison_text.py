@@ -30,7 +30,7 @@ from servetop.cli.compare.compared_values import (
 from servetop.cli.tables import cell, light_table, titled
 
 NOT_RECORDED = "not recorded"
-NO_CAUSE = "none found in cache, lengths, client, KV size, GPU clocks, replicas and failures"
+NO_CAUSE = "none found in cache, lengths, arrived load, client, KV size, GPU clocks, replicas and failures"
 _MOST_UNKNOWN = 6
 _LONG_VERDICTS = 96
 """Columns from which on there is room for `cannot tell` before what would tell."""

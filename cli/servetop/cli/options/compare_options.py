@@ -13,7 +13,7 @@ StartSpreadShare = Annotated[
         "--start-spread",
         "Assumed standard deviation between starts of the engine; the least of two to four starts, unused with five.",
         unit="SHARE",
-        default="5%, and 20% for latencies; 1% on GPUs; 0 for the simulator",
+        default="5%, and 20% for latencies; 1% on GPUs; 0 for virtual time",
         parse=parse_fraction,
     ),
 ]

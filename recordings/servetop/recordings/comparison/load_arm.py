@@ -28,8 +28,7 @@ from servetop.recordings.comparison.plain_requests import PlainRequests, load_pl
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 
-_SAME_AT_EACH_START = ("sim",)
-"""Engines that behave the same after every start."""
+_SIMULATOR = "sim"
 _LATENCIES = ("ttft", "tpot", "e2el")
 _BLOCK = 100_000
 """Requests whose columns are in memory at once."""
@@ -66,8 +65,9 @@ def arm_run_of(
 
 
 def _start_spread(run: RunColumns) -> StartSpread:
-    engine = run.header.config.engine.name if run.header.engine is None else run.header.engine.name
-    if engine in _SAME_AT_EACH_START:
+    """None for the simulator in virtual time, which has no address; in real time it shares processors as engines do."""
+    facts = run.header.engine
+    if facts is not None and facts.name == _SIMULATOR and facts.url is None:
         return SAME
     return ON_GPU if run.gpus else ELSEWHERE
 
