@@ -17,13 +17,15 @@ _NUMBER = r"[\d,]+(?:\.\d+)?"
 _SECONDS = rf"{_NUMBER} (?:ms|s|min|h)"
 _CLOCK = r"\d+(?::\d\d)+"
 _OBJECTIVES = rf"(?P<objectives>(?:, |)\w+ ≤ {_SECONDS}(?:(?:, | and )\w+ ≤ {_SECONDS})*)"
+_REPLICAS = r"\d+(?:, \d+)*(?: and \d+)?"
+_AT_REPLICA = rf"(?: at replicas? {_REPLICAS} of \d+)?"
 _AT_RATE = rf"(?: at (?P<rate>{_NUMBER}) req/s)?"
 
 _EXPORT = r"(?:queue|KV usage|batch limit|metrics|preemptions)"
 _EXPORTS = rf"{_EXPORT}(?:(?:, | and ){_EXPORT})*"
 
 PATTERNS: dict[str, str] = {
-    "cause": rf"(?P<cause>{'|'.join(CAUSES)})(?: from (?P<at>{_CLOCK}))?{_AT_RATE}",
+    "cause": rf"(?P<cause>{'|'.join(CAUSES)}){_AT_REPLICA}(?: from (?P<at>{_CLOCK}))?{_AT_RATE}",
     "quiet": r"(?:starting|idle|paused|draining|restarting|warming up|settling|unclear|run failed|nothing to judge)",
     "preemptions": rf"(?:first preemption; )?(?P<count>{_NUMBER}) (?:preemptions?|in all)(?:, up to {_NUMBER}/s)?",
     "worst TTFT": (
@@ -39,7 +41,16 @@ PATTERNS: dict[str, str] = {
         rf", (?P<failed>{_NUMBER}) failed"
     ),
     "failed": rf"(?P<failed>{_NUMBER}) of (?P<all>{_NUMBER}) requests failed",
-    "KV peak": rf"KV blocks at most (?P<percent>{_NUMBER})% in use",
+    "KV peak": rf"KV blocks at most (?P<percent>{_NUMBER})% in use(?:, at replica \d+)?",
+    "replica": (
+        rf"(?:each of \d+ replicas|replica (?P<number>\d+)(?: of \d+(?: \([^)]*\))?)?|replicas {_REPLICAS} of \d+)"
+    ),
+    "replica queue": rf"at most {_NUMBER} waiting at replicas? {_REPLICAS}, {_NUMBER} elsewhere",
+    "replica blocks": rf"KV blocks at most {_NUMBER}% in use at replicas? {_REPLICAS}, {_NUMBER}% elsewhere",
+    "replica advice": (
+        rf"try (?:more KV memory|a larger max_num_seqs|a lower rate) for replicas? {_REPLICAS}"
+        rf", or a load balancer that sends it less"
+    ),
     # causes
     "KV fills": (
         rf"the KV cache fills{_AT_RATE}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from servetop.analysis.engine_gauges import kv_usage
 from servetop.analysis.judgement import clauses
 from servetop.analysis.judgement.clauses import Part, Phrase
 from servetop.analysis.judgement.held_back import longest_client_queue
@@ -118,6 +119,13 @@ def _hit_rate(run: RunRecord, first: int, stop: int) -> float:
 
 
 def _kv_peak(run: RunRecord) -> Iterable[PlannedLine]:
+    if run.replica_samples:  # the mean of all says little about the fullest
+        usages = [kv_usage(each) for each in run.replica_samples]
+        fullest = int(np.nanargmax(np.nan_to_num(usages, nan=-1.0)))
+        sample, usage = run.replica_samples[fullest], usages[fullest]
+        text = "" if math.isnan(usage) else f"KV blocks at most {usage:.0%} in use, at replica {sample.replica + 1}"
+        yield PlannedLine(at=sample.scrape_end, parts=[Phrase(clauses.KV_PEAK, text)], kind=LineKind.DETAIL)
+        return
     peak = run.kv_usage()
     known = peak[peak == peak]
     if known.size:
