@@ -58,6 +58,7 @@ def test_ones_own_limit_of_requests_in_flight_is_not_blamed_on_the_engine() -> N
     cause, text = told(run_virtually(with_objectives(plan_of(load, workload=LIGHT), ttft=0.5)))
     assert cause is RunCause.CONCURRENCY
     assert "queued at the client by its limit of 4 in flight" in text
+    assert "served at" not in text
     assert "engine serves" not in text
 
 
@@ -104,3 +105,4 @@ def test_requests_that_were_cancelled_at_the_end_were_not_served() -> None:
     cause, text = told(run_virtually(with_objectives(plan, ttft=5.0)))
     assert cause is not RunCause.HEADROOM
     assert "kept up" not in text
+    assert "served at" not in text

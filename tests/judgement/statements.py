@@ -22,6 +22,7 @@ _AT_REPLICA = rf"(?: at replicas? {_REPLICAS} of \d+)?"
 _AT_RATE = rf"(?: at (?P<rate>{_NUMBER}) req/s)?"
 
 _EXPORT = r"(?:queue|KV usage|batch limit|metrics|preemptions)"
+_NEITHER = "neither KV blocks nor the batch were full for most of the time"
 _EXPORTS = rf"{_EXPORT}(?:(?:, | and ){_EXPORT})*"
 
 PATTERNS: dict[str, str] = {
@@ -76,7 +77,7 @@ PATTERNS: dict[str, str] = {
     ),
     "limit unknown": (
         r"(?P<what>the queue grows|requests wait for their first token|more requests arrive than complete)"
-        rf"{_AT_RATE}; which limit holds (?:it|them) is unknown(?:: the engine exports no {_EXPORTS})?"
+        rf"{_AT_RATE}; which limit holds (?:it|them) is unknown(?:: (?:the engine exports no {_EXPORTS}|{_NEITHER}))?"
     ),
     "cold start": rf"cold start until (?P<until>{_CLOCK})(?:: TTFT p99 {_SECONDS})?",
     "throttled": (

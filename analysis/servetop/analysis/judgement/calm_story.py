@@ -70,7 +70,7 @@ def missed_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
 
 
 def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
-    """Yield the requests served, and their latency."""
+    """Yield the requests served, at the offered rate if none of them was held back or left over, and their latency."""
     start = run.load_since
     ok, failed = run.count("ok", start), run.count("failed", start)
     if not ok:
@@ -78,8 +78,9 @@ def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     rates = [
         each.request_rate for each in run.loads if each.request_rate is not None and math.isfinite(each.request_rate)
     ]
-    load = "" if not rates else f" at {_span(min(rates), max(rates))} req/s"
     cancelled = run.count("cancelled", start) if unserved_share(run) else 0
+    less = bool(cancelled) or verdict.cause is RunCause.CONCURRENCY  # the engine was sent, or served, less than that
+    load = "" if less or not rates else f" at {_span(min(rates), max(rates))} req/s"
     parts = [
         Phrase(clauses.SERVED, f"{counted(ok, 'request')} served{load}, {failed:,.0f} failed"),
         Phrase(clauses.CANCELLED, f"{cancelled:,} cancelled unserved" if cancelled else ""),
