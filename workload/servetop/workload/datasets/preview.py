@@ -59,12 +59,12 @@ def preview(workload: WorkloadConfig, *, examples: int) -> DatasetPreview:
     for row in _rows(source, skipped):
         columns.add(row, seen=seen, examples=examples)
     if not columns.prompts:
-        reasons = "; ".join(skipped.remarks()) or "it is empty"
+        reasons = "; ".join(skipped.texts()) or "it is empty"
         raise UsageError(f"{source.path} has no usable rows: {reasons}{skipped.proposal}")
     return DatasetPreview(
         dataset=workload.dataset,
         rows=len(columns.prompts),
-        remarks=tuple(skipped.remarks()),
+        remarks=tuple(skipped.texts()),
         estimated=isinstance(source, TextDataset),
         prompt_tokens=_figures(columns.prompts),
         output_tokens=_figures(columns.outputs),
