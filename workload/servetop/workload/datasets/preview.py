@@ -108,10 +108,15 @@ class _Columns:
 
 
 def _rows(source: TextDataset | RequestTrace, skipped: SkippedRows) -> Iterator[DatasetRow]:
-    """One pass; a file that cannot be read to its end is shown as far as it goes."""
+    """One pass; a file that cannot be read to its end is shown as far as it goes; UsageError if that is nowhere."""
+    found = False
     try:
-        yield from source.rows(skipped)
+        for row in source.rows(skipped):
+            found = True
+            yield row
     except UsageError as error:
+        if not (found or skipped.skipped or skipped.left_out):
+            raise
         skipped.bad(str(error))
 
 
