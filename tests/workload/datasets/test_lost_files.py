@@ -49,6 +49,21 @@ def test_a_file_that_is_lost_between_two_passes_is_repeated(
 
 
 @pytest.mark.parametrize("dataset", ["custom", "plain"])
+def test_a_file_that_is_replaced_between_two_cells_is_named_once(dataset: str, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_text(body(dataset, 3))
+    skipped = SkippedRows()
+    for _ in range(2):  # two cells of a sweep
+        assert next(source(path, dataset)(skipped))
+    assert skipped.texts() == []
+    for _ in range(2):
+        path.write_text(path.read_text() + body(dataset, 9).splitlines(keepends=True)[-1])
+        assert next(source(path, dataset)(skipped))
+    assert skipped.texts() == [f"{path} changed while the load ran: later requests are those of its new content"]
+    assert skipped.texts() == []
+
+
+@pytest.mark.parametrize("dataset", ["custom", "plain"])
 def test_a_file_of_one_row_that_is_lost_is_named_in_the_singular(dataset: str, tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_text(body(dataset, 1))

@@ -52,7 +52,7 @@ class TextDataset:
         kept = KeptRows()
         while True:
             count = 0
-            for row in kept.one_pass(self.rows, name=str(self.path), counting=counting, first=first):
+            for row in kept.one_pass(self.rows, path=self.path, counting=counting, first=first):
                 count += 1
                 yield row
             if not count:

@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from servetop.core.errors import UsageError
@@ -112,6 +113,22 @@ class SkippedRows:
     """Conversations that ended because their stage ended."""
     too_long: int = 0
     """Conversations that ended because the next turn would exceed the context of the model."""
+    file: tuple[int, ...] | None = None
+    """What distinguishes the file as it was first opened from a later one of its name."""
+    changed: str = ""
+    """The name of a file that was another one when it was opened again, until a note says so."""
+    change_noted: bool = False
+
+    def opens(self, path: Path) -> None:
+        """Note that a file is opened, for the first time or again, as in each cell of a sweep."""
+        try:
+            found = path.stat()
+        except OSError:
+            return  # an error of reading it follows
+        now = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if self.file is not None and now != self.file and not self.change_noted:
+            self.changed = str(path)
+        self.file = now
 
     def bad(self, problem: str) -> None:
         """Count a malformed row, or the part of a file that cannot be read; the first one is described in the note."""
@@ -150,6 +167,10 @@ class SkippedRows:
             "ended early because the next turn would exceed the model's context": self.too_long,
         }
         notes += [Remark(f"{counted(count, 'conversation')} {what}") for what, count in conversations.items() if count]
+        if self.changed:
+            text = "changed while the load ran: later requests are those of its new content"
+            notes.append(Remark(f"{self.changed} {text}"))
+            self.changed, self.change_noted = "", True
         self.left_out.clear()
         self.skipped = self.clipped = self.broken = self.cut = self.too_long = 0
         return notes
@@ -176,16 +197,17 @@ class KeptRows:
         self,
         rows: Callable[[SkippedRows], Iterator[DatasetRow]],
         *,
-        name: str,
+        path: Path,
         counting: SkippedRows,
         first: SkippedRows,
     ) -> Iterator[DatasetRow]:
         """One pass over a file as far as it can be read; the kept rows if it has none any more.
 
-        `counting` counts the bad rows of this pass; the loss of the file is counted once, in `first`. UsageError for
-        a file that cannot be read where no row was ever read.
+        `counting` counts the bad rows of this pass. `first` counts the loss of the file, once, and remembers the file,
+        so that one that changed in between is named. UsageError for a file of which no row was ever read.
         """
-        found, problem = 0, f"{name} has no usable rows any more"
+        found, problem = 0, f"{path} has no usable rows any more"
+        first.opens(path)
         try:
             for row in rows(counting):
                 found += 1

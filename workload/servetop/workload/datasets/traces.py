@@ -44,7 +44,7 @@ class RequestTrace:
         base, kept = 0.0, KeptRows()
         while True:
             count, last = 0, 0.0
-            for row in kept.one_pass(self.rows, name=str(self.path), counting=counting, first=first):
+            for row in kept.one_pass(self.rows, path=self.path, counting=counting, first=first):
                 count += 1
                 last = row.at or 0.0
                 yield replace(row, at=base + last) if base else row
