@@ -9,6 +9,7 @@ import pytest
 
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.kept_load import served_rate
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
 from servetop.analysis.judgement.story import story_of
@@ -58,6 +59,7 @@ def test_ones_own_limit_of_requests_in_flight_is_not_blamed_on_the_engine() -> N
     cause, text = told(run_virtually(with_objectives(plan_of(load, workload=LIGHT), ttft=0.5)))
     assert cause is RunCause.CONCURRENCY
     assert "queued at the client by its limit of 4 in flight" in text
+    assert "served at" not in text
     assert "engine serves" not in text
 
 
@@ -104,3 +106,12 @@ def test_requests_that_were_cancelled_at_the_end_were_not_served() -> None:
     cause, text = told(run_virtually(with_objectives(plan, ttft=5.0)))
     assert cause is not RunCause.HEADROOM
     assert "kept up" not in text
+    assert "served at" not in text
+
+
+@pytest.mark.parametrize(("rate", "served"), [(0.8, 0.0), (6.0, 6.0)])
+def test_a_rate_counts_as_served_with_enough_requests(rate: float, served: float) -> None:
+    load = StageConfig(request_rate=rate, duration=40.0)
+    plan = plan_of(load, workload=replace(LIGHT, burstiness=100.0))
+    found = served_rate(record_of(run_virtually(with_objectives(plan, ttft=0.5))))
+    assert found == pytest.approx(served, rel=0.1)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.analysis.series.tick_columns import TickColumns
-from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow, mser, steady_window
+from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow, mser, shows_trend, steady_window
 from servetop.core.arrays import FloatArray
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 
@@ -79,6 +79,18 @@ def test_a_queue_above_its_capacity_has_no_steady_state_but_a_growth_rate(seed: 
     assert window.reason.endswith(" requests/s: more requests arrive than complete")
     growth = float(window.reason.split()[4])
     assert 3.0 < growth < 7.0  # 15 come and 10 go
+
+
+def test_requests_that_the_clients_limit_holds_back_are_not_called_in_flight() -> None:
+    due = poisson(15.0, seconds=60.0, seed=1)
+    load = columns(due, queue_finish_times(due, rate=10.0, seed=1))
+    limited = dataclasses.replace(load, max_concurrency=np.full(load.size, 4.0))
+    reason = steady_window(limited).reason
+    assert reason.startswith("requests queued at the client grow by ")
+    assert reason.endswith("the limit of 4 in flight holds them back")
+    assert shows_trend(reason)
+    wide = dataclasses.replace(load, max_concurrency=np.full(load.size, 5_000.0))
+    assert steady_window(wide).reason.startswith("in flight grows by ")
 
 
 def evenly_spaced(rate: float, *, seconds: float, stay: float) -> tuple[FloatArray, FloatArray]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
+from servetop.recordings.library.catalog import resolve
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import Servetop
 
 QUICK = ("--engine", "sim", "--headless", "--request-rate", "inf", "--output-len", "2", "--max-concurrency", "4")
@@ -27,6 +30,8 @@ def test_rows_of_a_file_are_counted_as_used_and_skipped(servetop: Servetop, tmp_
 def test_random_prompts_say_whether_they_are_ordinary_tokens(servetop: Servetop) -> None:
     done = servetop(*QUICK, "--num-prompts", "2", "--json")
     assert done.summary["dataset"] == {"name": "random", "file": None, **NOTHING, "random_tokens": "ordinary"}
+    with contextlib.closing(RecordingReader.open(resolve("latest", folder=servetop.folder))) as reader:
+        assert (reader.header.random_tokens, reader.notes()) == ("ordinary", [])  # what every run has is no event
     assert "dataset    random · ordinary tokens of the model\n" in servetop("summary", "latest").out
     chat = servetop(*QUICK, "--num-prompts", "2", "--endpoint", "chat", "--json")
     assert chat.summary["dataset"] == {"name": "random", "file": None, **NOTHING}

@@ -84,11 +84,16 @@ def measured(plan: VirtualRunPlan, name: str) -> ArmRun:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.servetop"
         write_recording(run_virtually(plan), path)
-        reader = RecordingReader.open(path)
-        try:
-            return dataclasses.replace(load_arm_run(reader), name=name)
-        finally:
-            reader.close(merge_log=False)
+        return dataclasses.replace(loaded(path), name=name)
+
+
+def loaded(path: Path) -> ArmRun:
+    """Load one recording."""
+    reader = RecordingReader.open(path)
+    try:
+        return load_arm_run(reader)
+    finally:
+        reader.close(merge_log=False)
 
 
 def arm(plans: Sequence[VirtualRunPlan], name: str) -> list[ArmRun]:

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.comparison import compare
-from servetop.recordings.comparison.load_arm import load_arm_run
-from servetop.recordings.read.reader import RecordingReader
+from tests.comparisons.drawn_runs import loaded
 from tests.comparisons.same_engine import Tally
 from tests.comparisons.tables import same_table
 from tests.judgement.report_page import say
@@ -53,15 +52,6 @@ def recordings(folder: Path, *, pairs: int, first_seed: int, same_seed: bool) ->
             say(f"{path.name} measured")
         found.append(path)
     return found
-
-
-def loaded(path: Path) -> ArmRun:
-    """Load one recording."""
-    reader = RecordingReader.open(path)
-    try:
-        return load_arm_run(reader)
-    finally:
-        reader.close()
 
 
 def grouped(runs: Sequence[ArmRun], starts: int) -> Iterator[tuple[list[ArmRun], list[ArmRun]]]:

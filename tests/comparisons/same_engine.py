@@ -14,6 +14,7 @@ from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
 from tests.comparisons.drawn_runs import START_SPREAD, DrawnLoad, arm, draw_load, start_effect
 from tests.comparisons.load_shapes import LoadShape
+from tests.comparisons.loaded_machine import MOST_PAIRS, busy_pair
 
 ALARMS = (Verdict.BETTER, Verdict.WORSE)
 
@@ -31,6 +32,8 @@ class Setting:
     """Every start is a little slower or faster than the others."""
     shape: LoadShape | None = None
     """The kind of load; None for those that other settings draw from."""
+    loaded_machine: bool = False
+    """The runs are in real time, on busy processors; what differs between starts is what the recordings assume."""
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -39,6 +42,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(name="starts differ, one each", same_seed=False, start_effects=True),
     Setting(name="starts differ, three each", same_seed=True, starts=3, start_effects=True),
     *(Setting(name=f"other seeds, {shape}", same_seed=False, shape=shape) for shape in LoadShape),
+    Setting(name="equal seeds, real time, loaded machine", same_seed=True, loaded_machine=True),
 )
 
 
@@ -80,8 +84,13 @@ def compare_pair(setting: Setting, load: DrawnLoad, random: Random) -> Compariso
 
 
 def compare_same(setting: Setting, *, seed: int, pairs: int) -> Tally:
-    """Compare a number of pairs, each on an engine and a load of its own."""
+    """Compare a number of pairs, each on an engine and a load of its own; in real time, MOST_PAIRS of one load."""
     tally = Tally()
+    if setting.loaded_machine:
+        for random in draws(seed, setting.name, min(pairs, MOST_PAIRS)):
+            first, second = busy_pair(random.randrange(1 << 20))
+            tally.add(compare([first], [second]))
+        return tally
     for random in draws(seed, setting.name, pairs):
         tally.add(compare_pair(setting, draw_load(random, shape=setting.shape), random))
     return tally

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -75,6 +76,14 @@ class PageServer:
         status, body = self.pages.get(path, (404, b'{"detail":"Not Found"}'))
         more = self.headers.get(path, "").encode()
         return b"HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s" % (status, more, len(body), body)
+
+
+@pytest.fixture
+def refusing_url() -> Iterator[str]:
+    """An address that refuses connections, and that no other process can take meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and never listens
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from servetop.engines.control.control_client import is_local
 from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.metrics_reader import GAUGES
-from servetop.engines.process.ports import free_port
 from tests.harness import SLOW_MACHINE
 
 if TYPE_CHECKING:
@@ -100,8 +99,8 @@ async def test_a_server_named_openai_shows_metrics_that_look_like_vllms(
     await handle.stop()
 
 
-async def test_an_unused_port_is_reported_with_a_next_step(clock: MonotonicClock) -> None:
-    url = f"http://127.0.0.1:{free_port()}"
+async def test_an_unused_port_is_reported_with_a_next_step(clock: MonotonicClock, refusing_url: str) -> None:
+    url = refusing_url
     assert await refused(url, clock) == (
         f"nothing answers at {url} (connection refused): is the server up? try: curl {url}/health"
     )

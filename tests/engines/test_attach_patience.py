@@ -13,7 +13,6 @@ from servetop.core.errors import EngineError
 from servetop.core.events import LogLine
 from servetop.engines import attach
 from servetop.engines.attach import attach_engine
-from servetop.engines.process.ports import free_port
 from tests.engines.conftest import PageServer
 
 
@@ -73,10 +72,10 @@ async def test_a_server_that_never_responds_fails_after_the_attach_timeout(
     vllm_server.answering.set()
 
 
-async def test_a_refused_connection_is_reported_immediately(clock: MonotonicClock) -> None:
+async def test_a_refused_connection_is_reported_immediately(clock: MonotonicClock, refusing_url: str) -> None:
     output: list[LogLine] = []
     with pytest.raises(EngineError, match=r"connection refused\): is the server up\? try: curl"):
-        await attach_engine(at(f"http://127.0.0.1:{free_port()}"), clock, on_line=output.append)
+        await attach_engine(at(refusing_url), clock, on_line=output.append)
     assert output == []
 
 

@@ -42,7 +42,10 @@ class JudgedScenario:
         history, fold = TickHistory(run.ticks), EpisodeFold()
         fold.update_log(run.log_lines)
         fold.update(history, run.header.engine, stages=run.stages)
-        return RunRecord(header=run.header, history=history, episodes=fold.episodes, stages=run.stages, end=run.end)
+        return RunRecord(
+            header=run.header, history=history, episodes=fold.episodes, stages=run.stages, end=run.end,
+            replica_samples=run.replica_samples,
+        )  # fmt: skip
 
     @cached_property
     def verdict(self) -> RunVerdict:

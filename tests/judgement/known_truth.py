@@ -44,6 +44,12 @@ class KnownTruth:
         return self.scenario.plan.replicas
 
     @cached_property
+    def other_limits(self) -> set[int]:
+        """The batch limits of replicas that differ from the others."""
+        plan = self.scenario.plan
+        return {plan.spec_of(each).batch_limit for each in plan.replica_settings} - {plan.spec.batch_limit}
+
+    @cached_property
     def stationary(self) -> bool:
         """Whether prompts were equally long all the time, apart from chance."""
         return self.cause is not Cause.LONG_PROMPTS and self.scenario.plan.config.workload.dataset != "trace"

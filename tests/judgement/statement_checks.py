@@ -113,6 +113,8 @@ def _batch_full(said: Statement, truth: KnownTruth) -> bool:
     facts, state, at = truth.state.run.header.engine, truth.state, said.at
     limit = (facts.max_num_seqs or 0) if facts else 0
     start, until = (0.0, math.inf) if at is None else (at - STALE, at + STALE)
+    if said.number("size") in truth.other_limits:
+        return bool(state.waiting[state.within(start, until)].max(initial=0) > 0)
     total = any(near(said.number("size"), count * limit, relative=0.1) for count in {1, truth.replicas})
     return total and state.fullest(start, until) >= 0.9 * limit
 

@@ -17,13 +17,16 @@ _NUMBER = r"[\d,]+(?:\.\d+)?"
 _SECONDS = rf"{_NUMBER} (?:ms|s|min|h)"
 _CLOCK = r"\d+(?::\d\d)+"
 _OBJECTIVES = rf"(?P<objectives>(?:, |)\w+ ≤ {_SECONDS}(?:(?:, | and )\w+ ≤ {_SECONDS})*)"
+_REPLICAS = r"\d+(?:, \d+)*(?: and \d+)?"
+_AT_REPLICA = rf"(?: at replicas? {_REPLICAS} of \d+)?"
 _AT_RATE = rf"(?: at (?P<rate>{_NUMBER}) req/s)?"
 
 _EXPORT = r"(?:queue|KV usage|batch limit|metrics|preemptions)"
+_NEITHER = "neither KV blocks nor the batch were full for most of the time"
 _EXPORTS = rf"{_EXPORT}(?:(?:, | and ){_EXPORT})*"
 
 PATTERNS: dict[str, str] = {
-    "cause": rf"(?P<cause>{'|'.join(CAUSES)})(?: from (?P<at>{_CLOCK}))?{_AT_RATE}",
+    "cause": rf"(?P<cause>{'|'.join(CAUSES)}){_AT_REPLICA}(?: from (?P<at>{_CLOCK}))?{_AT_RATE}",
     "quiet": r"(?:starting|idle|paused|draining|restarting|warming up|settling|unclear|run failed|nothing to judge)",
     "preemptions": rf"(?:first preemption; )?(?P<count>{_NUMBER}) (?:preemptions?|in all)(?:, up to {_NUMBER}/s)?",
     "worst TTFT": (
@@ -39,7 +42,16 @@ PATTERNS: dict[str, str] = {
         rf", (?P<failed>{_NUMBER}) failed"
     ),
     "failed": rf"(?P<failed>{_NUMBER}) of (?P<all>{_NUMBER}) requests failed",
-    "KV peak": rf"KV blocks at most (?P<percent>{_NUMBER})% in use",
+    "KV peak": rf"KV blocks at most (?P<percent>{_NUMBER})% in use(?:, at replica \d+)?",
+    "replica": (
+        rf"(?:each of \d+ replicas|replica (?P<number>\d+)(?: of \d+(?: \([^)]*\))?)?|replicas {_REPLICAS} of \d+)"
+    ),
+    "replica queue": rf"at most {_NUMBER} waiting at replicas? {_REPLICAS}, {_NUMBER} elsewhere",
+    "replica blocks": rf"KV blocks at most {_NUMBER}% in use at replicas? {_REPLICAS}, {_NUMBER}% elsewhere",
+    "replica advice": (
+        rf"try (?:more KV memory|a larger max_num_seqs|a lower rate) for replicas? {_REPLICAS}"
+        rf", or a load balancer that sends it less"
+    ),
     # causes
     "KV fills": (
         rf"the KV cache fills{_AT_RATE}"
@@ -65,7 +77,7 @@ PATTERNS: dict[str, str] = {
     ),
     "limit unknown": (
         r"(?P<what>the queue grows|requests wait for their first token|more requests arrive than complete)"
-        rf"{_AT_RATE}; which limit holds (?:it|them) is unknown(?:: the engine exports no {_EXPORTS})?"
+        rf"{_AT_RATE}; which limit holds (?:it|them) is unknown(?:: (?:the engine exports no {_EXPORTS}|{_NEITHER}))?"
     ),
     "cold start": rf"cold start until (?P<until>{_CLOCK})(?:: TTFT p99 {_SECONDS})?",
     "throttled": (

@@ -59,3 +59,15 @@ def test_numbers_have_their_units() -> None:
     assert [number_of(text) for text in ("1,024", "34 ms", "2.5 s", "2 min")] == [1024.0, 0.034, 2.5, 120.0]
     assert math.isnan(number_of(None))
     assert math.isnan(seconds_of(None))
+
+
+def test_a_replica_and_its_limit_are_statements_of_their_own() -> None:
+    text = "replica 2 of 2 (http://sim-1): the batch of 2 is full"
+    assert [each.name for each in statements_of(text)] == ["replica", "batch full"]
+    headline = "batch-bound at replica 2 of 2 from 0:04 at 2.3 req/s"
+    (cause,) = statements_of(headline)
+    assert (cause.name, cause.values["cause"], cause.values["at"]) == ("cause", "batch-bound", "0:04")
+    unknown = "more requests arrive than complete; which limit holds them is unknown: " + (
+        "neither KV blocks nor the batch were full for most of the time"
+    )
+    assert [each.name for each in statements_of(unknown)] == ["limit unknown"]

@@ -66,6 +66,8 @@ def _batch_limit(said: Statement, truth: KnownTruth) -> bool:
     """Whether an inferred limit is right within a quarter, and the batch was full then."""
     facts, at, size = truth.state.run.header.engine, said.at or 0.0, said.number("size")
     limit = (facts.max_num_seqs or 0) if facts else 0
+    if size in truth.other_limits:
+        return bool(truth.state.waiting[truth.state.within(at - STALE, at + 2 * STALE)].max(initial=0) > 0)
     known = any(near(size, count * limit) for count in {1, truth.replicas})
     return known and truth.state.fullest(at - STALE, at + 2 * STALE) >= 0.9 * limit
 
@@ -111,6 +113,12 @@ def _lower_concurrency(said: Statement, truth: KnownTruth) -> bool | None:
     return None if truth.state.closed else False
 
 
+def _replica(said: Statement, truth: KnownTruth) -> bool | None:
+    """Whether the replica is one that differs from the others, if one does."""
+    number, settings = said.values["number"], truth.scenario.plan.replica_settings
+    return None if number is None or not settings else int(number) - 1 in settings
+
+
 UNNAMED_CHECKS: dict[str, Check] = {
     "kept up after": _kept_up_after,
     "completed": lambda _, truth: truth.left <= 2,
@@ -126,6 +134,10 @@ UNNAMED_CHECKS: dict[str, Check] = {
     "all started": _all_started,
     "raise limit": _raise_limit,
     "lower concurrency": _lower_concurrency,
+    "replica": _replica,
+    "replica queue": lambda _, __: None,
+    "replica blocks": lambda _, __: None,
+    "replica advice": lambda _, truth: truth.replicas > 1,
     "longer run": lambda _, __: None,
 }
 """The check of each of these patterns."""

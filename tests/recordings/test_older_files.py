@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from servetop.analysis.summary.summary_json import summary_json
-from servetop.core.events import RequestRecord, RunEnd
+from servetop.core.events import Note, RequestRecord, RunEnd, Severity
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.core.tick import Tick
@@ -51,6 +51,17 @@ def test_a_file_without_a_manifest_has_an_empty_one_and_gets_one_when_it_is_resu
     recorder.close(INTERRUPTED)
     with contextlib.closing(RecordingReader.open(older)) as reader:
         assert reader.header.manifest == {"command_line": ["servetop"]}
+
+
+def test_a_note_of_an_older_file_says_what_random_prompts_consist_of(older: Path) -> None:
+    recorder, _ = resume_recording(older)
+    text = "random prompts consist of ordinary tokens of the model"
+    recorder.commit(TickTransaction(notes=[Note(at=9.5, severity=Severity.INFO, source="load", text=text)]))
+    recorder.close(INTERRUPTED)
+    columns = [f"ALTER TABLE note DROP COLUMN {name}" for name in ("fact", "subject", "count")]
+    change(older, "ALTER TABLE run DROP COLUMN random_tokens", *columns)
+    with contextlib.closing(RecordingReader.open(older)) as reader:
+        assert summary_json(run_summary(reader))["dataset"]["random_tokens"] == "ordinary"
 
 
 def test_ticks_of_an_older_file_say_nothing_about_objectives(recorder: Recorder, make_tick: MakeTick) -> None:

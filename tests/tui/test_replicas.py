@@ -47,3 +47,12 @@ def test_a_single_server_has_no_table() -> None:
 def test_a_narrow_screen_cuts_the_rows() -> None:
     history = ReplicaHistory()
     assert all(len(line) <= 20 for line in lines(history, 1.0, width=20))
+
+
+def test_the_samples_of_all_replicas_are_kept_for_the_judgement() -> None:
+    history = ReplicaHistory()
+    first, second = caught(0, 1.0, running=2, tokens=0), caught(1, 1.5, running=1, tokens=80)
+    later = dataclasses.replace(caught(0, 2.0, running=3, tokens=9), kv_blocks_total=400.0, max_num_seqs=16.0)
+    history.fold([first, second])
+    history.fold([later])
+    assert history.samples() == [first, second, later]

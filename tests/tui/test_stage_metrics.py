@@ -46,12 +46,17 @@ def test_a_tick_that_two_stages_share_counts_for_the_earlier(frame_of: Callable[
     assert [stage.histograms["ttft"].count for stage in stages] == expected != [320] * 4
 
 
-@pytest.mark.parametrize("key", ["3", "4"])
+LONG = "whole ticks of 250 ms; a shared one is the earlier stage's"
+
+
 @pytest.mark.parametrize(
-    ("size", "words"),
+    ("key", "size", "words"),
     [
-        ((200, 60), "whole ticks of 250 ms; a shared one is the earlier stage's"),
-        ((80, 24), "whole ticks of 250 ms"),
+        ("3", (200, 60), LONG),
+        ("4", (200, 60), LONG),
+        ("3", (80, 24), "stages are cut at 250 ms ticks"),
+        ("4", (80, 24), LONG),
+        ("3", (60, 24), "stage bounds ±250 ms"),
     ],
 )
 async def test_the_screens_that_compare_stages_say_how_exact_they_are(

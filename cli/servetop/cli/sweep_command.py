@@ -42,7 +42,8 @@ def run_sweep(
     recording = output.options.record or find_interrupted(config)
     left = cells_left(recording, config)
     if not left:
-        console.message(f"all {len(config.stages)} cells are in {recording}: nothing to resume")
+        whole = "the one cell is" if len(config.stages) == 1 else f"all {len(config.stages):,} cells are"
+        console.message(f"{whole} in {recording}: nothing to resume")
         from servetop.cli.report.report import print_recording
 
         return print_recording(str(recording), as_json=output.options.as_json)

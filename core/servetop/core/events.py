@@ -275,6 +275,10 @@ class Note:
     source: str
     """Origin of the note: `load`, `engine`, `metrics`, `cache`, `recorder`, `user`."""
     text: str
+    fact: str | None = None
+    """What `count` counts, such as `rows_skipped`, of `subject` if there are several; None: nothing, or before 1.12."""
+    subject: str | None = None
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ class Outcome:
             return ""
         (most,) = self._failures.most_frequent(2)[:1]
         failed, ended = counts[failing[0]]
-        more = f" (and {len(failing) - 1} other cells)" if len(failing) > 1 else ""
+        more = f" (and {counted(len(failing) - 1, 'other cell')})" if len(failing) > 1 else ""
         cell = f"{failed:,} of {counted(ended, 'request')} of {self._labels.get(failing[0], 'a cell')}"
         return f"{cell} failed{more}; most often ({most.count:,}): {most.reason}"
 

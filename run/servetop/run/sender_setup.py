@@ -20,7 +20,8 @@ from servetop.run.process.first_sender import FirstSender
 from servetop.run.tick_recorder import TickRecorder
 from servetop.workload.plain_workload import is_plain
 from servetop.workload.prompts.ordinary_tokens import (
-    ORDINARY_TOKENS,
+    ORDINARY,
+    UNCHECKED,
     UNKNOWN_TOKENIZER,
     draws_token_ids,
     ordinary_ids,
@@ -50,8 +51,9 @@ async def set_up_sender(
         ticks.note(Severity.INFO, "load", text=route.remark)
     setup = await sender_setup(config, engine, facts=facts, start=start, connection=route.connection)
     if not setup.text_prompts and draws_token_ids(setup.workload):
-        level, text = (Severity.INFO, ORDINARY_TOKENS) if setup.token_ids else (Severity.WARNING, UNKNOWN_TOKENIZER)
-        ticks.note(level, "load", text=text)
+        ticks.set_random_tokens(ORDINARY if setup.token_ids else UNCHECKED)
+        if not setup.token_ids:
+            ticks.note(Severity.WARNING, "load", text=UNKNOWN_TOKENIZER)
     return await sender.set_up(setup, workers=config.workers), setup
 
 

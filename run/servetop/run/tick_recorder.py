@@ -38,6 +38,10 @@ class TickRecorder:
         """Add a note to the timeline."""
         self._notes.append(Note(at=self._clock.now(), severity=severity, source=source, text=text))
 
+    def set_random_tokens(self, tokens: str) -> None:
+        """Record what prompts of random token ids consist of: `ordinary` or `unchecked` tokens."""
+        self._recorder.set_random_tokens(tokens)
+
     def add_stage(self, stage: StageChange) -> None:
         """Record a change of the stage that the senders do not report."""
         self._stages.append(stage)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.gates.regression_gate import judge_regressions
-from servetop.analysis.gates.regression_limit import parse_regression_limit
 from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
 from servetop.analysis.thresholds import parse_threshold
 from servetop.core.errors import ExitCode
@@ -18,7 +16,9 @@ from servetop.reports.check.check_report import (
     rule_items,
     threshold_items,
 )
-from tests.analysis.gates.gates_for_tests import LOAD, comparison, differing
+from servetop.reports.gates.regression_gate import judge_regressions
+from servetop.reports.gates.regression_limit import parse_regression_limit
+from tests.reports.gates.gates_for_tests import LOAD, comparison, differing
 
 CLIENT = RuleResult(
     name="client-bound", state=RuleState.BROKEN, bearing=Bearing.FIGURES, text="late", stage=1, label="8 req/s"

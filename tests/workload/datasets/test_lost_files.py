@@ -49,6 +49,33 @@ def test_a_file_that_is_lost_between_two_passes_is_repeated(
 
 
 @pytest.mark.parametrize("dataset", ["custom", "plain"])
+def test_a_file_that_is_replaced_between_two_cells_is_named_once(dataset: str, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_text(body(dataset, 3))
+    skipped = SkippedRows()
+    for _ in range(2):  # two cells of a sweep
+        assert next(source(path, dataset)(skipped))
+    assert skipped.texts() == []
+    for _ in range(2):
+        path.write_text(path.read_text() + body(dataset, 9).splitlines(keepends=True)[-1])
+        assert next(source(path, dataset)(skipped))
+    assert skipped.texts() == [f"{path} changed while the load ran: later requests are those of its new content"]
+    assert skipped.texts() == []
+
+
+@pytest.mark.parametrize("dataset", ["custom", "plain"])
+def test_a_file_of_one_row_that_is_lost_is_named_in_the_singular(dataset: str, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_text(body(dataset, 1))
+    skipped = SkippedRows()
+    rows = source(path, dataset)(skipped)
+    next(rows)
+    path.unlink()
+    assert next(rows)
+    assert skipped.first_skipped.endswith(": the first row is repeated")
+
+
+@pytest.mark.parametrize("dataset", ["custom", "plain"])
 def test_a_file_that_is_cut_short_while_it_is_read_is_used_as_far_as_it_goes(dataset: str, tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_text(body(dataset, ROWS))

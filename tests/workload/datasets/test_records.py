@@ -11,6 +11,8 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.build import prompts_for
+from servetop.workload.datasets.dataset_options import likely_names
+from servetop.workload.datasets.preview import preview
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.validation import resolve_workload
 
@@ -66,8 +68,45 @@ def test_a_file_of_another_kind_is_rejected_by_name(tmp_path: Path, content: byt
 def test_every_loader_refuses_parquet_or_reads_it(tmp_path: Path, name: str) -> None:
     path = tmp_path / "data"
     path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(UsageError, match=r"Parquet|pyarrow|is the file complete"):
+    with pytest.raises(UsageError, match=r"is a Parquet file|is cut short \(it does not end as a Parquet file does\)"):
         resolve_workload(WorkloadConfig(dataset=name, dataset_path=str(path)))
+
+
+@pytest.mark.parametrize("body", [b"PAR1", b"PAR1 and no more", b"PAR1PAR1", b"PAR1 PAR"])
+def test_a_parquet_file_that_is_cut_short_is_named_without_pyarrow(tmp_path: Path, body: bytes) -> None:
+    path = tmp_path / "data.parquet"
+    path.write_bytes(body)
+    with pytest.raises(UsageError) as refused:
+        preview(WorkloadConfig(dataset="parquet", dataset_path=str(path)), examples=0)
+    reason = "is cut short (it does not end as a Parquet file does): download or write it again"
+    assert str(refused.value) == f"{path} {reason}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "INFO 11-25 10:00:01 [api_server.py:120] vLLM API server version 0.9.1, args: Namespace()",
+        "(APIServer pid=12) INFO 11-25 10:00:01 [api_server.py:12] x",
+        "INFO:     Started server process [1]",
+        "[2026-11-25 10:00:01] server_args=ServerArgs(model_path='m')",
+        "2026-11-25T10:00:01.123456Z  INFO text_generation_launcher: Args",
+        "2026-11-25 10:00:01,123 - engine - INFO - ready",
+    ],
+)
+def test_the_log_of_an_engine_is_refused_by_name(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "data.log"
+    path.write_text(f"{line}\nGET /metrics, 200\n")
+    with pytest.raises(UsageError, match=r"data.log is a log \(it begins with .*\): give a file of JSON lines"):
+        likely_names(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["INFO\nWhy?\n", "2023-11-16 18:17:03, 374\n", "2023-11-16 18:17:03\t374\n", "Information on x\nWhy?\n"]
+)
+def test_a_table_is_no_log(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    assert likely_names(path) == ("csv",)
 
 
 @pytest.mark.parametrize("length", [131_072, 131_073, 2_000_000])

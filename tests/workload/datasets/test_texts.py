@@ -128,7 +128,7 @@ def test_parquet_and_saved_datasets_name_the_extra_that_they_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.parquet"
-    path.write_bytes(b"PAR1")
+    path.write_bytes(b"PAR1\0\0\0\0PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"a.parquet needs pyarrow: install .* 'servetop\[datasets\]'"):
         resolve_workload(WorkloadConfig(dataset="parquet", dataset_path=str(path)))

@@ -20,4 +20,4 @@ def test_failed_requests_of_burstgpt_are_left_out_and_counted(tmp_path: Path) ->
     skipped, rows = SkippedRows(), trace_of(config, seed=1)
     assert rows is not None
     assert [row.output_tokens for row in rows.rows(skipped)] == [18, 12]
-    assert skipped.remarks() == ["1 row of the dataset was left out: 0 response tokens, a request that failed"]
+    assert skipped.texts() == ["1 row of the dataset was left out: 0 response tokens, a request that failed"]

@@ -191,8 +191,8 @@ def test_a_bad_row_is_rejected_with_line_and_column_or_skipped_and_counted(
     skipped = SkippedRows()
     assert len(list(trace(path).rows(skipped))) == 2
     assert (skipped.skipped, message in skipped.first_skipped) == (1, True)
-    assert skipped.remarks() == [f"1 bad row of the dataset was skipped; the first: {skipped.first_skipped}"]
-    assert skipped.remarks() == []
+    assert skipped.texts() == [f"1 bad row of the dataset was skipped; the first: {skipped.first_skipped}"]
+    assert skipped.texts() == []
 
 
 def test_a_time_before_the_previous_row_is_a_bad_row(write: Write) -> None:

@@ -136,7 +136,7 @@ def test_conversations_in_which_nobody_asks_are_left_out_and_counted(tmp_path: P
     texts, skipped = texts_of(config), SkippedRows()
     assert texts is not None
     assert len(list(texts.rows())) == len(list(texts.rows(skipped))) == 1
-    assert skipped.remarks() == ["2 rows of the dataset were left out: a conversation without a question"]
+    assert skipped.texts() == ["2 rows of the dataset were left out: a conversation without a question"]
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=4)))

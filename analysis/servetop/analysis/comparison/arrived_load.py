@@ -29,7 +29,7 @@ ENGINE_LIMITED = 0.9
 
 @dataclass(frozen=True, slots=True)
 class ArrivedLoad:
-    """What was due in the window of a stage."""
+    """The requests that were due in the window of a stage, and their tokens."""
 
     requests: int
     seconds: float

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from servetop.analysis.engine_gauges import kv_usage
 from servetop.analysis.judgement import clauses
 from servetop.analysis.judgement.clauses import Part, Phrase
 from servetop.analysis.judgement.held_back import longest_client_queue
@@ -69,7 +70,7 @@ def missed_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
 
 
 def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
-    """Yield the requests served, and their latency."""
+    """Yield the requests served, at the offered rate if none of them was held back or left over, and their latency."""
     start = run.load_since
     ok, failed = run.count("ok", start), run.count("failed", start)
     if not ok:
@@ -77,8 +78,9 @@ def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     rates = [
         each.request_rate for each in run.loads if each.request_rate is not None and math.isfinite(each.request_rate)
     ]
-    load = "" if not rates else f" at {_span(min(rates), max(rates))} req/s"
     cancelled = run.count("cancelled", start) if unserved_share(run) else 0
+    less = bool(cancelled) or verdict.cause is RunCause.CONCURRENCY  # the engine was sent, or served, less than that
+    load = "" if less or not rates else f" at {_span(min(rates), max(rates))} req/s"
     parts = [
         Phrase(clauses.SERVED, f"{counted(ok, 'request')} served{load}, {failed:,.0f} failed"),
         Phrase(clauses.CANCELLED, f"{cancelled:,} cancelled unserved" if cancelled else ""),
@@ -118,6 +120,13 @@ def _hit_rate(run: RunRecord, first: int, stop: int) -> float:
 
 
 def _kv_peak(run: RunRecord) -> Iterable[PlannedLine]:
+    if run.replica_samples:  # the mean of all says little about the fullest
+        usages = [kv_usage(each) for each in run.replica_samples]
+        fullest = int(np.nanargmax(np.nan_to_num(usages, nan=-1.0)))
+        sample, usage = run.replica_samples[fullest], usages[fullest]
+        text = "" if math.isnan(usage) else f"KV blocks at most {usage:.0%} in use, at replica {sample.replica + 1}"
+        yield PlannedLine(at=sample.scrape_end, parts=[Phrase(clauses.KV_PEAK, text)], kind=LineKind.DETAIL)
+        return
     peak = run.kv_usage()
     known = peak[peak == peak]
     if known.size:
@@ -154,7 +163,7 @@ def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
 
 
 def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
-    """What to try after a run without a limit."""
+    """Advice on the next load, after a run that no limit slowed."""
     closed = any(math.isinf(each.request_rate or 0.0) for each in run.loads)
     if verdict.cause is RunCause.MISSED:
         lower = "concurrency" if closed else "rate"

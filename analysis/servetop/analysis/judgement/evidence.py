@@ -48,9 +48,17 @@ def knows_batch_limit(run: RunRecord) -> bool:
     return set_by_run or bool(facts and facts.max_num_seqs) or bool(_known(run, "max_num_seqs").size)
 
 
+def knows_every_replica(run: RunRecord) -> bool:
+    """Whether no server of the run is without metrics: the sum of the others does not include it."""
+    facts = run.header.engine
+    count = 0 if facts is None else len(facts.replica_urls)
+    return count < 2 or len({each.replica for each in run.replica_samples}) == count
+
+
 _FACTS: Mapping[Observation, Callable[[RunRecord], bool]] = {
     Observation.BATCH_LIMIT: knows_batch_limit,
     Observation.GPU: lambda run: any(tick.gpus for tick in run.history.ticks[-1:]),
+    Observation.REPLICAS: knows_every_replica,
     Observation.TARGET_RATE: lambda run: bool(np.isfinite(run.history.column("request_rate")).any()),
     Observation.OBJECTIVES: lambda run: bool(run.header.config.goodput),
 }

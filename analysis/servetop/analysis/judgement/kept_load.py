@@ -28,6 +28,7 @@ MIN_SECONDS = 20.0
 CLEAR_SHARE = 0.98
 """Minimum fraction of its requests within the objectives: with less the capacity may be near."""
 _MIN_DUE = 20
+"""Minimum requests that were due in a period whose rate counts."""
 _WAITING_SHARE = 0.05
 """Maximum fraction of the window in which requests wait."""
 UNCERTAIN = 0.12
@@ -51,7 +52,7 @@ def kept_rate(run: RunRecord) -> float | None:
 def served_rate(run: RunRecord) -> float:
     """Return the highest constant rate of MIN_SECONDS whose requests were served within the objectives; 0 if none.
 
-    It need not be sustainable: an overload may show later.
+    It need not be sustainable: an overload may show later. Fewer than _MIN_DUE requests may have come slowly by chance.
     """
     ticks, history = ticks_of(MIN_SECONDS), run.history
     target = history.column("request_rate")
@@ -64,7 +65,8 @@ def served_rate(run: RunRecord) -> float:
     kept = (judged == 0) | (good >= 0.95 * judged)
     calm = trailing_sum(_overloaded(run), ticks) == 0
     rates = np.minimum(np.where(np.isfinite(target), target, 0.0), np.minimum(done, due) / MIN_SECONDS)
-    return float(np.where(constant & kept & calm, rates, 0.0).max(initial=0.0))
+    served = constant & kept & calm & (due >= _MIN_DUE)
+    return float(np.where(served, rates, 0.0).max(initial=0.0))
 
 
 def kept_up(run: RunRecord) -> bool:

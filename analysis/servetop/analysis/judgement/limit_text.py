@@ -14,6 +14,7 @@ from servetop.analysis.judgement.evidence import observed
 from servetop.analysis.judgement.observation import Observation
 from servetop.analysis.judgement.overload import Overload, full_batch
 from servetop.analysis.judgement.overload_rates import fitting_sequences, holds_too_few
+from servetop.analysis.judgement.replica_text import replica_parts
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 
@@ -30,6 +31,9 @@ def limit_parts(run: RunRecord, verdict: RunVerdict, main: Overload, begin: floa
     """Return what limits the engine from `begin` seconds on, and for a full cache what it holds."""
     rate = rate_text(run, begin)
     weakest = _unexplained(run, main, rate)
+    facts, replicas = run.header.engine, verdict.replicas
+    if facts is not None and replicas is not None and replicas.limited and verdict.cause is not RunCause.LONG_PROMPTS:
+        return replica_parts(replicas, facts.replica_urls) or [weakest]
     if verdict.cause is RunCause.KV:
         return [[Phrase(clauses.KV, f"the KV cache fills{rate}"), *weakest], _holding(run, verdict, main)]
     if verdict.cause is RunCause.BATCH:
@@ -84,7 +88,7 @@ def _unexplained(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
 
 
 def _missing(run: RunRecord) -> str:
-    """What the engine would have to export to name the limit."""
+    """Which metrics the engine does not export, without which the limit cannot be named."""
     known = observed(run)
     if np.isnan(run.history.column("scrape_end")).all():
         return "the engine exports no metrics"

@@ -18,7 +18,7 @@ LOOKBACK = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Marks:
-    """What one rule found, for each tick; arrays of shape (ticks,)."""
+    """The result of one rule for each tick; arrays of shape (ticks,)."""
 
     opens: BoolArray
     """An episode is open from this tick on."""

@@ -23,6 +23,7 @@ class Observation(StrEnum):
     FAILURES = "failed requests"
     IN_FLIGHT = "requests in flight"
     CLIENT_QUEUE = "requests queued at the client"
+    REPLICAS = "metrics of every replica"
     TARGET_RATE = "an offered rate"
     OBJECTIVES = "objectives"
     STEADY_WINDOW = "a steady window within the objectives"

@@ -185,7 +185,7 @@ def _waiting_ticks(overload: Overload, run: TickHistory, facts: EngineFacts | No
     kv = kv_usages(usage, used, np.full(used.shape, blocks))
     full = (kv >= level) | (trailing_sum(preempted, ticks_of(2)) > 0)
     batch_full = running >= BATCH_FULL * _batch_size(overload, run, stop)
-    free = (kv < level) & ~full & (running < BATCH_FULL * _batch_size(overload, run, stop))
+    free = (kv < level) & ~(preempted > 0) & (running < BATCH_FULL * _batch_size(overload, run, stop))
     counts = (waits, waits & full, waits & batch_full, waits & free)
     total, at_full_kv, at_full_batch, at_free = (int(each.sum()) for each in counts)
     return _WaitingTicks(total=total, at_full_kv=at_full_kv, at_full_batch=at_full_batch, at_free=at_free)

@@ -27,7 +27,7 @@ DEFAULT_OBJECTIVE = 0.5
 _OTHERS = ("tpot", "e2el")
 """Objectives that depend on the number of running sequences."""
 _PLAUSIBLE = 0.5
-"""Sequences in a full cache / those that its blocks should hold, below which something else holds blocks."""
+"""Least sequences in a full cache / those that its blocks should hold; with fewer, something else holds blocks."""
 
 
 def overload_capacity(limit: Limit, main: Overload, run: RunRecord) -> Capacity | None:

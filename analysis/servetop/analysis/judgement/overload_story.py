@@ -10,6 +10,7 @@ from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.limit_text import limit_parts, rate_text
 from servetop.analysis.judgement.overload import Overload, limit_of, named_at
 from servetop.analysis.judgement.recovery import load_fell, queue_end
+from servetop.analysis.judgement.replica_text import replica_advice, replica_blocks, replica_queues
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.story_line import LineKind, PlannedLine
@@ -26,7 +27,9 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
         at=begin, known_at=known_at, parts=limit_parts(run, verdict, main, begin), separator=": ", kind=LineKind.CAUSE
     )
     yield from _preemptions(main, begin)
-    yield from _growth(run, main, begin)
+    yield from _growth(run, main, begin, replica_queues(verdict.replicas))
+    blocks = list(replica_blocks(verdict.replicas))
+    yield PlannedLine(at=begin, parts=blocks, kind=LineKind.DETAIL)
     yield from _recovery(run, main)
     if verdict.worst_ttft is not None:
         before = run.history.histogram("ttft_due", start=0, stop=run.history.first_from(main.begin)).percentile(99)
@@ -56,7 +59,7 @@ def _preemptions(main: Overload, begin: float) -> Iterable[PlannedLine]:
         )
 
 
-def _growth(run: RunRecord, main: Overload, begin: float) -> Iterable[PlannedLine]:
+def _growth(run: RunRecord, main: Overload, begin: float, places: Iterable[Phrase]) -> Iterable[PlannedLine]:
     """The queue, or the requests without a first token, else the growth of the requests in flight."""
     queue, awaiting, piling = (
         main.worst(kind) for kind in (EpisodeKind.QUEUE, EpisodeKind.AWAITING, EpisodeKind.IN_FLIGHT)
@@ -75,7 +78,8 @@ def _growth(run: RunRecord, main: Overload, begin: float) -> Iterable[PlannedLin
         found, phrase = piling, Phrase(clauses.IN_FLIGHT_GROWS, text)
     else:
         return
-    yield PlannedLine(at=max(found.begin, begin), known_at=found.detected_at, parts=[phrase])
+    parts = [phrase, *(places if found is queue else ())]
+    yield PlannedLine(at=max(found.begin, begin), known_at=found.detected_at, parts=parts, separator="; ")
 
 
 def _others_text(run: RunRecord, others: Sequence[Overload]) -> str:
@@ -107,12 +111,14 @@ def _recovery(run: RunRecord, main: Overload) -> Iterable[PlannedLine]:
 
 
 def _advice(verdict: RunVerdict) -> Iterable[Sequence[Phrase]]:
-    """What to try; the weakest is always true."""
+    """Advice by the cause, from the most specific to one that needs no metrics."""
     weakest = Phrase(clauses.TRY, "try a lower concurrency or more replicas")
     lower = Phrase(clauses.TRY_LOWER, "try a lower rate or more replicas")
     stronger: list[Phrase] = []
     size = verdict.advised_batch
-    if verdict.cause is RunCause.LONG_PROMPTS:
+    if verdict.replicas is not None and verdict.replicas.uneven:
+        stronger = [replica_advice(verdict.replicas)]
+    elif verdict.cause is RunCause.LONG_PROMPTS:
         stronger = [Phrase(clauses.TRY, "try a limit on the prompt length, or serve long prompts apart")]
     elif verdict.cause is RunCause.KV:
         sized = "" if size is None else f"try max_num_seqs {size} or more KV memory"

@@ -13,7 +13,7 @@ from servetop.analysis.goodput import share_within
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
-from servetop.core.events import Note, RunEnd, Severity, StageChange
+from servetop.core.events import Note, ReplicaSample, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 
 RESTARTING = "restarting the engine"
@@ -32,6 +32,8 @@ class RunRecord:
     end: RunEnd | None = None
     failure: str = ""
     """The most frequent reason of failed requests; empty if unknown."""
+    replica_samples: Sequence[ReplicaSample] = ()
+    """The samples of each replica, in order of time; empty for a single server."""
 
     @property
     def until(self) -> float:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from servetop.analysis.judgement.capacity import KEPT_SHARE, Capacity
+from servetop.analysis.judgement.claimed_rates import claimed_rates
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.held_back import cold_start_end, held_back_since, held_between
-from servetop.analysis.judgement.kept_load import UNCERTAIN, kept_rate, kept_up, served_rate, share_kept, work_error
+from servetop.analysis.judgement.kept_load import kept_rate, kept_up, share_kept
 from servetop.analysis.judgement.overload import CLIENT_SIDE, Limit, Overload, limit_of, overloads
-from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity, overload_rates
+from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity
+from servetop.analysis.judgement.replica_limits import ReplicaLimits, replica_limits
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
 from servetop.analysis.judgement.worst_ttft import WorstTtft, worst_ttft
 from servetop.analysis.verdicts.live_trust import live_trust
@@ -52,10 +54,12 @@ class RunVerdict:
     """All other overloads, in order of time."""
     client_late: bool = False
     """Whether the client was late too, which is a small part of TTFT."""
+    replicas: ReplicaLimits | None = None
+    """What limits each replica during the overload; None for a single server, or without their metrics."""
     traffic: str = ""
     """How many of the requests in the engine are those of other clients."""
     network: str = ""
-    """What shows that requests wait between client and engine."""
+    """The evidence that requests wait between client and engine, in words; empty without any."""
     cold_until: float | None = None
     """When a cold start ended: a time without the objectives, after which the engine kept up with the same load."""
 
@@ -64,8 +68,6 @@ FAILED_SHARE = 0.01
 """Fraction of failed requests from which a run counts as failing."""
 FAILED_BESIDE_OVERLOAD = 0.05
 """The same for a run that was overloaded."""
-MODEL_ERROR = 0.75
-"""Fraction of what a run itself served below which a rate of the model is not believed."""
 LATE_SHARE = 0.10
 """Fraction of the load's time with a late client from which the figures describe the client."""
 CLIENT_TOO = "the client was late too"
@@ -190,11 +192,14 @@ def _simple(cause: RunCause, episodes: list[Episode], run: RunRecord) -> RunVerd
 
 
 def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVerdict:
-    limit = limit_of(main, run.history, run.header.engine, until=run.until)
+    together = limit_of(main, run.history, run.header.engine, until=run.until)
+    replicas = replica_limits(run, main)
+    limit = _limit_of_replicas(together, replicas)
+    pooled = replicas is None or (limit is together and not replicas.uneven)
     until = run.until if main.end is None else main.end
-    capacity = overload_capacity(limit, main, run)
+    capacity = overload_capacity(limit, main, run) if pooled else None
     objective = _known(run.ttft_objective)
-    rates = _Rates() if capacity is None or _is_vague(main, run) else _rates(limit, capacity, run)
+    rates = claimed_rates(limit, capacity, main, run)
     onset = _onset(limit, main)
     return RunVerdict(
         cause=RunCause(limit.value),
@@ -208,39 +213,17 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
         is_lower_bound=rates.is_lower_bound,
         knee=rates.knee,
         objective=objective,
-        advised_batch=advised_batch(limit, main, run),
+        advised_batch=advised_batch(limit, main, run) if pooled else None,
         main=main,
+        replicas=replicas,
         others=tuple(group for group in groups if group is not main),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rates:
-    """What the engine sustains, requests/s; None if unknown."""
-
-    sustainable: float | None = None
-    knee: float | None = None
-    is_lower_bound: bool = False
-
-
-def _is_vague(main: Overload, run: RunRecord) -> bool:
-    """Whether too few requests of too different lengths completed in an overload to tell what the engine sustains."""
-    until = run.until if main.end is None else main.end
-    first, stop = run.history.first_from(main.begin), run.history.up_to(until)
-    completed = float(run.history.column("ok", start=first, stop=max(first, stop)).sum())
-    return not completed or work_error(run, first, max(first, stop), completed) > UNCERTAIN
-
-
-def _rates(limit: Limit, capacity: Capacity, run: RunRecord) -> _Rates:
-    """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above."""
-    sustainable, knee = overload_rates(limit, capacity, run)
-    served = served_rate(run)
-    if sustainable is None or sustainable >= served:
-        return _Rates(sustainable=sustainable, knee=knee)
-    if sustainable < served * MODEL_ERROR:
-        kept = kept_rate(run)
-        return _Rates(sustainable=kept, is_lower_bound=kept is not None)
-    return _Rates(sustainable=served, knee=None if knee is None else max(knee, served))
+def _limit_of_replicas(together: Limit, replicas: ReplicaLimits | None) -> Limit:
+    """The limit of the replica that is overloaded longest: sums over all replicas hide that one of them is full."""
+    found = None if replicas is None else replicas.limit
+    return together if found is None or Limit.UNKNOWN is found or together is Limit.LONG_PROMPTS else found
 
 
 def _onset(limit: Limit, main: Overload) -> float:

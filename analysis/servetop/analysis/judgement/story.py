@@ -21,6 +21,7 @@ from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.evidence import observed
 from servetop.analysis.judgement.observation import Observation
 from servetop.analysis.judgement.overload_story import overload_lines, sustainable_phrase
+from servetop.analysis.judgement.replica_text import at_replica
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import CLIENT_TOO, RunCause, RunVerdict, failed_at
 from servetop.analysis.judgement.story_line import LineKind, PlannedLine, StoryLine
@@ -40,7 +41,7 @@ class Story:
     headline: str
     lines: tuple[StoryLine, ...]
     clauses: tuple[Clause, ...] = ()
-    """What the headline says."""
+    """The statements of the headline."""
     sweep: SweepVerdict | None = None
     """The verdict of a sweep if the headline is about its cells; None for other runs, and for one that failed."""
 
@@ -117,7 +118,8 @@ def _headline(
         return [Phrase(clauses.ENGINE_FAILED, text)], [], []
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
-    named = [Phrase(_CAUSES[verdict.cause], f"{verdict.cause.value}{onset}{rate}"),
+    place = at_replica(verdict.replicas)
+    named = [Phrase(_CAUSES[verdict.cause], f"{verdict.cause.value}{place}{onset}{rate}"),
              Phrase(clauses.TRY, f"{RunCause.UNCLEAR.value}{onset}{rate}")]  # fmt: skip
     advised = "" if verdict.advised_batch is None else f"try max_num_seqs {verdict.advised_batch}"
     last = [sustainable_phrase(run, verdict), Phrase(clauses.TRY_BATCH, advised)]
@@ -247,7 +249,7 @@ _CAUSES: Mapping[RunCause, Clause] = {
     RunCause.HEADROOM: clauses.KEPT_UP,
     RunCause.UNCLEAR: clauses.TRY,
 }
-"""What the headline says with each cause."""
+"""The statement that the headline begins with, by cause."""
 
 
 def _known_at(run: RunRecord, kind: EpisodeKind) -> float:

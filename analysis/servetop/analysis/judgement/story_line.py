@@ -32,7 +32,7 @@ class StoryLine:
     text: str
     kind: LineKind = LineKind.FACT
     clauses: tuple[Clause, ...] = ()
-    """What it says, one or several; their evidence was observed."""
+    """Its statements, all of them with their evidence observed."""
 
     @property
     def advice(self) -> bool:

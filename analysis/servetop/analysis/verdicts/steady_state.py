@@ -70,7 +70,7 @@ class SteadyWindow:
 
 def shows_trend(reason: str) -> bool:
     """Whether a reason says that figures had a trend, rather than that the load was too short to find one."""
-    return reason.startswith(("in flight ", "output tokens/s "))
+    return reason.startswith(("in flight ", "output tokens/s ", "requests queued "))
 
 
 def steady_window(stage: TickColumns, *, cooldown: float = 0.0) -> SteadyWindow:
@@ -95,8 +95,7 @@ def _search(load: TickColumns) -> SteadyWindow:
     stay = float(load.in_system[load.size // 2 :].mean()) / completed
     growth = _growth(load)
     if growth is not None:
-        reason = f"in flight grows by {growth:.2g} requests/s: more requests arrive than complete"
-        return SteadyWindow(reason=reason)
+        return SteadyWindow(reason=_growth_reason(load, growth))
     shortest = math.ceil(max(MIN_TICKS, MIN_SHARE * load.size, MIN_STAYS * stay))
     window = next(_without_trend(load, shortest=shortest), None)
     if window is None:
@@ -130,6 +129,15 @@ def _growth(load: TickColumns) -> float | None:
         return None
     per_tick = growth * float(late.in_system.mean()) / late.size
     return per_tick / TICK_SECONDS if per_tick > _MIN_SHARE_OF_DUE * float(late.due.mean()) else None
+
+
+def _growth_reason(load: TickColumns, growth: float) -> str:
+    """What grows by `growth` requests/s: with a limit of requests in flight, those that it queues at the client."""
+    limit = float(load.max_concurrency[-1])
+    if load.in_system[-1] > limit:
+        held = f"the limit of {limit:.0f} in flight holds them back"
+        return f"requests queued at the client grow by {growth:.2g}/s: {held}"
+    return f"in flight grows by {growth:.2g} requests/s: more requests arrive than complete"
 
 
 def _without_trend(load: TickColumns, *, shortest: int) -> Iterator[tuple[int, int]]:

@@ -10,8 +10,6 @@ from pathlib import Path
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.start_spread import StartSpread
-from servetop.analysis.gates.regression_gate import judge_regressions, same_load
-from servetop.analysis.gates.regression_limit import RegressionLimit, parse_regression_limit
 from servetop.analysis.honesty.honesty import chosen_rules, judge_honesty, worst_by_rule
 from servetop.analysis.honesty.rule_result import TAIL_FROM, RuleResult, RuleState
 from servetop.analysis.honesty.stage_rules import HonestyRule, too_few_samples
@@ -32,6 +30,8 @@ from servetop.cli.check.junit import junit_xml
 from servetop.cli.options.check_options import CheckOptions
 from servetop.core.errors import ServetopError, UsageError
 from servetop.reports.check.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
+from servetop.reports.gates.regression_gate import judge_regressions, same_load
+from servetop.reports.gates.regression_limit import RegressionLimit, parse_regression_limit
 from servetop.run import console
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from servetop.analysis.gates.regression_gate import RegressionGate
 from servetop.analysis.honesty.rule_result import RuleResult
 from servetop.reports.check.check_report import CheckItem, CheckReport
+from servetop.reports.gates.regression_gate import RegressionGate
 
 
 def report_json(report: CheckReport) -> dict[str, Any]:

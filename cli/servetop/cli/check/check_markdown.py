@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.analysis.gates.gate_text import change_text, interval_text
 from servetop.cli.check.check_text import headline
 from servetop.core.text.sanitize import sanitize_line
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome
+from servetop.reports.gates.gate_text import change_text, interval_text
 
 _SIGNS = {
     ItemOutcome.KEPT: "✅",

@@ -141,7 +141,7 @@ def _totals(summary: RunSummary) -> Group:
         ("Total token throughput", _number(requests.total_token_throughput, " tok/s")),
         (_goodput_label(summary.goodput or ()), _number(requests.request_goodput, " req/s")),
         ("KV blocks", formats.exact(engine.kv_blocks_total)),
-        ("Peak KV usage", formats.percent(server.max_kv_usage)),
+        ("Peak KV usage", _kv_peak(summary)),
         ("Preemptions", formats.exact(server.preemptions)),
         ("Prefix cache hits", _cache_hits(server)),
         *([("Prefix cache began", summary.prefix_cache)] if summary.prefix_cache != AS_IS else []),
@@ -151,6 +151,16 @@ def _totals(summary: RunSummary) -> Group:
     ):
         table.add_row(label, value)
     return titled(heading, table)
+
+
+def _kv_peak(summary: RunSummary) -> str:
+    """The highest KV usage; of several replicas that of the fullest one, because the mean hides it."""
+    peaks = [(each.server.max_kv_usage, each.replica + 1) for each in summary.replicas or ()]
+    known = [(usage, number) for usage, number in peaks if usage is not None]
+    if not known:
+        return formats.percent(summary.measured.server.max_kv_usage)
+    usage, number = max(known)
+    return f"{formats.percent(usage)} (replica {number})"
 
 
 def _cache_hits(server: ServerSummary) -> str:

@@ -74,6 +74,8 @@ class RunHeader:
     """The process that writes the recording."""
     manifest: Mapping[str, Any] = field(default_factory=dict)
     """What else identifies the run: command lines, environment, GPUs, digests; empty before format 1.8."""
+    random_tokens: str | None = None
+    """`ordinary` or `unchecked`: what prompts of random token ids consist of; None without such, and before 1.12."""
     has_engine_series: bool = True
     """Whether the recording has the series of the engine page; one before format 1.6 has not."""
 

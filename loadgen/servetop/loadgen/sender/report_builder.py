@@ -15,6 +15,7 @@ from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.sender.tick_builder import TickBuilder
+from servetop.workload.datasets.rows import Remark
 from servetop.workload.plan import LoadPhase
 
 
@@ -68,6 +69,13 @@ class ReportBuilder:
     def warn(self, text: str, at: float) -> None:
         """Add a warning for the timeline."""
         self._notes.append(Note(at=at, severity=Severity.WARNING, source="load", text=text))
+
+    def remark(self, remark: Remark, at: float) -> None:
+        """Add a warning about the dataset, with what it counts."""
+        self.warn(remark.text, at)
+        self._notes[-1] = dataclasses.replace(
+            self._notes[-1], fact=remark.fact, subject=remark.subject, count=remark.count
+        )
 
     def reply(self, command: Command, text: str, *, at: float) -> None:
         """Add the reply to a command that was applied at run time `at`."""

@@ -154,7 +154,7 @@ class Sender:
         if schedule.draining_since is not None and self._in_flight.empty and not self._conversations.thinking:
             schedule.drained(now)
             for remark in self._skipped.remarks() if schedule.finished else ():
-                self._reports.warn(remark, now)
+                self._reports.remark(remark, now)
         slot_at = self._slots.usable_at(now, not_before=self._backoff.until) if self._closed_loop else math.inf
         self._wake_at = now if more else min(schedule.wake_at(), slot_at, self._conversations.wake_at)
         self._due_timer.arm(self._wake_at)

@@ -29,6 +29,7 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
         "pid": writer.pid if header.pid is None else header.pid,
         "writer": writer.to_json(),
         "manifest": encode_manifest(header.manifest, redactor=redactor),
+        "random_tokens": header.random_tokens,
     }
 
 
@@ -62,6 +63,7 @@ def decode_header(row: Mapping[str, Any]) -> RunHeader:
         engine=None if engine is None else from_data(EngineFacts, engine, strict=False, where="recorded engine"),
         pid=row.get("pid"),
         manifest=manifest,
+        random_tokens=row.get("random_tokens"),
     )
 
 

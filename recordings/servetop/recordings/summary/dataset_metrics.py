@@ -8,17 +8,17 @@ from pathlib import Path
 from servetop.analysis.prefix_cache.ideal_hits import own_draws
 from servetop.analysis.summary.summary_types import DatasetSummary
 from servetop.core.config import WorkloadConfig
+from servetop.core.events import Note
 from servetop.recordings.read.reader import RecordingReader
 from servetop.workload.datasets.row_counts import RowCounts
-from servetop.workload.prompts.ordinary_tokens import ORDINARY_TOKENS, UNKNOWN_TOKENIZER
+from servetop.workload.prompts.ordinary_tokens import ORDINARY, UNCHECKED
 
 
 def dataset_summary(reader: RecordingReader) -> DatasetSummary:
     """Return the dataset of a run; the numbers of rows are None for prompts that are not rows of a file."""
     workload = reader.header.config.workload
-    texts = [note.text for note in reader.notes()]
-    tokens = {ORDINARY_TOKENS: "ordinary", UNKNOWN_TOKENIZER: "unchecked"}
-    counts = RowCounts.of_notes(texts)
+    notes = reader.notes()
+    counts = RowCounts.of_notes(notes)
     of_rows, used = _has_rows(workload), _rows_used(reader)
     return DatasetSummary(
         name=workload.dataset,
@@ -26,8 +26,17 @@ def dataset_summary(reader: RecordingReader) -> DatasetSummary:
         rows_used=min(used, used if counts.in_file is None else counts.in_file) if of_rows else None,
         rows_skipped=counts.skipped if of_rows else None,
         rows_left_out=counts.left_out if of_rows else None,
-        random_tokens=next((tokens[text] for text in texts if text in tokens), None),
+        random_tokens=reader.header.random_tokens or next(filter(None, map(_older_tokens, notes)), None),
     )
+
+
+def _older_tokens(note: Note) -> str | None:
+    """What random prompts of a recording before format 1.12 consist of, by the words of its note."""
+    if note.source != "load":
+        return None
+    if note.text == "random prompts consist of ordinary tokens of the model":
+        return ORDINARY
+    return UNCHECKED if note.text.startswith("prompts are random token ids from 1,000 to 9,999; whether") else None
 
 
 def _has_rows(workload: WorkloadConfig) -> bool:

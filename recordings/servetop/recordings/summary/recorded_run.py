@@ -19,6 +19,7 @@ def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRe
     fold.update_log(reader.log_lines())
     stages = reader.stages()
     fold.update(history, header.engine, stages=stages)
+    several = header.engine is not None and len(header.engine.replica_urls) > 1
     return RunRecord(
         header=header,
         history=history,
@@ -27,4 +28,5 @@ def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRe
         notes=reader.notes(),
         end=end or reader.end,
         failure=next((each.reason for each in failure_reasons(reader, Selection())), ""),
+        replica_samples=reader.replica_samples() if several else (),
     )

@@ -183,6 +183,10 @@ class Recorder:
         row = (encode_manifest(manifest, redactor=self._redactor),)
         self._add(EncodedBatch(statements=[("UPDATE run SET manifest = ?", [row])]))
 
+    def set_random_tokens(self, tokens: str) -> None:
+        """Record what prompts of random token ids consist of: `ordinary` or `unchecked` tokens."""
+        self._add(EncodedBatch(statements=[("UPDATE run SET (random_tokens) = (?)", [(tokens,)])]))
+
     def new_commands(self) -> list[Command]:
         """Return the commands from viewers since the last call, oldest first; none while the file cannot be read."""
         names = ", ".join(("seq", *schema.COMMAND.names))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from servetop.analysis.judgement.verdict_now import verdict_now
 from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
-from servetop.core.events import LogLine, Note, StageChange
+from servetop.core.events import LogLine, Note, ReplicaSample, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 
 _JUDGED_AT_ONCE = 4_000
@@ -85,10 +86,13 @@ class JudgedRun:
             )
         )
 
-    def story(self, run: RunRecord, sweep: SweepVerdict | None = None) -> Story | None:
+    def story(
+        self, run: RunRecord, sweep: SweepVerdict | None = None, *,
+        replicas: Callable[[], Sequence[ReplicaSample]] = tuple,
+    ) -> Story | None:  # fmt: skip
         """The story of a finished run; None until all of it is judged, and in the first frame of a long run.
 
-        `sweep` is the verdict of a sweep.
+        `sweep` is the verdict of a sweep; `replicas` returns the samples of each replica.
         """
         if not self.complete or run.end is None:
             return None
@@ -96,6 +100,7 @@ class JudgedRun:
             self._deferred, self.complete = True, False
             return None
         if self._story is None:
+            run = replace(run, replica_samples=replicas())
             self._story = story_of(run, run_verdict(run), sweep)
         return self._story
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from servetop.analysis.series.paged_columns import PagedColumns
 from servetop.analysis.series.scratch import Scratch
@@ -21,7 +22,10 @@ _WIDTH = 11
 _RATE_OVER = 5.0
 """Seconds over which tokens/s are averaged."""
 _AT, _TOKENS = "scrape_end", "generation_tokens_total"
-_FIELDS = (_AT, "running", "waiting", "kv_usage", "preemptions_total", _TOKENS)
+_FIELDS = (
+    _AT, "scrape_start", "running", "waiting", "kv_usage", "kv_blocks_used", "kv_blocks_total", "max_num_seqs",
+    "preemptions_total", _TOKENS,
+)  # fmt: skip
 
 
 class ReplicaHistory:
@@ -39,6 +43,18 @@ class ReplicaHistory:
                 value = getattr(sample, name)
                 columns.extend(name, [math.nan if value is None else value])
             columns.evict()
+
+    def samples(self) -> list[ReplicaSample]:
+        """The values of all samples that a judgement needs, in order of time."""
+        found = []
+        for replica, columns in self._columns.items():
+            rows = zip(*(columns.column(name).tolist() for name in _FIELDS), strict=True)
+            named = (dict(zip(_FIELDS, row, strict=True)) for row in rows)
+            found += [
+                ReplicaSample(replica=replica, **{name: _exported(value) for name, value in each.items()})
+                for each in named
+            ]
+        return sorted(found, key=lambda each: each.scrape_end)
 
     def rows(self, facts: EngineFacts | None, at: float, width: int) -> list[TextRow]:
         """A heading and one row per replica as of run time `at`; no rows for a single server."""
@@ -69,6 +85,10 @@ class ReplicaHistory:
             _rate(_sample(columns, columns.up_to(_AT, at - _RATE_OVER)), sample),
         )
         return [(name, "strong"), ("".join(f"{figure:>{_WIDTH}}" for figure in figures), "")]
+
+
+def _exported(value: float) -> Any:
+    return None if math.isnan(value) else value
 
 
 def _sample(columns: PagedColumns, position: int) -> dict[str, float]:

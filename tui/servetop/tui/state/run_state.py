@@ -185,7 +185,7 @@ class RunState:
     def story_at(self, at: float) -> Story | None:
         """The story of the run at its end; None before, and until all of it is judged."""
         waits = self._end_at(at) is None or (self.awaits_sweep and is_sweep(self.header.config, self.stages))
-        return None if waits else self.judged.story(self.record, self.sweep)
+        return None if waits else self.judged.story(self.record, self.sweep, replicas=self.replicas.samples)
 
     def axis(self, view: View) -> TimeAxis:
         """The time axis at the view's playhead."""

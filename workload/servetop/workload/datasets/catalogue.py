@@ -51,28 +51,18 @@ class TextDataset:
         first = counting = skipped or SkippedRows()
         kept = KeptRows()
         while True:
-            found, problem = 0, f"{self.path} has no usable rows any more"
-            try:
-                for row in self.rows(counting):
-                    found += 1
-                    yield kept.add(row)
-            except UsageError as error:
-                if not (found or kept.rows):
-                    raise
-                problem = str(error)
-                if found:
-                    counting.bad(problem)
-            if not (found or kept.rows):
+            count = 0
+            for row in kept.one_pass(self.rows, path=self.path, counting=counting, first=first):
+                count += 1
+                yield row
+            if not count:
                 raise self.unusable(counting)
-            if not found:
-                yield from kept.instead(problem, first)
-            kept.complete = True
-            counting.rows_in_pass = found
+            counting.rows_in_pass = count
             counting = SkippedRows()
 
     def unusable(self, skipped: SkippedRows) -> UsageError:
         """The error for a file without usable rows, with the reasons that `skipped` counted."""
-        reasons = "; ".join(skipped.remarks())
+        reasons = "; ".join(skipped.texts())
         return UsageError(f"{self.path} has no usable prompts" + (f": {reasons}" if reasons else "") + skipped.proposal)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,10 @@ from typing import Any
 from servetop.core.errors import UsageError
 
 _BATCH_ROWS = 256
+_PARQUET = b"PAR1"
+"""The first and the last bytes of a Parquet file."""
+_SHORTEST = 12
+"""Bytes of the shortest Parquet file: both marks, and the length of the index before the last."""
 
 
 def columnar_values(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -30,7 +35,22 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
+def _check_complete(file: Path) -> None:
+    """Raise UsageError for a Parquet file without its end, where its index is; no part of it can be read."""
+    try:
+        with file.open("rb") as opened:
+            begins = opened.read(len(_PARQUET)) == _PARQUET
+            size = opened.seek(0, os.SEEK_END)
+            opened.seek(max(0, size - len(_PARQUET)))
+            ends = opened.read() == _PARQUET and size >= _SHORTEST
+    except OSError as error:
+        raise UsageError(f"cannot read {file} ({error.strerror or error}): check --dataset-path") from None
+    if begins and not ends:
+        raise UsageError(f"{file} is cut short (it does not end as a Parquet file does): download or write it again")
+
+
 def _batches(file: Path) -> Iterator[Any]:
+    _check_complete(file)
     try:
         import pyarrow
         import pyarrow.ipc
@@ -47,4 +67,6 @@ def _batches(file: Path) -> Iterator[Any]:
             yield from pyarrow.parquet.ParquetFile(file).iter_batches(_BATCH_ROWS)
     except (OSError, pyarrow.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UsageError(f"cannot read {file} ({reason}): is the file complete?") from None
+        raise UsageError(
+            f"cannot read {file} ({reason}): it is cut short or damaged: download or write it again"
+        ) from None

@@ -59,12 +59,12 @@ def preview(workload: WorkloadConfig, *, examples: int) -> DatasetPreview:
     for row in _rows(source, skipped):
         columns.add(row, seen=seen, examples=examples)
     if not columns.prompts:
-        reasons = "; ".join(skipped.remarks()) or "it is empty"
+        reasons = "; ".join(skipped.texts()) or "it is empty"
         raise UsageError(f"{source.path} has no usable rows: {reasons}{skipped.proposal}")
     return DatasetPreview(
         dataset=workload.dataset,
         rows=len(columns.prompts),
-        remarks=tuple(skipped.remarks()),
+        remarks=tuple(skipped.texts()),
         estimated=isinstance(source, TextDataset),
         prompt_tokens=_figures(columns.prompts),
         output_tokens=_figures(columns.outputs),
@@ -108,10 +108,15 @@ class _Columns:
 
 
 def _rows(source: TextDataset | RequestTrace, skipped: SkippedRows) -> Iterator[DatasetRow]:
-    """One pass; a file that cannot be read to its end is shown as far as it goes."""
+    """One pass; a file that cannot be read to its end is shown as far as it goes; UsageError if that is nowhere."""
+    found = False
     try:
-        yield from source.rows(skipped)
+        for row in source.rows(skipped):
+            found = True
+            yield row
     except UsageError as error:
+        if not (found or skipped.skipped or skipped.left_out):
+            raise
         skipped.bad(str(error))
 
 

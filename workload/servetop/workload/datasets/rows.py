@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from servetop.core.errors import UsageError
@@ -73,6 +74,19 @@ class LeftOut(Exception):
     """A well-formed row that the owners of its format do not send either, with the reason."""
 
 
+ROWS_SKIPPED, ROWS_LEFT_OUT, ROWS_IN_FILE = "rows_skipped", "rows_left_out", "rows_in_file"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A note on a dataset, and what it counts: see `fact`, `subject` and `count` of `Note`."""
+
+    text: str
+    fact: str | None = None
+    subject: str | None = None
+    count: int | None = None
+
+
 @dataclass(slots=True)
 class SkippedRows:
     """Counts of dataset rows, requests and conversations that were left out or shortened."""
@@ -99,6 +113,22 @@ class SkippedRows:
     """Conversations that ended because their stage ended."""
     too_long: int = 0
     """Conversations that ended because the next turn would exceed the context of the model."""
+    file: tuple[int, ...] | None = None
+    """What distinguishes the file as it was first opened from a later one of its name."""
+    changed: str = ""
+    """The name of a file that was another one when it was opened again, until a note says so."""
+    change_noted: bool = False
+
+    def opens(self, path: Path) -> None:
+        """Note that a file is opened, for the first time or again, as in each cell of a sweep."""
+        try:
+            found = path.stat()
+        except OSError:
+            return  # an error of reading it follows
+        now = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if self.file is not None and now != self.file and not self.change_noted:
+            self.changed = str(path)
+        self.file = now
 
     def bad(self, problem: str) -> None:
         """Count a malformed row, or the part of a file that cannot be read; the first one is described in the note."""
@@ -110,30 +140,37 @@ class SkippedRows:
         """What to do about a file without usable rows, after a colon: empty, or the column to choose."""
         return f": choose with --dataset-column {shlex.quote(self.column)}" if self.column else ""
 
-    def remarks(self) -> list[str]:
+    def texts(self) -> list[str]:
+        """The texts of `remarks`."""
+        return [each.text for each in self.remarks()]
+
+    def remarks(self) -> list[Remark]:
         """Notes on the counts since the last call."""
         notes = []
         if self.skipped:
             bad = f"{counted(self.skipped, 'bad row')} of the dataset {was_were(self.skipped)} skipped"
-            notes.append(f"{bad}; the first: {self.first_skipped}")
-        notes += [
-            f"{counted(count, 'row')} of the dataset {was_were(count)} left out: {reason}"
-            for reason, count in self.left_out.items()
-        ]
+            notes.append(Remark(f"{bad}; the first: {self.first_skipped}", ROWS_SKIPPED, count=self.skipped))
+        for reason, count in self.left_out.items():
+            text = f"{counted(count, 'row')} of the dataset {was_were(count)} left out: {reason}"
+            notes.append(Remark(text, ROWS_LEFT_OUT, reason, count))
         if self.rows_in_pass is not None and self.last_position >= self.rows_in_pass and not self.repetition_noted:
             self.repetition_noted = True
-            notes.append(
-                f"all {self.rows_in_pass:,} prompts of the dataset were sent, then again: a prefix cache finds "
-                "repeated prompts"
-            )
+            sent = "the one prompt" if self.rows_in_pass == 1 else f"all {self.rows_in_pass:,} prompts"
+            text = f"{sent} of the dataset {was_were(self.rows_in_pass)} sent, then again: a prefix cache finds "
+            notes.append(Remark(f"{text}repeated prompts", ROWS_IN_FILE, count=self.rows_in_pass))
         if self.clipped:
-            notes.append(f"{counted(self.clipped, 'request')} {was_were(self.clipped)} clipped to the model's context")
+            clipped = f"{counted(self.clipped, 'request')} {was_were(self.clipped)} clipped to the model's context"
+            notes.append(Remark(clipped))
         conversations = {
             "ended early because a turn failed": self.broken,
             f"{was_were(self.cut)} cut short by the end of the load": self.cut,
             "ended early because the next turn would exceed the model's context": self.too_long,
         }
-        notes += [f"{counted(count, 'conversation')} {what}" for what, count in conversations.items() if count]
+        notes += [Remark(f"{counted(count, 'conversation')} {what}") for what, count in conversations.items() if count]
+        if self.changed:
+            text = "changed while the load ran: later requests are those of its new content"
+            notes.append(Remark(f"{self.changed} {text}"))
+            self.changed, self.change_noted = "", True
         self.left_out.clear()
         self.skipped = self.clipped = self.broken = self.cut = self.too_long = 0
         return notes
@@ -151,18 +188,45 @@ class KeptRows:
     """The first pass has ended."""
     noted: bool = False
 
-    def add(self, row: DatasetRow) -> DatasetRow:
-        """Keep a row of the first pass if there is room, and return it."""
+    def _keep(self, row: DatasetRow) -> DatasetRow:
         if len(self.rows) < _MOST_KEPT and not self.complete:
             self.rows.append(row)
         return row
 
-    def instead(self, problem: str, skipped: SkippedRows) -> list[DatasetRow]:
-        """The rows to send in place of a file that has none any more; the first time it is counted as a bad row."""
-        if not self.noted:
-            skipped.bad(f"{problem}: the first {len(self.rows):,} rows are repeated")
-        self.noted = True
-        return self.rows
+    def one_pass(
+        self,
+        rows: Callable[[SkippedRows], Iterator[DatasetRow]],
+        *,
+        path: Path,
+        counting: SkippedRows,
+        first: SkippedRows,
+    ) -> Iterator[DatasetRow]:
+        """One pass over a file as far as it can be read; the kept rows if it has none any more.
+
+        `counting` counts the bad rows of this pass. `first` counts the loss of the file, once, and remembers the file,
+        so that one that changed in between is named. UsageError for a file of which no row was ever read.
+        """
+        found, problem = 0, f"{path} has no usable rows any more"
+        first.opens(path)
+        try:
+            for row in rows(counting):
+                found += 1
+                yield self._keep(row)
+        except UsageError as error:
+            if not (found or self.rows):
+                raise
+            problem = str(error)
+            if found:
+                counting.bad(problem)
+        if self.rows and not found:
+            if not self.noted:
+                first.bad(f"{problem}: the first {self._repeated()} repeated")
+            self.noted = True
+            yield from self.rows
+        self.complete = True
+
+    def _repeated(self) -> str:
+        return "row is" if len(self.rows) == 1 else f"{len(self.rows):,} rows are"
 
 
 def good_rows(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from servetop.core.errors import UsageError
+from servetop.core.text.counted import counted
 from servetop.core.text.sanitize import sanitize_line
 from servetop.workload.datasets.rows import BadRow, MalformedRow
 from servetop.workload.datasets.text_file import opened
@@ -36,7 +37,10 @@ def table_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str | None] | Bad
         if isinstance(values, BadRow):
             yield number, values
         elif len(values) > len(names) and any(values[len(names) :]):
-            yield number, MalformedRow(f"{len(values)} values for {len(names)} columns: a value is not quoted")
+            yield (
+                number,
+                MalformedRow(f"{len(values)} values for {counted(len(names), 'column')}: a value is not quoted"),
+            )
         elif values:
             yield number, {**dict.fromkeys(names), **dict(zip(names, values, strict=False))}
 

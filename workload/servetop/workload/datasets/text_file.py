@@ -6,12 +6,14 @@ import codecs
 import contextlib
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
 from servetop.core.errors import UsageError
+from servetop.core.text.sanitize import sanitize_line
 
 _GZIP = b"\x1f\x8b"
 _OTHER_KINDS = {
@@ -32,12 +34,19 @@ _OTHER_KINDS = {
     b"<html": "is a web page instead of the data: download the file itself",
 }
 """Why a file that begins with these bytes is refused, and what to do."""
+_LOG_LINE = re.compile(
+    rb"\s*(\([\w ]+pid=\d+\)\s*)?"
+    rb"((DEBUG|INFO|WARN|WARNING|ERROR)\b:? +\S|\[?\d{4}-\d\d-\d\d[ T][\d.,:+Z-]+[\] ]+[^\d\s,;|])"
+)
+"""How a line of a log begins: with a level, or with a time and then words, and before them perhaps a process."""
 _BOMS = {
     codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
 }  # fmt: skip
 """Encodings by byte order mark; the longer marks first, because one begins with a shorter one."""
 _SNIFFED = 512
+_SHOWN = 60
+"""Most characters of a line that a message shows."""
 
 
 @contextlib.contextmanager
@@ -69,6 +78,10 @@ def refuse_other_kinds(path: Path, start: bytes) -> None:
     reason = next((reason for magic, reason in _OTHER_KINDS.items() if start.lstrip().startswith(magic)), "")
     if reason:
         raise UsageError(f"{path} {reason}")
+    if _LOG_LINE.match(start):
+        line = sanitize_line(start.decode("utf-8", "replace").strip().splitlines()[0])
+        shown = line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+        raise UsageError(f"{path} is a log (it begins with {shown!r}): give a file of JSON lines or CSV")
 
 
 def is_parquet(path: Path) -> bool:

@@ -44,30 +44,14 @@ class RequestTrace:
         base, kept = 0.0, KeptRows()
         while True:
             count, last = 0, 0.0
-            for row in self._pass(counting, kept, first):
+            for row in kept.one_pass(self.rows, path=self.path, counting=counting, first=first):
                 count += 1
                 last = row.at or 0.0
                 yield replace(row, at=base + last) if base else row
             if not count:
                 raise UsageError(f"{self.path} has no usable rows")
             base += last + (last / (count - 1) if count > 1 else 1.0)
-            counting, kept.complete = SkippedRows(), True
-
-    def _pass(self, counting: SkippedRows, kept: KeptRows, first: SkippedRows) -> Iterator[DatasetRow]:
-        """One pass as far as the file can be read; the rows kept of the first pass if none can be read any more."""
-        found, problem = False, f"{self.path} has no usable rows any more"
-        try:
-            for row in self.rows(counting):
-                found = True
-                yield kept.add(row)
-        except UsageError as error:
-            if not (found or kept.rows):
-                raise
-            problem = str(error)
-            if found:
-                counting.bad(problem)
-        if kept.rows and not found:
-            yield from kept.instead(problem, first)
+            counting = SkippedRows()
 
     def _raw(self) -> Iterator[tuple[int, object | BadRow]]:
         return json_rows(self.path) if self.file_format.blocks else table_rows(self.path)

@@ -15,12 +15,13 @@ Mistral's begin with 1,000 special tokens, Gemma's and BERT's with some hundred;
 and the smallest of all have 32,000 tokens.
 """
 
-ORDINARY_TOKENS = "random prompts consist of ordinary tokens of the model"
+ORDINARY, UNCHECKED = "ordinary", "unchecked"
+"""What random prompts of a run consist of, as its recording and summary name it."""
 UNKNOWN_TOKENIZER = (
     f"prompts are random token ids from {UNCHECKED_IDS[0]:,} to {UNCHECKED_IDS[-1]:,}; whether all are ordinary tokens "
     "of the model is unknown, because the server has no /tokenize: give --tokenizer FILE, or --endpoint chat"
 )
-"""Notes of a run with random token ids; its summary recognises them."""
+"""A warning of a run with unchecked token ids."""
 
 
 def draws_token_ids(workload: WorkloadConfig) -> bool:

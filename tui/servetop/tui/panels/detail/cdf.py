@@ -26,7 +26,11 @@ MOST_CURVES = 6
 """The newest stages; more curves would be indistinguishable."""
 _WIDE = 60
 """Cells of a panel from which its title names the stage of its figures in full, and what its share counts."""
-_WHOLE_TICKS = ("whole ticks of 250 ms; a shared one is the earlier stage's", "whole ticks of 250 ms")
+_WHOLE_TICKS = (
+    "whole ticks of 250 ms; a shared one is the earlier stage's",
+    "stages are cut at 250 ms ticks",
+    "stage bounds ±250 ms",
+)
 """How exact the figures of stages are, in the words for wide and for narrow panels."""
 _SHORT = 9
 """Cells of a stage's name at the left of its ridge."""

@@ -12,9 +12,9 @@ from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.comparison import Comparison
 from servetop.analysis.comparison.difference import Difference
-from servetop.analysis.gates.regression_gate import GateOutcome, RegressionGate, judge_regressions, same_load
-from servetop.analysis.gates.regression_limit import parse_regression_limit
-from tests.analysis.gates.gates_for_tests import LOAD, comparison, differing, measured, stage
+from servetop.reports.gates.regression_gate import GateOutcome, RegressionGate, judge_regressions, same_load
+from servetop.reports.gates.regression_limit import parse_regression_limit
+from tests.reports.gates.gates_for_tests import LOAD, comparison, differing, measured, stage
 
 
 def judged(compared: Comparison, *limits: str, loads: dict[int, StageLoad] | None = None) -> tuple[RegressionGate, ...]:

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from servetop.analysis.comparison.compared_metrics import Scale
-from servetop.analysis.gates.regression_limit import parse_regression_limit
 from servetop.core.errors import UsageError
-from tests.analysis.gates.gates_for_tests import differing
+from servetop.reports.gates.regression_limit import parse_regression_limit
+from tests.reports.gates.gates_for_tests import differing
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 
 from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison_report.undecided_texts import text_of_cost
-from servetop.analysis.gates.regression_gate import GateOutcome, RegressionGate
+from servetop.reports.gates.regression_gate import GateOutcome, RegressionGate
 
 _UNKNOWN = "?"
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from servetop.analysis.comparison.difference import Difference
-from servetop.analysis.gates.gate_text import change_text, interval_text, sentence, signed
-from servetop.analysis.gates.regression_gate import judge_regressions
-from servetop.analysis.gates.regression_limit import parse_regression_limit
-from tests.analysis.gates.gates_for_tests import LOAD, comparison, differing
+from servetop.reports.gates.gate_text import change_text, interval_text, sentence, signed
+from servetop.reports.gates.regression_gate import judge_regressions
+from servetop.reports.gates.regression_limit import parse_regression_limit
+from tests.reports.gates.gates_for_tests import LOAD, comparison, differing
 
 
 def texts(limit: str, difference: Difference) -> tuple[str, str, str]:

@@ -21,7 +21,7 @@ from servetop.analysis.comparison.student_t import upper_tail
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, cost_of_answer, holm
 from servetop.analysis.comparison_report.undecided_texts import measured_text, stage_length_text
-from servetop.analysis.gates.regression_limit import RegressionLimit
+from servetop.reports.gates.regression_limit import RegressionLimit
 
 _UNEQUAL = 0.10
 """Relative difference of lengths from which on a drift makes two runs incomparable."""

@@ -1,0 +1,48 @@
+"""The rates that are claimed of an overloaded engine: those of the model, checked against what the run served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servetop.analysis.judgement.capacity import Capacity
+from servetop.analysis.judgement.kept_load import UNCERTAIN, kept_rate, served_rate, work_error
+from servetop.analysis.judgement.overload import Limit, Overload
+from servetop.analysis.judgement.overload_rates import overload_rates
+from servetop.analysis.judgement.run_record import RunRecord
+
+MODEL_ERROR = 0.75
+"""Fraction of what a run itself served below which a rate of the model is not believed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedRates:
+    """The rates that a run claims, requests/s; None if unknown."""
+
+    sustainable: float | None = None
+    knee: float | None = None
+    is_lower_bound: bool = False
+
+
+def claimed_rates(limit: Limit, capacity: Capacity | None, main: Overload, run: RunRecord) -> ClaimedRates:
+    """Return what the engine sustains by an overload; nothing without a capacity, or if too little completed."""
+    return ClaimedRates() if capacity is None or _is_vague(main, run) else _modelled(limit, capacity, run)
+
+
+def _is_vague(main: Overload, run: RunRecord) -> bool:
+    """Whether too few requests of too different lengths completed in an overload to tell what the engine sustains."""
+    until = run.until if main.end is None else main.end
+    first, stop = run.history.first_from(main.begin), run.history.up_to(until)
+    completed = float(run.history.column("ok", start=first, stop=max(first, stop)).sum())
+    return not completed or work_error(run, first, max(first, stop), completed) > UNCERTAIN
+
+
+def _modelled(limit: Limit, capacity: Capacity, run: RunRecord) -> ClaimedRates:
+    """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above."""
+    sustainable, knee = overload_rates(limit, capacity, run)
+    served = served_rate(run)
+    if sustainable is None or sustainable >= served:
+        return ClaimedRates(sustainable=sustainable, knee=knee)
+    if sustainable < served * MODEL_ERROR:
+        kept = kept_rate(run)
+        return ClaimedRates(sustainable=kept, is_lower_bound=kept is not None)
+    return ClaimedRates(sustainable=served, knee=None if knee is None else max(knee, served))
