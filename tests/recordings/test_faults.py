@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from servetop.analysis.summary.summary_json import summary_json
-from servetop.core.errors import RecordingError
+from servetop.core.errors import NotARecordingError, RecordingError
 from servetop.core.events import RequestRecord, RunEnd, Severity
 from servetop.core.interfaces.recording_store import RecordingState
 from servetop.core.interfaces.run_source import RunHeader
@@ -136,6 +136,19 @@ def test_a_file_torn_within_its_first_page_cannot_be_read(finished: Path) -> Non
     os.truncate(finished, 3000)
     with pytest.raises(RecordingError, match=r"run\.servetop is damaged.*nothing in it can be"):
         RecordingReader.open(finished)
+
+
+def test_a_file_torn_anywhere_is_a_damaged_recording(finished: Path) -> None:
+    whole = finished.read_bytes()
+    torn = finished.with_name("torn.servetop")
+    for size in range(4096, min(len(whole), 60_000), 512):
+        torn.write_bytes(whole[:size])
+        try:
+            with closing(RecordingReader.open(torn)) as reader:
+                assert reader.poll().notes or reader.damage
+        except RecordingError as error:
+            assert "is damaged" in str(error)
+            assert not isinstance(error, NotARecordingError)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

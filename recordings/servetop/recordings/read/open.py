@@ -139,6 +139,8 @@ def _salvage(path: Path, cause: Exception) -> OpenedFile:
         return replace(_connect(path.absolute(), "mode=ro", shown=path, salvaging=True), damage=short_message(cause))
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise RecordingError(f"{path} is damaged ({short_message(error)}): nothing in it can be read") from error
+    except NotARecordingError as error:  # a table whose definition is cut short is none of servetop's
+        raise RecordingError(f"{path} is damaged ({short_message(cause)}): nothing in it can be read") from error
 
 
 def _open_in_read_only_folder(path: Path) -> OpenedFile:
