@@ -33,27 +33,6 @@ def test_littles_law_is_judged_by_the_displayed_limit(in_flight: float, limit: f
         assert (check.state, found.verdict) == (state, verdict)
 
 
-def test_other_clients_of_the_server_are_named_instead_of_what_they_disturb() -> None:
-    shared = trust(littles_law_error=6.57, token_error=25.45, in_flight=1.8)
-    assert shared.reasons == (
-        "other traffic: about 87% of the requests in the engine and 96% of its tokens are not from this run",
-    )
-    assert shared.verdict is TrustVerdict.SUSPECT
-    assert shared.advice.startswith("measure a server that no other client uses")
-
-
-@pytest.mark.parametrize(
-    ("requests", "tokens", "in_flight"),
-    [(6.57, 0.02, 20.0), (0.1, 0.6, 20.0), (-0.5, 3.0, 20.0), (float("nan"), 3.0, 20.0), (0.9, 0.9, 1.2)],
-)
-def test_a_disagreement_that_other_clients_do_not_explain_is_not_taken_for_them(
-    requests: float, tokens: float, in_flight: float
-) -> None:
-    found = trust(littles_law_error=requests, token_error=tokens, in_flight=in_flight)
-    assert not [reason for reason in found.reasons if "other traffic" in reason]
-    assert found.advice == ""
-
-
 def test_an_exempt_check_has_a_reason() -> None:
     held = trust(sent_rate=7.0, limited=True, concurrency_limit=13).checks["sent_share"]
     assert (held.state, held.exemption) == (CheckState.EXEMPT, "held back by limit 13")

@@ -225,6 +225,17 @@ def test_a_long_scrape_is_not_compared(summary_of: Summarise, make_request: Make
 
 def test_the_engines_counter_may_be_read_at_any_time_of_the_scrape(summary_of: Summarise) -> None:
     ticks = trusted_ticks(40, output_tokens=100)  # 400 tokens/s
-    last = EngineSample(scrape_start=2.0, scrape_end=6.0, generation_tokens_total=1000.0)
+    last = EngineSample(scrape_start=2.0, scrape_end=3.0, generation_tokens_total=600.0)
     trust = summary_of(samples=[sample(1.0, generation_tokens_total=0.0), last], ticks=ticks)["trust"]
     assert trust["token_error"] == 0.0
+
+
+@pytest.mark.parametrize(("ends_short", "error"), [(False, None), (True, 1.0)], ids=["to", "across"])
+def test_tokens_are_compared_across_a_long_scrape_but_not_to_one(
+    summary_of: Summarise, ends_short: bool, error: float | None
+) -> None:
+    ticks = trusted_ticks(40, output_tokens=100)  # 400 tokens/s
+    late = EngineSample(scrape_start=2.0, scrape_end=8.0, generation_tokens_total=2000.0)
+    last = [sample(9.0, generation_tokens_total=6400.0)] if ends_short else []
+    trust = summary_of(samples=[sample(1.0, generation_tokens_total=0.0), late, *last], ticks=ticks)["trust"]
+    assert trust["token_error"] == (error if error is None else pytest.approx(error, rel=0.05))

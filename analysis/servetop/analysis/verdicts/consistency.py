@@ -32,6 +32,11 @@ class EngineCounts:
         """The middle of each scrape."""
         return (self.starts + self.ends) / 2
 
+    @property
+    def are_short(self) -> BoolArray:
+        """Whether each scrape took so little time that its gauges and counters describe one."""
+        return np.asarray(self.ends - self.starts <= MAX_SCRAPE_SECONDS)
+
     def part(self, selected: BoolArray) -> EngineCounts:
         """Return the counts of the selected scrapes."""
         columns = (self.starts, self.ends, self.requests, self.generated)
@@ -75,7 +80,7 @@ def littles_law(engine: EngineCounts, in_flight: FloatArray) -> LittlesLaw:
     `in_flight` is the client's count at `engine.times`. Scrapes longer than MAX_SCRAPE_SECONDS, and those without
     requests in flight at the client, are ignored.
     """
-    both = (engine.ends - engine.starts <= MAX_SCRAPE_SECONDS) & ~np.isnan(engine.requests) & (in_flight > 0)
+    both = engine.are_short & ~np.isnan(engine.requests) & (in_flight > 0)
     if not both.any():
         return LittlesLaw()
     weights = _time_shares(engine.times[both])
@@ -83,19 +88,23 @@ def littles_law(engine: EngineCounts, in_flight: FloatArray) -> LittlesLaw:
     return LittlesLaw(float(np.average(engine.requests[both], weights=weights)) / client - 1, client)
 
 
-def token_error(engine: EngineCounts, client: ClientTokens) -> float:
+def token_error(engine: EngineCounts, client: ClientTokens, *, least_span: float = 0.0) -> float:
     """Return generated tokens / the client's tokens - 1, between the first and the last scrape; NaN below MIN_TOKENS.
 
+    NaN also if these scrapes are less than `least_span` seconds apart; none of them lasts beyond MAX_SCRAPE_SECONDS.
     Tokens of the ticks of these two scrapes may have arrived before or after them, and an engine may count tokens as
     `received` or as `finished`: the assumptions that agree best are used.
     """
-    known = ~np.isnan(engine.generated)
-    if known.sum() < 2 or not client.tick_ends.size:
+    (usable,) = np.nonzero(~np.isnan(engine.generated) & engine.are_short)
+    if usable.size < 2 or not client.tick_ends.size:
         return math.nan
-    starts, ends = engine.starts[known][[0, -1]], engine.ends[known][[0, -1]]
-    generated = float(engine.generated[known][1:].sum())
+    ends = usable[[0, -1]]
+    if float(np.ptp(engine.times[ends])) < least_span:
+        return math.nan
+    starts, stops = engine.starts[ends], engine.ends[ends]
+    generated = float(np.nansum(engine.generated[ends[0] + 1 : ends[1] + 1]))
     counts = [
-        _nearest_count(generated, tokens, client.tick_ends, starts=starts, ends=ends)
+        _nearest_count(generated, tokens, client.tick_ends, starts=starts, ends=stops)
         for tokens in (client.received, client.finished)
     ]
     nearest = min(counts, key=lambda tokens: abs(generated - tokens))

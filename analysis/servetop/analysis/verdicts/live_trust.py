@@ -54,7 +54,7 @@ def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
         concurrency_limit=limit_in_force(column("max_concurrency"), queued),
         littles_law_error=law.error,
         in_flight=law.in_flight,
-        token_error=token_error(engine, client) if _lasts(engine, MIN_SPAN) else math.nan,
+        token_error=token_error(engine, client, least_span=MIN_SPAN),
         times=engine_times(engine, ClientTimes.of(ticks)),
         sender_class=worst_class(tick.client.gauges.sender_class for tick in history.ticks[start:stop]),
         itl_p99=history.percentiles("itl", start=start, stop=stop)[2],
@@ -94,11 +94,6 @@ def _engine_counts(by_end: dict[float, EngineSample]) -> EngineCounts:
         generated=increase(column("generation_tokens_total")),
         sums={name: increase(column(name)) for pair in TOTALS.values() for name in pair},
     )
-
-
-def _lasts(engine: EngineCounts, seconds: float) -> bool:
-    """Whether the first and the last scrape are at least `seconds` apart."""
-    return bool(engine.times.size) and float(engine.times[-1] - engine.times[0]) >= seconds
 
 
 def _all_failed(history: TickHistory, start: int, stop: int) -> bool:

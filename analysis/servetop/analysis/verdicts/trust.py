@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from servetop.analysis.verdicts.cache_check import CacheCheck
 from servetop.analysis.verdicts.engine_times import EngineTimes
+from servetop.analysis.verdicts.other_clients import requests_text, serves_others, shares_text
 from servetop.analysis.verdicts.trust_check import CLIENT_CHECKS, ENGINE_CHECKS, CheckState, TrustCheck, at_most, check
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.system.scheduling import HOW_TO_GRANT
@@ -111,8 +112,7 @@ class Trust:
         """The phrases about requests and tokens; those about other clients take the place of the differences."""
         requests, tokens = self.littles_law_error, self.token_error
         if self.serves_others:
-            shares = f"{_others(requests):.0%} of the requests in the engine and {_others(tokens):.0%} of its tokens"
-            return [(True, f"other traffic: about {shares} are not from this run")]
+            return [(True, shares_text(requests, tokens))]
         return [
             (self._breaks("littles_law"), f"engine holds {requests:+.0%} requests vs client".replace("-", "−")),
             (abs(tokens) > AGREEMENT_LIMIT, f"engine counts {tokens:+.0%} tokens vs client".replace("-", "−")),
@@ -120,14 +120,14 @@ class Trust:
 
     @property
     def serves_others(self) -> bool:
-        """Whether the engine serves other clients too: it exceeds the client in requests and in tokens."""
-        return self._breaks("littles_law") and min(self.littles_law_error, self.token_error) > OTHERS_LIMIT
+        """Whether the engine serves other clients too: it exceeds the client by more than requests in transit."""
+        compared = not self.all_failed and self.littles_law_error > self.littles_law_limit
+        return compared and serves_others(self.littles_law_error, self.token_error, self.in_flight)
 
     @property
     def other_requests(self) -> str:
         """How many of the requests in the engine are those of other clients, in words."""
-        total = self.in_flight * (1 + self.littles_law_error)
-        return f"about {total - self.in_flight:.0f} of {total:.0f} requests in the engine are not from this run"
+        return requests_text(self.littles_law_error, self.in_flight)
 
     @property
     def _itl_uncertain(self) -> bool:
@@ -193,7 +193,7 @@ class Trust:
     @property
     def _littles_law(self) -> TrustCheck:
         limit, error = self.littles_law_limit, self.littles_law_error
-        few = "few in flight" if limit >= 1 else ""
+        few = "few in flight" if limit >= 1 and not self.serves_others else ""
         exemption = "none succeeded" if self.all_failed else few
         return check(error, limit, abs(error) > limit or bool(exemption), exemption=exemption)
 
@@ -266,8 +266,6 @@ SENT_SHARE_LIMIT = 0.97
 """Minimum sent / offered; below it, the offered load was not delivered."""
 AGREEMENT_LIMIT = 0.05
 """Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
-OTHERS_LIMIT = 0.5
-"""Excess of both requests and tokens of the engine, as fractions of the client's, that only other clients explain."""
 ITL_UNCERTAINTY_LIMIT = 0.003
 """A p99 in seconds above this, and above ITL_UNCERTAINTY_SHARE of the ITL's p99, makes the ITL unreliable."""
 ITL_UNCERTAINTY_SHARE = 0.25
@@ -288,8 +286,3 @@ _ADVICE = {
 def _felt(ttft_p99: float) -> float:
     """The lateness in seconds that is a large fraction of this TTFT."""
     return max(TURNAROUND, LATENESS_SHARE * ttft_p99)
-
-
-def _others(excess: float) -> float:
-    """The fraction of the engine's total that exceeds the client's, from engine / client - 1."""
-    return 1 - 1 / (1 + excess)
