@@ -25,6 +25,7 @@ def report(
     notes: Sequence[str] = (),
     stages: Sequence[int] = (),
     reply: str | None = None,
+    count: int | None = None,
     action: Action = Action.SET_RATE,
     ok: int = 0,
     in_flight: Sequence[float] | None = None,
@@ -40,7 +41,7 @@ def report(
             StageChange(at=1.0, index=index, label="", request_rate=1.0, max_concurrency=None, max_num_seqs=None)
             for index in stages
         ),
-        replies=() if reply is None else (Command(id=1, at=0.0, action=action, reply=reply),),
+        replies=() if reply is None else (Command(id=1, at=0.0, action=action, reply=reply, count=count),),
     )
 
 
@@ -89,25 +90,31 @@ def test_the_load_is_as_far_as_its_slowest_sender(phases: list[LoadPhase], slowe
 
 
 @pytest.mark.parametrize(
-    ("counts", "merged"),
+    ("action", "counts", "merged"),
     [
-        (("1 request", "0 requests"), "1 request"),
-        (("1 request", "1 request"), "2 requests"),
-        (("1,204 requests", "1 request"), "1,205 requests"),
+        (Action.CANCEL, (1, 0), "1 request cancelled"),
+        (Action.CANCEL, (1, 1), "2 requests cancelled"),
+        (Action.CANCEL, (1204, 1), "1,205 requests cancelled"),
+        (Action.STOP, (0, 1), "no further requests are sent, waiting for 1 request in flight"),
     ],
 )
-def test_merged_replies_have_the_sum_of_their_counts(counts: tuple[str, str], merged: str) -> None:
+def test_merged_replies_have_the_sum_of_their_counts(action: Action, counts: tuple[int, int], merged: str) -> None:
     merger = ReplyMerger()
-    merger.add({worker: report(reply=f"{each} cancelled", action=Action.CANCEL) for worker, each in enumerate(counts)})
+    merger.add(
+        {
+            worker: report(reply=f"sender {worker} of 7 requests", count=count, action=action)
+            for worker, count in enumerate(counts)
+        }
+    )
     (reply,) = merger.complete(alive={0, 1}, playing={0, 1})
-    assert reply.reply == f"{merged} cancelled"
+    assert (reply.reply, reply.count) == (merged, sum(counts))
 
 
 def test_replies_are_merged_when_all_living_senders_have_replied() -> None:
     merger = ReplyMerger()
-    merger.add({0: report(reply="4 requests cancelled", action=Action.CANCEL)})
+    merger.add({0: report(reply="cancelled", count=4, action=Action.CANCEL)})
     assert list(merger.complete(alive={0, 1}, playing={0, 1})) == []
-    merger.add({1: report(reply="3 requests cancelled", action=Action.CANCEL)})
+    merger.add({1: report(reply="cancelled", count=3, action=Action.CANCEL)})
     (reply,) = merger.complete(alive={0, 1}, playing={0, 1})
     assert reply.reply == "7 requests cancelled"
     assert list(merger.complete(alive={0, 1}, playing={0, 1})) == []

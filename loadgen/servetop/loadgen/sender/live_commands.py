@@ -60,6 +60,13 @@ def burst(stage: StageRun | None, count: float | None, at: float) -> tuple[list[
     return [Due(stage.index, at)] * int(count), f"sending {counted(int(count), 'request')} now"
 
 
+def stop_reply(action: Action, count: int) -> str:
+    """Return the reply to a cancellation of `count` requests, or to a stop that waits for those in flight."""
+    if action is Action.CANCEL:
+        return f"{counted(count, 'request')} cancelled"
+    return f"no further requests are sent, waiting for {counted(count, 'request')} in flight"
+
+
 def _next_stage(schedule: Schedule, at: float) -> str:
     if schedule.next_stage(at):
         return f"stage ended, {schedule.stages_left} remaining"

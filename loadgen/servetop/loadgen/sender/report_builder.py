@@ -77,9 +77,9 @@ class ReportBuilder:
             self._notes[-1], fact=remark.fact, subject=remark.subject, count=remark.count
         )
 
-    def reply(self, command: Command, text: str, *, at: float) -> None:
-        """Add the reply to a command that was applied at run time `at`."""
-        self._replies.append(dataclasses.replace(command, applied_at=at, reply=text))
+    def reply(self, command: Command, text: str, *, count: int | None, at: float) -> None:
+        """Add the reply to a command that was applied at run time `at`, with the requests that it counts, if any."""
+        self._replies.append(dataclasses.replace(command, applied_at=at, reply=text, count=count))
 
     def build(
         self,

@@ -24,7 +24,7 @@ from servetop.loadgen.sender.cancellation import Cancellation
 from servetop.loadgen.sender.conversations import Conversations
 from servetop.loadgen.sender.heartbeat import Heartbeat
 from servetop.loadgen.sender.in_flight import InFlightRequests
-from servetop.loadgen.sender.live_commands import apply_command, burst
+from servetop.loadgen.sender.live_commands import apply_command, burst, stop_reply
 from servetop.loadgen.sender.partition import partition_for
 from servetop.loadgen.sender.pauses import Pauses
 from servetop.loadgen.sender.report_builder import ReportBuilder
@@ -107,35 +107,35 @@ class Sender:
             self._apply(timed.command, timed.at, number_from=timed.number_from)
 
     def _apply(self, command: Command, at: float, *, number_from: int | None = None) -> None:
-        reply = self._reply_to(command, at)
+        reply, count = self._reply_to(command, at)
         self._limit(number_from=number_from)
-        self._reports.reply(command, reply, at=at)
+        self._reports.reply(command, reply, count=count, at=at)
         self._slots.opened()
         self._send_due()
 
-    def _reply_to(self, command: Command, at: float) -> str:
-        schedule = self._schedule
+    def _reply_to(self, command: Command, at: float) -> tuple[str, int | None]:
+        """Apply a command; return the reply, and how many requests a stop or a cancellation counts."""
         if command.action in (Action.STOP, Action.CANCEL):
-            return self._stop(at, cancel=command.action is Action.CANCEL)
-        if schedule is None:
-            return "no load has been started yet"
+            count = self._stop(at, cancel=command.action is Action.CANCEL)
+            return stop_reply(command.action, count), count
+        if (schedule := self._schedule) is None:
+            return "no load has been started yet", None
         if command.action is Action.BURST:
             requests, reply = burst(schedule.stage, command.value, at)
             for due in requests:
                 self._select(due)
-            return reply
-        return apply_command(schedule, command, at) or f"the load generator does not support {command.action}"
+            return reply, None
+        return apply_command(schedule, command, at) or f"the load generator does not support {command.action}", None
 
-    def _stop(self, at: float, *, cancel: bool) -> str:
+    def _stop(self, at: float, *, cancel: bool) -> int:
         self._stopped = True
         if self._schedule is not None:
             self._schedule.stop(at)
         queued = len(self._in_flight.queued)
         self._cancel_queued(at, "stopped before it was sent")
         if cancel:
-            count = self._cancellation.cancel_in_flight(self._in_flight, "cancelled")
-            return f"{counted(count + queued, 'request')} cancelled"
-        return f"no further requests are sent, waiting for {counted(self._in_flight.count, 'request')} in flight"
+            return queued + self._cancellation.cancel_in_flight(self._in_flight, "cancelled")
+        return self._in_flight.count
 
     # --- sending ---
 

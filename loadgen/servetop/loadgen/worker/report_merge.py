@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from servetop.core.events import Action, Command, Note, StageChange
+from servetop.core.events import Command, Note, StageChange
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
-from servetop.core.text.counted import counted
 from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks, worst_class
 from servetop.loadgen.messages import SenderReport
+from servetop.loadgen.sender.live_commands import stop_reply
 from servetop.workload.plan import LoadPhase
 
 _SLOWEST_FIRST = (LoadPhase.IDLE, LoadPhase.RUNNING, LoadPhase.DRAINING, LoadPhase.FINISHED)
-_COUNT = re.compile(r"([\d,]+) requests?\b")
 
 
 def slowest_phase(phases: Sequence[LoadPhase]) -> LoadPhase:
@@ -97,9 +95,9 @@ class ReplyMerger:
 
 
 def _merge_replies(replies: Sequence[Command]) -> Command:
-    """Return the first sender's reply; for a stop or cancel, with the sum of the counts in all replies."""
+    """Return the first sender's reply; where the replies count requests, with the sum of all."""
     first = replies[0]
-    if first.action not in (Action.STOP, Action.CANCEL):
+    counts = [each.count for each in replies if each.count is not None]
+    if first.count is None:
         return first
-    counts = [int(found[1].replace(",", "")) for each in replies if (found := _COUNT.search(each.reply or ""))]
-    return dataclasses.replace(first, reply=_COUNT.sub(counted(sum(counts), "request"), first.reply or "", count=1))
+    return dataclasses.replace(first, reply=stop_reply(first.action, sum(counts)), count=sum(counts))
