@@ -16,7 +16,8 @@ from tests.chaos.case import Case, Fault, Result
 from tests.chaos.invariants import Harm, check_recording, check_words
 from tests.chaos.ledger import What
 from tests.chaos.place import PATIENCE, Place
-from tests.chaos.processes import free_port, marked, until
+from tests.chaos.processes import marked, until
+from tests.reserved_port import reserved_port
 
 LLAMA_CPP = Path.home() / ".cache" / "servetop-integration" / "llama.cpp"
 """Where `make integration` puts llama-server and a tiny model."""
@@ -85,16 +86,17 @@ def _strike(place: Place, blow: str, run: int, engine: int, *, pause: float) -> 
 @contextlib.contextmanager
 def started(place: Place, engine: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """An engine that serves, and its port. It bears no mark: it is not servetop's to end."""
-    port = free_port()
-    where = ["--host", "127.0.0.1", "--port", str(port)]
-    if engine == "simulator":
-        words = [sys.executable, "-m", "servetop.simulator.server.server", *where]
-    else:
-        model = ["-m", str(LLAMA_CPP / "tiny.gguf"), "-c", "4096", "-np", "4", "-t", "1", "--metrics", "--no-warmup"]
-        words = [str(LLAMA_CPP / "llama-server"), *model, *where]
-    with _background(place, words, "engine") as process:
+    with reserved_port() as port, _background(place, _command(engine, port), "engine") as process:
         assert until(lambda: _serves(port), seconds=PATIENCE), f"{engine} did not start: {place.printed('engine.err')}"
         yield process, port
+
+
+def _command(engine: str, port: int) -> list[str]:
+    where = ["--host", "127.0.0.1", "--port", str(port)]
+    if engine == "simulator":
+        return [sys.executable, "-m", "servetop.simulator.server.server", *where]
+    model = ["-m", str(LLAMA_CPP / "tiny.gguf"), "-c", "4096", "-np", "4", "-t", "1", "--metrics", "--no-warmup"]
+    return [str(LLAMA_CPP / "llama-server"), *model, *where]
 
 
 def _serves(port: int) -> bool:

@@ -15,7 +15,8 @@ from tests.chaos.case import Case, Fault, Result
 from tests.chaos.invariants import Harm, check_recording, check_words
 from tests.chaos.ledger import What
 from tests.chaos.place import PATIENCE, Place
-from tests.chaos.processes import free_port, marked, until
+from tests.chaos.processes import marked, until
+from tests.reserved_port import reserved_port
 
 BLOWS = ("kill server", "kill server", "kill run", "kill viewer", "leave page", "SIGTERM", "SIGINT", "SIGHUP")
 RUN, VIEWER = "servetop.run.process.run_process", " replay "
@@ -31,12 +32,13 @@ HEADERS = (
 def pages(case: Case, folder: Path) -> Result:
     """A run with pages, of which one or two are open; one blow."""
     chance = case.chance()
-    place, result, port = Place(case, folder), Result(), free_port()
+    place, result = Place(case, folder), Result()
     blow, count = chance.choice(BLOWS), chance.randint(1, 2)
     result.note(f"{blow}, {count} open")
     words = ["--duration", "300", "--request-rate", "10", "--input-len", "6", "--output-len", "5"]
-    words += ["--web", "--web-port", str(port), "--record", str(place.recording)]
     with contextlib.ExitStack() as stack:
+        port = stack.enter_context(reserved_port())
+        words += ["--web", "--web-port", str(port), "--record", str(place.recording)]
         server = place.start([*words, "--url", stack.enter_context(place.server())])
         until(lambda: _token(place) or server.poll() is not None, seconds=PATIENCE)
         token = _token(place)
@@ -56,9 +58,9 @@ def pages(case: Case, folder: Path) -> Result:
     check_recording(place, ended, result, harm=Harm.ENDED)
     if blow != "kill run" and "recordings without an end" in result.notes:
         result.found(Fault.LOST, f"“{blow}” left a recording without an end")
-    with socket.socket() as probe:
-        if probe.connect_ex(("127.0.0.1", port)) == 0:
-            result.found(Fault.LEFTOVER, f"port {port} is still open")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                result.found(Fault.LEFTOVER, f"port {port} is still open")
     if blow not in ("kill server", "kill run") and (left := place.left_behind()):
         result.found(Fault.LEFTOVER, f"files: {left}")
     return result

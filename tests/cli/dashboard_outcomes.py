@@ -11,6 +11,7 @@ from tests.cli.outcomes import SECONDS, Case
 from tests.cli.phases import LOAD, SHORT, assert_gone, dashboard, family, until, words_for
 from tests.cli.terminal import Terminal
 from tests.harness import Finished, command_line, wait_for
+from tests.reserved_port import reserved_port
 
 
 def signalled(number: signal.Signals, phase: str) -> Callable[[Case], Finished]:
@@ -55,10 +56,7 @@ def pages(number: signal.Signals) -> Callable[[Case], Finished]:
     """A signal to the server of a run's pages."""
 
     def bring_about(case: Case) -> Finished:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        with case.started("--web", "--web-port", str(port), *LOAD, *SHORT) as process:
+        with reserved_port() as port, case.started("--web", "--web-port", str(port), *LOAD, *SHORT) as process:
             with case.reading() as reader:
                 until("load", reader)
             wait_for(lambda: _answers_somehow(port), seconds=SECONDS, what="the server of the pages")
@@ -66,7 +64,7 @@ def pages(number: signal.Signals) -> Callable[[Case], Finished]:
             process.send_signal(number)
             _, err = process.communicate(timeout=SECONDS)
             assert_gone(processes)
-        assert not _answers_somehow(port)
+            assert not _answers_somehow(port)
         return Finished(process.returncode, "", err)
 
     return bring_about

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import PYTHON, Finished, Servetop, opened, received, wait_for
+from tests.reserved_port import reserved_port
 
 MORTAL = Path(__file__).parent / "mortal_server.py"
 LENGTHS = ("--input-len", "8", "--output-len", "4")
@@ -79,11 +80,7 @@ def with_engine(*words: str, load: tuple[str, ...] = LOAD) -> Callable[[Case], F
 
 
 def attached_engine_gone(case: Case) -> Finished:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    engine = subprocess.Popen([sys.executable, str(MORTAL), "--port", str(port)])
-    try:
+    with reserved_port() as port, _mortal_engine(port) as engine:
         url = f"http://127.0.0.1:{port}"
         wait_for(lambda: _listens(port), seconds=SECONDS, what="the engine")
         with case.started("--json", "--url", url, *ENDLESS) as process:
@@ -91,6 +88,13 @@ def attached_engine_gone(case: Case) -> Finished:
                 wait_for(lambda: received(reader), seconds=SECONDS, what="the first tokens")
             engine.kill()
             return finished(process)
+
+
+@contextlib.contextmanager
+def _mortal_engine(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    engine = subprocess.Popen([sys.executable, str(MORTAL), "--port", str(port)])
+    try:
+        yield engine
     finally:
         engine.kill()
         engine.wait()

@@ -23,9 +23,10 @@ from servetop.core.events import LogLine
 from servetop.engines.adapters.vllm import VllmEngine
 from servetop.engines.engine import LaunchCommand
 from servetop.engines.process import engine_process
-from servetop.engines.process.ports import free_port, port_is_free
+from servetop.engines.process.ports import port_is_free
 from servetop.engines.start import start_engine
 from tests.harness import SLOW_MACHINE
+from tests.reserved_port import reserved_port
 
 Configured = Callable[..., EngineConfig]
 
@@ -217,15 +218,15 @@ async def test_a_port_in_use_is_reported_with_its_holder(clock: MonotonicClock, 
 
 
 async def test_a_given_port_is_used_from_either_option(clock: MonotonicClock, stand_in: Configured) -> None:
-    port = free_port()
-    handle = await start_engine(stand_in("--port", str(port)), clock, on_line=lambda _: None)
-    assert handle.url == f"http://127.0.0.1:{port}"
-    assert handle.launched is not None
-    assert handle.launched.argv.count("--port") == 1
-    assert handle.launched.port == port
-    assert handle.launched.environment["VLLM_NO_USAGE_STATS"] == "1"
-    assert handle.launched.environment["PATH"] == os.environ["PATH"]
-    await handle.stop()
+    with reserved_port() as port:
+        handle = await start_engine(stand_in("--port", str(port)), clock, on_line=lambda _: None)
+        assert handle.url == f"http://127.0.0.1:{port}"
+        assert handle.launched is not None
+        assert handle.launched.argv.count("--port") == 1
+        assert handle.launched.port == port
+        assert handle.launched.environment["VLLM_NO_USAGE_STATS"] == "1"
+        assert handle.launched.environment["PATH"] == os.environ["PATH"]
+        await handle.stop()
 
 
 async def test_a_key_that_the_engine_logs_is_not_shown(

@@ -23,7 +23,7 @@ from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.run_state import RunState
 from tests.clean_environment import MACHINE
 from tests.harness import SLOW_MACHINE, Servetop, opened, received, wait_for
-from tests.integration.real_engines import RealEngine, free_ports
+from tests.integration.real_engines import RealEngine, port_of, reserve
 
 SCARCE = 64
 """KV blocks of 32 tokens, so few that vLLM must preempt."""
@@ -70,10 +70,12 @@ class Vllm:
 
 def vllm_server(vllm: Vllm, *settings: str, environment: Mapping[str, str] = ENVIRONMENT) -> RealEngine:
     """vLLM's server on a free port, as somebody else starts it."""
-    (port,) = free_ports(1)
+    reserved = (reserve(),)
+    port = port_of(reserved[0])
     where = ("--model", vllm.model, "--host", "127.0.0.1", "--port", str(port))
     return RealEngine(
         name="vllm",
+        reserved=reserved,
         argv=(*vllm.api_server.split(), *where, *SETTINGS, *settings),
         url=f"http://127.0.0.1:{port}",
         model=vllm.model,

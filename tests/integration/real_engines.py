@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +43,8 @@ class RealEngine:
     environment: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 60.0
     """The longest start."""
+    reserved: Sequence[socket.socket] = ()
+    """Hold its ports until it has ended."""
 
     @property
     def command(self) -> str:
@@ -50,22 +52,33 @@ class RealEngine:
         return " ".join([*(f"{name}={value}" for name, value in self.environment.items()), shlex.join(self.argv)])
 
 
-def free_ports(count: int) -> list[int]:
-    """Loopback ports without a listener at the moment."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+def reserve() -> socket.socket:
+    """Return a bound socket that never listens, so its port refuses connections until a server listens there.
+
+    The system picks no bound port for another process. A server that sets SO_REUSEADDR or SO_REUSEPORT, as servers do,
+    may bind it too, and listens while the socket here is open.
+    """
+    bound = socket.socket()
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        bound.setsockopt(socket.SOL_SOCKET, option, 1)
+    bound.bind(("127.0.0.1", 0))
+    return bound
+
+
+def port_of(bound: socket.socket) -> int:
+    """Return the number of the port that a socket is bound to."""
+    return int(bound.getsockname()[1])
 
 
 def llama_cpp(home: Path) -> RealEngine:
     """Four slots of 1,024 tokens."""
-    (port,) = free_ports(1)
+    reserved = (reserve(),)
+    port = port_of(reserved[0])
     url = f"http://127.0.0.1:{port}"
     where = ("-m", str(home / "tiny.gguf"), "-a", "tiny", "--host", "127.0.0.1", "--port", str(port))
     return RealEngine(
         name="llama.cpp",
+        reserved=reserved,
         argv=(str(home / "llama-server"), *where, "-c", "4096", "-np", "4", "--metrics", "-t", "2", "--no-warmup"),
         url=url,
         model="tiny",
@@ -75,13 +88,15 @@ def llama_cpp(home: Path) -> RealEngine:
 
 def triton(home: Path) -> RealEngine:
     """The model `ensemble`: 8 requests at once, 64 blocks of 16 tokens."""
-    http, grpc, metrics = free_ports(3)
+    reserved = [reserve() for _ in range(3)]
+    http, grpc, metrics = map(port_of, reserved)
     url = f"http://127.0.0.1:{http}"
     addresses = [f"--{name}-address=127.0.0.1" for name in ("http", "grpc", "metrics")]
     ports = [f"--http-port={http}", f"--grpc-port={grpc}", f"--metrics-port={metrics}"]
     repository = f"--model-repository={home / 'models'}"
     return RealEngine(
         name="triton",
+        reserved=reserved,
         argv=(str(home / "tritonserver"), repository, *addresses, *ports, "--metrics-interval-ms=500"),
         url=url,
         model="ensemble",
@@ -94,7 +109,8 @@ def triton(home: Path) -> RealEngine:
 
 def transformers(home: Path) -> RealEngine:
     """Continuous batching over 64 blocks of 32 tokens; no metrics page exists."""
-    (port,) = free_ports(1)
+    reserved = (reserve(),)
+    port = port_of(reserved[0])
     url, model = f"http://127.0.0.1:{port}", str(home / "tiny-llama-w")
     where = ("--device", "cpu", "--host", "127.0.0.1", "--port", str(port))
     batching = (
@@ -108,6 +124,7 @@ def transformers(home: Path) -> RealEngine:
     )
     return RealEngine(
         name="transformers",
+        reserved=reserved,
         argv=(str(home / "bin" / "transformers"), "serve", model, *where, *batching),
         url=url,
         model=model,
@@ -118,7 +135,8 @@ def transformers(home: Path) -> RealEngine:
 
 def ray_serve_llm(home: Path) -> RealEngine:
     """One replica of vLLM, 8 sequences at once, 64 blocks of 32 tokens."""
-    http, metrics = free_ports(2)
+    reserved = [reserve() for _ in range(2)]
+    http, metrics = map(port_of, reserved)
     url = f"http://127.0.0.1:{http}"
     app = Path(__file__).parents[2] / "engines/servetop/engines/adapters/servers/ray_app.py"
     where = ("--port", str(http), "--metrics-port", str(metrics), "--served-model-name", "tiny")
@@ -127,6 +145,7 @@ def ray_serve_llm(home: Path) -> RealEngine:
     sizes = ("--max-num-seqs", "8", "--max-model-len", "1024", "--engine-kwargs", RAY_ENGINE)
     return RealEngine(
         name="ray-serve-llm",
+        reserved=reserved,
         argv=(str(home / "bin" / "python"), str(app), str(home / "tiny-llama"), *where, *here, *sizes),
         url=url,
         model="tiny",
@@ -164,6 +183,8 @@ def started(engine: RealEngine, log: Path) -> Iterator[RealEngine]:
         yield engine
     finally:
         end(process, engine.name)
+        for each in engine.reserved:
+            each.close()
 
 
 def wait_until_ready(engine: RealEngine, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -19,6 +18,7 @@ import pytest
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import Servetop, opened, received, wait_for
 from tests.hostile_recording import write_hostile_recording
+from tests.reserved_port import reserved_port
 
 pytestmark = pytest.mark.integration
 
@@ -40,10 +40,11 @@ def browser() -> Iterator[Any]:
     started.quit()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Where the page is served."""
+    with reserved_port() as number:
+        yield number
 
 
 def refused(url: str, **headers: str) -> int:
@@ -63,8 +64,8 @@ def address(process: subprocess.Popen[str]) -> str:
     return found[0]
 
 
-def test_the_page_opens_shows_moving_numbers_and_a_key_steers(browser: Any, tmp_path: Path) -> None:
-    servetop, recording, port = Servetop(tmp_path), tmp_path / "run.servetop", free_port()
+def test_the_page_opens_shows_moving_numbers_and_a_key_steers(browser: Any, tmp_path: Path, port: int) -> None:
+    servetop, recording = Servetop(tmp_path), tmp_path / "run.servetop"
     site = f"http://127.0.0.1:{port}"
     words = ("--web", "--web-steer", "--web-port", str(port), "--request-rate", "8", "--record", str(recording))
     with servetop.started(*words) as process:
@@ -92,8 +93,8 @@ def test_the_page_opens_shows_moving_numbers_and_a_key_steers(browser: Any, tmp_
         reader.close()
 
 
-def test_without_web_steer_a_page_shows_the_run_and_no_key_changes_it(browser: Any, tmp_path: Path) -> None:
-    servetop, recording, port = Servetop(tmp_path), tmp_path / "run.servetop", free_port()
+def test_without_web_steer_a_page_shows_the_run_and_no_key_changes_it(browser: Any, tmp_path: Path, port: int) -> None:
+    servetop, recording = Servetop(tmp_path), tmp_path / "run.servetop"
     words = ("--web", "--web-port", str(port), "--request-rate", "8", "--record", str(recording))
     with servetop.started(*words) as process:
         url = address(process)
@@ -110,7 +111,7 @@ def test_without_web_steer_a_page_shows_the_run_and_no_key_changes_it(browser: A
 
 
 def test_what_a_stranger_wrote_into_a_recording_is_text_on_the_page_and_nothing_else(
-    browser: Any, tmp_path: Path
+    browser: Any, tmp_path: Path, port: int
 ) -> None:
     attack = (
         '<script>window.owned=1</script></script><img src=x onerror=window.owned=1>"><svg onload=window.owned=1>'
@@ -118,7 +119,7 @@ def test_what_a_stranger_wrote_into_a_recording_is_text_on_the_page_and_nothing_
     )
     recording = tmp_path / "<img src=x onerror=window.owned=1>.servetop"
     write_hostile_recording(recording, attack)
-    with Servetop(tmp_path).started("replay", str(recording), "--web", "--web-port", str(free_port())) as process:
+    with Servetop(tmp_path).started("replay", str(recording), "--web", "--web-port", str(port)) as process:
         field = _opened(browser, address(process), moving=False)
         for screen in ("5", "6", "o"):  # log, configuration, recordings
             before = _picture(browser)
