@@ -22,7 +22,7 @@ from servetop.cli.main import main
 from servetop.cli.options.declaration import declared
 from servetop.cli.options.request_options import DataOptions
 from servetop.cli.options.run_options import RunOptions
-from servetop.core.config import ConnectionConfig, EngineConfig, RunConfig
+from servetop.core.config import ConnectionConfig, EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.errors import ExitCode, UsageError
 
 ALWAYS = {
@@ -154,6 +154,21 @@ def test_a_certificate_has_no_effect_on_a_connection_that_accepts_any() -> None:
 def test_a_value_that_is_the_default_is_accepted(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--num-prompts", "4", "--output-len", "4", "--headless", "--no-record"]) == ExitCode.OK
     assert "leave it out" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "body"),
+    [
+        ("output_len", {"max_completion_tokens": 10, "max_tokens": None}),
+        ("output_len", {"stream_options": None}),
+        ("temperature", {"temperature": 0.5}),
+        ("ignore_eos", {"ignore_eos": False}),
+    ],
+)
+def test_the_same_value_in_an_option_and_in_the_body_is_accepted(option: str, body: dict[str, object]) -> None:
+    given: dict[str, list[str] | bool] = {"output_len": ["10"], "temperature": ["0.5"], "ignore_eos": False}
+    workload = WorkloadConfig(output_len=10, temperature=0.5, ignore_eos=False, extra_body=body)
+    refuse_idle_of_run({option: given[option]}, RunChoices(RunConfig(workload=workload)))
 
 
 def test_a_value_of_a_file_is_accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

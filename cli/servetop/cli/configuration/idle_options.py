@@ -70,9 +70,16 @@ class RunChoices:
         urls = (engine.url, *engine.more_urls, engine.front_door, engine.metrics_url)
         return any((url or "").lower().startswith("https:") for url in urls)
 
-    def replaces(self, *fields: str) -> bool:
-        """Whether `--extra-body` sets one of these fields of a request, or removes it."""
-        return not self.config.workload.extra_body.keys().isdisjoint(fields)
+    def replaces(self, field: str) -> bool:
+        """Whether `--extra-body` sets this field of a request to another value than its option, or removes it."""
+        workload = self.config.workload
+        return field in workload.extra_body and workload.extra_body[field] != getattr(workload, field)
+
+    @property
+    def replaces_output_len(self) -> bool:
+        """Whether `--extra-body` sets another limit than `--output-len`."""
+        limits = filter(None, map(self.config.workload.extra_body.get, _TOKEN_LIMITS))
+        return any(limit != self.config.workload.output_len for limit in limits)
 
 
 def _run(when: Callable[[RunChoices], bool], text: str) -> Idle[RunChoices]:
@@ -138,7 +145,7 @@ OF_RUNS: Mapping[str, tuple[Idle[RunChoices], ...]] = {
     "jitter": (_CLOSED, _AT_ONCE),
     "think_time": (_NO_USERS,),
     "ramp_up_strategy": (_NO_RAMP,),
-    "output_len": (_run(lambda run: any(map(run.config.workload.extra_body.get, _TOKEN_LIMITS)), _TWICE),),
+    "output_len": (_run(lambda run: run.replaces_output_len, _TWICE),),
     "ignore_eos": (_run(lambda run: run.replaces("ignore_eos"), _TWICE),),
     "temperature": (_run(lambda run: run.replaces("temperature"), _TWICE),),
     "stream": (_run(lambda run: run.replaces("stream"), _TWICE),),
