@@ -17,7 +17,6 @@ from servetop.loadgen.sender.live_commands import apply_command
 from servetop.loadgen.sender.ownership import Ownership, PartitionedPrompts, part_of
 from servetop.loadgen.sender.partition import Partition, RequestPartition, partition_for
 from servetop.workload.build import arrivals_of
-from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.plan import LoadPlan
 from servetop.workload.schedule import Schedule
 from servetop.workload.stage_draws import StageDraws
@@ -91,10 +90,10 @@ def test_due_times_do_not_depend_on_the_number_of_senders(
 )
 def test_prompts_do_not_depend_on_the_number_of_senders(workers: int, dataset: str, lengths: str) -> None:
     workload: dict[str, Any] = {"dataset": dataset, "lengths": lengths}
-    one = list(itertools.islice(prompt_source(setup_of(0, 1, **workload), DRAWS, skipped=SkippedRows()).prompts(), 12))
+    one = list(itertools.islice(prompt_source(setup_of(0, 1, **workload), DRAWS).prompts(), 12))
     for worker in range(workers):
         setup = setup_of(worker, workers, **workload)
-        own = partition_for(setup).prompts(prompt_source(setup, DRAWS, skipped=SkippedRows()))
+        own = partition_for(setup).prompts(prompt_source(setup, DRAWS))
         found = [prompt for _, prompt in itertools.islice(own, len(one[worker::workers]))]
         assert found == one[worker::workers]
 
@@ -162,9 +161,9 @@ def test_a_sender_that_receives_a_timed_command_late_counts_like_the_others_and_
 
 
 def test_a_request_number_keeps_its_prompt_when_the_active_senders_change() -> None:
-    every = list(itertools.islice(prompt_source(setup_of(0, 1), DRAWS, skipped=SkippedRows()).prompts(), 60))
+    every = list(itertools.islice(prompt_source(setup_of(0, 1), DRAWS).prompts(), 60))
     ownership = Ownership(1, (0, 1, 2), first=0)
-    prompts = PartitionedPrompts(prompt_source(setup_of(1, 3), DRAWS, skipped=SkippedRows()), ownership, first=0)
+    prompts = PartitionedPrompts(prompt_source(setup_of(1, 3), DRAWS), ownership, first=0)
     assert [next(prompts) for _ in range(2)] == [(1, every[1]), (4, every[4])]
     ownership.change((0, 1), unused_from=6, first=40)
     assert [next(prompts) for _ in range(3)] == [(number, every[number]) for number in (41, 43, 45)]

@@ -14,11 +14,12 @@ from servetop.workload.build import prompts_for
 from servetop.workload.datasets.dataset_options import likely_names
 from servetop.workload.datasets.preview import preview
 from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.datasets.shared_dataset import SharedDataset
 from servetop.workload.validation import resolve_workload
 
 
 def taken(config: WorkloadConfig, count: int, skipped: SkippedRows | None = None) -> list[Prompt]:
-    return list(itertools.islice(prompts_for(config, (5, 0), skipped=skipped).prompts(), count))
+    return list(itertools.islice(prompts_for(config, (5, 0), dataset=SharedDataset(config, skipped)).prompts(), count))
 
 
 PROMPTS = [{"prompt": "One?", "output_tokens": 7}, {"prompt": "Zwei, oder drei?", "output_tokens": 8}]

@@ -16,6 +16,7 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.build import prompts_for
 from servetop.workload.datasets.catalogue import texts_of
 from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.datasets.shared_dataset import SharedDataset
 from servetop.workload.prompts.dataset_prompts import corpus_text
 from servetop.workload.validation import resolve_workload
 
@@ -37,7 +38,7 @@ def test_sharegpt_prompts_are_first_questions_with_the_lengths_of_their_answers(
     path.write_text(json.dumps(CONVERSATIONS_FILE, indent=1))
     config = WorkloadConfig(dataset="sharegpt", dataset_path=str(path))
     skipped = SkippedRows()
-    prompts = taken(config, 3, skipped=skipped)
+    prompts = taken(config, 3, dataset=SharedDataset(config, skipped))
     assert [prompt.text[:8] for prompt in prompts] == ["Who Who ", "What tim", "Who Who "]
     assert [prompt.output_tokens for prompt in prompts] == [13, 100, 13]
     assert prompts[0].token_ids is None

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from servetop.core.config import RANDOM, WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.arrivals.arrival_spec import parse_arrivals, seeded_arrivals
-from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import RandomConversations
 from servetop.workload.prompts.lengths import lengths_for
 from servetop.workload.prompts.prompt_source import (
@@ -26,6 +25,7 @@ from servetop.workload.stage_draws import StageDraws, Stream
 from servetop.workload.stage_run import StageArrivals
 
 if TYPE_CHECKING:
+    from servetop.workload.datasets.shared_dataset import SharedDataset
     from servetop.workload.prompts.hit_rate_prompts import HitRatePrompts
 
 REPEATED_PREFIX, REPEATED_PREFIXES = 256, 10
@@ -50,10 +50,12 @@ def prompts_for(
     *,
     max_model_len: int | None = None,
     corpus_ids: tuple[int, ...] = (),
-    skipped: SkippedRows | None = None,
+    dataset: SharedDataset | None = None,
     engine: EngineTraits | None = None,
 ) -> PromptSource:
-    """The prompts of a workload; `corpus_ids` are the engine's token ids of a corpus, `skipped` counts unusable rows.
+    """The prompts of a workload; `corpus_ids` are the engine's token ids of a corpus.
+
+    `dataset` is the workload's file, which other cells read too, with the counts of its unusable rows; None: a new one.
 
     Prompts consist of token ids where endpoint and engine accept them, of words otherwise.
     """
@@ -63,7 +65,7 @@ def prompts_for(
     if workload.cache_hit_rate is not None:
         source = hit_rate_prompts(workload, tuple(seed), vocabulary=vocabulary, block_size=engine.block_size)
     else:
-        source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, skipped=skipped or SkippedRows())
+        source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, dataset=dataset)
     if workload.tokenizer:
         from servetop.workload.prompts.local_tokenizer import CountedPrompts, load_tokenizer
 
@@ -109,14 +111,16 @@ def _source(
     *,
     vocabulary: Vocabulary,
     ids: tuple[int, ...],
-    skipped: SkippedRows,
+    dataset: SharedDataset | None,
 ) -> PromptSource:
     lengths = lengths_for(workload, seed).pairs
     prefixes = shared_prefixes(workload, vocabulary, seed)
     if workload.dataset not in RANDOM:
+        from servetop.workload.datasets.shared_dataset import SharedDataset
         from servetop.workload.prompts.dataset_prompts import DatasetPrompts
 
-        drawn = DatasetPrompts(workload, lengths=lengths, prefixes=prefixes, skipped=skipped, seed=seed)
+        dataset = dataset or SharedDataset(workload)
+        drawn = DatasetPrompts(workload, lengths=lengths, prefixes=prefixes, dataset=dataset, seed=seed)
         return drawn.source(vocabulary, ids)
     if workload.conversational:
         return RandomConversations(lengths=lengths, prefixes=prefixes, workload=workload, seed=seed)
@@ -124,9 +128,9 @@ def _source(
 
 
 def _has_texts(workload: WorkloadConfig) -> bool:
-    from servetop.workload.datasets.catalogue import texts_of
+    from servetop.workload.datasets.catalogue import TEXTS
 
-    return texts_of(workload) is not None
+    return workload.dataset in TEXTS
 
 
 def shared_prefix(workload: WorkloadConfig) -> tuple[int, int]:
@@ -172,17 +176,24 @@ def clipped(prompt: Prompt, max_model_len: int) -> Prompt:
     )
 
 
-def arrivals_of(workload: WorkloadConfig) -> StageArrivals:
-    """Arrival processes of a workload; those of a trace continue from stage to stage, like the prompts."""
+def arrivals_of(workload: WorkloadConfig, dataset: SharedDataset | None = None) -> StageArrivals:
+    """Arrival processes of a workload; those of a trace continue from stage to stage, like the prompts.
+
+    `dataset` is the workload's file, which its prompts read too; None: a new one.
+    """
     spec = parse_arrivals(workload.arrivals)
     if spec.name != "trace":
         return lambda draws: seeded_arrivals(burstiness=workload.burstiness, seed=draws.arrivals, spec=spec)
     from servetop.workload.arrivals.trace_arrivals import TraceTimes
-    from servetop.workload.datasets.catalogue import trace_of
+    from servetop.workload.datasets.shared_dataset import SharedDataset
+
+    shared = dataset or SharedDataset(workload)
 
     @functools.lru_cache(maxsize=1)
     def times(stream: Stream) -> TraceTimes:
-        return TraceTimes(trace_of(workload, seed=stream[0][0]), rate=workload.trace_rate)
+        trace = shared.trace(stream[0][0])
+        rows = None if trace is None else shared.rows(trace)
+        return TraceTimes(trace, rows=rows, rate=workload.trace_rate)
 
     times(StageDraws(arrivals=()).stream)  # refuses a workload without times at once
     return lambda draws: times(draws.stream).at_rate

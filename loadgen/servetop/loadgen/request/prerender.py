@@ -15,6 +15,7 @@ from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.request.required_output import required_output
 from servetop.workload.build import EngineTraits, prompts_for
 from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.datasets.shared_dataset import SharedDataset
 from servetop.workload.plan import LoadPlan
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.prompts.prompt_source import PromptSource
@@ -49,14 +50,14 @@ OpenPrompts = Callable[[StageDraws], NumberedPrompts]
 """Opens the prompt stream of a stage."""
 
 
-def prompt_source(setup: SenderSetup, draws: StageDraws, *, skipped: SkippedRows) -> PromptSource:
+def prompt_source(setup: SenderSetup, draws: StageDraws, *, dataset: SharedDataset | None = None) -> PromptSource:
     """Return the prompts of a stage, or of all stages that share its stream: the same sequence in every sender."""
     return prompts_for(
         setup.workload,
         draws.prompts,
         max_model_len=setup.max_model_len,
         corpus_ids=setup.corpus_ids,
-        skipped=skipped,
+        dataset=dataset,
         engine=engine_traits(setup),
     )
 
@@ -193,14 +194,14 @@ class PrerenderQueue:
 
 
 def prerender_queue(
-    setup: SenderSetup, dialect: Dialect, *, own: Callable[[PromptSource], NumberedPrompts], skipped: SkippedRows
+    setup: SenderSetup, dialect: Dialect, *, own: Callable[[PromptSource], NumberedPrompts], dataset: SharedDataset
 ) -> PrerenderQueue:
     """Return the queue of a sender; `own` selects its prompts from those of all senders."""
     return PrerenderQueue(
-        lambda draws: own(prompt_source(setup, draws, skipped=skipped)),
+        lambda draws: own(prompt_source(setup, draws, dataset=dataset)),
         dialect,
         setup.workload,
-        skipped=skipped,
+        skipped=dataset.skipped,
         first=setup.draws,
         token_ids=setup.token_ids,
     )

@@ -31,7 +31,7 @@ from servetop.loadgen.sender.report_builder import ReportBuilder
 from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.transport.transport import TransportFactory
 from servetop.workload.build import arrivals_of
-from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.datasets.shared_dataset import SharedDataset
 from servetop.workload.plan import LoadPhase, LoadPlan
 from servetop.workload.schedule import Schedule
 from servetop.workload.stage_run import Due
@@ -56,10 +56,10 @@ class Sender:
     ) -> None:
         workload = setup.workload
         self._clock, self._report = clock, report
-        self._arrivals = arrivals_of(workload)
-        self._skipped = SkippedRows()
-        self._partition = partition_for(setup)
-        self._prerender = prerender_queue(setup, dialect, own=self._partition.prompts, skipped=self._skipped)
+        dataset, self._partition = SharedDataset(workload), partition_for(setup)
+        self._skipped = dataset.skipped
+        self._arrivals = arrivals_of(workload, dataset)
+        self._prerender = prerender_queue(setup, dialect, own=self._partition.prompts, dataset=dataset)
         self._reports = ReportBuilder(worker=setup.worker, goodput=setup.goodput, priority=priority)
         self.request_sent: Callable[[RequestState], None] = self._reports.tick.add_sent
         self.chunks_received: Callable[[RequestState], None] = self._reports.tick.add_chunks

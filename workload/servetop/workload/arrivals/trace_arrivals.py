@@ -18,11 +18,11 @@ class TraceTimes:
     So times and prompts stay aligned when the rate changes and when the next stage starts.
     """
 
-    def __init__(self, trace: RequestTrace | None, *, rate: float | None) -> None:
-        if trace is None or not trace.timed or rate is None or not rate > 0:
+    def __init__(self, trace: RequestTrace | None, *, rows: Iterator[DatasetRow] | None, rate: float | None) -> None:
+        if trace is None or rows is None or not trace.timed or rate is None or not rate > 0:
             raise UsageError("--arrivals trace replays the times of a trace: give --dataset-name one that has times")
         self._rate = rate
-        self._rows: Iterator[DatasetRow] = trace.endless()
+        self._rows = rows
         self._next = next(self._rows)
 
     def at_rate(self, rate: float) -> ArrivalProcess:

@@ -119,16 +119,18 @@ class SkippedRows:
     """The name of a file that was another one when it was opened again, until a note says so."""
     change_noted: bool = False
 
-    def opens(self, path: Path) -> None:
-        """Note that a file is opened, for the first time or again, as in each cell of a sweep."""
+    def opens(self, path: Path) -> bool:
+        """Note that a file is read from its beginning, as in each cell of a sweep; return whether it has changed."""
         try:
             found = path.stat()
         except OSError:
-            return  # an error of reading it follows
+            return False  # an error of reading it follows
         now = (found.st_ino, found.st_size, found.st_mtime_ns)
-        if self.file is not None and now != self.file and not self.change_noted:
+        changed = self.file is not None and now != self.file
+        if changed and not self.change_noted:
             self.changed = str(path)
         self.file = now
+        return changed
 
     def bad(self, problem: str) -> None:
         """Count a malformed row, or the part of a file that cannot be read; the first one is described in the note."""

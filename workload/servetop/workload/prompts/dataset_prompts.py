@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from servetop.core.config import WorkloadConfig
-from servetop.workload.datasets.catalogue import CORPORA, texts_of, trace_of
+from servetop.workload.datasets.catalogue import CORPORA
 from servetop.workload.datasets.files import shipped, whole_text
-from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.datasets.shared_dataset import SharedDataset
 from servetop.workload.prompts.conversation_scripts import ConversationPrompts
 from servetop.workload.prompts.prompt_source import (
     CorpusPrompts,
@@ -27,17 +27,18 @@ class DatasetPrompts:
     workload: WorkloadConfig
     lengths: LengthStream
     prefixes: SharedPrefixes
-    skipped: SkippedRows
-    """Counts the rows that are left out."""
+    dataset: SharedDataset
+    """The file, and the counts of rows that are left out."""
     seed: tuple[int, ...]
 
     def source(self, vocabulary: Vocabulary, corpus_ids: tuple[int, ...]) -> PromptSource:
         """The source for the kind of the dataset; `corpus_ids` are the engine's token ids of a corpus."""
         workload, own_lengths = self.workload, not self.workload.lengths
-        trace, texts = trace_of(workload, seed=self.seed[0]), texts_of(workload)
+        dataset = self.dataset
+        trace, texts = dataset.trace(self.seed[0]), dataset.texts()
         if trace is not None:
             return TracePrompts(
-                rows=lambda: trace.endless(self.skipped),
+                rows=lambda: dataset.rows(trace),
                 vocabulary=vocabulary,
                 prefixes=self.prefixes,
                 block_tokens=trace.file_format.block_tokens,
@@ -46,14 +47,14 @@ class DatasetPrompts:
             )
         if texts is not None and workload.conversational:
             return ConversationPrompts(
-                rows=lambda: texts.endless(self.skipped),
+                rows=lambda: dataset.rows(texts),
                 lengths=self.lengths,
                 own_lengths=own_lengths,
                 workload=workload,
                 seed=self.seed,
             )
         if texts is not None:
-            return TextPrompts(rows=lambda: texts.endless(self.skipped), lengths=self.lengths, own_lengths=own_lengths)
+            return TextPrompts(rows=lambda: dataset.rows(texts), lengths=self.lengths, own_lengths=own_lengths)
         return CorpusPrompts(
             text=corpus_text(workload.dataset),
             ids=corpus_ids,
