@@ -213,6 +213,7 @@ OUTCOMES: dict[str, Callable[[Case], Finished]] = {
     "1 % of the requests fail": with_engine(
         "--fail-every 100", load=("--request-rate", "inf", "--num-prompts", "100", *LENGTHS)
     ),
+    "no request ends before the drain timeout": with_engine("--gap 60", load=(*LOAD, "--drain-timeout", "1")),
     "a threshold is not met": with_engine(load=(*LOAD, "--threshold", "completed>=1000")),
     "the recording's disk is full at the start": full_at_the_start,
     "the recording's disk is full from the middle on": full_in_the_middle,

@@ -10,7 +10,7 @@ from servetop.analysis.failure_reasons import FAILED, FailureTally
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.events import Action, RequestRecord, RequestStatus, RunEnd, StageChange
-from servetop.core.text.counted import counted
+from servetop.core.text.counted import counted, was_were
 
 PRECEDENCE = (ExitCode.INTERRUPTED, ExitCode.ENGINE_FAILED, ExitCode.USAGE, ExitCode.RUN_FAILED, ExitCode.THRESHOLDS)
 """If several things go wrong, the first of these codes is the exit code (docs/reference/exit-codes.md)."""
@@ -48,6 +48,8 @@ class Outcome:
         self._ended_by_stage: Counter[int] = Counter()
         self._failed_by_stage: Counter[int] = Counter()
         self._completed = 0
+        self._cancelled: Counter[str] = Counter()
+        """Cancelled requests by the reason."""
         self._deaths: list[str] = []
         self._failures = FailureTally()
 
@@ -64,6 +66,8 @@ class Outcome:
             self._completed += record.status is RequestStatus.OK
             self._ended_by_stage[record.stage] += record.status is RequestStatus.OK or record.status in FAILED
             self._failed_by_stage[record.stage] += record.status in FAILED
+            if record.status is RequestStatus.CANCELLED:
+                self._cancelled[record.error or "cancelled"] += 1
             if record.status in FAILED:
                 self._failures.add(record.status, record.error, http_status=record.http_status, at=record.done_at)
 
@@ -75,7 +79,7 @@ class Outcome:
         if failure is not None:
             ends.append(RunEnd(at=at, exit_code=int(failure.exit_code), reason=str(failure)))
         ends += [RunEnd(at=at, exit_code=int(ExitCode.RUN_FAILED), reason=death) for death in self._deaths]
-        if reason := self._too_many_failures():
+        if reason := self._too_many_failures() or self._all_cancelled():
             ends.append(RunEnd(at=at, exit_code=int(ExitCode.RUN_FAILED), reason=reason))
         return decisive(ends)
 
@@ -100,6 +104,14 @@ class Outcome:
         return (
             f"{failed:,} of {counted(ended, 'request')} failed ({allowed}); most often ({most.count:,}): {most.reason}"
         )
+
+    def _all_cancelled(self) -> str:
+        """Why a load that nobody stopped has no figures, although no request failed; empty if it has some."""
+        if self._completed or not self._cancelled or self.stopped_by is not None:
+            return ""
+        ((most, _),) = self._cancelled.most_common(1)
+        count = self._cancelled.total()
+        return f"no request succeeded, {count:,} {was_were(count)} cancelled; most often: {most}"
 
     def _failed_cells(self) -> str:
         """The cells of a sweep of which more requests failed than the limit allows; empty if there is none."""
