@@ -84,6 +84,47 @@ def test_a_parquet_file_that_is_cut_short_is_named_without_pyarrow(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"\xff\xff\xff\xff", "an Arrow stream"),
+        (b"\xff\xff\xff\xff\0\0\0\0", "an Arrow stream"),
+        (b"\xff\xff\xff\xff\x10\0\0\0 schema, and half a batch", "an Arrow stream"),
+        (b"ARROW1\0\0 batches", "an Arrow file"),
+        (b"ARROW1", "an Arrow file"),
+    ],
+)
+@pytest.mark.parametrize("saved", [False, True])
+def test_an_arrow_file_that_is_cut_short_is_named_without_pyarrow(
+    tmp_path: Path, body: bytes, kind: str, saved: bool
+) -> None:
+    path = tmp_path / "data-00000-of-00001.arrow"
+    path.write_bytes(body)
+    workload = WorkloadConfig(dataset="hf", dataset_path=str(tmp_path))
+    if not saved:
+        workload = WorkloadConfig(dataset="parquet", dataset_path=str(path))
+    with pytest.raises(UsageError) as refused:
+        preview(workload, examples=0)
+    assert str(refused.value) == f"{path} is cut short (it does not end as {kind} does): download or write it again"
+
+
+@pytest.mark.parametrize("kind", ["stream", "file"])
+def test_an_arrow_file_is_refused_wherever_it_is_cut(tmp_path: Path, kind: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "data.arrow"
+    table = pyarrow.table({"prompt": ["One?", "Two?", "Three?"] * 20})
+    opened = pyarrow.ipc.new_stream if kind == "stream" else pyarrow.ipc.new_file
+    with pyarrow.OSFile(str(path), "wb") as sink, opened(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=20)
+    config = WorkloadConfig(dataset="parquet", dataset_path=str(path))
+    assert [prompt.text for prompt in taken(config, 4)] == ["One?", "Two?", "Three?", "One?"]
+    whole = path.read_bytes()
+    for size in range(1, len(whole)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(UsageError, match=r"cut short|cannot read|no usable|no rows"):
+            preview(config, examples=0)
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "INFO 11-25 10:00:01 [api_server.py:120] vLLM API server version 0.9.1, args: Namespace()",

@@ -10,10 +10,13 @@ from typing import Any
 from servetop.core.errors import UsageError
 
 _BATCH_ROWS = 256
-_PARQUET = b"PAR1"
-"""The first and the last bytes of a Parquet file."""
-_SHORTEST = 12
-"""Bytes of the shortest Parquet file: both marks, and the length of the index before the last."""
+_ARROW_FILE = b"ARROW1"
+_MARKS = (
+    ("a Parquet file", b"PAR1", b"PAR1", 12),
+    ("an Arrow file", _ARROW_FILE, _ARROW_FILE, 18),
+    ("an Arrow stream", b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0", 16),
+)
+"""Formats with their first and last bytes, and the size of the shortest file."""
 
 
 def columnar_values(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -36,17 +39,23 @@ def _files(path: Path) -> list[Path]:
 
 
 def _check_complete(file: Path) -> None:
-    """Raise UsageError for a Parquet file without its end, where its index is; no part of it can be read."""
+    """Raise UsageError for a file without the end of its format: a part of it, or all of it, cannot be read."""
+    begin, end, size = _ends_of(file)
+    for name, first, last, shortest in _MARKS:
+        if begin.startswith(first) and not (end.endswith(last) and size >= shortest):
+            raise UsageError(f"{file} is cut short (it does not end as {name} does): download or write it again")
+
+
+def _ends_of(file: Path) -> tuple[bytes, bytes, int]:
+    """Return the first and the last eight bytes of a file, and its size; UsageError if it cannot be read."""
     try:
         with file.open("rb") as opened:
-            begins = opened.read(len(_PARQUET)) == _PARQUET
+            begin = opened.read(8)
             size = opened.seek(0, os.SEEK_END)
-            opened.seek(max(0, size - len(_PARQUET)))
-            ends = opened.read() == _PARQUET and size >= _SHORTEST
+            opened.seek(max(0, size - 8))
+            return begin, opened.read(), size
     except OSError as error:
         raise UsageError(f"cannot read {file} ({error.strerror or error}): check --dataset-path") from None
-    if begins and not ends:
-        raise UsageError(f"{file} is cut short (it does not end as a Parquet file does): download or write it again")
 
 
 def _batches(file: Path) -> Iterator[Any]:
@@ -62,7 +71,12 @@ def _batches(file: Path) -> Iterator[Any]:
     try:
         if file.suffix == ".arrow":
             with pyarrow.memory_map(str(file)) as source:
-                yield from pyarrow.ipc.open_stream(source)
+                if source.read(len(_ARROW_FILE)) == _ARROW_FILE:
+                    blocks = pyarrow.ipc.open_file(source)
+                    yield from map(blocks.get_batch, range(blocks.num_record_batches))
+                else:
+                    source.seek(0)
+                    yield from pyarrow.ipc.open_stream(source)
         else:
             yield from pyarrow.parquet.ParquetFile(file).iter_batches(_BATCH_ROWS)
     except (OSError, pyarrow.ArrowException) as error:
