@@ -139,7 +139,7 @@ async def _probe(
         return limit - (clock.now() - started)
 
     def report_waiting() -> None:
-        text = f"waiting for {client.url} to respond: {left():.0f} s left of --attach-timeout {limit:g}"
+        text = f"waiting for {client.url} to respond: {max(0.0, left()):.0f} s left of --attach-timeout {limit:g}"
         on_line(LogLine(at=clock.now(), text=text, stream="servetop"))
 
     first = await client.request(MODELS, timeout=min(REQUEST_TIMEOUT, limit))
