@@ -7,6 +7,7 @@ import pytest
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
+from servetop.workload.datasets.dataset_options import likely_names
 from servetop.workload.datasets.preview import preview
 
 
@@ -66,3 +67,24 @@ def test_a_dataset_without_rows_is_rejected(tmp_path: Path, name: str, text: str
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
         preview(WorkloadConfig(dataset=name, dataset_path=str(path) if text else ""), examples=1)
+
+
+LOGS = sorted((Path(__file__).parents[2] / "engines" / "data").rglob("*.log"))
+
+
+@pytest.mark.parametrize("path", LOGS, ids=[f"{path.parent.name}/{path.stem}" for path in LOGS])
+def test_the_log_of_an_engine_is_refused_with_the_columns_found(path: Path) -> None:
+    (name, *_) = likely_names(path)
+    with pytest.raises(UsageError) as refused:
+        preview(WorkloadConfig(dataset=name, dataset_path=str(path)), examples=1)
+    assert str(path) in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def test_sentences_are_not_proposed_as_columns(tmp_path: Path) -> None:
+    path = tmp_path / "engine.log"
+    path.write_text("Triton is installed, but it has no CPU backend\nINFO: loading weights\n")
+    with pytest.raises(
+        UsageError, match=r"it has Triton is installed, .*, which names no column: is the file a dataset"
+    ):
+        preview(WorkloadConfig(dataset="csv", dataset_path=str(path)), examples=1)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from servetop.workload.datasets.columnar import columnar_values
 from servetop.workload.datasets.json_rows import json_rows
-from servetop.workload.datasets.rows import BadRow
+from servetop.workload.datasets.rows import COLUMN_NAME, BadRow
 from servetop.workload.datasets.tables import table_rows
 from servetop.workload.datasets.text_file import is_parquet, opened
 
-_COLUMN_NAME = re.compile(r"[\w.-]+( [\w.-]+)?")
 _LONGEST_STRING = 16 << 20
 
 
@@ -39,4 +37,4 @@ def _is_prompt(line: str) -> bool:
         found = json.loads(line)
     except ValueError:
         return False
-    return isinstance(found, str) and _COLUMN_NAME.fullmatch(found) is None
+    return isinstance(found, str) and COLUMN_NAME.fullmatch(found) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -13,6 +14,8 @@ from servetop.core.errors import UsageError
 from servetop.core.text.counted import counted, was_were
 from servetop.core.text.sanitize import sanitize_line
 
+COLUMN_NAME = re.compile(r"[\w.-]+( [\w.-]+)?")
+"""A name of a column, unlike a sentence: one word, or two."""
 _Raw = TypeVar("_Raw")
 
 
@@ -63,11 +66,13 @@ class MissingColumn(MalformedRow):
     """A row without the column that is wanted; names those that it has."""
 
     def __init__(self, column: str, present: Collection[object], *, chosen: bool = False) -> None:
-        """`chosen`: the column is that of `--dataset-column`, for which the first printable one is proposed."""
-        printable = (str(name) for name in present if str(name).isprintable())
-        self.choice = next(filter(None, printable), "") if chosen else ""
-        names = sanitize_line(", ".join(str(name) for name in present)) or "none"
-        super().__init__(f"no column {column!r}: it has {names if len(names) <= 100 else names[:99] + '…'}")
+        """`chosen`: the column is that of `--dataset-column`, for which the first name of one is proposed."""
+        names = [str(name) for name in present if COLUMN_NAME.fullmatch(str(name))] if chosen else []
+        self.choice = next(iter(names), "")
+        shown = sanitize_line(", ".join(str(name) for name in present)) or "none"
+        shown = shown if len(shown) <= 100 else shown[:99] + "…"
+        no_table = ", which names no column: is the file a dataset?" if chosen and present and not names else ""
+        super().__init__(f"no column {column!r}: it has {shown}{no_table}")
 
 
 class LeftOut(Exception):
