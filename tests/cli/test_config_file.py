@@ -187,6 +187,14 @@ def test_an_option_of_a_run_is_a_key_of_a_sweep_file(capsys: pytest.CaptureFixtu
     assert f"no such option: {typed}: write {key} = … into the sweep file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("typed", ["--no-record", "--ramp", "--web"])
+def test_an_option_that_no_sweep_has_is_not_proposed_for_its_file(
+    capsys: pytest.CaptureFixture[str], typed: str
+) -> None:
+    assert main(["sweep", "grid.toml", typed]) == ExitCode.USAGE
+    assert f"no such option: {typed}: it is one of a run, not of sweep" in capsys.readouterr().err
+
+
 def test_an_option_of_a_run_is_not_confused_with_one_of_predict(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", "--duration", "5s"]) == ExitCode.USAGE
     assert "no such option: --duration: it is one of a run, not of predict" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
         print_error(error, given)
         return int(error.exit_code)
     except TyperException as error:
-        text = _redactor(given).sentence(usage_message(error, is_file_key=_is_file_key))
+        text = _redactor(given).sentence(usage_message(error, is_file_key=_is_file_key, is_sweep_key=_is_sweep_key))
         _print_reason(f"{text} (see servetop --help)", ExitCode.USAGE, given)
         return int(ExitCode.USAGE)
     except typer.Exit as stop:
@@ -105,6 +105,12 @@ def _is_file_key(option: str) -> bool:
     from servetop.cli.options.file_keys import is_file_key  # needed for errors only
 
     return is_file_key(option)
+
+
+def _is_sweep_key(option: str) -> bool:
+    from servetop.cli.configuration.sweep_file import is_sweep_key  # needed for errors only
+
+    return is_sweep_key(option)
 
 
 def _redactor(argv: Sequence[str]) -> Redactor:

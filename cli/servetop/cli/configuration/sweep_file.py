@@ -19,7 +19,7 @@ from servetop.cli.configuration.stage_options import check, check_cooldown, with
 from servetop.cli.configuration.workload_settings import prefix_cache_of, resolved, workload_config
 from servetop.cli.options.conversion import read_options
 from servetop.cli.options.declaration import GivenValues
-from servetop.cli.options.file_keys import ENGINE_ARGS, TABLES, option_of_key, values_of_file
+from servetop.cli.options.file_keys import ENGINE_ARGS, TABLES, is_file_key, option_of_key, values_of_file
 from servetop.cli.options.option_names import plain
 from servetop.cli.options.parsers import (
     parse_goodput,
@@ -131,6 +131,11 @@ def sweep_of(own: Mapping[str, Any], values: GivenValues, *, engine_args: Sequen
     options = read_options(RunOptions, values, where=where)
     sweep = from_data(SweepFile, _in_base_units(own, where=where), where=where)
     return dataclasses.replace(sweep, engine=engine_config(options, engine_args), workload=workload_config(options))
+
+
+def is_sweep_key(option: str) -> bool:
+    """Whether a sweep file may set this option of a run, in any of its spellings."""
+    return is_file_key(option) and option_of_key(option, where="") not in _NO_SWEEP
 
 
 def split_keys(data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -39,10 +39,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
-def usage_message(error: TyperException, *, is_file_key: Callable[[str], bool]) -> str:
+def usage_message(
+    error: TyperException, *, is_file_key: Callable[[str], bool], is_sweep_key: Callable[[str], bool]
+) -> str:
     """The message of an error in a command line; for an unknown option it suggests the closest one.
 
-    An option of a run that was given to a sweep is a key of its file; `predict` has few of them.
+    Most options of a run are keys of a sweep's file, and `predict` has few of them.
     """
     wanted: str | None = getattr(error, "option_name", None)
     context = getattr(error, "ctx", None)
@@ -50,8 +52,8 @@ def usage_message(error: TyperException, *, is_file_key: Callable[[str], bool]) 
         return error.format_message()
     spelled = {plain(word): word for each in context.command.params for word in each.opts}
     near = nearest(wanted, spelled)
-    if context.command.name == "sweep" and is_file_key(wanted):
+    if context.command.name == "sweep" and is_sweep_key(wanted):
         return f"no such option: {wanted}: write {plain(wanted)} = … into the sweep file"
-    if context.command.name == "predict" and is_file_key(wanted):
-        return f"no such option: {wanted}: it is one of a run, not of predict"
+    if context.command.name in ("predict", "sweep") and is_file_key(wanted):
+        return f"no such option: {wanted}: it is one of a run, not of {context.command.name}"
     return f"no such option: {wanted}" + (f": did you mean {spelled[near]}?" if near else "")
