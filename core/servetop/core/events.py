@@ -264,8 +264,6 @@ class Command:
     applied_at: float | None = None
     reply: str | None = None
     """The result, as a sentence for a person; None while pending."""
-    count: int | None = None
-    """How many requests the reply to a stop or a cancellation counts; None in a recording, and for other actions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

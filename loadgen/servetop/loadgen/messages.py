@@ -122,6 +122,8 @@ class SenderReport:
     notes: tuple[Note, ...] = ()
     replies: tuple[Command, ...] = ()
     """Commands applied during the tick, with `applied_at` and `reply` filled in."""
+    reply_counts: dict[int, int] = field(default_factory=dict)
+    """How many requests the reply to a stop or to a cancellation counts, by the command's id."""
     started: tuple[StartedRequest, ...] = ()
     """Requests numbered during the tick; filled in by the senders of a pool."""
     next_number: int = 0

@@ -36,6 +36,7 @@ class ReportBuilder:
         self._stages: list[StageChange] = []
         self._notes: list[Note] = []
         self._replies: list[Command] = []
+        self._reply_counts: dict[int, int] = {}
         self._cpu_before = cpu_seconds()
 
     def begin(self) -> None:
@@ -79,7 +80,9 @@ class ReportBuilder:
 
     def reply(self, command: Command, text: str, *, count: int | None, at: float) -> None:
         """Add the reply to a command that was applied at run time `at`, with the requests that it counts, if any."""
-        self._replies.append(dataclasses.replace(command, applied_at=at, reply=text, count=count))
+        self._replies.append(dataclasses.replace(command, applied_at=at, reply=text))
+        if count is not None:
+            self._reply_counts[command.id] = count
 
     def build(
         self,
@@ -105,7 +108,8 @@ class ReportBuilder:
             stages=tuple(self._stages),
             notes=tuple(self._notes),
             replies=tuple(self._replies),
+            reply_counts=dict(self._reply_counts),
         )
-        for reported in (self._records, self._stages, self._notes, self._replies):
+        for reported in (self._records, self._stages, self._notes, self._replies, self._reply_counts):
             reported.clear()
         return report

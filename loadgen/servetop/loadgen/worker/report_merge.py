@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from servetop.core.events import Command, Note, StageChange
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
@@ -73,31 +74,35 @@ def new_stages(reports: Mapping[int, SenderReport], reported: set[int]) -> list[
     return found
 
 
+class _SenderReply(NamedTuple):
+    worker: int
+    command: Command
+    requests: int | None
+    """How many requests the reply counts; None: it counts none."""
+
+
 class ReplyMerger:
     """Merges the senders' replies to each command into one."""
 
     def __init__(self) -> None:
-        self._replies: dict[int, list[tuple[int, Command]]] = {}
+        self._replies: dict[int, list[_SenderReply]] = {}
 
     def add(self, reports: Mapping[int, SenderReport]) -> None:
         """Add the replies of one tick's reports, by sender."""
         for worker, report in reports.items():
             for reply in report.replies:
-                self._replies.setdefault(reply.id, []).append((worker, reply))
+                sent = _SenderReply(worker, reply, report.reply_counts.get(reply.id))
+                self._replies.setdefault(reply.id, []).append(sent)
 
     def complete(self, *, alive: set[int], playing: set[int]) -> Iterator[Command]:
         """Yield the merged reply of each command that all living senders have replied to."""
         for key, replies in list(self._replies.items()):
-            if alive <= {worker for worker, _ in replies}:
+            if alive <= {each.worker for each in replies}:
                 del self._replies[key]
-                players = [reply for worker, reply in replies if worker in playing]
-                yield _merge_replies(players or [reply for _, reply in replies])
+                yield _merge_replies([each for each in replies if each.worker in playing] or replies)
 
 
-def _merge_replies(replies: Sequence[Command]) -> Command:
+def _merge_replies(replies: Sequence[_SenderReply]) -> Command:
     """Return the first sender's reply; where the replies count requests, with the sum of all."""
-    first = replies[0]
-    counts = [each.count for each in replies if each.count is not None]
-    if first.count is None:
-        return first
-    return dataclasses.replace(first, reply=stop_reply(first.action, sum(counts)), count=sum(counts))
+    command, counts = replies[0].command, [each.requests for each in replies if each.requests is not None]
+    return dataclasses.replace(command, reply=stop_reply(command.action, sum(counts))) if counts else command
