@@ -13,6 +13,7 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
+from servetop.engines import plug_in
 from servetop.engines.capabilities import NOT_CHECKED, capabilities, capability_of
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Engine, LaunchCommand
@@ -130,6 +131,30 @@ def test_a_broken_plug_in_hides_no_other_engine(kind: str, monkeypatch: pytest.M
     assert all(each.match_score({}) == 0 for each in loadable_engines())
     assert [each.trouble != "" for each in capabilities(["broken", "sim"])] == [True, False]
     assert next(each.trouble for each in startable_engines() if each.name == "broken") != ""
+
+
+class Hanging(Mine):
+    released = threading.Event()
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        self.released.wait()
+        return super().launch(config, port=port)
+
+    def installed(self) -> str | None:
+        self.released.wait()
+        return None
+
+
+def test_a_plug_in_that_hangs_is_named_where_engines_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BUILT_IN, "hanging", "tests.engines.test_plug_in:Hanging")
+    monkeypatch.setattr(plug_in, "PATIENCE", 0.1)
+    try:
+        (listed,) = (each for each in startable_engines(patience=0.1) if each.name == "hanging")
+        assert listed.trouble == "engine 'hanging': launch did not return within 0.1 s"
+        (capability,) = capabilities(["hanging"])
+        assert capability.trouble.endswith("installed did not return within 0.1 s")
+    finally:
+        Hanging.released.set()
 
 
 async def test_a_start_ends_with_the_error_of_the_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import ServetopError
 from servetop.engines.engine_registry import engine_names, load_engine
 from servetop.engines.gpu.nvidia import device_handles
+from servetop.engines.plug_in import PATIENCE, within
 
 EXAMPLE_PORT = 8000
 MAX_COMMAND_CHARS = 60
@@ -32,18 +33,19 @@ class StartableEngine:
     trouble: str = ""
 
 
-def startable_engines(model: str = "llama-2-7b") -> list[StartableEngine]:
-    """List all known engines by name, without starting any."""
-    return [_startable(name, model) for name in engine_names()]
+def startable_engines(model: str = "llama-2-7b", *, patience: float = PATIENCE) -> list[StartableEngine]:
+    """List all known engines by name, without starting any; each has `patience` seconds to tell its command line."""
+    return [_startable(name, model, patience) for name in engine_names()]
 
 
-def _startable(name: str, model: str) -> StartableEngine:
+def _startable(name: str, model: str, patience: float) -> StartableEngine:
+    config = EngineConfig(name=name, model=model)
     try:
         engine = load_engine(name)
     except ServetopError as error:
         return StartableEngine(name=name, trouble=str(error))
     try:
-        command = engine.launch(EngineConfig(name=name, model=model), port=EXAMPLE_PORT)
+        command = within(patience, lambda: engine.launch(config, port=EXAMPLE_PORT), what=f"engine {name!r}: launch")
     except ServetopError as error:
         version = None
         with suppress(ServetopError):

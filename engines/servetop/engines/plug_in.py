@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import queue
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +44,8 @@ _ATTRIBUTES: Mapping[str, tuple[type, ...]] = {
     "boot_patterns": (Mapping,),
     "failures": (tuple, list),
 }
+PATIENCE = 20.0
+"""Seconds that a plug-in may take to tell what it would start, where all engines are listed."""
 _READER = ("sample", "facts", "missing")
 
 
@@ -67,7 +70,10 @@ def _guarded(method: Callable[..., Any], name: str, types: tuple[type, ...], *, 
     @functools.wraps(method)
     def call(*arguments: Any, **options: Any) -> Any:
         try:
-            result = method(*arguments, **options)
+            if name == "installed":  # `servetop engines` asks all engines, and waits for none for ever
+                result = within(PATIENCE, lambda: method(*arguments, **options), what=f"{where}: {name}")
+            else:
+                result = method(*arguments, **options)
         except ServetopError:
             raise
         except (Exception, SystemExit) as error:
@@ -96,6 +102,29 @@ def reason_of(error: BaseException) -> str:
 
 def _names(types: Sequence[type]) -> str:
     return " or ".join("None" if each is type(None) else each.__name__ for each in types)
+
+
+def within(seconds: float, call: Callable[[], _Result], *, what: str) -> _Result:
+    """Return the result of a call, or raise its error; EngineError, which names `what`, if it takes longer.
+
+    The call then goes on in a thread that does not keep the process alive.
+    """
+    done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put((call(), None))
+        except BaseException as error:
+            done.put((None, error))
+
+    threading.Thread(target=run, daemon=True, name="engine").start()
+    try:
+        result, error = done.get(timeout=seconds)
+    except queue.Empty:
+        raise EngineError(f"{what} did not return within {seconds:g} s") from None
+    if error is not None:
+        raise error
+    return result  # type: ignore[no-any-return]
 
 
 async def in_background(call: Callable[[], _Result]) -> _Result:
