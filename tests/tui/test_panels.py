@@ -240,6 +240,16 @@ def test_a_failed_start_has_an_alert_and_long_reasons_are_wrapped(canned: Module
     assert alert_text(frame_of(canned.finished(), 126.0)) == ""
 
 
+@pytest.mark.parametrize("width", range(30, 60))
+def test_an_alert_that_does_not_fit_ends_with_an_ellipsis_after_a_word(width: int) -> None:
+    reason = " ".join(f"requests{number}" for number in range(40))
+    lines = text(draw_alert(reason, width, 3)).split("\n")
+    assert len(lines) == 3
+    assert all(len(line) <= width for line in lines)
+    assert lines[2].endswith("…")
+    assert lines[2].strip().removesuffix("…").split()[-1] in reason.split()
+
+
 @pytest.mark.parametrize("keys", [LIVE_LINE, REPLAY_LINE])
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_help_and_quit_are_always_on_the_key_line(keys: tuple[tuple[str, str], ...], width: int) -> None:

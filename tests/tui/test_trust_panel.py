@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from servetop.analysis.verdicts.trust import Trust
@@ -28,9 +30,22 @@ def test_reasons_are_wrapped_between_words(width: int) -> None:
 def test_reasons_that_cannot_be_wrapped_end_after_a_word(width: int) -> None:
     rows = text(draw_trust(BEHIND, width, len(BEHIND.reasons))).split("\n")
     for row, reason in zip(rows, BEHIND.reasons, strict=True):
-        shown = row.removesuffix(" …").split()
+        shown = row.removesuffix("…").split()
         assert shown == f"▲ {reason}".split()[: len(shown)]
         assert len(shown) > 1
+
+
+@pytest.mark.parametrize("height", [2, 3])
+def test_reasons_without_a_row_are_counted(height: int) -> None:
+    rows = text(draw_trust(BEHIND, 24, height)).split("\n")
+    assert len(rows) == height
+    assert rows[-1].strip() == f"… {len(BEHIND.reasons) - height + 1} more"
+
+
+@pytest.mark.parametrize("width", range(16, 40))
+def test_a_number_is_not_cut_off_from_its_unit(width: int) -> None:
+    for row in text(draw_trust(BEHIND, width, len(BEHIND.reasons))).split("\n"):
+        assert re.search(r"\d *…$", row.rstrip()) is None
 
 
 def test_the_reason_why_a_check_does_not_apply_keeps_whole_words() -> None:

@@ -198,7 +198,7 @@ def objective_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run
         ]
         return [("  ", ""), *joined(shares, width=24 if "run share" in omitted else 60, gap=" · ")]
     runs: list[Run] = [("  SLO ", "muted"), ("as felt " if found.differs and "as felt" not in omitted else "", "muted")]
-    if _over(frame):
+    if frame.shows_the_end:
         runs.append((formats.percent(found.run), "strong"))
         return runs if "run share" in omitted else [*runs, (" of the run", "muted")]
     runs.append((formats.percent(found.window), "strong"))
@@ -214,14 +214,9 @@ def state(frame: Frame) -> list[Run]:
     if frame.live:
         behind = formats.minutes(frame.edge - playhead.at)
         return [(f"{motion} {formats.speed(playhead.speed)} ", "key"), (f"−{behind}", "warn")]
-    if _over(frame):
+    if frame.shows_the_end:
         return [ending(frame)]
     return [(f"{motion} replay {formats.speed(playhead.speed)}", "key")]
-
-
-def _over(frame: Frame) -> bool:
-    """Whether the frame shows the end of a run that has ended."""
-    return not frame.live and (frame.end is not None or frame.view.playhead.at >= frame.edge)
 
 
 def ending(frame: Frame) -> Run:

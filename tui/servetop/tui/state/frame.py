@@ -187,6 +187,11 @@ class Frame:
         return not any(stage.request_rate is not None for stage in self.stages)
 
     @property
+    def shows_the_end(self) -> bool:
+        """Whether the playhead is at the end of a run that has ended."""
+        return not self.live and (self.end is not None or self.view.playhead.at >= self.edge)
+
+    @property
     def pending(self) -> tuple[Command, ...]:
         """Commands without a reply, oldest first; none after the end of the run."""
         return tuple(command for command in self.commands if command.reply is None and self.end is None)

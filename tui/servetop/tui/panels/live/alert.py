@@ -33,11 +33,15 @@ class AlertPanel(Panel):
 
 
 def draw_alert(text: str, width: int, height: int) -> list[TextRow]:
-    """The text after a cross, wrapped between words."""
+    """The text after a cross, wrapped between words; an ellipsis where more follows."""
     lines, room = [""], width - cell_len(_CROSS)
     for word in text.split():
         candidate = f"{lines[-1]} {word}".strip()
         lines[-1:] = [candidate] if cell_len(candidate) <= room or not lines[-1] else [lines[-1], word]
+    if len(lines) > height > 0:
+        while cell_len(lines[height - 1]) >= room and " " in lines[height - 1]:
+            lines[height - 1] = lines[height - 1].rpartition(" ")[0]
+        lines[height - 1] += "…"
     heads = (_CROSS, *[" " * cell_len(_CROSS)] * len(lines))
     return [fitted([(head, "bad"), (line, "strong")], width) for head, line in zip(heads, lines[:height], strict=False)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ SYMBOLS: dict[TrustVerdict, Run] = {
 }
 
 
+_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s|%|req/s|tok/s)\b|%)")
+"""The space between a number and its unit."""
 _NARROWEST = 12
 """Cells in which a reason is wrapped at least."""
 _LIMITS_FROM = 48
@@ -40,7 +43,9 @@ class TrustPanel(Panel):
     shows_cursor = True
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        return [[("Trust ", "title"), SYMBOLS[frame.stats.trust.verdict]]]
+        verdict: TextRow = [("Trust ", "title"), SYMBOLS[frame.stats.trust.verdict]]
+        window: TextRow = [(f"last {frame.stats.window:.0f} s", "muted")]
+        return [verdict, window] if frame.shows_the_end else [verdict]
 
     def watch_frame(self, frame: Frame | None) -> None:
         super().watch_frame(frame)
@@ -53,7 +58,10 @@ class TrustPanel(Panel):
 
 
 def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
-    """The reasons, then one line per check; two compact lines if there are few rows."""
+    """The reasons, then one line per check; two compact lines if there are few rows.
+
+    Where not all reasons have a row, the last row says how many more there are.
+    """
     reasons = _reason_rows(trust, width, height)
     if height < 5:
         pairs = [[(f"{name} ", "muted"), (value, "strong")] for name, value in _short(trust)]
@@ -73,8 +81,16 @@ def _reason_rows(trust: Trust, width: int, height: int) -> list[TextRow]:
     room = max(width, _NARROWEST)
     wrapped = [(line, style) for text, style in texts for line in textwrap.wrap(text, room, subsequent_indent="  ")]
     if len(wrapped) > height:
-        wrapped = [(textwrap.shorten(text, room, placeholder=" …"), style) for text, style in texts]
+        wrapped = [(_shortened(text, room), style) for text, style in texts]
+    if len(wrapped) > height > 1:
+        wrapped[height - 1 :] = [(f"… {len(wrapped) - height + 1} more", "warn")]
     return [fitted([line], width) for line in wrapped]
+
+
+def _shortened(text: str, room: int) -> str:
+    """The first words of a text; a number stays with its unit."""
+    tied = _UNIT.sub("\xa0", text)
+    return textwrap.wrap(tied, room, max_lines=1, placeholder="…")[0].replace("\xa0", " ")
 
 
 @dataclass(frozen=True, slots=True)
