@@ -107,7 +107,7 @@ def _names(types: Sequence[type]) -> str:
 def within(seconds: float, call: Callable[[], _Result], *, what: str) -> _Result:
     """Return the result of a call, or raise its error; EngineError, which names `what`, if it takes longer.
 
-    The call then goes on in a thread that does not keep the process alive.
+    The call then continues in a thread that does not keep the process alive.
     """
     done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 

@@ -106,7 +106,7 @@ class Outcome:
         )
 
     def _all_cancelled(self) -> str:
-        """Why a load that nobody stopped has no figures, although no request failed; empty if it has some."""
+        """Why a load that was not stopped has no figures, although no request failed; empty if it has some."""
         if self._completed or not self._cancelled or self.stopped_by is not None:
             return ""
         ((most, _),) = self._cancelled.most_common(1)

@@ -60,7 +60,7 @@ class TrustPanel(Panel):
 def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
     """The reasons, then one line per check; two compact lines if there are few rows.
 
-    Where not all reasons have a row, the last row says how many more there are.
+    Where not all reasons have a row, the last row counts the others.
     """
     reasons = _reason_rows(trust, width, height)
     if height < 5:
