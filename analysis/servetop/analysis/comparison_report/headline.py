@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.cells.stage_load import StageLoad
-from servetop.analysis.comparison.undecided import BLOCKED
+from servetop.analysis.comparison.undecided import BLOCKED as BLOCKED_REASONS
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.comparison_report.difference_texts import difference_text, interval_text
+from servetop.analysis.comparison_report.headline_clauses import HEADLINE_CLAUSES, observed_of
 from servetop.analysis.comparison_report.report_types import ComparedStage, ComparedValue, RunPairsAdvice
 from servetop.analysis.comparison_report.run_pairs_advice import time_text
 from servetop.analysis.comparison_report.undecided_texts import cost_text, measured_text, stage_length_text
+from servetop.analysis.judgement.observation import Observation
 from servetop.analysis.verdicts.steady_state import shows_trend
 from servetop.core.text.counted import counted
 
@@ -32,6 +34,24 @@ class _Found:
         """The difference in margins."""
         return abs(self.value.difference or 0.0) / self.value.margin
 
+    def may_be_called(self, verdict: Verdict) -> bool:
+        """Whether this is the verdict, and what is known of the metric is enough for it."""
+        return self.value.verdict == verdict and HEADLINE_CLAUSES[verdict].is_supported(self._known)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the stages are too short or not steady, so that nothing can be told."""
+        return self.value.reason in BLOCKED_REASONS and HEADLINE_CLAUSES["blocked"].is_supported(self._known)
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether it is known what would tell."""
+        return HEADLINE_CLAUSES["cost"].is_supported(self._known)
+
+    @property
+    def _known(self) -> frozenset[Observation]:
+        return observed_of(self.stage, self.value)
+
 
 def overall_verdict(stages: Sequence[ComparedStage]) -> str:
     """Return the verdict of all metrics together: one of Verdict, or MIXED if some are better and others worse."""
@@ -45,7 +65,7 @@ def overall_verdict(stages: Sequence[ComparedStage]) -> str:
 def headline(letter: str, stages: Sequence[ComparedStage], advice: RunPairsAdvice | None = None) -> str:
     """Return the sentence: which metrics are worse or better and by how much, how many are not, and what would tell."""
     found = [_Found(stage=stage, value=value) for stage in stages for value in stage.metrics]
-    by_verdict = {verdict: [each for each in found if each.value.verdict == verdict] for verdict in Verdict}
+    by_verdict = {verdict: [each for each in found if each.may_be_called(verdict)] for verdict in Verdict}
     worse, better = by_verdict[Verdict.WORSE], by_verdict[Verdict.BETTER]
     noun = "metric" if len(stages) == 1 else "figure"
     parts = []
@@ -55,7 +75,7 @@ def headline(letter: str, stages: Sequence[ComparedStage], advice: RunPairsAdvic
         parts.append(f"{letter} is {'worse' if worse else 'better'}: {_named(worse or better)}")
     if same := len(by_verdict[Verdict.NO_DIFFERENCE]):
         parts.append(f"no difference seen in {counted(same, noun)}")
-    blocked = [each for each in by_verdict[Verdict.CANNOT_TELL] if each.value.reason in BLOCKED]
+    blocked = [each for each in by_verdict[Verdict.CANNOT_TELL] if each.is_blocked]
     if blocked:
         parts.append(_blocked_text(blocked, noun, alone=not parts, advice=advice))
     if unclear := [each for each in by_verdict[Verdict.CANNOT_TELL] if each not in blocked]:
@@ -125,8 +145,8 @@ def _seen(found: Sequence[_Found]) -> str:
 
 
 def _unclear_text(found: Sequence[_Found], noun: str, *, alone: bool, advice: RunPairsAdvice | None) -> str:
-    known = [each.value for each in found if each.value.more_starts or each.value.more_seconds]
-    beyond = [each.value.more_than for each in found if each.value.more_than]
+    known = [each.value for each in found if each.has_cost and (each.value.more_starts or each.value.more_seconds)]
+    beyond = [each.value.more_than for each in found if each.has_cost and each.value.more_than]
     starts = max((each.more_starts or 0 for each in known), default=0)
     seconds = max((each.more_seconds or 0.0 for each in known), default=0.0)
     costs = " or ".join(filter(None, (cost_text(starts=starts, seconds=None), cost_text(starts=None, seconds=seconds))))

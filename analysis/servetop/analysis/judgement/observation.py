@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Observation(StrEnum):
-    """One thing that may be known about a run, or not."""
+    """One thing that may be known about a run, or about two that are compared, or not."""
 
     QUEUE = "the engine's queue"
     RUNNING = "its running sequences"
@@ -27,3 +27,6 @@ class Observation(StrEnum):
     TARGET_RATE = "an offered rate"
     OBJECTIVES = "objectives"
     STEADY_WINDOW = "a steady window within the objectives"
+    BOTH_FIGURES = "the figure of both runs"
+    ERROR = "the error of the difference"
+    STAGE_LENGTH = "the length of the stage in both runs"

@@ -6,14 +6,17 @@ import math
 from collections.abc import Sequence
 
 from servetop.analysis.engine_gauges import KV_ROOMY
+from servetop.analysis.judgement import live_clauses as clauses
+from servetop.analysis.judgement.clauses import Part, Phrase
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.live_clauses import diagnosis
 from servetop.analysis.judgement.moment import Moment
 from servetop.analysis.judgement.overload import QUEUES, Limit
 from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
 
 
-def kv_bound(moment: Moment) -> Diagnosis:
+def kv_bound(moment: Moment) -> Diagnosis | None:
     """A full KV cache: its usage, preemptions and queue."""
     rates, emptied = moment.stats.rates, moment.kv_peak < KV_ROOMY
     preempting = moment.episode(EpisodeKind.PREEMPTIONS) is not None and rates.preemptions > 0
@@ -26,13 +29,11 @@ def kv_bound(moment: Moment) -> Diagnosis:
     if not math.isnan(moment.kv) and not math.isnan(moment.kv_peak):
         usage = f"full before, now {percent(moment.kv)}" if emptied else f"up to {percent(moment.kv_peak)}"
     evidence = (
-        f"{usage} of blocks" if usage else "",
-        preempted if preempting else "",
-        waiting_text(moment),
+        Phrase(clauses.KV_PEAK, f"{usage} of blocks" if usage else ""),
+        Phrase(clauses.PREEMPTED, preempted if preempting else ""),
+        waiting(moment),
     )
-    return Diagnosis(
-        bottleneck=Bottleneck.KV, evidence=tuple(filter(None, evidence)), advice=kv_advice(moment.episodes)
-    )
+    return diagnosis(moment, Bottleneck.KV, evidence, [Phrase(clauses.TRY_BATCH, kv_advice(moment.episodes))])
 
 
 def kv_advice(episodes: Sequence[Episode]) -> str:
@@ -44,7 +45,7 @@ def kv_advice(episodes: Sequence[Episode]) -> str:
     return "more KV memory, or shorter requests"
 
 
-def batch_bound(moment: Moment) -> Diagnosis:
+def batch_bound(moment: Moment) -> Diagnosis | None:
     """A full batch: its size, queue and KV usage."""
     sample, episode = moment.stats.engine, moment.episode(EpisodeKind.BATCH)
     running = sample.running if sample is not None and moment.fresh else None
@@ -55,33 +56,36 @@ def batch_bound(moment: Moment) -> Diagnosis:
     advice = (
         "raise max_num_seqs" if roomy or not memory else "lower the rate: a larger batch would soon fill the KV blocks"
     )
-    return Diagnosis(bottleneck=Bottleneck.BATCH, evidence=tuple(filter(None, (full, waiting_text(moment), memory))),
-                     advice=advice)  # fmt: skip
+    evidence = (Phrase(clauses.BATCH_FULL, full), waiting(moment), Phrase(clauses.KV_PEAK, memory))
+    return diagnosis(moment, Bottleneck.BATCH, evidence, [Phrase(clauses.TRY_BATCH, advice)])
 
 
-def queue_growing(moment: Moment) -> Diagnosis:
+def queue_growing(moment: Moment) -> Diagnosis | None:
     """A queue, or requests that pile up, without KV blocks or a batch that is full: only what is known of the cause."""
     rates, load = moment.stats.rates, moment.stats.load
     awaiting, piling = moment.episode(EpisodeKind.AWAITING), moment.episode(EpisodeKind.IN_FLIGHT)
     visible = moment.waiting > SHORT_QUEUE or moment.episode(*QUEUES) is not None
-    advice = f"lower the rate below {rates.completed:.1f}" if rates.completed > 0 else "lower the rate"
-    advice = "lower the concurrency limit" if is_closed(moment) else advice
-    late = f"up to {awaiting.worst:,.0f} without a first token" if awaiting is not None else ""
     piled = in_flight_text(load.in_flight) if piling is not None or math.isnan(moment.waiting) else ""
+    late = f"up to {awaiting.worst:,.0f} without a first token" if awaiting is not None else ""
     missing = moment.missing if moment.limit is Limit.UNKNOWN else ""
-    unknown = f"cause unknown without the engine's {missing}" if missing else ""
-    evidence = (waiting_text(moment) if visible or not piled else "", late or piled, done_text(moment), unknown)
-    bottleneck = Bottleneck.QUEUE if visible else Bottleneck.OVERLOADED
-    return Diagnosis(bottleneck=bottleneck, evidence=tuple(filter(None, evidence)), advice=advice)
+    evidence: list[Part] = [
+        waiting(moment) if visible or not piled else [],
+        [Phrase(clauses.NO_FIRST_TOKEN, late), Phrase(clauses.IN_FLIGHT, piled)],
+        done(moment),
+        Phrase(clauses.UNKNOWN_CAUSE, f"cause unknown without the engine's {missing}" if missing else ""),
+    ]
+    lower = f"lower the rate below {rates.completed:.1f}" if rates.completed > 0 else "lower the rate"
+    advice = Phrase(clauses.HINT, "lower the concurrency limit") if is_closed(moment) else Phrase(clauses.HINT, lower)
+    return diagnosis(moment, Bottleneck.QUEUE if visible else Bottleneck.OVERLOADED, evidence, [advice])
 
 
-def long_prompts(moment: Moment) -> Diagnosis:
+def long_prompts(moment: Moment) -> Diagnosis | None:
     """Long prompts: their tokens/s and the queue."""
     rates = moment.stats.rates
     prompts = "" if math.isnan(rates.prompt_tokens) else f"{rates.prompt_tokens:,.0f} prompt tokens/s"
-    evidence = (prompts, waiting_text(moment))
-    return Diagnosis(bottleneck=Bottleneck.LONG_PROMPTS, evidence=tuple(filter(None, evidence)),
-                     advice="limit the prompt length, or serve long prompts apart")  # fmt: skip
+    evidence = (Phrase(clauses.PROMPT_TOKENS, prompts), waiting(moment))
+    advice = Phrase(clauses.HINT, "limit the prompt length, or serve long prompts apart")
+    return diagnosis(moment, Bottleneck.LONG_PROMPTS, evidence, [advice])
 
 
 def is_closed(moment: Moment) -> bool:
@@ -91,13 +95,23 @@ def is_closed(moment: Moment) -> bool:
 
 def done_text(moment: Moment) -> str:
     """The completed rate; beside the offered one unless it is higher, as when a queue shrinks."""
-    done, offered = moment.stats.rates.completed, moment.stats.rates.offered
-    return f"done {done:.1f} of {offered:.1f} req/s" if done <= offered else f"done {done:.1f} req/s"
+    completed, offered = moment.stats.rates.completed, moment.stats.rates.offered
+    return f"done {completed:.1f} of {offered:.1f} req/s" if completed <= offered else f"done {completed:.1f} req/s"
 
 
-def waiting_text(moment: Moment) -> str:
-    """The requests waiting at the engine; empty if unknown."""
-    return "" if math.isnan(moment.waiting) else f"{moment.waiting:.0f} waiting"
+def done(moment: Moment) -> Phrase:
+    """The completed rate, beside the offered one unless it is higher, as when a queue shrinks."""
+    return Phrase(clauses.DONE, done_text(moment))
+
+
+def waiting(moment: Moment) -> Phrase:
+    """The requests that wait at the engine; an empty text if that is not known now."""
+    return Phrase(clauses.WAITING, "" if math.isnan(moment.waiting) else f"{moment.waiting:.0f} waiting")
+
+
+def in_flight(moment: Moment) -> Phrase:
+    """The requests in flight."""
+    return Phrase(clauses.IN_FLIGHT, in_flight_text(moment.stats.load.in_flight))
 
 
 def in_flight_text(count: int) -> str:

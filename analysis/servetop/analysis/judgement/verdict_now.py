@@ -9,14 +9,19 @@ import math
 from dataclasses import replace
 
 from servetop.analysis.engine_gauges import KV_HIGH, STALE_AFTER
+from servetop.analysis.judgement import live_clauses as clauses
 from servetop.analysis.judgement.capacity import KEPT_SHARE
+from servetop.analysis.judgement.clauses import Phrase
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.judgement.live_clauses import diagnosis
 from servetop.analysis.judgement.moment import GROWTH_SECONDS, Moment
 from servetop.analysis.judgement.overload import QUEUES, Limit
 from servetop.analysis.judgement.overload_now import (
     batch_bound,
+    done,
     done_text,
+    in_flight,
     in_flight_text,
     is_closed,
     kv_bound,
@@ -41,7 +46,7 @@ _PREFILL_SECONDS = 10.0
 
 
 def verdict_now(moment: Moment) -> Diagnosis:
-    """Return the verdict of one time: the first rule that applies decides."""
+    """Return the verdict of one time: the first rule that applies, with its evidence, decides."""
     if moment.ended_by:
         return Diagnosis(bottleneck=Bottleneck.FAILED, evidence=(moment.ended_by,), advice=_see_log(moment))
     for rule in (
@@ -58,9 +63,9 @@ def verdict_now(moment: Moment) -> Diagnosis:
         _missed,
         _headroom,
     ):
-        diagnosis = rule(moment)
-        if diagnosis is not None:
-            return diagnosis
+        found = rule(moment)
+        if found is not None:
+            return found
     return _unclear(moment)
 
 
@@ -68,23 +73,22 @@ def _no_load(moment: Moment) -> Diagnosis | None:
     """The states without a load: before it, between stages, during a restart, while the last requests drain."""
     load, totals = moment.stats.load, moment.stats.totals
     if moment.stage is None:
-        return Diagnosis(bottleneck=Bottleneck.STARTING, evidence=("the engine is loading",))
+        return _state(Bottleneck.STARTING, "the engine is loading")
     if load.paused:
-        return Diagnosis(
-            bottleneck=Bottleneck.PAUSED,
-            evidence=(in_flight_text(load.in_flight),),
-            advice="press p to resume the load",
-        )
+        return _state(Bottleneck.PAUSED, in_flight_text(load.in_flight), advice="press p to resume the load")
     if load.request_rate is not None:
         return None
     if load.in_flight or load.queued:
-        return Diagnosis(
-            bottleneck=Bottleneck.DRAINING, evidence=(in_flight_text(load.in_flight), "nothing new is sent")
-        )
+        return _state(Bottleneck.DRAINING, in_flight_text(load.in_flight), "nothing new is sent")
     if moment.restarting or (totals.sent and moment.facts is not None and moment.facts.managed and not moment.fresh):
         since = "" if math.isnan(moment.sample_age) or moment.fresh else f"no metrics for {moment.sample_age:.0f} s"
-        return Diagnosis(bottleneck=Bottleneck.RESTARTING, evidence=tuple(filter(None, ("the engine restarts", since))))
-    return Diagnosis(bottleneck=Bottleneck.IDLE)
+        return _state(Bottleneck.RESTARTING, "the engine restarts", since)
+    return _state(Bottleneck.IDLE)
+
+
+def _state(state: Bottleneck, *evidence: str, advice: str = "") -> Diagnosis:
+    """A state that the run itself knows."""
+    return Diagnosis(bottleneck=state, evidence=tuple(filter(None, evidence)), advice=advice)
 
 
 def _failing(moment: Moment) -> Diagnosis | None:
@@ -97,8 +101,8 @@ def _failing(moment: Moment) -> Diagnosis | None:
         if ended > 0
         else f"{counted(moment.stats.totals.failed, 'request')} failed"
     )
-    return Diagnosis(bottleneck=Bottleneck.FAILING, evidence=tuple(filter(None, (share, moment.failure))),
-                     advice="press s to stop the run")  # fmt: skip
+    evidence = [Phrase(clauses.FAILED_SHARE, share), Phrase(clauses.FAILED_SHARE, moment.failure)]
+    return diagnosis(moment, Bottleneck.FAILING, evidence, [Phrase(clauses.HINT, "press s to stop the run")])
 
 
 def _stalled(moment: Moment) -> Diagnosis | None:
@@ -108,9 +112,8 @@ def _stalled(moment: Moment) -> Diagnosis | None:
     seconds = moment.stats.at - episode.begin
     if _prefills(moment, episode) and seconds < _PREFILL_SECONDS:
         return None
-    silent = f"no token for {seconds:.0f} s"
-    return Diagnosis(bottleneck=Bottleneck.STALL, evidence=(silent, in_flight_text(moment.stats.load.in_flight)),
-                     advice=_see_log(moment))  # fmt: skip
+    evidence = [Phrase(clauses.NO_TOKEN, f"no token for {seconds:.0f} s"), in_flight(moment)]
+    return diagnosis(moment, Bottleneck.STALL, evidence, [Phrase(clauses.HINT, _see_log(moment))])
 
 
 def _prefills(moment: Moment, stall: Episode) -> bool:
@@ -124,7 +127,8 @@ def _other_traffic(moment: Moment) -> Diagnosis | None:
     trust = moment.stats.trust
     if moment.facts is None or moment.facts.managed or not trust.serves_others:
         return None
-    return Diagnosis(bottleneck=Bottleneck.OTHERS, evidence=(trust.other_requests,), advice=trust.advice)
+    evidence = [Phrase(clauses.OTHERS, trust.other_requests)]
+    return diagnosis(moment, Bottleneck.OTHERS, evidence, [Phrase(clauses.HINT, trust.advice)])
 
 
 def _client(moment: Moment) -> Diagnosis | None:
@@ -132,9 +136,10 @@ def _client(moment: Moment) -> Diagnosis | None:
     if not _client_is_late(moment) or (moment.limit is not None and not trust.lateness_is_felt):
         return None
     bound = trust.verdict is TrustVerdict.CLIENT_BOUND
-    evidence = trust.reasons if bound else ("requests were sent late during the last seconds",)
+    reasons = trust.reasons if bound else ("requests were sent late during the last seconds",)
     advice = "the figures describe the client: lower the rate, or give the client more CPU"
-    return Diagnosis(bottleneck=Bottleneck.CLIENT, evidence=evidence, advice=advice)
+    evidence = [Phrase(clauses.CLIENT_LATE, each) for each in reasons]
+    return diagnosis(moment, Bottleneck.CLIENT, evidence, [Phrase(clauses.HINT, advice)])
 
 
 def _client_is_late(moment: Moment) -> bool:
@@ -145,14 +150,11 @@ def _client_is_late(moment: Moment) -> bool:
 def _overloaded(moment: Moment) -> Diagnosis | None:
     if moment.limit is None or (moment.limit in (Limit.RATE, Limit.UNKNOWN) and _waits_at_client(moment)):
         return None
-    found = {
-        Limit.KV: kv_bound,
-        Limit.BATCH: batch_bound,
-        Limit.RATE: queue_growing,
-        Limit.UNKNOWN: queue_growing,
-        Limit.LONG_PROMPTS: long_prompts,
-    }[moment.limit](moment)
-    return replace(found, evidence=(*found.evidence, CLIENT_TOO)) if _client_is_late(moment) else found
+    by_limit = {Limit.KV: kv_bound, Limit.BATCH: batch_bound, Limit.LONG_PROMPTS: long_prompts}
+    found = by_limit.get(moment.limit, queue_growing)(moment) or queue_growing(moment)
+    if found is None or not _client_is_late(moment):
+        return found
+    return replace(found, evidence=(*found.evidence, CLIENT_TOO))
 
 
 def _waits_at_client(moment: Moment) -> bool:
@@ -164,38 +166,40 @@ def _concurrency(moment: Moment) -> Diagnosis | None:
     load = moment.stats.load
     if load.max_concurrency is None or not load.queued or moment.waiting > SHORT_QUEUE:
         return None
-    evidence = (f"{counted(load.queued, 'request')} queued at the client, limit {load.max_concurrency} in flight",)
-    return Diagnosis(bottleneck=Bottleneck.CONCURRENCY, evidence=evidence, advice="raise the concurrency limit")
+    queued = f"{counted(load.queued, 'request')} queued at the client, limit {load.max_concurrency} in flight"
+    advice = Phrase(clauses.HINT, "raise the concurrency limit")
+    return diagnosis(moment, Bottleneck.CONCURRENCY, [Phrase(clauses.QUEUED, queued)], [advice])
 
 
 def _idle(moment: Moment) -> Diagnosis | None:
     idle = not moment.stats.rates.offered > 0 and moment.stats.load.in_flight == 0
-    return Diagnosis(bottleneck=Bottleneck.IDLE) if idle else None
+    return _state(Bottleneck.IDLE) if idle else None
 
 
 def _warming_up(moment: Moment) -> Diagnosis | None:
     ended = moment.ended_requests
     if moment.stage is not None and moment.stage.warmup:
-        return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=("requests of the warm-up are not counted",))
+        return _state(Bottleneck.WARMING_UP, "requests of the warm-up are not counted")
     restarted = moment.stats.at - moment.restarted_at
     if restarted < WARM_SECONDS:
-        return Diagnosis(bottleneck=Bottleneck.WARMING_UP, evidence=(f"the engine restarted {restarted:.0f} s ago",))
+        return _state(Bottleneck.WARMING_UP, f"the engine restarted {restarted:.0f} s ago")
     if ended >= WARM_REQUESTS or (ended and not moment.stats.at - moment.load_since < WARM_SECONDS):
         return None
-    return Diagnosis(
-        bottleneck=Bottleneck.WARMING_UP, evidence=(f"{ended} of the {WARM_REQUESTS} requests that a verdict needs",)
-    )
+    return _state(Bottleneck.WARMING_UP, f"{ended} of the {WARM_REQUESTS} requests that a verdict needs")
 
 
 def _settling(moment: Moment) -> Diagnosis | None:
     """Right after a higher load nothing waits yet, but more requests arrive than complete."""
-    in_flight = moment.stats.load.in_flight
-    if not moment.growth > _GROWS * math.sqrt(2 * in_flight):
+    count = moment.stats.load.in_flight
+    if not moment.growth > _GROWS * math.sqrt(2 * count):
         return None
-    memory = "" if math.isnan(moment.kv) else f"KV {percent(moment.kv)}"
-    grows = f"{in_flight_text(in_flight)}, up by {moment.growth:.0f} within {GROWTH_SECONDS:.0f} s"
-    return Diagnosis(bottleneck=Bottleneck.SETTLING, evidence=tuple(filter(None, (grows, memory))),
-                     advice="hold the load until as many requests complete as arrive")  # fmt: skip
+    grows = f"{in_flight_text(count)}, up by {moment.growth:.0f} within {GROWTH_SECONDS:.0f} s"
+    advice = Phrase(clauses.HINT, "hold the load until as many requests complete as arrive")
+    return diagnosis(moment, Bottleneck.SETTLING, [Phrase(clauses.GROWS, grows), _memory(moment)], [advice])
+
+
+def _memory(moment: Moment) -> Phrase:
+    return Phrase(clauses.KV_PEAK, "" if math.isnan(moment.kv) else f"KV {percent(moment.kv)}")
 
 
 def _missed(moment: Moment) -> Diagnosis | None:
@@ -203,22 +207,25 @@ def _missed(moment: Moment) -> Diagnosis | None:
     kept = moment.stats.attainment.window
     if not kept < KEPT_SHARE or not moment.stats.rates.completed > 0:
         return None
-    evidence = (f"{kept:.0%} of the requests keep the objectives", done_text(moment))
+    evidence = [Phrase(clauses.KEPT, f"{kept:.0%} of the requests keep the objectives"), done(moment)]
     lower = "concurrency" if is_closed(moment) else "rate"
-    return Diagnosis(bottleneck=Bottleneck.MISSED, evidence=evidence, advice=f"lower the {lower}")
+    return diagnosis(moment, Bottleneck.MISSED, evidence, [Phrase(clauses.HINT, f"lower the {lower}")])
 
 
 def _headroom(moment: Moment) -> Diagnosis | None:
-    stats = moment.stats
-    if math.isnan(moment.waiting) and not stats.rates.completed >= KEEPS_UP * stats.rates.offered:
+    rates = moment.stats.rates
+    keeps_up = rates.completed >= KEEPS_UP * rates.offered
+    if math.isnan(moment.waiting) and not keeps_up:
         return None
-    memory = "" if math.isnan(moment.kv) else f"KV {percent(moment.kv)}"
     advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
     if moment.kv >= KV_HIGH:
         advice = "hold the load: the KV cache is nearly full"
-    done = done_text(moment) if stats.rates.completed >= KEEPS_UP * stats.rates.offered else "nothing waits"
-    evidence = tuple(filter(None, ("the engine keeps up", done, memory)))
-    return Diagnosis(bottleneck=Bottleneck.HEADROOM, evidence=evidence, advice=advice)
+    evidence = [
+        Phrase(clauses.KEEPS_UP, "the engine keeps up"),
+        done(moment) if keeps_up else Phrase(clauses.WAITING, "nothing waits"),
+        _memory(moment),
+    ]
+    return diagnosis(moment, Bottleneck.HEADROOM, evidence, [Phrase(clauses.HINT, advice)])
 
 
 def _unclear(moment: Moment) -> Diagnosis:
@@ -226,7 +233,7 @@ def _unclear(moment: Moment) -> Diagnosis:
         evidence = f"the engine's newest sample is {moment.sample_age:.1f} s old"
     else:
         evidence = f"the engine does not export its queue, {done_text(moment)}"
-    return Diagnosis(bottleneck=Bottleneck.UNCLEAR, evidence=(evidence,), advice="hold this stage until it is steady")
+    return _state(Bottleneck.UNCLEAR, evidence, advice="hold this stage until it is steady")
 
 
 def _see_log(moment: Moment) -> str:
