@@ -1,0 +1,64 @@
+"""Where the sustainable rate and the knee of an overload lie, by how far such estimates were off in simulated runs.
+
+The factors of an estimate are those of its limit (`rate_factors.py`). What the run itself proved narrows the interval:
+a stage that was kept at a lower rate, and one that began an overload at a higher one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from servetop.analysis.judgement.capacity import KEPT_SHARE
+from servetop.analysis.judgement.claimed_rates import ClaimedRates
+from servetop.analysis.judgement.kept_load import MIN_SECONDS, kept_rate, share_kept
+from servetop.analysis.judgement.overload import Limit, Overload
+from servetop.analysis.judgement.rate_factors import KNEE, SUSTAINABLE
+from servetop.analysis.judgement.rate_interval import RateInterval, scaled, within
+from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.trailing import ticks_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverloadIntervals:
+    """Where the rates of an overload lie with a probability of 90 %; None without an estimate."""
+
+    sustainable: RateInterval | None = None
+    knee: RateInterval | None = None
+
+
+def overload_intervals(rates: ClaimedRates, limit: Limit, main: Overload, run: RunRecord) -> OverloadIntervals:
+    """Return the intervals of the rates that an overload claims; none of a lower bound.
+
+    The errors are known of runs with one objective, on TTFT: by others, or without any, the sustainable rate has none.
+    """
+    if rates.is_lower_bound:
+        return OverloadIntervals()
+    kept, missed = kept_rate(run), missed_rate(main, run)
+    sustainable = sustainable_interval(rates.sustainable, limit.value) if _is_measured(run) else None
+    return OverloadIntervals(
+        sustainable=within(sustainable, rates.sustainable, kept, missed),
+        knee=within(scaled(rates.knee, KNEE.get(limit.value)), rates.knee, kept, None),
+    )
+
+
+def sustainable_interval(rate: float | None, limit: str) -> RateInterval | None:
+    """Return the interval of an estimated sustainable rate by its limit alone; None without an estimate."""
+    return scaled(rate, SUSTAINABLE.get(limit))
+
+
+def _is_measured(run: RunRecord) -> bool:
+    return run.header.config.goodput.keys() == {"ttft"}
+
+
+def missed_rate(main: Overload, run: RunRecord) -> float | None:
+    """Return the constant rate at which an overload began and the objectives were missed for MIN_SECONDS.
+
+    Requests/s; None if the rate changed before, if the overload was shorter, or if none was missed.
+    """
+    until = run.until if main.end is None else main.end
+    first, stop = run.history.first_from(main.begin), run.history.up_to(until)
+    early = run.history.column("request_rate", start=first, stop=max(first, min(stop, first + ticks_of(MIN_SECONDS))))
+    if early.size < ticks_of(MIN_SECONDS) or not math.isfinite(early[0]) or (early != early[0]).any():
+        return None
+    return float(early[0]) if share_kept(run, first, stop) < KEPT_SHARE else None
