@@ -91,7 +91,7 @@ judge: .venv/.installed  ## judge simulated runs with known causes and rates, an
 judge-statements: .venv/.installed  ## check every sentence about 1,000 simulated runs, observed in 9 ways, and write docs/judgement.md (25 minutes; SEEDS: other draws)
 	$(BIN)/python -m tests.judgement.judge_statements --seed $(or $(SEEDS),71 72 73 74 75 76) $(if $(SEEDS),,--report docs/judgement.md)
 
-judge-rates: .venv/.installed  ## measure the errors of estimated rates, and write the factors of their intervals (5 minutes; FRESH=1: the true rates again, 30 minutes)
+judge-rates: .venv/.installed  ## measure the errors of estimated rates, and write the factors of their intervals (5 minutes; FRESH=1: the true rates again, 20 minutes)
 	$(BIN)/python -m tests.judgement.rate_errors --write docs/judgement.md $(if $(FRESH),--fresh)
 
 judge-compare: .venv/.installed  ## compare simulated runs whose difference is known, and write docs/explanation/ (hours; SEEDS: another draw)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from servetop.analysis.judgement.claimed_rates import ClaimedRates
-from servetop.analysis.judgement.overload import Limit, overloads
-from servetop.analysis.judgement.overload_intervals import missed_rate, overload_intervals
+from servetop.analysis.judgement.overload import overloads
+from servetop.analysis.judgement.overload_intervals import RateEvidence, evidence, missed_rate, overload_intervals
 from servetop.analysis.judgement.rate_factors import KNEE, SUSTAINABLE
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import run_verdict
@@ -27,15 +28,41 @@ def overloaded(goodput: dict[str, float] | None = None) -> RunRecord:
 
 def intervals(run: RunRecord, rates: ClaimedRates = RATES) -> tuple[object, object]:
     (main,) = overloads(run.episodes)
-    found = overload_intervals(rates, Limit.KV, main, run)
+    found = overload_intervals(rates, main, run)
     return found.sustainable, found.knee
 
 
-def test_each_rate_has_the_factors_of_its_limit() -> None:
-    low, high = SUSTAINABLE[Limit.KV.value]
+def test_each_rate_has_the_factors_of_its_evidence() -> None:
+    low, high = SUSTAINABLE[RateEvidence.LITTLE]
     assert intervals(overloaded(), replace(RATES, sustainable=5.0))[0] == (5 * low, 5 * high)
-    low, high = KNEE[Limit.KV.value]
+    low, high = KNEE[RateEvidence.LITTLE]
     assert intervals(overloaded())[1] == (11 * low, 11 * high)
+
+
+def with_workload(run: RunRecord, **workload: Any) -> RunRecord:
+    config = run.header.config
+    changed = replace(config, workload=replace(config.workload, **workload))
+    return replace(run, header=replace(run.header, config=changed))
+
+
+def evidence_of(run: RunRecord) -> RateEvidence:
+    return evidence(overloads(run.episodes)[0], run)
+
+
+def test_the_work_of_many_requests_or_of_regular_ones_is_known() -> None:
+    run = overloaded()
+    assert evidence_of(run) is RateEvidence.LITTLE  # 360 requests: 1 / √360 is 5.3 %
+    assert evidence_of(with_workload(run, arrivals="constant")) is RateEvidence.MUCH
+    longer = record_from(ramp(waiting=[*QUEUE[:50], *[120.0] * 20, *[0.0] * 20], kv=0.99, running=SLOTS), goodput=TTFT)
+    assert evidence_of(longer) is RateEvidence.MUCH
+
+
+def test_bursty_arrivals_are_evidence_of_their_own() -> None:
+    run = overloaded()
+    assert evidence_of(with_workload(run, burstiness=0.3)) is RateEvidence.BURSTY
+    assert evidence_of(with_workload(run, burstiness=0.6)) is not RateEvidence.BURSTY
+    low, high = KNEE[RateEvidence.BURSTY]
+    assert intervals(with_workload(run, burstiness=0.3))[1] == (11 * low, 11 * high)
 
 
 def test_a_lower_bound_has_no_interval() -> None:
@@ -53,7 +80,7 @@ def test_an_interval_ends_at_the_constant_rate_that_was_missed() -> None:
     run = overloaded()
     (main,) = overloads(run.episodes)
     assert missed_rate(main, run) == 12.0
-    assert intervals(run, replace(RATES, sustainable=11.9))[0] == (11.9 * SUSTAINABLE[Limit.KV.value][0], 12.0)
+    assert intervals(run, replace(RATES, sustainable=11.9))[0] == (11.9 * SUSTAINABLE[RateEvidence.LITTLE][0], 12.0)
 
 
 def test_a_short_overload_or_a_changing_rate_proves_nothing() -> None:

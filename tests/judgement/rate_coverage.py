@@ -11,7 +11,7 @@ from servetop.analysis.judgement.rate_interval import Factors, scaled, within
 TAIL = 0.05
 """Fraction of the truths that may lie below an interval, and above it."""
 FEWEST = 20
-"""Runs from which a limit has factors of its own; with fewer the most extreme ratio is no quantile."""
+"""Runs from which a kind of evidence has factors; with fewer the most extreme ratio is no quantile."""
 RATES = ("sustainable", "knee")
 
 
@@ -26,6 +26,8 @@ class RateError:
     """Identifies the simulated engine, workload and objective that the truth belongs to."""
     limit: str
     """The verdict of the run."""
+    evidence: str
+    """How much its overload tells, which decides the factors."""
     claimed: tuple[float | None, float | None]
     """Sustainable rate and knee."""
     true: tuple[float, float]
@@ -66,18 +68,17 @@ def conformal(ratios: Sequence[float]) -> Factors:
     return min(math.floor(100 * low + 1e-9) / 100, 1.0), max(math.ceil(100 * high - 1e-9) / 100, 1.0)
 
 
-def factors_of(errors: Iterable[RateError], rate: str, limits: Iterable[str]) -> dict[str, Factors]:
-    """Return the factors of each limit; of one with fewer than FEWEST runs those of all runs."""
-    known = [(each.limit, ratio) for each in errors if (ratio := each.ratio(rate)) is not None]
-    own = {limit: [ratio for of, ratio in known if of == limit] for limit in limits}
-    every = [ratio for _, ratio in known]
-    return {limit: conformal(ratios if len(ratios) >= FEWEST else every) for limit, ratios in own.items()}
+def factors_of(errors: Iterable[RateError], rate: str, kinds: Iterable[str]) -> dict[str, Factors]:
+    """Return the factors of each kind of evidence; none of one with fewer than FEWEST runs."""
+    known = [(each.evidence, ratio) for each in errors if (ratio := each.ratio(rate)) is not None]
+    found = {kind: [ratio for of, ratio in known if of == kind] for kind in kinds}
+    return {str(kind): conformal(ratios) for kind, ratios in found.items() if len(ratios) >= FEWEST}
 
 
 def factors_module(factors: Mapping[str, Mapping[str, Factors]]) -> str:
-    """The text of `analysis/judgement/rate_factors.py`: the factors by limit, for each of RATES."""
+    """The text of `analysis/judgement/rate_factors.py`: the factors by evidence, for each of RATES."""
     lines = [
-        '"""What estimated rates are multiplied with for an interval of 90 %, by the limit of the overload.',
+        '"""What estimated rates are multiplied with for an interval of 90 %, by the evidence.',
         "",
         "Written by `make judge-rates` from runs whose truth is known: do not edit.",
         '"""',
@@ -88,9 +89,9 @@ def factors_module(factors: Mapping[str, Mapping[str, Factors]]) -> str:
         "",
         "from servetop.analysis.judgement.rate_interval import Factors",
     ]
-    for rate, by_limit in factors.items():
+    for rate, by_evidence in factors.items():
         lines += ["", f"{rate.upper()}: Mapping[str, Factors] = {{"]
-        lines += [f'    "{limit}": {found},' for limit, found in by_limit.items()]
+        lines += [f'    "{kind}": {found},' for kind, found in by_evidence.items()]
         lines += ["}"]
     return "\n".join([*lines, ""])
 
@@ -100,12 +101,12 @@ def coverage_report(
 ) -> list[str]:
     """The tables of the page: ratios and factors of the runs that set them, and the coverage of the others."""
     lines = [
-        "| rate | limit | runs | truth / estimate, 5 % | median | 95 % | factors | other runs | in the interval |",
+        "| rate | evidence | runs | truth / estimate, 5 % | median | 95 % | factors | other runs | in the interval |",
         "|---|---|---:|---:|---:|---:|---|---:|---:|",
     ]
-    for rate, by_limit in factors.items():
-        lines += [_row(rate, limit, chosen, others, by_limit) for limit in by_limit]
-        lines += [_row(rate, "**all**", chosen, others, by_limit)]
+    for rate, by_evidence in factors.items():
+        lines += [_row(rate, kind, chosen, others, by_evidence) for kind in by_evidence]
+        lines += [_row(rate, "**all**", chosen, others, by_evidence)]
     lines += [
         "",
         "| other runs | sustainable | in the interval | knee | in the interval |",
@@ -119,19 +120,19 @@ def coverage_report(
 
 
 def _row(
-    rate: str, limit: str, chosen: Sequence[RateError], others: Sequence[RateError], factors: Mapping[str, Factors]
+    rate: str, kind: str, chosen: Sequence[RateError], others: Sequence[RateError], factors: Mapping[str, Factors]
 ) -> str:
-    found, checked = ([each for each in runs if limit in (each.limit, "**all**")] for runs in (chosen, others))
+    found, checked = ([each for each in runs if kind in (each.evidence, "**all**")] for runs in (chosen, others))
     ratios = sorted(ratio for each in found if (ratio := each.ratio(rate)) is not None)
     places = [ratios[round(share * (len(ratios) - 1))] for share in (TAIL, 0.5, 1 - TAIL)] if ratios else []
     shown = [f"{each:.2f}" for each in places] or ["–"] * 3
-    ends = f"{factors[limit][0]:.2f} to {factors[limit][1]:.2f}" if limit in factors else ""
-    cells = [rate, limit, str(len(ratios)), *shown, ends, *_covered(rate, checked, factors)]
+    ends = f"{factors[kind][0]:.2f} to {factors[kind][1]:.2f}" if kind in factors else ""
+    cells = [rate, kind, str(len(ratios)), *shown, ends, *_covered(rate, checked, factors)]
     return f"| {' | '.join(cells)} |"
 
 
 def _covered(rate: str, runs: Sequence[RateError], factors: Mapping[str, Factors]) -> tuple[str, str]:
     """How many runs have an estimate, and the share of their intervals that contain the truth."""
-    answers = [each.covered(rate, factors[each.limit]) for each in runs if each.limit in factors]
+    answers = [each.covered(rate, factors[each.evidence]) for each in runs if each.evidence in factors]
     found = [each for each in answers if each is not None]
     return str(len(found)), f"{sum(found) / len(found):.0%}" if found else "–"

@@ -17,11 +17,10 @@ from pathlib import Path
 
 from servetop.analysis.judgement import rate_factors
 from servetop.analysis.judgement.kept_load import kept_rate
-from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.judgement.overload_intervals import missed_rate
+from servetop.analysis.judgement.overload_intervals import RateEvidence, evidence, missed_rate
 from tests.judgement.constant_rates import ConstantRates
 from tests.judgement.judged import JudgedScenario
-from tests.judgement.kinds import each_scenario
+from tests.judgement.kinds import scenario
 from tests.judgement.rate_coverage import RATES, RateError, coverage_report, factors_module, factors_of
 from tests.judgement.report_page import say, write_between_marks
 from tests.judgement.scenario import Scenario
@@ -30,9 +29,8 @@ TABLE = Path(__file__).with_name("rate_errors.jsonl")
 """One run per line."""
 FACTORS = Path(rate_factors.__file__)
 MARK = "<!-- make judge-rates -->"
-LIMITS = (Limit.KV.value, Limit.BATCH.value, Limit.RATE.value)
-KINDS = ("kv", "batch", "rate", "ramp", "wide", "bursty", "near-capacity")
-"""Kinds of scenarios with overloads by the engine's own limits."""
+RUNS = {"kv": 8, "batch": 8, "rate": 8, "ramp": 10, "wide": 8, "bursty": 48, "near-capacity": 10}
+"""Scenarios of each seed, with overloads by the engine's own limits; few with bursty arrivals give an estimate."""
 SETTING, CHECKING = (21, 22, 23), (24, 25, 26)
 """Seeds whose runs set the factors, and seeds whose runs are not used for them."""
 Truths = Mapping[str, tuple[float, float]]
@@ -45,7 +43,8 @@ def main(argv: Sequence[str]) -> int:
     known = {} if options.fresh else {each.engine: each.true for each in read_table()}
     errors: list[RateError] = []
     for seed in (*SETTING, *CHECKING):
-        for found in rate_errors(each_scenario(seed, kinds=KINDS), known):
+        drawn = (scenario(kind, number, seed=seed) for kind, count in RUNS.items() for number in range(count))
+        for found in rate_errors(drawn, known):
             say(f"{found.kind} {found.number} of seed {seed}: {_ratios(found)}")
             errors.append(found)
     factors, lines = measured(errors)
@@ -61,27 +60,28 @@ def measured(errors: Sequence[RateError]) -> tuple[str, list[str]]:
     """Return the module of the factors, and the figures for the page."""
     chosen = [each for each in errors if each.seed in SETTING]
     others = [each for each in errors if each.seed in CHECKING]
-    factors = {rate: factors_of(chosen, rate, LIMITS) for rate in RATES}
+    factors = {rate: factors_of(chosen, rate, RateEvidence) for rate in RATES}
     seeds = f"Factors of the seeds {', '.join(map(str, SETTING))}; other runs: seeds {', '.join(map(str, CHECKING))}."
     return factors_module(factors), [seeds, "", *coverage_report(chosen, others, factors)]
 
 
 def rate_errors(scenarios: Iterable[Scenario], known: Truths) -> Iterator[RateError]:
     """Yield what each run claims that gives an estimate, with true rates that are `known` or computed now."""
-    for scenario in scenarios:
-        judged = JudgedScenario(scenario)
-        verdict, base = judged.verdict, scenario.base
+    for drawn in scenarios:
+        judged = JudgedScenario(drawn)
+        verdict, base = judged.verdict, drawn.base
         claims = verdict.main is not None and not verdict.is_lower_bound and (verdict.sustainable or verdict.knee)
         if base is None or not claims or verdict.main is None:
             continue
         engine = engine_key(base)
-        kind, _, rest = scenario.plan.config.label.partition(" ")
+        kind, _, rest = drawn.plan.config.label.partition(" ")
         yield RateError(
             seed=int(rest.rpartition(" ")[2]),
             kind=kind,
             number=int(rest.partition(" ")[0]),
             engine=engine,
             limit=verdict.cause.value,
+            evidence=evidence(verdict.main, judged.record).value,
             claimed=(verdict.sustainable, verdict.knee),
             true=known[engine] if engine in known else (base.largest(0.95), base.largest(0.50)),
             kept=kept_rate(judged.record),

@@ -1,4 +1,4 @@
-"""What estimated rates are multiplied with for an interval of 90 %, by the limit of the overload.
+"""What estimated rates are multiplied with for an interval of 90 %, by the evidence.
 
 Written by `make judge-rates` from runs whose truth is known: do not edit.
 """
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from servetop.analysis.judgement.rate_interval import Factors
 
 SUSTAINABLE: Mapping[str, Factors] = {
-    "KV-bound": (0.72, 1.11),
-    "batch-bound": (0.88, 1.19),
-    "rate above capacity": (0.84, 1.11),
+    "work known within 5 %": (0.89, 1.1),
+    "work less known": (0.81, 1.19),
+    "bursty arrivals": (0.0, 1.1),
 }
 
 KNEE: Mapping[str, Factors] = {
-    "KV-bound": (0.92, 1.16),
-    "batch-bound": (0.94, 1.06),
-    "rate above capacity": (0.93, 1.14),
+    "work known within 5 %": (0.95, 1.08),
+    "work less known": (0.93, 1.2),
+    "bursty arrivals": (0.39, 1.22),
 }

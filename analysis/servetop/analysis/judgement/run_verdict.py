@@ -205,7 +205,7 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     capacity = overload_capacity(limit, main, run) if pooled else None
     objective = _known(run.ttft_objective)
     rates = claimed_rates(limit, capacity, main, run)
-    intervals = overload_intervals(rates, limit, main, run)
+    intervals = overload_intervals(rates, main, run)
     onset = _onset(limit, main)
     return RunVerdict(
         cause=RunCause(limit.value),

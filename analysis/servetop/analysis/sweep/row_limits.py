@@ -20,11 +20,11 @@ def row_limits(run: RunRecord, cells: Sequence[SweepCell]) -> dict[RowKey, RowLi
     for key, row in grouped(cells).items():
         verdict = _overload(run, [periods[stage] for cell in row for stage in cell.stages])
         if verdict is not None:
-            limit, interval = verdict.cause.value, verdict.sustainable_interval
-            if interval is not None:  # what was kept may be a load of another batch size
-                interval = sustainable_interval(verdict.sustainable, limit)
+            interval = verdict.sustainable_interval
+            if interval is not None and verdict.main is not None:  # narrowed by loads of other batch sizes too
+                interval = sustainable_interval(verdict.sustainable, verdict.main, run)
             found[key] = RowLimit(
-                limit=limit,
+                limit=verdict.cause.value,
                 estimate=verdict.sustainable,
                 interval=interval,
                 advised_batch=verdict.advised_batch,
