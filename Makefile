@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-compare judge-cache judge-price judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-tui sample picture options evidence schema clean
+.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-tui sample picture options evidence schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -90,6 +90,9 @@ judge: .venv/.installed  ## judge simulated runs with known causes and rates, an
 
 judge-statements: .venv/.installed  ## check every sentence about 1,000 simulated runs, observed in 9 ways, and write docs/judgement.md (25 minutes; SEEDS: other draws)
 	$(BIN)/python -m tests.judgement.judge_statements --seed $(or $(SEEDS),71 72 73 74 75 76) $(if $(SEEDS),,--report docs/judgement.md)
+
+judge-rates: .venv/.installed  ## measure the errors of estimated rates, and write the factors of their intervals (5 minutes; FRESH=1: the true rates again, 20 minutes)
+	$(BIN)/python -m tests.judgement.rate_errors --write docs/judgement.md $(if $(FRESH),--fresh)
 
 judge-compare: .venv/.installed  ## compare simulated runs whose difference is known, and write docs/explanation/ (hours; SEEDS: another draw)
 	$(BIN)/python -m tests.comparisons --seed $(or $(SEEDS),11) $(if $(SEEDS),,--report docs/explanation/comparison.md)

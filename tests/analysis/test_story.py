@@ -66,7 +66,9 @@ def test_an_overload_is_described_from_its_cause_to_what_to_try() -> None:
     assert story.verdict.capacity.rate == pytest.approx(12.0)
     assert story.verdict.sustainable is not None
     assert 8 < story.verdict.sustainable < 12
-    rate = f"{story.verdict.sustainable:.3g} req/s with TTFT ≤ 500 ms"
+    assert story.verdict.sustainable_interval is not None
+    low, high = story.verdict.sustainable_interval
+    rate = f"{story.verdict.sustainable:.3g} req/s [{low:.3g}, {high:.3g}] with TTFT ≤ 500 ms"
     assert texts[-1] == f"sustainable ≈ {rate}; try max_num_seqs 32 or more KV memory"
 
 

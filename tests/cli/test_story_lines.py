@@ -16,7 +16,8 @@ from servetop.cli.report.story_lines import story_lines, story_markdown
 
 STORY = StorySummary(
     cause="KV-bound", headline="KV-bound from 0:54; try max_num_seqs 32", onset=54.0, until=None, onset_rate=13.9,
-    worst_p99_ttft_ms=17_000.0, capacity=12.8, sustainable_rate=11.0, sustainable_is_lower_bound=False, knee_rate=12.6,
+    worst_p99_ttft_ms=17_000.0, capacity=12.8, sustainable_rate=11.0, sustainable_is_lower_bound=False,
+    sustainable_rate_interval=(9.4, 12.1), knee_rate=12.6, knee_interval=None,
     ttft_objective_ms=500.0, advised_max_num_seqs=32,
     lines=(
         StoryLineSummary(at=54.2, text="the KV cache fills", advice=False),

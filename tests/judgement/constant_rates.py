@@ -45,7 +45,7 @@ class ConstantRates:
     tpot: float = math.inf
     """Longest acceptable TPOT in seconds."""
     seed: int = 0
-    _shares: dict[float, float] = field(default_factory=dict, init=False, repr=False)
+    _shares: dict[tuple[float, int], float] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def spec(self) -> SimSpec:
@@ -60,33 +60,41 @@ class ConstantRates:
 
     def share_in_time(self, rate: float) -> float:
         """Fraction of the requests that meet the objectives at a constant rate, over several runs."""
-        if rate not in self._shares:
-            low, high = _DURATIONS
-            duration = min(max(_REQUESTS / rate, low), high)
-            stage = StageConfig(request_rate=rate, duration=duration)
-            met: list[float] = []
-            for run in range(_RUNS):
-                in_time = self._in_time(stage, after=_WARM_UP * duration, run=run)
-                met.append(float(in_time.mean()) if in_time.size else 0.0)
-                if not _UNSURE[0] < met[0] < _UNSURE[1]:
-                    break
-            self._shares[rate] = sum(met) / len(met)
-        return self._shares[rate]
+        met = [self._share(rate, run=0)]
+        if _UNSURE[0] < met[0] < _UNSURE[1]:
+            met += [self._share(rate, run=run) for run in range(1, _RUNS)]
+        return sum(met) / len(met)
+
+    def reaches(self, rate: float, share: float) -> bool:
+        """Whether that fraction is at least `share`; without the runs that can no longer change the answer."""
+        met = [self._share(rate, run=0)]
+        if not _UNSURE[0] < met[0] < _UNSURE[1]:
+            return met[0] >= share
+        while len(met) < _RUNS and sum(met) < share * _RUNS <= sum(met) + _RUNS - len(met):
+            met.append(self._share(rate, run=len(met)))
+        return sum(met) >= share * _RUNS
 
     def largest(self, share: float) -> float:
         """Largest constant rate at which that fraction of the requests meets the objective; 0 if none does."""
         low, high = 0.0, self.saturated
-        while self.share_in_time(high) >= share:
+        while self.reaches(high, share):
             low, high = high, 1.3 * high
         if not low:
-            low = next(
-                (rate for rate in (high / 2**step for step in range(1, 6)) if self.share_in_time(rate) >= share), 0.0
-            )
+            low = next((rate for rate in (high / 2**step for step in range(1, 6)) if self.reaches(rate, share)), 0.0)
             high = min(high, 2 * low)
         while low and high - low > TOLERANCE * high:
             middle = (low + high) / 2
-            low, high = (middle, high) if self.share_in_time(middle) >= share else (low, middle)
+            low, high = (middle, high) if self.reaches(middle, share) else (low, middle)
         return low
+
+    def _share(self, rate: float, *, run: int) -> float:
+        """Fraction of one run."""
+        if (rate, run) not in self._shares:
+            low, high = _DURATIONS
+            duration = min(max(_REQUESTS / rate, low), high)
+            met = self._in_time(StageConfig(request_rate=rate, duration=duration), after=_WARM_UP * duration, run=run)
+            self._shares[rate, run] = float(met.mean()) if met.size else 0.0
+        return self._shares[rate, run]
 
     def _in_time(self, stage: StageConfig, *, after: float, run: int) -> BoolArray:
         finished = self._run(stage, run=run).usage.finished

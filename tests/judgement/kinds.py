@@ -68,9 +68,12 @@ def _draws(kind: str) -> tuple[Draw, ...]:
 
 
 def scenario(kind: str, number: int, *, seed: int) -> Scenario:
-    """Return scenario `number` of a kind, the same for the same seed; RuntimeError if no draw succeeds."""
+    """Return scenario `number` of a kind, the same for the same seed; RuntimeError if no draw succeeds.
+
+    There are as many as one likes: the draws of a kind take turns.
+    """
     name = f"{kind} {number} of seed {seed}"
-    draw = _draws(kind)[number]
+    draw = _draws(kind)[number % len(_draws(kind))]
     draws = (draw(Random(f"{seed}/{kind}/{number}/{attempt}"), name) for attempt in range(_ATTEMPTS))
     found = next((each for each in draws if each is not None), None)
     if found is None:

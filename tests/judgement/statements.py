@@ -14,6 +14,7 @@ CAUSES = (
 )  # fmt: skip
 """The names with which a headline begins."""
 _NUMBER = r"[\d,]+(?:\.\d+)?"
+_INTERVAL = rf"(?: \[{_NUMBER}, {_NUMBER}\])?"
 _SECONDS = rf"{_NUMBER} (?:ms|s|min|h)"
 _CLOCK = r"\d+(?::\d\d)+"
 _OBJECTIVES = rf"(?P<objectives>(?:, |)\w+ ≤ {_SECONDS}(?:(?:, | and )\w+ ≤ {_SECONDS})*)"
@@ -33,7 +34,7 @@ PATTERNS: dict[str, str] = {
         rf"TTFT p99 (?:as felt )?(?:up to|at most) (?P<seconds>{_SECONDS})(?: as felt)?(?: in any ten seconds)?"
     ),
     "TTFT rises": rf"TTFT p99 as felt (?:rises from {_SECONDS} to|reaches) (?P<seconds>{_SECONDS})",
-    "sustainable about": rf"sustainable ≈ (?P<rate>{_NUMBER}) req/s(?: with {_OBJECTIVES})?",
+    "sustainable about": rf"sustainable ≈ (?P<rate>{_NUMBER}) req/s{_INTERVAL}(?: with {_OBJECTIVES})?",
     "sustainable at least": rf"sustainable ≥ (?P<rate>{_NUMBER}) req/s(?: with {_OBJECTIVES})?",
     "sustainable below": rf"sustainable < (?P<rate>{_NUMBER}) req/s(?: with {_OBJECTIVES})?",
     "within objective": rf"only (?P<percent>{_NUMBER})% of the requests had {_OBJECTIVES}",

@@ -10,8 +10,8 @@ from tests.judgement.statement_checks import CHECKS
 from tests.judgement.statements import PATTERNS, UnknownStatementError, number_of, seconds_of, statements_of
 
 SENTENCES = {
-    "batch-bound from 0:26 at 5.4 req/s: TTFT p99 up to 13 s as felt; sustainable ≈ 3.13 req/s with TTFT ≤ 1.0 s; "
-    "try max_num_seqs 96": ["cause", "worst TTFT", "sustainable about", "batch advice"],
+    "batch-bound from 0:26 at 5.4 req/s: TTFT p99 up to 13 s as felt; sustainable ≈ 3.13 req/s [2.71, 3.4] with "
+    "TTFT ≤ 1.0 s; try max_num_seqs 96": ["cause", "worst TTFT", "sustainable about", "batch advice"],
     "headroom: TTFT p99 up to 50.4 ms as felt; sustainable ≥ 30 req/s with TTFT ≤ 500 ms": [
         "cause", "worst TTFT", "sustainable at least",
     ],

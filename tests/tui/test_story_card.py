@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from servetop.analysis.judgement.diagnosis import Bottleneck
+from servetop.analysis.judgement.run_verdict import RunCause
 from servetop.analysis.judgement.story_line import StoryLine
 from servetop.core.events import Note, RunEnd, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import Lines, row_width
+from servetop.tui.panels.live.diagnosis import draw_headline
 from servetop.tui.panels.live.story_card import card_rows, card_shown
 from servetop.tui.state import judged_run
 from servetop.tui.state.frame import Frame
@@ -41,6 +43,20 @@ def lines_of(app: DashboardApp) -> Sequence[StoryLine]:
 
 def line_times(app: DashboardApp) -> list[float | None]:
     return [line.at for line in lines_of(app)]
+
+
+def test_without_room_the_headline_omits_intervals_before_its_last_parts(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), END)
+    assert frame.story is not None
+    whole = "KV-bound from 0:54; sustainable ≈ 11 req/s [9.4, 12.1] with TTFT ≤ 500 ms; try max_num_seqs 32"
+    verdict = replace(frame.story.verdict, cause=RunCause.KV)
+    story = replace(frame.story, headline=whole, verdict=verdict, sweep=None)
+    shown_at = {width: Lines([draw_headline(story, width)]).plain.strip() for width in (100, 85, 70)}
+    assert shown_at == {
+        100: f"▲ {whole}",
+        85: "▲ KV-bound from 0:54; sustainable ≈ 11 req/s with TTFT ≤ 500 ms; try max_num_seqs 32",
+        70: "▲ KV-bound from 0:54; sustainable ≈ 11 req/s with TTFT ≤ 500 ms",
+    }
 
 
 def test_each_line_has_its_time_and_a_mark(canned: ModuleType, frame_of: FrameOf) -> None:

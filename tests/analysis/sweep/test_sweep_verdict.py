@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from servetop.analysis.judgement.rate_interval import RateInterval
 from servetop.analysis.sweep.batch_rows import BatchRow, RowKey, RowLimit
 from servetop.analysis.sweep.sweep_cell import best_cell, closest_cell
 from servetop.analysis.sweep.sweep_text import share_text, sweep_headline, sweep_lines
@@ -18,9 +19,11 @@ OVERLOADED_SMALL = {
 BEST_IN_THE_MIDDLE = {16: "5/99 1/20 1/10", 64: "7/99 14/98 9/60", 256: "7/99 9/80 4/30"}
 
 
-def limit(batch: int | None, *, estimate: float | None, advised_batch: int | None = None) -> dict[RowKey, RowLimit]:
+def limit(
+    batch: int | None, *, estimate: float | None, advised_batch: int | None = None, interval: RateInterval | None = None
+) -> dict[RowKey, RowLimit]:
     key: RowKey = (batch, None, False)
-    return {key: RowLimit(limit="batch-bound", estimate=estimate, advised_batch=advised_batch)}
+    return {key: RowLimit(limit="batch-bound", estimate=estimate, interval=interval, advised_batch=advised_batch)}
 
 
 def found(sweep: SweepVerdict) -> tuple[int | None, float] | None:
@@ -128,6 +131,24 @@ def test_an_estimate_never_contradicts_what_steady_cells_measured(
     assert sustained(sweep) == [shown]
 
 
+@pytest.mark.parametrize(
+    ("estimate", "interval", "shown"),
+    [
+        (19.0, (17.1, 21.5), "≈ 19 [17.1, 21.5]"),
+        (19.0, (15.2, 24.7), "≈ 19 [16, 24]"),
+        (30.0, (27.0, 33.0), "16–24"),
+        (19.0, None, "≈ 19"),
+    ],
+)
+def test_the_interval_of_an_estimate_stays_within_what_was_kept_and_missed(
+    estimate: float, interval: RateInterval | None, shown: str
+) -> None:
+    limits = limit(64, estimate=estimate, interval=interval)
+    sweep = judged(grid({64: "8/99 15/98 9/60"}), limits=limits)
+    assert sustained(sweep) == [shown]
+    assert sweep_headline(sweep).endswith(f"sustainable batch 64 {shown} req/s")
+
+
 def test_a_load_that_was_kept_only_briefly_is_said_to_be() -> None:
     limits = limit(64, estimate=12.0)
     sweep = judged(grid({64: "8/99 15/98 9/60"}, steady=False), limits=limits)
@@ -163,8 +184,8 @@ def test_many_batch_sizes_share_one_line() -> None:
 
 
 def test_rates_with_a_concurrency_limit_are_rows_of_their_own() -> None:
-    row = BatchRow(max_num_seqs=64, max_concurrency=32, closed=False, kept=8.0, missed=None, estimate=None, limit=None,
-                   start=0.0)  # fmt: skip
+    row = BatchRow(max_num_seqs=64, max_concurrency=32, closed=False, kept=8.0, missed=None, estimate=None,
+                   estimate_interval=None, limit=None, start=0.0)  # fmt: skip
     assert (row.name, row.sustainable) == ("batch 64, concurrency 32", "≥ 8")
 
 

@@ -108,7 +108,9 @@ KEPT_UP = clause("the engine kept up with the whole load", {O.COMPLETIONS})
 UNCLEAR = clause("requests in flight still grew when the load ended: too short to tell", {O.COMPLETIONS}, {O.IN_FLIGHT})
 MISSED = clause("only 12% of the requests had TTFT ≤ 500 ms, TPOT ≤ 50 ms", {O.OBJECTIVES})
 SUSTAINS = clause(
-    "sustainable ≈ 11 req/s with TTFT ≤ 500 ms", {O.QUEUE, O.RUNNING, O.COMPLETIONS}, {O.QUEUE, O.TTFT, O.COMPLETIONS}
+    "sustainable ≈ 11 req/s [9.4, 12.1] with TTFT ≤ 500 ms",
+    {O.QUEUE, O.RUNNING, O.COMPLETIONS},
+    {O.QUEUE, O.TTFT, O.COMPLETIONS},
 )
 SUSTAINS_LESS = clause("sustainable < 11 req/s (the batch has not drained)", {O.QUEUE, O.TTFT})
 SUSTAINS_MORE = clause("sustainable ≥ 12 req/s with TTFT ≤ 500 ms", {O.STEADY_WINDOW, O.TARGET_RATE})

@@ -14,7 +14,7 @@ from servetop.analysis.judgement.replica_text import replica_advice, replica_blo
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.story_line import LineKind, PlannedLine
-from servetop.analysis.judgement.wording import clock, objectives_text, seconds
+from servetop.analysis.judgement.wording import clock, interval_text, objectives_text, seconds
 from servetop.core.text.counted import counted
 
 
@@ -130,7 +130,10 @@ def _advice(verdict: RunVerdict) -> Iterable[Sequence[Phrase]]:
 
 
 def sustainable_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
-    """The load that the engine sustains, such as `sustainable ≈ 11 req/s with TTFT ≤ 500 ms`; empty if unknown."""
+    """The load that the engine sustains, such as `sustainable ≈ 11 req/s [9.4, 12.1] with TTFT ≤ 500 ms`.
+
+    Empty if unknown.
+    """
     if verdict.capacity is not None and verdict.capacity.is_upper_bound:
         text = f"sustainable < {verdict.capacity.rate:.3g} req/s (the batch has not drained)"
         return Phrase(clauses.SUSTAINS_LESS, text)
@@ -140,4 +143,5 @@ def sustainable_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
     kept = f" with {objectives}" if objectives else ""
     relation = "≥" if verdict.is_lower_bound else "≈"
     clause = clauses.SUSTAINS_MORE if verdict.is_lower_bound else clauses.SUSTAINS
-    return Phrase(clause, f"sustainable {relation} {verdict.sustainable:.3g} req/s{kept}")
+    between = interval_text(verdict.sustainable_interval)
+    return Phrase(clause, f"sustainable {relation} {verdict.sustainable:.3g} req/s{between}{kept}")

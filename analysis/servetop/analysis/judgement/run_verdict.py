@@ -12,7 +12,9 @@ from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.held_back import cold_start_end, held_back_since, held_between
 from servetop.analysis.judgement.kept_load import kept_rate, kept_up, share_kept
 from servetop.analysis.judgement.overload import CLIENT_SIDE, Limit, Overload, limit_of, overloads
+from servetop.analysis.judgement.overload_intervals import overload_intervals
 from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity
+from servetop.analysis.judgement.rate_interval import RateInterval
 from servetop.analysis.judgement.replica_limits import ReplicaLimits, replica_limits
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
 from servetop.analysis.judgement.worst_ttft import WorstTtft, worst_ttft
@@ -42,6 +44,9 @@ class RunVerdict:
     """The largest rate that keeps `objective`, else the capacity; the highest rate offered if nothing limited it."""
     knee: float | None = None
     """The rate above which half of the requests miss the objective (DEFAULT_OBJECTIVE without one)."""
+    sustainable_interval: RateInterval | None = None
+    """Where an estimated rate lies with a probability of 90 %; None for a lower bound."""
+    knee_interval: RateInterval | None = None
     is_lower_bound: bool = False
     """Whether `sustainable` is a rate that was kept, and the largest may be higher."""
     objective: float | None = None
@@ -200,6 +205,7 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     capacity = overload_capacity(limit, main, run) if pooled else None
     objective = _known(run.ttft_objective)
     rates = claimed_rates(limit, capacity, main, run)
+    intervals = overload_intervals(rates, main, run)
     onset = _onset(limit, main)
     return RunVerdict(
         cause=RunCause(limit.value),
@@ -210,8 +216,10 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
         worst_ttft=worst_ttft(run, main.begin, until),
         capacity=capacity,
         sustainable=rates.sustainable,
+        sustainable_interval=intervals.sustainable,
         is_lower_bound=rates.is_lower_bound,
         knee=rates.knee,
+        knee_interval=intervals.knee,
         objective=objective,
         advised_batch=advised_batch(limit, main, run) if pooled else None,
         main=main,

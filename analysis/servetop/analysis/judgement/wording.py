@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from servetop.core.text.shorten import cut_short
 
+_NUMBER = r"\d+(?:\.\d+)?(?:e[+-]\d+)?"
+_INTERVAL = re.compile(rf" \[{_NUMBER}, {_NUMBER}\]")
 MAX_REASON = 300
 """Characters of an error message that the story quotes."""
 
@@ -27,6 +30,16 @@ def seconds(value: float) -> str:
 def shortened(reason: str) -> str:
     """An error message with its end replaced by an ellipsis if it is long."""
     return cut_short(reason, MAX_REASON)
+
+
+def interval_text(ends: tuple[float, float] | None) -> str:
+    """Both ends of the interval of a rate, behind the rate: ` [4.61, 5.87]`; empty without one."""
+    return "" if ends is None else f" [{ends[0]:.3g}, {ends[1]:.3g}]"
+
+
+def without_intervals(text: str) -> str:
+    """A text without what `interval_text` added, for where there is no room for it."""
+    return _INTERVAL.sub("", text)
 
 
 def objectives_text(goodput: Mapping[str, float]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from servetop.analysis.judgement.rate_interval import RateInterval
 from servetop.analysis.judgement.story import Story
 from servetop.core.units import MS_PER_S
 
@@ -40,10 +41,14 @@ class StorySummary:
     """Requests/s that the engine completed while requests waited."""
     sustainable_rate: float | None
     """The largest rate that keeps the objective on TTFT; without one, the capacity."""
+    sustainable_rate_interval: RateInterval | None
+    """Where that rate lies with a probability of 90 %; None if it is a lower bound."""
     sustainable_is_lower_bound: bool
     """Whether that rate was kept and the largest may be higher."""
     knee_rate: float | None
     """The rate above which half of the requests miss the objective."""
+    knee_interval: RateInterval | None
+    """Where the knee lies with a probability of 90 %."""
     ttft_objective_ms: float | None
     advised_max_num_seqs: int | None
     lines: tuple[StoryLineSummary, ...]
@@ -53,7 +58,10 @@ def story_summary(story: Story) -> StorySummary:
     """Convert a story; that of a sweep has no rates of the whole run."""
     verdict, worst = story.verdict, story.verdict.worst_ttft
     if story.sweep is not None:  # it has these for each batch size
-        verdict = replace(verdict, capacity=None, sustainable=None, knee=None, advised_batch=None)
+        verdict = replace(
+            verdict, capacity=None, sustainable=None, sustainable_interval=None, knee=None, knee_interval=None,
+            advised_batch=None,
+        )  # fmt: skip
     capacity = None if verdict.capacity is None or verdict.capacity.is_upper_bound else verdict.capacity.rate
     return StorySummary(
         cause=verdict.cause.value,
@@ -64,8 +72,10 @@ def story_summary(story: Story) -> StorySummary:
         worst_p99_ttft_ms=None if worst is None else worst.seconds * MS_PER_S,
         capacity=capacity,
         sustainable_rate=verdict.sustainable,
+        sustainable_rate_interval=verdict.sustainable_interval,
         sustainable_is_lower_bound=verdict.is_lower_bound,
         knee_rate=verdict.knee,
+        knee_interval=verdict.knee_interval,
         ttft_objective_ms=None if verdict.objective is None else verdict.objective * MS_PER_S,
         advised_max_num_seqs=verdict.advised_batch,
         lines=tuple(StoryLineSummary(at=line.at, text=line.text, advice=line.advice) for line in story.lines),

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from servetop.analysis.judgement.rate_interval import RateInterval, within
+from servetop.analysis.judgement.wording import interval_text
 from servetop.analysis.sweep.sweep_cell import SweepCell
 
 
@@ -26,6 +28,8 @@ class BatchRow:
 
     It is below `missed`, and above every load that a cell with a steady window kept.
     """
+    estimate_interval: RateInterval | None
+    """Where the estimate lies with a probability of 90 %, within what was measured; None without one."""
     limit: str | None
     """What the engine ran out of, such as `batch-bound`; None without an overload."""
     start: float
@@ -45,9 +49,9 @@ class BatchRow:
 
     @property
     def sustainable(self) -> str:
-        """The sustainable load, such as `≈ 6.5`, `≥ 24`, `8–16` or `< 8`; empty if unknown."""
+        """The sustainable load, such as `≈ 6.5 [5.8, 7.1]`, `≥ 24`, `8–16` or `< 8`; empty if unknown."""
         if self.estimate is not None:
-            return f"≈ {self.estimate:.3g}"
+            return f"≈ {self.estimate:.3g}{interval_text(self.estimate_interval)}"
         if self.kept is not None:
             return f"≥ {self.kept:g}" if self.missed is None else f"{self.kept:g}–{self.missed:g}"
         return "" if self.missed is None else f"< {self.missed:g}"
@@ -64,6 +68,8 @@ class RowLimit:
     limit: str
     estimate: float | None = None
     """Sustainable requests/s; None if unknown."""
+    interval: RateInterval | None = None
+    """Where they lie with a probability of 90 %; None if that is unknown."""
     advised_batch: int | None = None
 
 
@@ -95,6 +101,7 @@ def _row(
     missed = min((load for load, it in judged if it is False and load > (kept or 0.0)), default=None)
     estimate = None if limit is None or cells[0].closed else limit.estimate
     proven = max((cell.load for cell in cells if cell.steady and keeps(cell)), default=0.0)
+    interval = None if limit is None else limit.interval
     between = estimate is not None and missed is not None and proven < estimate < missed
     return BatchRow(
         max_num_seqs=key[0],
@@ -103,6 +110,7 @@ def _row(
         kept=kept,
         missed=missed,
         estimate=estimate if between else None,
+        estimate_interval=within(interval, estimate, proven, missed) if between else None,
         limit=None if limit is None else limit.limit,
         start=min(cell.start for cell in cells),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from servetop.analysis.judgement.episode import Episode
+from servetop.analysis.judgement.overload_intervals import sustainable_interval
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunVerdict, longest_overload
 from servetop.analysis.sweep.batch_rows import RowKey, RowLimit, grouped
@@ -19,8 +20,14 @@ def row_limits(run: RunRecord, cells: Sequence[SweepCell]) -> dict[RowKey, RowLi
     for key, row in grouped(cells).items():
         verdict = _overload(run, [periods[stage] for cell in row for stage in cell.stages])
         if verdict is not None:
+            interval = verdict.sustainable_interval
+            if interval is not None and verdict.main is not None:  # narrowed by loads of other batch sizes too
+                interval = sustainable_interval(verdict.sustainable, verdict.main, run)
             found[key] = RowLimit(
-                limit=verdict.cause.value, estimate=verdict.sustainable, advised_batch=verdict.advised_batch
+                limit=verdict.cause.value,
+                estimate=verdict.sustainable,
+                interval=interval,
+                advised_batch=verdict.advised_batch,
             )
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.run_verdict import RunCause
 from servetop.analysis.judgement.story import Story
+from servetop.analysis.judgement.wording import without_intervals
 from servetop.core.errors import ExitCode
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width, shortened
@@ -74,9 +75,11 @@ def story_mark(story: Story) -> Run:
 
 
 def draw_headline(story: Story, width: int) -> TextRow:
-    """The verdict of the run; its last parts are omitted if there is no room."""
+    """The verdict of the run; without room for all, without the intervals of rates, then without its last parts."""
     symbol, style = story_mark(story)
     text = sanitize_line(story.headline)
+    if row_width([(f"{symbol} ", style), (text, "")]) > width:
+        text = without_intervals(text)
     subject = text.partition(": ")[0] if story.sweep is not None else story.verdict.cause.value
     parts = text.removeprefix(subject).split("; ")
     for kept in range(len(parts), 0, -1):
