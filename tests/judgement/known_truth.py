@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from servetop.analysis.engine_gauges import kv_usage
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.run_state import RunState
@@ -108,17 +109,47 @@ class KnownTruth:
         return sum(record.status == "cancelled" for record in self.state.records)
 
     @cached_property
-    def sequences_held(self) -> tuple[float, float]:
-        """Fewest and most sequences that the KV blocks of all replicas hold, by lengths and by what ran in queues."""
+    def sequences_that_fit(self) -> tuple[float, float]:
+        """Fewest and most sequences that the KV blocks of all replicas hold by the lengths of all requests."""
         facts, records = self.state.run.header.engine, self.state.records
         blocks = (facts.kv_blocks_total or 0) if facts else 0
         tokens = self.usable_blocks * blocks * ((facts.block_size or 16) if facts else 16)
         prompt = sum(each.prompt_tokens for each in records) / len(records)
         output = sum(each.output_tokens for each in records) / len(records)
+        return tokens / (prompt + output), tokens / (prompt + output / 2)
+
+    @cached_property
+    def ran_in_queues(self) -> float:
+        """Median of the sequences that ran while others waited; NaN without a queue."""
         queued = self.state.running[self.state.waiting > SHORT_QUEUE]
-        ran = float(np.median(queued)) if queued.size else math.nan
-        found = [tokens / (prompt + output), tokens / (prompt + output / 2)]
-        return float(np.nanmin([*found, ran])), float(np.nanmax([*found, ran]))
+        return float(np.median(queued)) if queued.size else math.nan
+
+    @cached_property
+    def sequences_held(self) -> tuple[float, float]:
+        """Fewest and most sequences that the KV blocks of all replicas hold, by lengths and by what ran in queues."""
+        found = [*self.sequences_that_fit, self.ran_in_queues]
+        return float(np.nanmin(found)), float(np.nanmax(found))
+
+    @cached_property
+    def mean_ttfts(self) -> tuple[float, float]:
+        """Mean TTFT from sent at the client, and by the engine, in seconds; NaN for none."""
+        client = [each.first_token_at - (each.sent or 0.0) for each in self.state.records if each.first_token_at]
+        pages = [tick.engine for tick in self.state.run.ticks if tick.engine is not None]
+        seconds, count = (pages[-1].first_token_seconds_total, pages[-1].first_tokens_total) if pages else (None, None)
+        return float(np.mean(client)) if client else math.nan, (seconds or 0.0) / count if count else math.nan
+
+    @cached_property
+    def held_outside(self) -> float:
+        """Fraction of the requests in flight, or of TTFT if that is more, that is not the engine's."""
+        state, (client, engine) = self.state, self.mean_ttfts
+        flying = float(state.in_flight.mean())
+        outside = 1 - float((state.waiting + state.running).mean()) / flying if flying else 0.0
+        return float(np.nanmax([0.0, outside, 1 - engine / client]))
+
+    def kv_peak(self, start: float, until: float) -> float:
+        """Highest KV usage of a period, 0..1; 0 if unknown."""
+        pages = [tick.engine for tick in self.state.run.ticks if start <= tick.end <= until and tick.engine is not None]
+        return max((kv_usage(each) for each in pages if not math.isnan(kv_usage(each))), default=0.0)
 
     @property
     def usable_blocks(self) -> float:

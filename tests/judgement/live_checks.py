@@ -15,6 +15,7 @@ CAUSES = {
     "long prompts": Cause.LONG_PROMPTS, "client-bound": Cause.CLIENT, "failing": Cause.FAILING,
     "engine failed": Cause.FAILING, "headroom": Cause.HEALTHY, "other traffic": Cause.OTHERS,
     "concurrency-limited": Cause.CONCURRENCY, "objectives missed": Cause.MISSED, "stalled": Cause.STALL,
+    "network-bound": Cause.NETWORK,
 }  # fmt: skip
 """The truth that each name of a verdict claims."""
 STALE = 6.0

@@ -140,6 +140,21 @@ class RunState:
         return self._count(np.sort([record.sent or 0.0 for record in sent])) - self._count(started)
 
     @cached_property
+    def token_times(self) -> FloatArray:
+        """Arrivals of all tokens, ascending."""
+        return np.sort(np.concatenate([np.empty(0), *(record.chunk_times for record in self.records)]))
+
+    @cached_property
+    def longest_silence(self) -> float:
+        """Most seconds without a token between the first and the last of the run."""
+        return float(np.diff(self.token_times).max(initial=0.0))
+
+    def silent_before(self, at: float) -> float:
+        """Seconds since the newest token at a time."""
+        position = int(np.searchsorted(self.token_times, at, side="right"))
+        return at - float(self.token_times[position - 1]) if position else at
+
+    @cached_property
     def held_back(self) -> IntArray:
         """Requests due and not sent, at each instant."""
         due = np.sort([record.due for record in self.records])

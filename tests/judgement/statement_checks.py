@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
+from tests.judgement.further_checks import FURTHER_CHECKS
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.live_checks import CAUSES, SETTLED, STALE, cause_now, keeps_up_now, near, nothing_now, waits_now
 from tests.judgement.queue_truth import SHORT_QUEUE
@@ -100,12 +101,7 @@ def _failed(said: Statement, truth: KnownTruth) -> bool:
 
 def _kv_fills(said: Statement, truth: KnownTruth) -> bool | None:
     share = truth.state.limit_share(AdmissionLimit.KV)
-    if not truth.state.preemptions and not share > 0.1:
-        return False
-    if not said.values["sequences"]:
-        return True
-    low, high = truth.sequences_held
-    return 0.75 * low <= said.number("sequences") <= 1.25 * high
+    return bool(truth.state.preemptions) or share > 0.1
 
 
 def _batch_full(said: Statement, truth: KnownTruth) -> bool:
@@ -115,7 +111,8 @@ def _batch_full(said: Statement, truth: KnownTruth) -> bool:
     start, until = (0.0, math.inf) if at is None else (at - STALE, at + STALE)
     if said.number("size") in truth.other_limits:
         return bool(state.waiting[state.within(start, until)].max(initial=0) > 0)
-    total = any(near(said.number("size"), count * limit, relative=0.1) for count in {1, truth.replicas})
+    sizes = {count * limit for count in (1, truth.replicas)}
+    total = said.values["size"] is None or any(near(said.number("size"), each, relative=0.1) for each in sizes)
     return total and state.fullest(start, until) >= 0.9 * limit
 
 
@@ -263,6 +260,7 @@ def _reading(said: Statement, truth: KnownTruth) -> None:
 
 CHECKS: dict[str, Check] = {
     **UNNAMED_CHECKS,
+    **FURTHER_CHECKS,
     "cause": _cause,
     "quiet": _reading, "preemptions": _preemptions, "worst TTFT": _worst, "TTFT rises": _worst,
     "sustainable about": _about, "sustainable at least": _at_least, "sustainable below": _below,
@@ -274,8 +272,9 @@ CHECKS: dict[str, Check] = {
     "shorter overload": _shorter, "shorter overloads": _shorter_ones, "raise batch": _raise_batch,
     "batch advice": _batch_advice, "more KV": _more_kv, "lower rate": _lower_rate, "lower objective": _lower_objective,
     "raise load": _raise_load, "limit prompts": _limit_prompts, "faster client": _client_late, "see log": _fails,
+    "client late too": _client_late,
     "unshared server": _foreign, "wait": _reading, "keeps up now": keeps_up_now, "waits now": waits_now,
     "nothing waits now": nothing_now, "running now": _reading, "foreign now": _foreign, "failing now": _fails,
-    "late now": _client_late, "held now": _held_now, "no token": _reading, "unknown": _reading, "reading": _reading,
+    "late now": _client_late, "held now": _held_now, "unknown": _reading, "reading": _reading,
 }  # fmt: skip
 """The check of each pattern."""

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from tests.judgement.sentences import PATTERNS
 from tests.judgement.statement_checks import CHECKS
-from tests.judgement.statements import PATTERNS, UnknownStatementError, number_of, seconds_of, statements_of
+from tests.judgement.statements import UnknownStatementError, number_of, seconds_of, statements_of
 
 SENTENCES = {
     "batch-bound from 0:26 at 5.4 req/s: TTFT p99 up to 13 s as felt; sustainable ≈ 3.13 req/s [2.71, 3.4] with "
@@ -18,7 +19,7 @@ SENTENCES = {
     "requests arrive faster than the engine serves them at 16.2 req/s, with free KV blocks and batch slots": [
         "too fast", "free slots",
     ],
-    "the KV cache fills at 4.9 req/s: its 899 blocks hold about 5 sequences": ["KV fills"],
+    "the KV cache fills at 4.9 req/s: its 899 blocks hold about 5 sequences": ["KV fills", "KV holds"],
     "the queue grows at 2.0 req/s, to 1,016 requests at 0:59": ["queue grows"],
     "nothing waits any more, 12 s after the load fell": ["nothing waits"],
     "no queue, no failure: the engine kept up with the whole load": ["no queue", "no failure", "kept up"],
@@ -70,4 +71,4 @@ def test_a_replica_and_its_limit_are_statements_of_their_own() -> None:
     unknown = "more requests arrive than complete; which limit holds them is unknown: " + (
         "neither KV blocks nor the batch were full for most of the time"
     )
-    assert [each.name for each in statements_of(unknown)] == ["limit unknown"]
+    assert [each.name for each in statements_of(unknown)] == ["limit unknown", "neither full"]

@@ -93,7 +93,8 @@ def _throttled(said: Statement, truth: KnownTruth) -> bool:
 def _held(said: Statement, truth: KnownTruth) -> bool:
     limits = {stage.max_concurrency for stage in truth.state.run.stages}
     queued = max((tick.client.gauges.queued for tick in truth.state.run.ticks), default=0)  # some are never sent
-    return said.number("limit") in limits and near(said.number("count"), queued, absolute=3)
+    right = said.values["limit"] is None or said.number("limit") in limits
+    return right and near(said.number("count"), queued, absolute=3)
 
 
 def _no_more_offered(said: Statement, truth: KnownTruth) -> bool:

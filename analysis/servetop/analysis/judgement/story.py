@@ -114,7 +114,7 @@ def _headline(
 ) -> tuple[list[Phrase], list[Phrase], list[Phrase]]:
     """The verdict, such as `KV-bound from 0:54 at 13.9 req/s`, its evidence, and what the engine sustains."""
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
-        text = f"{verdict.cause.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
+        text = f"{RunCause.ENGINE_FAILED.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
         return [Phrase(clauses.ENGINE_FAILED, text)], [], []
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
