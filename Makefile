@@ -136,8 +136,8 @@ evidence: .venv/.product  ## write docs/reference/evidence.md from the statement
 	$(BIN)/python -m tests.docs.evidence_page docs/reference/evidence.md
 
 schema: .venv/.product  ## write docs/schema/*.json from the types of the summary and of the comparison
-	@$(BIN)/python -m servetop.analysis.summary.summary_schema > docs/schema/summary.json
-	@$(BIN)/python -m servetop.analysis.comparison_report.comparison_schema > docs/schema/comparison.json
+	@$(BIN)/python -m servetop.reports.schema.summary_schema > docs/schema/summary.json
+	@$(BIN)/python -m servetop.reports.schema.comparison_schema > docs/schema/comparison.json
 
 lock: .venv-audit/.installed  ## pin the newest versions of what CI installs, and of the real engines (locks/)
 	PYTHON=$(PYTHON) bash locks/lock.sh .venv-audit/bin/uv

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from servetop.analysis.judgement.rate_factors import KNEE, SUSTAINABLE
 from servetop.analysis.judgement.rate_interval import scaled, within
-from servetop.analysis.judgement.wording import interval_text, without_intervals
+from servetop.analysis.judgement.wording import interval_text, rate_number, without_intervals
 
 RATES = st.floats(0.01, 1e4)
 
@@ -58,3 +58,11 @@ def test_an_interval_is_written_with_three_digits_and_can_be_left_out(
 @pytest.mark.parametrize(("low", "high"), [(1030.0, 1250.0), (1e-5, 2e-5)])
 def test_very_large_and_small_intervals_can_be_left_out_too(low: float, high: float) -> None:
     assert without_intervals(f"≈ 3{interval_text((low, high))} req/s") == "≈ 3 req/s"
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"), [(0.52, "0.52"), (11.24, "11.2"), (999.4, "999"), (999.6, "1,000"), (12_500.0, "12,500")]
+)
+def test_large_rates_are_written_in_full(rate: float, text: str) -> None:
+    assert rate_number(rate) == text
+    assert without_intervals(f"≈ {text} req/s{interval_text((rate, 2 * rate))} with") == f"≈ {text} req/s with"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from servetop.analysis.comparison_report.comparison_schema import comparison_schema
 from servetop.cli.compare.compare import report_of, run_compare
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.core.config import StageConfig
 from servetop.core.errors import RecordingError, UsageError
+from servetop.reports.schema.comparison_schema import comparison_schema
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind
-from tests.analysis.test_summary_schema import ROOT, schema_errors
 from tests.judgement.brief_recordings import record_briefly
+from tests.reports.schema.test_summary_schema import ROOT, schema_errors
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "comparison.json").read_text())
 LOAD = StageConfig(request_rate=20.0, duration=15.0)

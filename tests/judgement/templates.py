@@ -12,11 +12,12 @@ from servetop.analysis import judgement, verdicts
 
 _VERDICTS = ("trust", "other_clients", "cache_check")
 """Modules outside of the judgement whose phrases stand on the verdict line."""
-_LABELS = ("clauses", "episode", "observation", "log_severity")
-"""Modules whose texts are no sentences about a run: names of episodes and observations, examples."""
+_LABELS = ("clauses", "live_clauses", "episode", "observation", "log_severity", "overload_intervals", "rate_factors")
+"""Modules whose texts are no sentences about a run: names of episodes, observations and classes, examples."""
 _NUMBERS = {"%": 0.12, "d": 12, "f": 12.0, "g": 12.0}
 CALLS: dict[str, tuple[str, ...]] = {
     "seconds": ("98 ms", "3.4 s"), "clock": ("1:05",), "percent": ("97.3 %",), "_named": ("replica 2",),
+    "rate_number": ("12", "0.52", "1,250"),
     "_span": ("5", "5 to 8"), "objectives_text": ("TTFT ≤ 500 ms",),
     "shortened": ("CUDA out of memory",), "sanitize_line": ("http://sim-1",), "in_flight_text": ("12 in flight",),
     "done_text": ("done 5.0 req/s", "done 5.0 of 6.0 req/s"),
@@ -42,6 +43,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "len(stalls)": ("3",), "self.concurrency_limit": ("16",), "HOW_TO_GRANT": ("sudo setcap",),
     "what": ("the batch size changes", "the engine restarts 2 times with another batch size"),
     "times": ("", " 2 times"),
+    "between": ("", " [9.0, 13]"), "amount": ("12", "1,250"),
     "' and '.join(parts)": ("48% of the requests in the engine and 12% of its tokens",),
     "' and no '.join(absent)": ("queue", "running count and no batch limit"),
     "', '.join((clock(each.begin) for each in others[:3]))": ("1:05, 1:25",),

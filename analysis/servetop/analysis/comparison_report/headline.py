@@ -40,7 +40,7 @@ class _Found:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the stages are too short or not steady, so that nothing can be told."""
+        """Whether the stages are too short or not steady, which leaves no verdict."""
         return self.value.reason in BLOCKED_REASONS and HEADLINE_CLAUSES["blocked"].is_supported(self._known)
 
     @property

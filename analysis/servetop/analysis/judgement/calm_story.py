@@ -19,7 +19,7 @@ from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.story_line import LineKind, PlannedLine
 from servetop.analysis.judgement.trailing import ticks_of
-from servetop.analysis.judgement.wording import clock, objectives_text, seconds
+from servetop.analysis.judgement.wording import clock, objectives_text, rate_number, seconds
 from servetop.core.text.counted import counted
 
 
@@ -92,7 +92,7 @@ def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
 
 
 def _span(low: float, high: float) -> str:
-    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+    return rate_number(low) if low == high else f"{rate_number(low)} to {rate_number(high)}"
 
 
 def _since(run: RunRecord, verdict: RunVerdict) -> float:

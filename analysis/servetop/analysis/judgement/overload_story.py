@@ -14,7 +14,7 @@ from servetop.analysis.judgement.replica_text import replica_advice, replica_blo
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.story_line import LineKind, PlannedLine
-from servetop.analysis.judgement.wording import clock, interval_text, objectives_text, seconds
+from servetop.analysis.judgement.wording import clock, interval_text, objectives_text, rate_number, seconds
 from servetop.core.text.counted import counted
 
 
@@ -135,13 +135,14 @@ def sustainable_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
     Empty if unknown.
     """
     if verdict.capacity is not None and verdict.capacity.is_upper_bound:
-        text = f"sustainable < {verdict.capacity.rate:.3g} req/s (the batch has not drained)"
+        text = f"sustainable < {rate_number(verdict.capacity.rate)} req/s (the batch has not drained)"
         return Phrase(clauses.SUSTAINS_LESS, text)
     if verdict.sustainable is None or not verdict.sustainable > 0:
         return Phrase(clauses.SUSTAINS, "")
     objectives = objectives_text(run.header.config.goodput)
     kept = f" with {objectives}" if objectives else ""
-    relation = "≥" if verdict.is_lower_bound else "≈"
-    clause = clauses.SUSTAINS_MORE if verdict.is_lower_bound else clauses.SUSTAINS
+    amount = rate_number(verdict.sustainable)
+    if verdict.is_lower_bound:
+        return Phrase(clauses.SUSTAINS_MORE, f"sustainable ≥ {amount} req/s{kept}")
     between = interval_text(verdict.sustainable_interval)
-    return Phrase(clause, f"sustainable {relation} {verdict.sustainable:.3g} req/s{between}{kept}")
+    return Phrase(clauses.SUSTAINS, f"sustainable ≈ {amount} req/s{between}{kept}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from servetop.core.text.shorten import cut_short
 
-_NUMBER = r"\d+(?:\.\d+)?(?:e[+-]\d+)?"
+_NUMBER = r"[\d,]+(?:\.\d+)?(?:e-\d+)?"
 _INTERVAL = re.compile(rf" \[{_NUMBER}, {_NUMBER}\]")
 MAX_REASON = 300
 """Characters of an error message that the story quotes."""
@@ -32,9 +32,14 @@ def shortened(reason: str) -> str:
     return cut_short(reason, MAX_REASON)
 
 
+def rate_number(rate: float) -> str:
+    """Format a rate with three digits, or all of 1,000 and more, such as `0.52` or `1,250`."""
+    return f"{rate:,.0f}" if rate >= 999.5 else f"{rate:.3g}"
+
+
 def interval_text(ends: tuple[float, float] | None) -> str:
     """Both ends of the interval of a rate, behind the rate: ` [4.61, 5.87]`; empty without one."""
-    return "" if ends is None else f" [{ends[0]:.3g}, {ends[1]:.3g}]"
+    return "" if ends is None else f" [{rate_number(ends[0])}, {rate_number(ends[1])}]"
 
 
 def without_intervals(text: str) -> str:

@@ -1,4 +1,4 @@
-"""JSON schema of a comparison, from its types: `python -m servetop.analysis.comparison_report.comparison_schema`."""
+"""JSON schema of a comparison, from its types: `python -m servetop.reports.schema.comparison_schema`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from servetop.analysis.comparison_report.report_types import ComparisonReport
-from servetop.analysis.summary.summary_schema import object_schema
+from servetop.reports.schema.summary_schema import object_schema
 
 VERSION = "1.2"
 """The major version changes when a key is removed or changes its meaning, the minor version when one is added."""

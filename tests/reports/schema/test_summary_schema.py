@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from servetop.analysis.summary.summary_json import summary_json
-from servetop.analysis.summary.summary_schema import summary_schema
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
+from servetop.reports.schema.summary_schema import summary_schema
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ("dies", "vllm", "whitepaper", "without_metrics")
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "summary.json").read_text())
 TYPES: Mapping[str, tuple[type, ...]] = {

@@ -1,4 +1,4 @@
-"""JSON schema of the summary, derived from its types: `python -m servetop.analysis.summary.summary_schema`."""
+"""JSON schema of the summary, derived from its types: `python -m servetop.reports.schema.summary_schema`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""The JSON schemas of results, from their types."""
