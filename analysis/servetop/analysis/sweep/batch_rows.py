@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.judgement.rate_interval import RateInterval, within
-from servetop.analysis.judgement.wording import interval_text
+from servetop.analysis.judgement.wording import interval_text, rate_number
 from servetop.analysis.sweep.sweep_cell import SweepCell
 
 
@@ -51,7 +51,7 @@ class BatchRow:
     def sustainable(self) -> str:
         """The sustainable load, such as `≈ 6.5 [5.8, 7.1]`, `≥ 24`, `8–16` or `< 8`; empty if unknown."""
         if self.estimate is not None:
-            return f"≈ {self.estimate:.3g}{interval_text(self.estimate_interval)}"
+            return f"≈ {rate_number(self.estimate)}{interval_text(self.estimate_interval)}"
         if self.kept is not None:
             return f"≥ {self.kept:g}" if self.missed is None else f"{self.kept:g}–{self.missed:g}"
         return "" if self.missed is None else f"< {self.missed:g}"
