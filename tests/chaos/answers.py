@@ -46,6 +46,7 @@ async def honest(request: Request, settings: Settings) -> What:
     for event in _events(request):
         await request.raw(chunk(event))
         await asyncio.sleep(settings.gap)
+    request.before_end()
     await request.raw(chunk(request.last_usage() + DONE) + b"0\r\n\r\n")
     return What.ANSWERED
 

@@ -151,7 +151,7 @@ def _check_killed(recorded: Recorded, ledger: Ledger, result: Result) -> None:
     """All that was settled well before the last tick is there, and nothing that never was."""
     ok = recorded.ok
     answered = ledger.of(What.ANSWERED, What.ODD)
-    if len(ok) > len(answered) + len(ledger.of(What.GONE)):
+    if len(ok) > len(answered) + ledger.count(What.GONE) + ledger.unsettled_ends:
         result.found(Fault.INVENTED, f"{len(ok)} requests ok, and the server answered {len(answered)}")
     lag = max(
         (tick.client.loop_lag.percentile(100) for tick in recorded.ticks if tick.client.loop_lag.count), default=0.0
@@ -171,10 +171,11 @@ def _check_ended(recorded: Recorded, ledger: Ledger, ended: Ended, result: Resul
     received, rows = ledger.count(What.RECEIVED), len(recorded.requests)
     ok = recorded.ok
     answered, odd = ledger.of(What.ANSWERED), ledger.count(What.ODD)
+    unsettled = 0 if whole else ledger.unsettled_ends
     excused = 0 if whole else rows - len(ok)
     if received - ledger.count(What.NO_ANSWER) > rows:
         result.found(Fault.LOST, f"the server received {received} requests, {rows} are recorded")
-    if not len(answered) - excused <= len(ok) <= len(answered) + odd:
+    if not len(answered) - excused <= len(ok) <= len(answered) + odd + unsettled:
         words = f"{len(answered)} answered and {odd} odd, {len(ok)} of {rows} recorded as ok, {received} received"
         result.found(Fault.LOST if len(ok) < len(answered) else Fault.INVENTED, words)
     _check_tokens(ok, answered, result, exact=whole and not odd)

@@ -16,6 +16,8 @@ class What(StrEnum):
 
     STARTED = "S"
     RECEIVED = "Q"
+    ENDING = "E"
+    """The last bytes of an honest answer go out next: a server that is killed then does not write what became of it."""
     ANSWERED = "D"
     """To its end; the client must count it as a success with these tokens."""
     BROKEN = "B"
@@ -67,3 +69,15 @@ class Ledger:
 
     def count(self, *kinds: What) -> int:
         return len(self.of(*kinds))
+
+    @property
+    def unsettled_ends(self) -> int:
+        """How many answers ended, or not, when their server was killed; the next server numbers its requests anew."""
+        count, ending = 0, set[int]()
+        for entry in self.entries:
+            if entry.what is What.ENDING:
+                ending.add(entry.number)
+            elif entry.number in ending:
+                ending.remove(entry.number)
+                count += entry.what in (What.RECEIVED, What.STARTED)
+        return count + len(ending)

@@ -25,6 +25,8 @@ class Request:
     """Sent to the chat endpoint."""
     sent: int = 0
     """Tokens that went out."""
+    before_end: Callable[[], None] = lambda: None
+    """Called before the last bytes of an honest answer."""
 
     @property
     def wanted(self) -> int:

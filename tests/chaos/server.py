@@ -68,6 +68,7 @@ class Server:
         """Give one answer and write it down; False when the connection is done with."""
         self._next += 1
         self._ledger.write(What.RECEIVED, request.number)
+        request.before_end = lambda: self._ledger.write(What.ENDING, request.number, tokens=request.sent)
         self.counters.running += 1
         self.counters.prompt_tokens += request.usage(0)["prompt_tokens"]
         try:

@@ -67,6 +67,26 @@ def test_a_success_that_the_server_never_saw_is_invented(place: Place, recorded:
     assert found_in(place, Ended(3, "", "")) == [Fault.INVENTED]
 
 
+def test_an_answer_that_ended_when_its_server_was_killed_is_not_invented(place: Place, recorded: Recorded) -> None:
+    ledger = LedgerWriter(place.ledger_file)
+    for number in range(len(recorded.requests)):
+        ledger.write(What.RECEIVED, number)
+    for number, row in enumerate(recorded.ok):
+        ledger.write(What.ENDING, number)
+        if number:
+            ledger.write(What.ANSWERED, number, tokens=row.output_tokens)
+    assert place.ledger.unsettled_ends == 1
+    assert found_in(place, Ended(3, "", "")) == []
+    assert found_in(place, Ended(3, "", ""), harm=Harm.NONE) != []
+
+
+def test_another_server_does_not_settle_what_the_killed_one_left(place: Place) -> None:
+    ledger = LedgerWriter(place.ledger_file)
+    for what in (What.RECEIVED, What.ENDING, What.RECEIVED, What.ENDING, What.ANSWERED):
+        ledger.write(what, 1)
+    assert place.ledger.unsettled_ends == 1
+
+
 def test_an_answer_of_another_length_is_invented(place: Place, recorded: Recorded) -> None:
     ledger = LedgerWriter(place.ledger_file)
     for number, row in enumerate(recorded.requests):
