@@ -83,9 +83,44 @@ def test_a_command_line_is_read_without_pydantic() -> None:
 
 
 def test_the_help_of_serve_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["serve", "--help"])
+    assert main(["serve", "--help"]) == 0
     page = capsys.readouterr().out
     assert "python -m" not in page
     options = page.partition("options:")[2].split("\n  -")[1:]
     assert [text for text in options if len(text.split("  ", 1)) < 2] == []
+
+
+@pytest.mark.parametrize("command", ["", *(each.name for each in COMMANDS)])
+def test_the_page_of_h_is_short_and_names_the_whole_one(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*command.split(), "-h"]) == 0
+    page = capsys.readouterr().out
+    assert len(page.splitlines()) <= (40 if not command else 45)
+    assert max(map(len, page.splitlines())) <= 80
+    assert "--help" in page
+
+
+@pytest.mark.parametrize("command", [each.name for each in COMMANDS if each.name != "serve"])
+def test_the_page_of_h_has_all_of_few_options_or_the_common_ones_in_a_line_each(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([command, "-h"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    options = [(each, each.form) for each in declared(HELP_PAGES[command]) if isinstance(each.form, Option)]
+    if len(options) <= 15:
+        assert any(line.startswith("-h, --help") for line in lines)
+        return
+    assert lines[-1] == f"--help shows all {len(options)} options."
+    shown = [line.partition("  ")[0].split()[0] for line in lines if line.startswith("--") and line != lines[-1]]
+    assert shown == [each.spelling for each, form in options if form.brief]
+
+
+def test_the_page_of_h_lists_the_commands_and_few_options_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-h"]) == 0
+    page = capsys.readouterr().out
+    assert [each.name for each in COMMANDS if each.name not in page] == []
+    assert "--request-rate REQUESTS/S" in page
+    assert "--burstiness" not in page

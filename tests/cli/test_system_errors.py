@@ -29,13 +29,32 @@ def servetop(*argv: str, home: Path, out: IO[str] | int = subprocess.PIPE) -> su
 
 @pytest.mark.parametrize(
     ("argv", "code"),
-    [(["--help"], 1), (["summary", "sample"], 1), (["ls"], 1), (["engines", "--json"], 1), (["--json", "--nosuch"], 2)],
+    [
+        (["--help"], 1),
+        (["--version"], 1),
+        (["ls", "--help"], 1),
+        (["serve", "--help"], 1),
+        (["serve", "--port", "8000", "-h"], 1),
+        (["summary", "sample"], 1),
+        (["ls"], 1),
+        (["engines", "--json"], 1),
+        (["--json", "--nosuch"], 2),
+    ],
 )
 def test_a_full_output_is_reported_in_one_line(argv: list[str], code: int, tmp_path: Path) -> None:
     with FULL.open("w") as full:
         done = servetop(*argv, home=tmp_path, out=full)
     assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
     assert done.stderr.startswith("servetop: ")
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["serve", "--help"]])
+def test_a_reader_that_is_gone_is_no_error(argv: list[str], tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        done = servetop(*argv, home=tmp_path, out=pipe)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
+from servetop.cli.framework.command_classes import PlainCommand, PlainGroup
 from servetop.cli.framework.command_line import CommandLine, typer_callback
+from servetop.cli.framework.help_pages import HELP_SETTINGS, common_options
 from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
 from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.options.compare_options import CompareOptions
@@ -31,7 +32,6 @@ from servetop.cli.options.tool_options import (
 if TYPE_CHECKING:
     from typer._click import Context
     from typer._click.shell_completion import CompletionItem
-    from typer.core import TyperGroup
 
 
 def run(line: CommandLine[RunOptions]) -> int:
@@ -229,11 +229,17 @@ def validate(line: CommandLine[JsonOptions]) -> int:
 class ServeCommand(PlainCommand):
     """`servetop serve`, whose options are those of the simulator's server."""
 
+    def get_help(self, ctx: Context) -> str:  # noqa: ARG002
+        """The help page of the server."""
+        from servetop.simulator.server.server_options import help_text
+
+        return help_text()
+
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """The server's options that start with the incomplete text."""
         from typer._click.shell_completion import CompletionItem
 
-        from servetop.simulator.server.server import option_names
+        from servetop.simulator.server.server_options import option_names
 
         return [CompletionItem(each) for each in starting_with(incomplete, option_names())]
 
@@ -264,12 +270,12 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(doctor, DoctorOptions),
     CommandSpec(predict, PredictOptions),
     CommandSpec(validate, JsonOptions),
-    CommandSpec(serve, ServeOptions, ServeCommand, {"ignore_unknown_options": True, "help_option_names": []}),
+    CommandSpec(serve, ServeOptions, ServeCommand, {"ignore_unknown_options": True}),
 )
 """In the order of the help page."""
 
 
-def command_group() -> TyperGroup:
+def command_group() -> PlainGroup:
     """The command line of servetop."""
     app = typer.Typer(
         name="servetop",
@@ -283,4 +289,6 @@ def command_group() -> TyperGroup:
         pretty_exceptions_enable=False,
     )
     app.callback(invoke_without_command=True)(typer_callback(run, RunOptions))
-    return lazy_group(app, COMMANDS)
+    group = lazy_group(app, COMMANDS)
+    group.common = common_options(RunOptions)
+    return group

@@ -45,6 +45,12 @@ def _finite(value: object) -> object:
     return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def page(text: str) -> None:
+    """Write servetop's own text to stdout, with its bold headings if that is a terminal."""
+    shown = sys.stdout is not None and sys.stdout.isatty()
+    write(sys.stdout, (text if shown else sanitize_text(text)).rstrip() + "\n")
+
+
 def message(text: str) -> None:
     """Write one line to stderr, prefixed with `servetop: `: an error and what to do, or a notice."""
     write(sys.stderr, f"servetop: {sanitize_line(text)}\n")

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from servetop.cli.framework.help_pages import HelpPages, write_sections
 from servetop.cli.framework.plain_values import convert_without_pydantic
 
 if TYPE_CHECKING:
-    from typer._click import Command, Context, HelpFormatter
-
-HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-"""Context settings of the commands; the width is in columns."""
+    from typer._click import Context, HelpFormatter
 
 
-class PlainCommand(TyperCommand):
+class PlainCommand(HelpPages, TyperCommand):
     """A command whose options are listed by panel."""
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -31,7 +29,7 @@ class PlainCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class PlainGroup(TyperGroup):
+class PlainGroup(HelpPages, TyperGroup):
     """A group of commands whose own options are listed by panel.
 
     Ctrl-C raises `typer.Abort`; Typer itself would exit silently.
@@ -70,18 +68,3 @@ def _interrupts_abort() -> Iterator[None]:
         yield
     except KeyboardInterrupt as interrupt:
         raise typer.Abort from interrupt
-
-
-def write_sections(command: Command, ctx: Context, formatter: HelpFormatter) -> None:
-    """Write a command's parameters, grouped by `rich_help_panel` in the order in which they were declared."""
-    sections: dict[str, list[tuple[str, str]]] = {}
-    for parameter in command.get_params(ctx):
-        record = parameter.get_help_record(ctx)
-        if record is not None:
-            usual = "Options"
-            if parameter.param_type_name == "argument":
-                usual, record = "Arguments", (record[0].partition(" <")[0], record[1])  # without the type, as in <str>
-            sections.setdefault(getattr(parameter, "rich_help_panel", None) or usual, []).append(record)
-    for name, records in sections.items():
-        with formatter.section(typer.style(name, bold=True)):
-            formatter.write_dl(records)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import typer
-from typer.core import TyperGroup
 
-from servetop.cli.framework.command_classes import PlainCommand
+from servetop.cli.framework.command_classes import PlainCommand, PlainGroup
 from servetop.cli.framework.command_line import CommandLine, typer_callback
+from servetop.cli.framework.help_pages import common_options
 
 if TYPE_CHECKING:
     from typer._click import Command
@@ -33,10 +33,10 @@ class CommandSpec(Generic[_Options]):
         return self.function.__name__.replace("_", "-")
 
 
-def lazy_group(app: typer.Typer, commands: Sequence[CommandSpec[Any]]) -> TyperGroup:
+def lazy_group(app: typer.Typer, commands: Sequence[CommandSpec[Any]]) -> PlainGroup:
     """The group of an app that has a callback and no commands, with these commands."""
     group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
+    assert isinstance(group, PlainGroup)
     group.commands = _Commands(commands)
     return group
 
@@ -66,6 +66,9 @@ def _command(spec: CommandSpec[Any]) -> Command:
     app.command(spec.name, cls=spec.cls, context_settings=spec.context_settings)(
         typer_callback(spec.function, spec.options)
     )
-    return typer.main.get_command_from_info(
+    command = typer.main.get_command_from_info(
         app.registered_commands[0], pretty_exceptions_short=True, rich_markup_mode=None
     )
+    assert isinstance(command, PlainCommand)
+    command.common = common_options(spec.options)
+    return command

@@ -64,6 +64,8 @@ class Option:
     complete: Completion | None = None
     in_files: bool = True
     """Whether a file may set it."""
+    brief: str = ""
+    """A few words for `-h` of a command with many options; empty: `-h` leaves it out there."""
 
     @property
     def flags(self) -> tuple[str, ...]:

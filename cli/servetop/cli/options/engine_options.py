@@ -16,6 +16,7 @@ EngineName = Annotated[
     engine_option(
         "--engine",
         "Engine to start, or the one at --url.",
+        brief="vllm, sglang, llama.cpp, sim, … (servetop engines)",
         unit="NAME",
         default="sim; detected with --url",
         complete=completions.engines,
@@ -26,6 +27,7 @@ Model = Annotated[
     engine_option(
         "--model",
         "Alias (llama-2-7b), Hugging Face name, or local path.",
+        brief="Model to serve, or the one to ask for.",
         unit="MODEL",
         default="llama-2-7b",
         complete=completions.models,
@@ -34,7 +36,10 @@ Model = Annotated[
 Url = Annotated[
     tuple[str, ...],
     engine_option(
-        "--url", "Attach to the server at this URL; repeat for replicas, which receive requests in turn.", unit="URL"
+        "--url",
+        "Attach to the server at this URL; repeat for replicas, which receive requests in turn.",
+        brief="Attach to a server instead of starting one.",
+        unit="URL",
     ),
 ]
 EngineCommand = Annotated[
@@ -47,7 +52,13 @@ EngineCommand = Annotated[
     ),
 ]
 ApiKeyEnv = Annotated[
-    str | None, engine_option("--api-key-env", "Environment variable that holds the API key.", unit="VARIABLE")
+    str | None,
+    engine_option(
+        "--api-key-env",
+        "Environment variable that holds the API key.",
+        brief="Environment variable with the API key.",
+        unit="VARIABLE",
+    ),
 ]
 MetricsUrl = Annotated[
     str | None,
@@ -107,7 +118,14 @@ class EngineOptions:
         int | None, engine_option("--port", "Port of a started engine.", default="a free one", minimum=1, maximum=65535)
     ] = None
     max_num_seqs: Annotated[
-        int | None, engine_option("--max-num-seqs", "The engine's batch size limit.", unit="SEQUENCES", minimum=1)
+        int | None,
+        engine_option(
+            "--max-num-seqs",
+            "The engine's batch size limit.",
+            brief="The engine's batch size limit.",
+            unit="SEQUENCES",
+            minimum=1,
+        ),
     ] = None
     engine_command: EngineCommand = ()
     launcher: Annotated[

@@ -11,7 +11,10 @@ load_option = partial(Option, panel="Load")
 RATE = "REQUESTS/S"
 
 NumPrompts = Annotated[
-    int | None, load_option("--num-prompts", "Number of requests to send.", unit="REQUESTS", minimum=1)
+    int | None,
+    load_option(
+        "--num-prompts", "Number of requests to send.", brief="Number of requests to send.", unit="REQUESTS", minimum=1
+    ),
 ]
 
 
@@ -24,6 +27,7 @@ class LoadOptions:
         load_option(
             "--request-rate --rate --qps --rps",
             "Request rate: requests per second (QPS, RPS), or inf.",
+            brief="Requests per second, or inf.",
             unit=RATE,
             parse=parse_rate,
         ),
@@ -34,7 +38,11 @@ class LoadOptions:
     max_concurrency: Annotated[
         int | None,
         load_option(
-            "--max-concurrency", "Maximum number of requests in flight (users, VUs).", unit="REQUESTS", minimum=1
+            "--max-concurrency",
+            "Maximum number of requests in flight (users, VUs).",
+            brief="At most this many in flight.",
+            unit="REQUESTS",
+            minimum=1,
         ),
     ] = None
     num_prompts: NumPrompts = None
@@ -43,6 +51,7 @@ class LoadOptions:
         load_option(
             "--duration",
             "How long to send requests: seconds, or 90s, 5m, 1h.",
+            brief="How long to send: 90s, 5m, 1h.",
             unit="TIME",
             default="60 s, unless the load ends otherwise",
             parse=parse_seconds,
@@ -54,6 +63,7 @@ class LoadOptions:
             "--ramp",
             "Stages of the request rate (QPS, RPS), each as rate:duration, from-to:duration or rate@batch:duration; "
             "8:30s,8-32:1m.",
+            brief="Rates in turn: 8:30s,8-32:1m.",
             unit="STAGES",
         ),
     ] = None

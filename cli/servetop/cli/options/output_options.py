@@ -38,7 +38,7 @@ MAX_FAILURES = output_option(
     unit="COUNT|SHARE",
     parse=parse_max_failures,
 )
-AsJson = Annotated[bool, Option("--json", "Print JSON.")]
+AsJson = Annotated[bool, Option("--json", "Print JSON.", brief="Print JSON.")]
 
 
 @options_class
@@ -50,6 +50,7 @@ class ResultOptions:
         output_option(
             "--goodput",
             "Objectives in milliseconds, as in ttft:500 ttfot:800 tpot:50 e2el:5000.",
+            brief="Objectives: ttft:500 tpot:50.",
             unit="METRIC:MS",
             repeat=True,
             parse=parse_goodput,
@@ -112,11 +113,26 @@ class OutputOptions:
 
     record: Annotated[
         Path | None,
-        output_option("--record", "File to record to.", unit="FILE", default="a new file in the recordings folder"),
+        output_option(
+            "--record",
+            "File to record to.",
+            brief="File to record to.",
+            unit="FILE",
+            default="a new file in the recordings folder",
+        ),
     ] = None
-    headless: Annotated[bool, output_option("--headless", "Run without the dashboard.")] = False
+    headless: Annotated[
+        bool, output_option("--headless", "Run without the dashboard.", brief="Run without the dashboard.")
+    ] = False
     detach: Annotated[bool, output_option("--detach", "Run in the background and print how to find the run.")] = False
-    as_json: Annotated[bool, output_option("--json", "Print only the summary, as JSON (implies --headless).")] = False
+    as_json: Annotated[
+        bool,
+        output_option(
+            "--json",
+            "Print only the summary, as JSON (implies --headless).",
+            brief="Print only the summary, as JSON.",
+        ),
+    ] = False
     display: DisplayOptions = DisplayOptions()
 
 

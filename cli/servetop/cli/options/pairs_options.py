@@ -26,15 +26,19 @@ class SeriesOptions:
         pairs_option(
             "--a",
             "Options of A only, as one text: servetop's own, and all others go to the engine.",
+            brief="Options of A only, as one text.",
             unit="OPTIONS",
         ),
     ] = None
-    b: Annotated[str | None, pairs_option("--b", "Options of B only.", unit="OPTIONS")] = None
+    b: Annotated[str | None, pairs_option("--b", "Options of B only.", brief="Options of B only.", unit="OPTIONS")] = (
+        None
+    )
     budget: Annotated[
         float,
         pairs_option(
             "--budget",
             "Time for everything, starts of engines included: seconds, or 20m, 2h.",
+            brief="Time for everything: 20m, 2h.",
             unit="TIME",
             default="30m",
             parse=parse_seconds,
@@ -49,6 +53,7 @@ class SeriesOptions:
         pairs_option(
             "--metric",
             "Metric to judge, as in p99_ttft_ms; repeat. Fewer metrics need fewer pairs.",
+            brief="Metric to judge: p99_ttft_ms; repeat.",
             unit="KEY",
             default="output_throughput, p50_ttft_ms, mean_tpot_ms",
         ),
@@ -67,10 +72,19 @@ class SeriesOptions:
     into: Annotated[
         Path | None,
         pairs_option(
-            "--into", "Folder for the recordings.", unit="FOLDER", default="a new one in the recordings folder"
+            "--into",
+            "Folder for the recordings.",
+            brief="Folder for the recordings.",
+            unit="FOLDER",
+            default="a new one in the recordings folder",
         ),
     ] = None
-    resume: Annotated[bool, pairs_option("--resume", "Continue the series in the folder of --into.")] = False
+    resume: Annotated[
+        bool,
+        pairs_option(
+            "--resume", "Continue the series in the folder of --into.", brief="Continue the series of --into."
+        ),
+    ] = False
     as_json: AsJson = False
 
 

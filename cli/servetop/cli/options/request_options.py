@@ -122,10 +122,16 @@ class RequestOptions:
     """What each request contains."""
 
     input_len: Annotated[
-        int, request_option("--random-input-len --input-len", "Prompt length.", unit="TOKENS", minimum=1)
+        int,
+        request_option(
+            "--random-input-len --input-len", "Prompt length.", brief="Prompt length.", unit="TOKENS", minimum=1
+        ),
     ] = 128
     output_len: Annotated[
-        int, request_option("--random-output-len --output-len", "Output length.", unit="TOKENS", minimum=1)
+        int,
+        request_option(
+            "--random-output-len --output-len", "Output length.", brief="Output length.", unit="TOKENS", minimum=1
+        ),
     ] = 128
     ignore_eos: Annotated[
         bool, request_option("--ignore-eos/--no-ignore-eos", "Always generate the full output length.")

@@ -57,6 +57,7 @@ class RunOptions(RepeatableOptions):
         output_option(
             "--config",
             "Read options from a TOML file, or repeat the run of a recording; the command line overrides them.",
+            brief="Read options from a TOML file or a recording.",
             unit="FILE",
             complete=completions.configs,
             in_files=False,
@@ -71,9 +72,21 @@ class RerunOptions(RepeatableOptions):
 
     file: Annotated[str, RECORDING]
     anyway: Annotated[
-        bool, Option("--anyway", "Repeat it although the engine, its environment or the machine differs.")
+        bool,
+        Option(
+            "--anyway",
+            "Repeat it although the engine, its environment or the machine differs.",
+            brief="Repeat it although something differs.",
+        ),
     ] = False
-    dry_run: Annotated[bool, Option("--dry-run", "Print what would run and what differs, and exit.")] = False
+    dry_run: Annotated[
+        bool,
+        Option(
+            "--dry-run",
+            "Print what would run and what differs, and exit.",
+            brief="Print what would run and what differs.",
+        ),
+    ] = False
 
 
 SWEEP = Argument(
