@@ -129,8 +129,9 @@ sample: .venv/.product  ## record the shipped recording again (two minutes on an
 picture: .venv/.installed  ## draw docs/dashboard.svg and its animation from the shipped recording
 	$(BIN)/python -m tests.tui.picture docs/dashboard.svg
 
-options: .venv/.product  ## write docs/reference/options.md from the declared options
+options: .venv/.product  ## write docs/reference/options.md and the man page from the declared options
 	$(BIN)/python -m servetop.cli.option_reference docs/reference/options.md
+	$(BIN)/python -m servetop.cli.man_page docs/servetop.1
 
 evidence: .venv/.product  ## write docs/reference/evidence.md from the statements of the verdict and what they need
 	$(BIN)/python -m tests.docs.evidence_page docs/reference/evidence.md

@@ -17,6 +17,15 @@ def option_names() -> list[str]:
     return sorted(word for each in parser()._actions for word in each.option_strings if word.startswith("--"))
 
 
+def described_options() -> list[tuple[str, str]]:
+    """Return each option, as in `--port PORT`, and its help."""
+    described = []
+    for each in parser()._actions:
+        value = "|".join(map(str, each.choices)) if each.choices else each.dest.upper()
+        described.append((", ".join(each.option_strings) + ("" if each.nargs == 0 else f" {value}"), each.help or ""))
+    return described
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line; the help has the defaults."""
     made = argparse.ArgumentParser(
