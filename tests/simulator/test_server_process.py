@@ -59,3 +59,42 @@ def test_a_bad_option_exits_with_2(options: list[str], capsys: pytest.CaptureFix
         main(options)
     assert ended.value.code == 2
     assert capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "tgi", "llama.cpp"])
+def test_a_server_with_a_key_serves_only_requests_that_carry_it(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY_OF_THE_SERVER", "sk-1234")
+    process, url = start("--model", "opt-125m", "--dialect", dialect, "--api-key-env", "KEY_OF_THE_SERVER")
+    body = {"model": "opt-125m", "prompt": "x", "max_tokens": 2}
+    with httpx.Client(base_url=url) as client:
+        statuses = {
+            given: client.post("/v1/completions", json=body, headers={"Authorization": given} if given else {})
+            for given in ("", "sk-1234", "Bearer sk-123", "Bearer sk-12345", "Bearer sk-1234")
+        }
+        assert [each.status_code for each in statuses.values()] == [401, 401, 401, 401, 200]
+        assert "sk-1234" not in statuses["Bearer sk-12345"].text
+        assert client.get("/v1/models").status_code == 401
+        assert client.get("/health").status_code == 200
+        assert client.get("/metrics").status_code == 200
+        assert stop(process) == 0
+
+
+def test_a_key_on_the_command_line_is_refused_without_repeating_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--api-key", "sk-1234"])
+    text = capsys.readouterr().err
+    assert "--api-key-env" in text
+    assert "sk-1234" not in text
+
+
+@pytest.mark.parametrize("value", [None, " ", "kéy"])
+def test_a_key_that_is_not_in_its_variable_is_an_error_in_one_line(
+    value: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("KEY_OF_THE_SERVER", raising=False)
+    if value is not None:
+        monkeypatch.setenv("KEY_OF_THE_SERVER", value)
+    assert main(["--model", "opt-125m", "--api-key-env", "KEY_OF_THE_SERVER"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: --api-key-env KEY_OF_THE_SERVER: ")
+    assert "kéy" not in line

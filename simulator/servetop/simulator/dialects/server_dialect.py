@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import orjson
@@ -59,6 +60,8 @@ class EmulationOptions:
     """TGI's limit of concurrent requests; more are rejected with 429."""
     per_request_metrics: bool = False
     """Send vLLM's `metrics` with each completion: queue, prefill and decode time."""
+    api_key: str = field(default="", repr=False)
+    """The key that requests have to carry; empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +108,20 @@ class ServerDialect:
         """Handle one request."""
         handler = self._routes.get((request.method, request.path))
         try:
+            self._check_key(request)
             if handler is None:
                 raise self.unknown(request)
             handler(request, to)
         except ApiError as error:
             to.respond(error.status, self.error_body(error))
+
+    def _check_key(self, request: HttpRequest) -> None:
+        """Raise ApiError if a request that needs the key lacks it; health and metrics are open, as in vLLM."""
+        key = self.context.options.api_key
+        if not key or not (request.method == "POST" or request.path.startswith("/v1")):
+            return
+        if not hmac.compare_digest(request.authorization, b"Bearer " + key.encode()):
+            raise ApiError("Unauthorized", status=401, error_type="Unauthorized")
 
     def route_metrics(self, request: HttpRequest, to: Connection) -> None:
         """Handle one request to the separate metrics port."""

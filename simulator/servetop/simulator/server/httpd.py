@@ -14,6 +14,7 @@ import httptools
 REASONS = {
     200: "OK",
     400: "Bad Request",
+    401: "Unauthorized",
     404: "Not Found",
     405: "Method Not Allowed",
     413: "Payload Too Large",
@@ -45,6 +46,8 @@ class HttpRequest:
     keep_alive: bool
     accept: bytes = b""
     """The value of the Accept header; empty if there is none."""
+    authorization: bytes = b""
+    """The value of the Authorization header."""
 
 
 class Connection(asyncio.Protocol):
@@ -59,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self._descriptor = -1
-        self._url = self._accept = b""
+        self._url = self._accept = self._authorization = b""
         self._body: list[bytes] = []
         self._size = 0
         self._head_size = 0
@@ -101,7 +104,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Start a new request."""
-        self._url, self._body, self._size, self._accept = b"", [], 0, b""
+        self._url, self._body, self._size, self._accept, self._authorization = b"", [], 0, b"", b""
         self._head_open = True
 
     def on_url(self, url: bytes) -> None:
@@ -109,9 +112,11 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store the Accept header; ignore all others."""
+        """Store the headers Accept and Authorization; ignore all others."""
         if name.lower() == b"accept":
             self._accept = value
+        elif name.lower() == b"authorization":
+            self._authorization = value
 
     def on_headers_complete(self) -> None:
         """End the header section."""
@@ -132,7 +137,9 @@ class Connection(asyncio.Protocol):
         path = self._url.partition(b"?")[0].decode("latin-1")
         method = self._parser.get_method().decode("ascii")
         keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
-        self._queue.append(HttpRequest(method, path, b"".join(self._body), keep_alive, self._accept))
+        self._queue.append(
+            HttpRequest(method, path, b"".join(self._body), keep_alive, self._accept, self._authorization)
+        )
         self._next()
 
     def respond(

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import errno
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.server.httpd import Connection, HttpRequest
 from servetop.simulator.server.realtime import RealTimeEngine
-from servetop.simulator.server.server_options import parser
+from servetop.simulator.server.server_options import api_key, parser
 
 TIMER_TICK = 1e-3
 """uvloop's timers have a resolution of one millisecond, so the last part of a wait polls the loop."""
@@ -215,6 +216,7 @@ def _server(options: argparse.Namespace) -> SimulatorServer:
         metrics_port=options.metrics_port,
         max_concurrent_requests=options.max_concurrent_requests,
         per_request_metrics=options.enable_per_request_metrics,
+        api_key=api_key(options.api_key_env, os.environ),
     )
     check_emulation_options(options.dialect, emulated)
     return SimulatorServer(
