@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from servetop.core.clock import ManualClock
 from servetop.core.events import Note, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.charts import Axes
@@ -185,3 +186,18 @@ async def test_narrow_panels_show_each_value_once_and_none_of_a_lost_engine(
             shown = text_of(app, f"#{name}")
             assert shown.count("⚠ no sample for") == 1, name
             assert not any(word in shown for word in ("run", "wait", "/s", "Σ", "▲")), name
+
+
+@pytest.mark.parametrize(
+    ("size", "legend"), [((80, 24), ""), ((120, 40), "⠄ 1 s range"), ((160, 48), "⠄ 1 s"), ((220, 60), "⠄ 1 s range")]
+)
+async def test_the_title_of_the_load_says_what_the_dotted_lines_of_its_chart_are(
+    size: tuple[int, int], legend: str, canned: ModuleType
+) -> None:
+    app = DashboardApp(canned.growing(100.0), clock=ManualClock())
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        panel = app.screen.query_one(LoadPanel)
+        assert panel.frame is not None
+        parts = ["".join(run for run, _ in part) for part in panel.title(panel.frame)]
+        assert parts[2:] == ([legend] if legend else [])

@@ -21,6 +21,10 @@ from servetop.tui.state.frame import Frame
 
 _WIDE = 38
 """Cells from which the title has room for the name of each rate."""
+_ROOMY = 50
+"""Cells from which the title has room for the meaning of the dotted lines in words."""
+_CHART = 6
+"""Rows from which there is a chart."""
 _HELD_BACK = 0.05
 """Fraction of the offered rate that must be missing from the sent rate before that is drawn."""
 _HEADROOM = 1.1
@@ -43,7 +47,14 @@ class LoadPanel(TimeChart):
             return [users, [(done, "strong"), (" req/s", "")], *_change(frame)]
         unit = " req/s done" if self.size.width >= _WIDE else " req/s"
         first: TextRow = [("Load ", "title"), (done, "strong"), (unit, "")]
-        return [first, *_change(frame), [(offered, "strong"), (" offered", "")]]
+        return [first, *_change(frame), [(offered, "strong"), (" offered", "")], *self._range_legend(frame)]
+
+    def _range_legend(self, frame: Frame) -> list[TextRow]:
+        """What the dotted lines of the chart are: the row above it is full of counts."""
+        if frame.shown_baseline is not None or self.size.height < _CHART:
+            return []
+        swatch, name = _edges(frame.stats)[0].swatch, " 1 s range" if self.size.width >= _ROOMY else " 1 s"
+        return [[(swatch[0][:1], swatch[1]), (name, "muted")]]
 
     def peak(self, frame: Frame) -> float:
         before = [] if frame.shown_baseline is None else [_before(frame.stats, frame.shown_baseline)]
@@ -75,7 +86,7 @@ def draw_load(
 ) -> list[TextRow]:
     """Counts and a chart of the load; in few rows, counts and a sparkline."""
     lines, before = _lines(stats), None if baseline is None else _before(stats, baseline)
-    if height < 6:
+    if height < _CHART:
         main = lines[-1][0]
         bars = Bars(times=main.times, values=main.values, style=main.style)
         counts = [joined(_counts(stats), width=width, gap="  ")] if height > 1 else []
@@ -87,8 +98,7 @@ def draw_load(
     else:
         below = baseline.lines(before, beside=lines[-1][0])
     plot = chart([*below, *(line for line, _ in lines)], _with_spike(stats, axes), width=width, height=height - 1)
-    dotted: list[TextRow] = [[below[0].swatch, (" 1 s range", "muted")]] if baseline is None and below else []
-    return [joined([*swatches, *named(baseline), *_counts(stats), *dotted], width=width, gap="  "), *plot]
+    return [joined([*swatches, *named(baseline), *_counts(stats)], width=width, gap="  "), *plot]
 
 
 def _lines(stats: LiveStats) -> list[tuple[ChartLine, str]]:
