@@ -52,6 +52,19 @@ def test_the_empty_log_of_a_server_at_a_url_says_whether_it_is_attached(canned: 
     ]
 
 
+def test_while_an_engine_starts_its_list_of_paths_does_not_hide_what_it_is_doing(
+    canned: ModuleType, frame_of: FrameOf
+) -> None:
+    run = canned.booting()
+    paths = [LogLine(at=3.9, text=f"INFO [launcher.py:37] Route: /v1/{each}, Methods: POST") for each in range(35)]
+    frame = replace(frame_of(run, 4.0), log=(*run.log_lines, *paths))
+    shown = Lines(LogPanel().draw(frame, 80, 6)).plain
+    assert "Route:" not in shown
+    assert run.log_lines[-1].text[-20:] in shown
+    after = replace(frame_of(canned.finished(), 104.0), log=tuple(paths))
+    assert "Route:" in Lines(LogPanel().draw(after, 80, 6)).plain
+
+
 def test_a_level_hides_less_severe_lines(canned: ModuleType, frame_of: FrameOf) -> None:
     frame, book = frame_of(canned.finished(), 126.0), MergedLog()
     every, warnings, errors = (len(book.entries(frame, least=least)) for least in Severity)

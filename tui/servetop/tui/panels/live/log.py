@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from servetop.core.events import LogLine
@@ -15,6 +16,8 @@ from servetop.tui.state.frame import Frame
 from servetop.tui.state.log_entries import LogEntry, MergedLog, engine_entry
 from servetop.tui.state.log_text import shortened_stats
 
+_PATH = re.compile(r"\bRoute: /.*\bMethods?: ")
+"""A line of vLLM's list of paths, some 35 at the end of its start."""
 _RECENT = 50
 """Lines that are searched for the current start-up step."""
 
@@ -38,11 +41,16 @@ class LogPanel(Panel):
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         if frame.log:
-            return draw_log(frame.log, width, height)
+            return draw_log(_shown(frame) if height > 0 else (), width, height)
         events = MergedLog().entries(frame) if _log_elsewhere(frame) else ()
         if not events:
             return placard(_why_empty(frame), width=width, height=height)
         return [_row(entry, width) for entry in events[-height:]] if height > 0 else []
+
+
+def _shown(frame: Frame) -> Sequence[LogLine]:
+    """The engine's lines; while it starts, without the list of its paths, which hides what it is doing."""
+    return [line for line in frame.log if not _PATH.search(line.text)] if frame.booting else frame.log
 
 
 def draw_log(lines: Sequence[LogLine], width: int, height: int) -> list[TextRow]:
