@@ -41,6 +41,8 @@ _MOST_WINDOWS = 400
 _MIN_TOKENS = 5
 """Minimum first tokens in a window for their median to count."""
 _PRECISION = 1e-3
+BURSTY = 2.0
+"""Squared coefficient of variation of the times between arrivals, above which the model of the queue is less exact."""
 NO_OBJECTIVES: Mapping[str, float] = {}
 _GAUGES = ("running", "in_flight", "waiting")
 
@@ -76,6 +78,8 @@ class ServiceTimes:
     """The fraction of the requests of each."""
     kept: float = math.inf
     """The most running sequences with which the objectives on TPOT and E2EL are kept."""
+    peakedness: float = 1.0
+    """Variance / mean of the requests in service if none had to wait: 1 with random arrivals, more with bursts."""
 
 
 def capacity_of(overload: Overload, history: TickHistory, until: float) -> Capacity | None:
@@ -151,7 +155,7 @@ def batch_service(
         return None
     slope, intercept = _line(running[known], totals[known] / weights[known], weights[known])
     itl = np.maximum(intercept + slope * np.arange(1, max(1, round(capacity.running)) + 1), 1e-6)
-    variability = (arrival_variability(workload) + _variability(lengths)) / 2
+    arrivals, service = arrival_variability(workload), _variability(lengths)
     seconds = base + lengths.mean * itl
     tpot, e2el = (objectives.get(each, math.inf) for each in ("tpot", "e2el"))
     slow = np.flatnonzero((itl > tpot) | (seconds > e2el))
@@ -159,9 +163,10 @@ def batch_service(
         base=base,
         seconds=seconds,
         kept=float(slow[0]) if slow.size else math.inf,
-        variability=variability,
+        variability=(arrivals + service) / 2,
         prefills=np.array([base]),
         shares=np.ones(1),
+        peakedness=_peakedness(arrivals, service),
     )
 
 
@@ -180,7 +185,17 @@ def prefill_service(
         variability=(arrival_variability(workload) + variance) / 2,
         prefills=base * tokens / prompts.percentile(50),
         shares=shares,
+        peakedness=_peakedness(arrival_variability(workload), variance),
     )
+
+
+def _peakedness(arrivals: float, service: float) -> float:
+    """Return the peakedness of a load by its squared coefficients of variation; 1 for arrivals without bursts.
+
+    In heavy traffic it is 1 + (arrivals - 1)·μ·∫(1 - G)², where μ·∫(1 - G)² is 1 for equal service times of
+    distribution G and 1/2 for exponential ones (Eckberg, "Generalized peakedness of teletraffic processes", 1983).
+    """
+    return 1 + max(arrivals - 1, 0.0) / (1 + service)
 
 
 def base_ttft(run: TickHistory, until: float) -> float:
@@ -222,16 +237,21 @@ def sustainable_rate(
 
 
 def _late_share(times: ServiceTimes, capacity: float, rate: float, objective: float) -> float:
-    """Return the fraction of requests without a first token within `objective` seconds, at less than the capacity."""
-    running = np.arange(1, times.seconds.size + 1)
-    speeds = running / times.seconds
+    """Return the fraction of requests without a first token within `objective` seconds, at less than the capacity.
+
+    Bursts are as if each of fewer servers took `peakedness` requests at once (Hayward's approximation).
+    """
+    batches = np.arange(1, times.seconds.size + 1)
+    running = np.arange(1, int(batches.size / times.peakedness) + 1) * times.peakedness
+    speeds = batches / times.seconds
     speeds *= capacity / speeds[-1]  # in agreement with what was measured at the full batch
+    speeds = np.interp(running, batches, speeds)
     logs = np.concatenate([[0.0], np.cumsum(np.log(rate) - np.log(speeds))])
     states = np.exp(logs - logs.max())
     load = rate / capacity
     tail = states[-1] / (1 - load)
     waits = tail / (states[:-1].sum() + tail)
-    kept = int(min(times.kept, running.size)) + 1
+    kept = int(min(times.kept / times.peakedness, running.size)) + 1
     slow = 0.0 if kept > running.size else (states[kept:-1].sum() + tail) / (states[:-1].sum() + tail)
     left = objective - times.prefills
     if not times.variability:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from servetop.analysis.judgement.capacity import Capacity
+from servetop.analysis.judgement.capacity import BURSTY, Capacity, arrival_variability
 from servetop.analysis.judgement.kept_load import UNCERTAIN, kept_rate, served_rate, work_error
 from servetop.analysis.judgement.overload import Limit, Overload
 from servetop.analysis.judgement.overload_rates import overload_rates
@@ -25,15 +25,21 @@ class ClaimedRates:
 
 def claimed_rates(limit: Limit, capacity: Capacity | None, main: Overload, run: RunRecord) -> ClaimedRates:
     """Return what the engine sustains by an overload; nothing without a capacity, or if too little completed."""
-    return ClaimedRates() if capacity is None or _is_vague(main, run) else _modelled(limit, capacity, run)
+    return ClaimedRates() if capacity is None or _is_vague(limit, main, run) else _modelled(limit, capacity, run)
 
 
-def _is_vague(main: Overload, run: RunRecord) -> bool:
-    """Whether too few requests of too different lengths completed in an overload to tell what the engine sustains."""
+def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
+    """Whether an overload is no evidence of what the engine sustains.
+
+    With bursty arrivals few completed requests are none, nor are the times of prompts, which wait for their own burst.
+    Otherwise the interval of a rate shows how sure it is.
+    """
     until = run.until if main.end is None else main.end
     first, stop = run.history.first_from(main.begin), run.history.up_to(until)
     completed = float(run.history.column("ok", start=first, stop=max(first, stop)).sum())
-    return not completed or work_error(run, first, max(first, stop), completed) > UNCERTAIN
+    if not completed or arrival_variability(run.header.config.workload) <= BURSTY:
+        return not completed
+    return limit is Limit.RATE or work_error(run, first, max(first, stop), completed) > UNCERTAIN
 
 
 def _modelled(limit: Limit, capacity: Capacity, run: RunRecord) -> ClaimedRates:

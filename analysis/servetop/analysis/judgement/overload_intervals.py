@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from servetop.analysis.judgement.capacity import KEPT_SHARE, arrival_variability
+from servetop.analysis.judgement.capacity import BURSTY, KEPT_SHARE, arrival_variability
 from servetop.analysis.judgement.claimed_rates import ClaimedRates
 from servetop.analysis.judgement.kept_load import MIN_SECONDS, kept_rate, share_kept, work_error
 from servetop.analysis.judgement.overload import Overload
@@ -19,8 +19,6 @@ from servetop.analysis.judgement.rate_interval import RateInterval, scaled, with
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.trailing import ticks_of
 
-_BURSTY = 2.0
-"""Squared coefficient of variation of the times between arrivals, above which the model of the queue is far off."""
 _KNOWN = 0.05
 """Standard error of the work of the completed requests, relative, up to which the capacity is well known."""
 
@@ -64,7 +62,7 @@ def sustainable_interval(rate: float | None, main: Overload, run: RunRecord) -> 
 
 def evidence(main: Overload, run: RunRecord) -> RateEvidence:
     """Return how much an overload tells about the rates of its engine."""
-    if arrival_variability(run.header.config.workload) > _BURSTY:
+    if arrival_variability(run.header.config.workload) > BURSTY:
         return RateEvidence.BURSTY
     until = run.until if main.end is None else main.end
     first = run.history.first_from(main.begin)

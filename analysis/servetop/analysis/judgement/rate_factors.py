@@ -11,12 +11,12 @@ from servetop.analysis.judgement.rate_interval import Factors
 
 SUSTAINABLE: Mapping[str, Factors] = {
     "work known within 5 %": (0.89, 1.1),
-    "work less known": (0.81, 1.19),
-    "bursty arrivals": (0.0, 1.1),
+    "work less known": (0.8, 1.19),
+    "bursty arrivals": (0.55, 1.26),
 }
 
 KNEE: Mapping[str, Factors] = {
     "work known within 5 %": (0.95, 1.08),
-    "work less known": (0.93, 1.2),
-    "bursty arrivals": (0.39, 1.22),
+    "work less known": (0.87, 1.2),
+    "bursty arrivals": (0.83, 1.12),
 }
