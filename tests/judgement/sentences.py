@@ -8,7 +8,7 @@ CAUSES = (
     "overloaded", "objectives missed", "network-bound",
 )  # fmt: skip
 """The names with which a headline, or the verdict line, begins."""
-_NUMBER = r"[\d,]+(?:\.\d+)?"
+_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _INTERVAL = rf"(?: \[{_NUMBER}, {_NUMBER}\])?"
 _SECONDS = rf"{_NUMBER} (?:ms|s|min|h)"
 _CLOCK = r"\d+(?::\d\d)+"
