@@ -122,7 +122,7 @@ def _verdict_lines(judged: JudgedScenario) -> Iterator[tuple[str, float, bool]]:
     for at in (float(each) for each in moments if each <= record.until):
         until = record.history.up_to(at)
         shown.update(record.history, run.header.engine, run.log_lines, stages=run.stages, until=until)
-        stats = live_stats(record.history, at, span=30.0, columns=30)
+        stats = live_stats(record.history, at, span=30.0, columns=30, objectives=run.header.config.goodput)
         stages = [stage for stage in run.stages if stage.at <= at]
         line = shown.verdict(stats, record.history, facts=run.header.engine, stages=stages, notes=())
         for part in (line.bottleneck.value, *line.evidence, *([line.advice] if line.advice else [])):

@@ -8,7 +8,7 @@ CAUSES = (
     "overloaded", "objectives missed", "network-bound",
 )  # fmt: skip
 """The names with which a headline, or the verdict line, begins."""
-_NUMBER = r"[\d,]+(?:\.\d+)?"
+_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _INTERVAL = rf"(?: \[{_NUMBER}, {_NUMBER}\])?"
 _SECONDS = rf"{_NUMBER} (?:ms|s|min|h)"
 _CLOCK = r"\d+(?::\d\d)+"
@@ -24,7 +24,10 @@ _OWN_REASON = r"[^;]+"
 """The words of an engine or of a server, which servetop only quotes."""
 
 PATTERNS: dict[str, str] = {
-    "cause": rf"(?P<cause>{'|'.join(CAUSES)}){_AT_REPLICA}(?: from (?P<at>{_CLOCK}))?{_AT_RATE}",
+    "cause": (
+        rf"(?P<cause>{'|'.join(CAUSES)}){_AT_REPLICA}(?P<cold> after a cold start)?"
+        rf"(?: from (?P<at>{_CLOCK}))?{_AT_RATE}"
+    ),
     "failed at": rf"engine failed at (?P<at>{_CLOCK}): {_OWN_REASON}",
     "quiet": (
         rf"(?:starting|idle|paused|draining|restarting|warming up|settling|unclear|run failed|nothing to judge)"
@@ -33,6 +36,7 @@ PATTERNS: dict[str, str] = {
     "preemptions": rf"(?:first preemption; )?(?P<count>{_NUMBER}) (?:preemptions?|in all)(?:, up to {_NUMBER}/s)?",
     "worst TTFT": (
         rf"TTFT p99 (?:as felt )?(?:up to|at most) (?P<seconds>{_SECONDS})(?: as felt)?(?: in any ten seconds)?"
+        r"(?P<cold> after it| after the cold start)?"
     ),
     "TTFT rises": rf"TTFT p99 as felt (?:rises from {_SECONDS} to|reaches) (?P<seconds>{_SECONDS})",
     "sustainable about": rf"sustainable ≈ (?P<rate>{_NUMBER}) req/s{_INTERVAL}(?: with {_OBJECTIVES})?",

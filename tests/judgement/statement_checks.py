@@ -12,7 +12,7 @@ from tests.judgement.live_checks import CAUSES, SETTLED, STALE, cause_now, keeps
 from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
-from tests.judgement.unnamed_checks import UNNAMED_CHECKS, overload_verdict
+from tests.judgement.unnamed_checks import UNNAMED_CHECKS, kept_up_after, overload_verdict
 
 FAR_ONSET = 10.0
 """Seconds by which an onset is false; what is nearer counts among the onsets within two seconds, or not."""
@@ -30,6 +30,8 @@ def check(statement: Statement, truth: KnownTruth) -> bool | None:
 
 def _cause(said: Statement, truth: KnownTruth) -> bool | None:
     cause = said.values["cause"] or ""
+    if said.values["cold"] and cause == "headroom":
+        return kept_up_after(said, truth)
     if said.live:
         return cause_now(cause, said.at or 0.0, truth, settled=SETTLED + said.page_age)
     verdict = overload_verdict(cause, truth) if cause not in CAUSES else truth.names(CAUSES[cause])
@@ -55,6 +57,9 @@ def _preemptions(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _worst(said: Statement, truth: KnownTruth) -> bool:
+    """Whether it is that of the whole load, or after a cold start no more than that."""
+    if said.values.get("cold"):
+        return said.number("seconds") <= 1.25 * truth.state.worst_ttft + 0.002
     return near(said.number("seconds"), truth.state.worst_ttft, absolute=0.002)
 
 
@@ -235,7 +240,8 @@ def _lower_objective(said: Statement, truth: KnownTruth) -> bool | None:
 def _raise_load(said: Statement, truth: KnownTruth) -> bool | None:
     at = said.at
     if not said.live or at is None:
-        return False if truth.overloaded or truth.names(Cause.HEALTHY) is False else None
+        kept = truth.kept_at(truth.highest_rate) is True  # only a cold start missed its objectives
+        return False if truth.overloaded or (truth.names(Cause.HEALTHY) is False and not kept) else None
     return None if keeps_up_now(said, truth) is None else False
 
 

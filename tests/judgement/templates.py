@@ -25,7 +25,9 @@ CALLS: dict[str, tuple[str, ...]] = {
 """What the functions return that a text calls."""
 NAMES: dict[str, tuple[str, ...]] = {
     "rate": ("", " at 5.0 req/s"), "after": ("", ", 12 s after the load fell"), "onset": ("", " from 1:05"),
-    "place": ("", " at replica 2 of 3"), "size": ("16",), "limit.value": ("KV-bound",), "most": ("12",),
+    "calm_story:since": ("", " after the cold start"), "story:since": ("", " after it"),
+    "place": ("", " at replica 2 of 3", " after a cold start"), "size": ("16",), "limit.value": ("KV-bound",),
+    "most": ("12",),
     "size.fits": ("16",), "limit": ("16",), "more": ("", ", …"), "relation": ("≈", "≥"), "low": ("12",),
     "verdict.cause.value": ("KV-bound", "unclear"), "RunCause.UNCLEAR.value": ("unclear",),
     "RunCause.ENGINE_FAILED.value": ("engine failed",),

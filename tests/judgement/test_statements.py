@@ -27,6 +27,9 @@ SENTENCES = {
     "8 of 388 requests failed, TTFT p99 up to 22 s": ["failed", "worst TTFT"],
     "try more KV memory, or shorter requests": ["more KV"],
     "try a lower rate, or an objective that an idle engine keeps": ["lower objective"],
+    "network-bound: of 29 requests in flight the engine holds 5, TTFT p99 up to 24 s as felt": [
+        "cause", "held between", "worst TTFT",
+    ],
     "sustainable ≈ 1.09 req/s with TTFT ≤ 500 ms and TPOT ≤ 50 ms": ["sustainable about"],
 }  # fmt: skip
 

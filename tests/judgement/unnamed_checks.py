@@ -34,10 +34,10 @@ def _limit_unknown(said: Statement, truth: KnownTruth) -> bool | None:
 
 
 def _unstarted(said: Statement, truth: KnownTruth) -> bool:
-    if said.live:
-        at, count = said.at or 0.0, said.number("count")
-        part = truth.state.unstarted[truth.state.within(at - WINDOW, at)]
-        return bool(0.75 * part.min(initial=100_000) - 3 <= count <= 1.25 * part.max(initial=0) + 3)
+    if said.live:  # the most so far
+        at, count, unstarted = said.at or 0.0, said.number("count"), truth.state.unstarted
+        part, before = (unstarted[truth.state.within(start, at)] for start in (at - WINDOW, 0.0))
+        return bool(0.75 * part.min(initial=100_000) - 3 <= count <= 1.25 * before.max(initial=0) + 3)
     if said.values["at"] is None:
         return bool(said.number("count") >= 0.75 * truth.state.unstarted.max(initial=0) - 3)
     return _counted(said, truth, truth.state.unstarted)
@@ -72,7 +72,8 @@ def _batch_limit(said: Statement, truth: KnownTruth) -> bool:
     return known and truth.state.fullest(at - STALE, at + 2 * STALE) >= 0.9 * limit
 
 
-def _kept_up_after(said: Statement, truth: KnownTruth) -> bool | None:
+def kept_up_after(_: Statement, truth: KnownTruth) -> bool | None:
+    """Whether the second half of the load met its objectives, after a cold start."""
     met = truth.state.share_met(truth.state.load_end / 2)
     return False if truth.outgrown or met < 0.9 else True if met >= SHARE_KEPT else None
 
@@ -121,7 +122,7 @@ def _replica(said: Statement, truth: KnownTruth) -> bool | None:
 
 
 UNNAMED_CHECKS: dict[str, Check] = {
-    "kept up after": _kept_up_after,
+    "kept up after": kept_up_after,
     "completed": lambda _, truth: truth.left <= 2,
     "cancelled": _cancelled,
     "batch limit": _batch_limit,

@@ -87,7 +87,8 @@ def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     ]
     yield PlannedLine(at=start, parts=parts)
     if verdict.worst_ttft is not None:
-        text = f"TTFT p99 as felt at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds"
+        since = "" if verdict.cold_until is None else " after the cold start"
+        text = f"TTFT p99 as felt at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds{since}"
         yield PlannedLine(at=verdict.worst_ttft.at, parts=[Phrase(clauses.WORST_TTFT, text)])
 
 

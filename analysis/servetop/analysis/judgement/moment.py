@@ -37,6 +37,8 @@ class Moment:
     """The limit of the overload that lasts; None without one."""
     growth: float = 0.0
     """Requests by which those in flight increased within GROWTH_SECONDS, since the start of the stage at most."""
+    most_in_flight: float = math.inf
+    """The most requests in flight of the window, and of the time that its pages may describe."""
     kv_peak: float = math.nan
     """The highest KV usage within PEAK_SECONDS, 0..1; NaN if unknown."""
     failure: str = ""
@@ -64,7 +66,14 @@ class Moment:
     def waiting(self) -> float:
         """Requests waiting at the engine; NaN if unknown."""
         sample = self.stats.engine
-        return float(sample.waiting) if sample is not None and self.fresh and sample.waiting is not None else math.nan
+        if sample is None or sample.waiting is None or not self.fresh or self.lacks_replicas:
+            return math.nan
+        return float(sample.waiting)
+
+    @property
+    def lacks_replicas(self) -> bool:
+        """Whether the metrics of several replicas are far from all requests in flight: one of them has none."""
+        return self.facts is not None and len(self.facts.replica_urls) > 1 and self.stats.trust.holds_too_few
 
     @property
     def missing(self) -> str:

@@ -76,7 +76,8 @@ def queue_growing(moment: Moment) -> Diagnosis | None:
     ]
     lower = f"lower the rate below {rates.completed:.1f}" if rates.completed > 0 else "lower the rate"
     advice = Phrase(clauses.HINT, "lower the concurrency limit") if is_closed(moment) else Phrase(clauses.HINT, lower)
-    return diagnosis(moment, Bottleneck.QUEUE if visible else Bottleneck.OVERLOADED, evidence, [advice])
+    names = (Bottleneck.QUEUE, Bottleneck.OVERLOADED) if visible else (Bottleneck.OVERLOADED,)
+    return next(filter(None, (diagnosis(moment, name, evidence, [advice]) for name in names)), None)
 
 
 def long_prompts(moment: Moment) -> Diagnosis | None:

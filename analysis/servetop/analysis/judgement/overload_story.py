@@ -33,8 +33,8 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
     yield from _recovery(run, main)
     if verdict.worst_ttft is not None:
         before = run.history.histogram("ttft_due", start=0, stop=run.history.first_from(main.begin)).percentile(99)
-        highest = verdict.worst_ttft.seconds
-        change = f"rises from {seconds(before)} to" if before < highest else "reaches"
+        highest, after = verdict.worst_ttft.seconds, verdict.worst_ttft.at > main.begin
+        change = f"rises from {seconds(before)} to" if after and before < highest else "reaches"
         text = f"TTFT p99 as felt {change} {seconds(highest)}"
         yield PlannedLine(at=verdict.worst_ttft.at, parts=[Phrase(clauses.WORST_TTFT, text)])
     if verdict.others:

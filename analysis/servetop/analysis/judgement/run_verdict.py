@@ -37,7 +37,7 @@ class RunVerdict:
     preemptions: float | None = None
     """During the overload, else over the whole run; None if not exported."""
     worst_ttft: WorstTtft | None = None
-    """During the overload, else over the whole run."""
+    """Over the whole load and its drain, without a cold start: a queue is felt until its last request is served."""
     capacity: Capacity | None = None
     """None if requests never waited long enough; an upper bound if a batch had not drained at the end of the run."""
     sustainable: float | None = None
@@ -201,7 +201,6 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     replicas = replica_limits(run, main)
     limit = _limit_of_replicas(together, replicas)
     pooled = replicas is None or (limit is together and not replicas.uneven)
-    until = run.until if main.end is None else main.end
     capacity = overload_capacity(limit, main, run) if pooled else None
     objective = _known(run.ttft_objective)
     rates = claimed_rates(limit, capacity, main, run)
@@ -213,7 +212,7 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
         until=main.end,
         onset_rate=_open_rate(run, onset),
         preemptions=None if math.isnan(run.total("preemptions")) else main.total(EpisodeKind.PREEMPTIONS),
-        worst_ttft=worst_ttft(run, main.begin, until),
+        worst_ttft=worst_ttft(run, run.load_since, run.until),
         capacity=capacity,
         sustainable=rates.sustainable,
         sustainable_interval=intervals.sustainable,

@@ -118,7 +118,7 @@ def _headline(
         return [Phrase(clauses.ENGINE_FAILED, text)], [], []
     onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
-    place = at_replica(verdict.replicas)
+    place = at_replica(verdict.replicas) if verdict.cold_until is None else " after a cold start"
     named = [Phrase(_CAUSES[verdict.cause], f"{verdict.cause.value}{place}{onset}{rate}"),
              Phrase(clauses.TRY, f"{RunCause.UNCLEAR.value}{onset}{rate}")]  # fmt: skip
     advised = "" if verdict.advised_batch is None else f"try max_num_seqs {verdict.advised_batch}"
@@ -133,7 +133,9 @@ def _evidence(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
         Phrase(clauses.PREEMPTED, counted(round(verdict.preemptions), "preemption") if verdict.preemptions else ""),
     ]
     if verdict.worst_ttft is not None:
-        found.append(Phrase(clauses.WORST_TTFT, f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)} as felt"))
+        since = "" if verdict.cold_until is None else " after it"
+        text = f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)} as felt{since}"
+        found.append(Phrase(clauses.WORST_TTFT, text))
     found.append(Phrase(clauses.CLIENT_LATE, CLIENT_TOO if verdict.client_late else ""))
     if verdict.cause is RunCause.FAILING:
         return [Phrase(clauses.FAILED_SHARE, _failed_share(run)), *found]

@@ -28,8 +28,9 @@ from servetop.analysis.judgement.overload_now import (
     long_prompts,
     percent,
     queue_growing,
+    waiting,
 )
-from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
+from servetop.analysis.judgement.queue_detectors import QUEUE_SECONDS, SHORT_QUEUE
 from servetop.analysis.judgement.run_verdict import CLIENT_TOO
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.text.counted import counted
@@ -127,6 +128,8 @@ def _other_traffic(moment: Moment) -> Diagnosis | None:
     trust = moment.stats.trust
     if moment.facts is None or moment.facts.managed or not trust.serves_others:
         return None
+    if moment.facts.page_age and not trust.in_flight * (1 + trust.littles_law_error) > moment.most_in_flight:
+        return None  # an old page has the requests of that time
     evidence = [Phrase(clauses.OTHERS, trust.other_requests)]
     return diagnosis(moment, Bottleneck.OTHERS, evidence, [Phrase(clauses.HINT, trust.advice)])
 
@@ -215,7 +218,8 @@ def _missed(moment: Moment) -> Diagnosis | None:
 def _headroom(moment: Moment) -> Diagnosis | None:
     rates = moment.stats.rates
     keeps_up = rates.completed >= KEEPS_UP * rates.offered
-    if math.isnan(moment.waiting) and not keeps_up:
+    short = max(SHORT_QUEUE + 2, QUEUE_SECONDS * rates.completed) if keeps_up else SHORT_QUEUE
+    if moment.waiting > short or (math.isnan(moment.waiting) and not keeps_up):
         return None
     advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
     if moment.kv >= KV_HIGH:
@@ -231,8 +235,10 @@ def _headroom(moment: Moment) -> Diagnosis | None:
 def _unclear(moment: Moment) -> Diagnosis:
     if moment.sample_age > STALE_AFTER:
         evidence = f"the engine's newest sample is {moment.sample_age:.1f} s old"
-    else:
+    elif math.isnan(moment.waiting):
         evidence = f"the engine does not export its queue, {done_text(moment)}"
+    else:
+        evidence = f"{waiting(moment).text}, {done_text(moment)}"
     return _state(Bottleneck.UNCLEAR, evidence, advice="hold this stage until it is steady")
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from servetop.analysis.judgement.marks import WINDOW
 from servetop.analysis.judgement.run_record import RunRecord
-from servetop.core.tick import TICK_SECONDS
+from servetop.analysis.judgement.trailing import ticks_of
 
-_MOST_WINDOWS = 200
-"""Windows over an overload in which the worst TTFT is searched."""
+_MOST_WINDOWS = 400
+"""Windows in which the worst TTFT is searched; they overlap, those of a long run less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +22,15 @@ class WorstTtft:
 
 
 def worst_ttft(run: RunRecord, start: float, until: float) -> WorstTtft | None:
-    """Return the worst p99 of TTFT from due over windows of a period; None if no first token arrived in it."""
-    first, stop = run.history.first_from(start), run.history.up_to(until)
-    width = max(round(WINDOW / TICK_SECONDS), -(-(stop - first) // _MOST_WINDOWS))
-    worst, value = (first, first), -math.inf
-    for low in range(first, stop, width):
-        high = min(low + width, stop)
-        found = run.history.histogram("ttft_due", start=low, stop=high).percentile(99)
-        if found > value:
-            worst, value = (low, high), found
-    ticks = [tick for tick in run.history.ticks[slice(*worst)] if tick.client.ttft_due.buckets.size]
-    if not ticks:
+    """Return the worst p99 of TTFT from due over any WINDOW seconds of a period; None without a first token in it."""
+    first, stop = run.history.up_to(start), run.history.up_to(until)  # a load begins within a tick
+    step = max(1, -(-(stop - first) // _MOST_WINDOWS))
+    starts = range(first, max(first, stop - ticks_of(WINDOW)) + 1, step)
+    windows = [(low, min(low + ticks_of(WINDOW), stop)) for low in starts]
+    found = [each[2] for each in run.history.sliding_percentiles("ttft_due", windows)]
+    value = max((each for each in found if not math.isnan(each)), default=math.nan)
+    if math.isnan(value):
         return None
+    worst = windows[found.index(value)]
+    ticks = [tick for tick in run.history.ticks[slice(*worst)] if tick.client.ttft_due.buckets.size]
     return WorstTtft(seconds=value, at=max(ticks, key=lambda tick: tick.client.ttft_due.percentile(99)).end)

@@ -125,6 +125,11 @@ class Trust:
         return compared and serves_others(self.littles_law_error, self.token_error, self.in_flight)
 
     @property
+    def holds_too_few(self) -> bool:
+        """Whether the engine holds fewer requests than are in flight, by more than those in transit."""
+        return -self.littles_law_error > max(REQUESTS_MISSING, self.littles_law_limit)
+
+    @property
     def other_requests(self) -> str:
         """How many of the requests in the engine are those of other clients, in words."""
         return requests_text(self.littles_law_error, self.in_flight)
@@ -274,6 +279,8 @@ OUTPUT_SHARE_LIMIT = 0.9
 COUNT_LIMIT = 0.01
 """Maximum fraction of requests with unreliable token counts."""
 
+REQUESTS_MISSING = 0.2
+"""Fraction of the requests in flight, more of which are not in transit if the engine does not hold them."""
 REQUESTS_IN_TRANSIT = 1.5
 """Smaller differences between client and engine are ignored: requests are in transit, or have just finished."""
 

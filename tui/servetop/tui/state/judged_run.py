@@ -80,6 +80,7 @@ class JudgedRun:
                 episodes=active,
                 limit=limit_at(self._fold.episodes, history, facts, stats.at),
                 growth=_growth(history, max(stats.at - GROWTH_SECONDS, *loads, 0.0), stats.at),
+                most_in_flight=_most_in_flight(history, stats, facts),
                 kv_peak=_kv_peak(history, stats),
                 failure=failure_reason(notes, stats.at),
                 ended_by="" if error is None else error.text,
@@ -109,6 +110,12 @@ def _growth(history: TickHistory, start: float, until: float) -> float:
     """Requests by which those in flight increased between two times; 0 right after the start of the run."""
     now, before = history.up_to(until) - 1, history.up_to(start) - 1
     return 0.0 if before < 0 else history.value("in_flight", now) - history.value("in_flight", before)
+
+
+def _most_in_flight(history: TickHistory, stats: LiveStats, facts: EngineFacts | None) -> float:
+    """The most requests in flight while a page of the window may have been written."""
+    since = stats.at - stats.window - (0.0 if facts is None else facts.page_age)
+    return float(history.column("in_flight", start=history.up_to(since), stop=history.up_to(stats.at)).max(initial=0.0))
 
 
 def _kv_peak(history: TickHistory, stats: LiveStats) -> float:

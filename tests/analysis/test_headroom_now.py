@@ -1,0 +1,46 @@
+"""The verdict line denies a queue only as far as it is known: by every replica, by pages of now, by first tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from servetop.analysis.judgement.episode import EpisodeKind
+from servetop.analysis.judgement.overload import Limit
+from servetop.analysis.verdicts.trust import Trust
+from tests.analysis.test_verdict_now import FACTS, FALLING_BEHIND, KEEPING_UP, SAMPLE, episode, line_of, stats_of
+
+PAIR = replace(FACTS, replica_urls=("http://gpu-1:8000", "http://gpu-2:8000"))
+
+
+def test_a_long_queue_at_full_throughput_is_no_headroom() -> None:
+    line = line_of(stats_of(KEEPING_UP, engine=replace(SAMPLE, waiting=26)))
+    assert line == "unclear: 26 waiting, done 16.0 of 16.0 req/s → hold this stage until it is steady"
+    assert line_of(stats_of(KEEPING_UP, engine=replace(SAMPLE, waiting=6))).startswith("headroom")
+
+
+def test_nothing_waits_is_said_of_an_empty_queue_only() -> None:
+    assert "nothing waits" in line_of(stats_of(FALLING_BEHIND))
+    assert line_of(stats_of(FALLING_BEHIND, engine=replace(SAMPLE, waiting=6))).startswith("unclear: 6 waiting")
+
+
+@pytest.mark.parametrize("sample", [None, replace(SAMPLE, waiting=None)])
+def test_requests_without_a_first_token_are_an_overload_where_the_queue_is_not_exported(sample: object) -> None:
+    waits = episode(EpisodeKind.AWAITING, worst=90.0)
+    line = line_of(stats_of(KEEPING_UP, engine=sample), limit=Limit.UNKNOWN, episodes=(waits,), kv_peak=float("nan"))
+    assert line.startswith("overloaded: up to 90 without a first token")
+
+
+def test_a_replica_without_metrics_may_have_the_queue() -> None:
+    few, all_of_them = (Trust(in_flight=80.0, littles_law_error=error) for error in (-0.5, -0.01))
+    assert line_of(stats_of(FALLING_BEHIND, trust=few), facts=PAIR).startswith("unclear")
+    assert line_of(stats_of(FALLING_BEHIND, trust=all_of_them), facts=PAIR).startswith("headroom")
+    assert line_of(stats_of(FALLING_BEHIND, trust=few)).startswith("headroom")
+
+
+def test_an_old_page_shows_other_clients_only_beyond_what_was_in_flight_then() -> None:
+    attached = replace(FACTS, managed=False, page_age=5.0)
+    stats = stats_of(trust=Trust(in_flight=2.0, littles_law_error=5.0, token_error=9.0))
+    assert line_of(stats, facts=attached, most_in_flight=8.0).startswith("other traffic")
+    assert not line_of(stats, facts=attached, most_in_flight=14.0).startswith("other traffic")
