@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Limit
+from servetop.analysis.live_stats import Rates
 from servetop.analysis.verdicts.trust import Trust
+from servetop.core.tick import LoadGauges
 from tests.analysis.test_verdict_now import FACTS, FALLING_BEHIND, KEEPING_UP, SAMPLE, episode, line_of, stats_of
 
 PAIR = replace(FACTS, replica_urls=("http://gpu-1:8000", "http://gpu-2:8000"))
@@ -44,3 +47,11 @@ def test_an_old_page_shows_other_clients_only_beyond_what_was_in_flight_then() -
     stats = stats_of(trust=Trust(in_flight=2.0, littles_law_error=5.0, token_error=9.0))
     assert line_of(stats, facts=attached, most_in_flight=8.0).startswith("other traffic")
     assert not line_of(stats, facts=attached, most_in_flight=14.0).startswith("other traffic")
+
+
+def test_a_queue_that_is_not_exported_may_drain_or_stay_in_a_closed_loop() -> None:
+    bare, closed = replace(SAMPLE, waiting=None), LoadGauges(request_rate=math.inf, max_concurrency=24, in_flight=24)
+    assert line_of(stats_of(KEEPING_UP, engine=bare)).startswith("headroom")
+    assert line_of(stats_of(Rates(offered=12.0, completed=16.0), engine=bare)).startswith("unclear")
+    assert line_of(stats_of(KEEPING_UP, engine=bare, load=closed)).startswith("unclear")
+    assert line_of(stats_of(KEEPING_UP, load=closed)).startswith("headroom")

@@ -118,3 +118,10 @@ def test_limits_are_those_of_each_replica(small_second: VirtualRun) -> None:
     assert limits is not None
     assert [(each.number, each.limit, each.batch) for each in limits.limited] == [(1, Limit.BATCH, 2.0)]
     assert limits.uneven
+
+
+def test_figures_of_one_of_two_replicas_are_not_those_of_both() -> None:
+    _, text = told(record(without_second_replica(two_replicas({}, max_num_seqs=2))))
+    assert "the queue grows, to" not in text
+    assert "preemptions" not in text
+    assert "sequences" not in text

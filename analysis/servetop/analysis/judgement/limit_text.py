@@ -92,6 +92,8 @@ def _missing(run: RunRecord) -> str:
     known = observed(run)
     if np.isnan(run.history.column("scrape_end")).all():
         return "the engine exports no metrics"
+    if Observation.REPLICAS not in known:
+        return "a replica has no metrics"
     wanted = {
         Observation.QUEUE: "queue",
         Observation.RUNNING: "running count",

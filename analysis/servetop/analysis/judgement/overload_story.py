@@ -9,7 +9,7 @@ from servetop.analysis.judgement.clauses import Part, Phrase
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.limit_text import limit_parts, rate_text
 from servetop.analysis.judgement.overload import Overload, limit_of, named_at
-from servetop.analysis.judgement.recovery import load_fell, queue_end
+from servetop.analysis.judgement.recovery import load_fell, queue_end, still_waits
 from servetop.analysis.judgement.replica_text import replica_advice, replica_blocks, replica_queues
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
@@ -99,7 +99,7 @@ def _recovery(run: RunRecord, main: Overload) -> Iterable[PlannedLine]:
         return
     end = queue_end(run, main)
     if end is None:
-        text = "requests still wait at the end of the run"
+        text = "requests still wait at the end of the run" if still_waits(run) else ""
         yield PlannedLine(at=run.until, parts=[Phrase(clauses.STILL_WAIT, text)])
         return
     fell = load_fell(run, main, end)

@@ -27,6 +27,12 @@ def queue_end(run: RunRecord, main: Overload) -> float | None:
     return run.history.ticks[first + int(waited[-1])].end if waited.size else main.begin
 
 
+def still_waits(run: RunRecord) -> bool:
+    """Whether requests that were sent had no answer at the end of the run."""
+    newest = run.history.ticks[-1].client if len(run.history) else None
+    return newest is not None and bool(newest.gauges.in_flight or newest.gauges.queued or newest.cancelled)
+
+
 def load_fell(run: RunRecord, main: Overload, until: float) -> float | None:
     """Return when the target rate fell or ended after the longest queue, or just before it; None if it did not."""
     longest = main.worst(EpisodeKind.QUEUE)

@@ -219,7 +219,9 @@ def _headroom(moment: Moment) -> Diagnosis | None:
     rates = moment.stats.rates
     keeps_up = rates.completed >= KEEPS_UP * rates.offered
     short = max(SHORT_QUEUE + 2, QUEUE_SECONDS * rates.completed) if keeps_up else SHORT_QUEUE
-    if moment.waiting > short or (math.isnan(moment.waiting) and not keeps_up):
+    drains = KEEPS_UP * rates.completed > rates.offered  # some of those that waited before
+    unseen = math.isnan(moment.waiting) and (drains or is_closed(moment) or not keeps_up)
+    if unseen or moment.waiting > short:
         return None
     advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
     if moment.kv >= KV_HIGH:
