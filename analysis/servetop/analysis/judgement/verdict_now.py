@@ -219,7 +219,8 @@ def _headroom(moment: Moment) -> Diagnosis | None:
     rates = moment.stats.rates
     keeps_up = rates.completed >= KEEPS_UP * rates.offered
     short = max(SHORT_QUEUE + 2, QUEUE_SECONDS * rates.completed) if keeps_up else SHORT_QUEUE
-    drains = KEEPS_UP * rates.completed > rates.offered  # some of those that waited before
+    more = rates.completed - rates.offered  # some of those that waited before
+    drains = more > (1 - KEEPS_UP) * rates.completed and more * moment.stats.window > SHORT_QUEUE
     unseen = math.isnan(moment.waiting) and (drains or is_closed(moment) or not keeps_up)
     if unseen or moment.waiting > short:
         return None
