@@ -254,9 +254,10 @@ def _foreign(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _held_now(said: Statement, truth: KnownTruth) -> bool:
+    """By the client's own count: requests that are given up are in no record."""
     state, at = truth.state, said.at or 0.0
     limits = {stage.max_concurrency for stage in state.run.stages}
-    held = state.held_back[state.within(at - 2.0, at)].max(initial=0)
+    held = max((tick.client.gauges.queued for tick in state.run.ticks if at - 2.0 <= tick.end <= at), default=0)
     return said.number("limit") in limits and near(said.number("count"), held, absolute=3)
 
 

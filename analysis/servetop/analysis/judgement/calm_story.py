@@ -71,7 +71,7 @@ def missed_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
 
 def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     """Yield the requests served, at the offered rate if none of them was held back or left over, and their latency."""
-    start = run.load_since
+    start = run.load_since if any(each.warmup for each in run.stages) else 0.0  # the load began within a tick
     ok, failed = run.count("ok", start), run.count("failed", start)
     if not ok:
         return
@@ -85,7 +85,7 @@ def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
         Phrase(clauses.SERVED, f"{counted(ok, 'request')} served{load}, {failed:,.0f} failed"),
         Phrase(clauses.CANCELLED, f"{cancelled:,} cancelled unserved" if cancelled else ""),
     ]
-    yield PlannedLine(at=start, parts=parts)
+    yield PlannedLine(at=run.load_since, parts=parts)
     if verdict.worst_ttft is not None:
         since = "" if verdict.cold_until is None else " after the cold start"
         text = f"TTFT p99 as felt at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds{since}"
@@ -158,7 +158,7 @@ def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
         grew = "requests were left unserved" if unserved_share(run) else "requests in flight still grew"
         return Phrase(clauses.UNCLEAR, f"{grew} when the load ended: the engine may not keep up")
     if verdict.cause is RunCause.MISSED:
-        return Phrase(clauses.KEPT_UP, "the engine completed the load")
+        return Phrase(clauses.KEPT_UP, "" if unserved_share(run) else "the engine completed the load")
     after = "" if verdict.cold_until is None else " after its cold start"
     return Phrase(clauses.KEPT_UP, f"the engine kept up with the whole load{after}")
 

@@ -37,6 +37,8 @@ from servetop.core.text.counted import counted
 
 KEEPS_UP = 0.95
 """Minimum completed / offered rate at which the engine keeps up; requests in flight account for the rest."""
+_BY_CHANCE = 2.0
+"""Standard deviations by which fewer requests complete than arrive by chance."""
 WARM_REQUESTS = 30
 """Requests that must end before the first verdict on the engine, unless WARM_SECONDS have passed and one ended."""
 WARM_SECONDS = 10.0
@@ -219,7 +221,9 @@ def _headroom(moment: Moment) -> Diagnosis | None:
     rates = moment.stats.rates
     keeps_up = rates.completed >= KEEPS_UP * rates.offered
     short = max(SHORT_QUEUE + 2, QUEUE_SECONDS * rates.completed) if keeps_up else SHORT_QUEUE
-    if moment.waiting > short or (math.isnan(moment.waiting) and not keeps_up):
+    chance = _BY_CHANCE * math.sqrt((rates.offered + rates.completed) / moment.stats.window)
+    behind = rates.offered - rates.completed > (0.0 if math.isnan(moment.waiting) else chance)
+    if moment.waiting > short or (behind and not keeps_up):
         return None
     advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
     if moment.kv >= KV_HIGH:
