@@ -85,7 +85,8 @@ def test_the_strongest_phrase_with_its_evidence_is_printed() -> None:
     choices = [Phrase(clauses.BATCH_FULL, "the batch of 4 is full"), Phrase(clauses.QUEUE_GROWS, "the queue grows")]
     everything = frozenset({Observation.QUEUE, Observation.RUNNING, Observation.BATCH_LIMIT})
     assert [each.text for each in supported([choices], everything)] == ["the batch of 4 is full"]
-    assert [each.text for each in supported([choices], frozenset({Observation.QUEUE}))] == ["the queue grows"]
+    queue = frozenset({Observation.QUEUE, Observation.REPLICAS})
+    assert [each.text for each in supported([choices], queue)] == ["the queue grows"]
     assert supported([choices], frozenset()) == []
 
 

@@ -103,7 +103,8 @@ PATTERNS: dict[str, str] = {
     ),
     "limit unknown": (
         r"(?P<what>the queue grows|requests wait for their first token|more requests arrive than complete)"
-        rf"{_AT_RATE}; which limit holds (?:it|them) is unknown(?:: the engine exports no {_EXPORTS})?"
+        rf"{_AT_RATE}; which limit holds (?:it|them) is unknown"
+        rf"(?:: (?:the engine exports no {_EXPORTS}|a replica has no metrics))?"
     ),
     "neither full": r"neither KV blocks nor the batch were full for most of the time",
     "cold start": rf"cold start until (?P<until>{_CLOCK})(?:: TTFT p99 {_SECONDS})?",

@@ -16,6 +16,7 @@ PARTS = frozenset({
     "f'the batch size changes{times}'", "f'the engine restarts{times} with another batch size'",
     "f'about {capacity.running:.0f} sequences'", "f'which limit holds them is unknown: {reason}'",
     "f'{fitting_sequences(run):.0f} that its {facts.kv_blocks_total:,} blocks should hold'",
+    "'a replica has no metrics'",
     "'the engine exports no metrics'", """f"the engine exports no {' and no '.join(absent)}\"""",
     "f'full before, now {percent(moment.kv)}'", "f'up to {percent(moment.kv_peak)}'",
     "f'rises from {seconds(before)} to'",

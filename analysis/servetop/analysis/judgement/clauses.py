@@ -63,10 +63,12 @@ NETWORK = clause(
     {O.ENGINE_TTFT, O.TTFT}, {O.QUEUE, O.RUNNING, O.IN_FLIGHT},
 )  # fmt: skip
 KV = clause("KV-bound; the KV cache fills", {O.KV}, {O.PREEMPTIONS})
-KV_HOLDS = clause("its 899 blocks hold about 41 sequences", {O.KV, O.KV_BLOCKS, O.RUNNING})
-KV_SEQUENCES = clause("it holds about 41 sequences", {O.KV, O.RUNNING}, {O.PREEMPTIONS, O.RUNNING})
+KV_HOLDS = clause("its 899 blocks hold about 41 sequences", {O.KV, O.KV_BLOCKS, O.RUNNING, O.REPLICAS})
+KV_SEQUENCES = clause(
+    "it holds about 41 sequences", {O.KV, O.RUNNING, O.REPLICAS}, {O.PREEMPTIONS, O.RUNNING, O.REPLICAS}
+)
 KV_PEAK = clause("KV blocks at most 29% in use", {O.KV})
-PREEMPTED = clause("116 preemptions; first preemption; 116 in all, up to 5.0/s", {O.PREEMPTIONS})
+PREEMPTED = clause("116 preemptions; first preemption; 116 in all, up to 5.0/s", {O.PREEMPTIONS, O.REPLICAS})
 BATCH = clause("batch-bound", {O.QUEUE, O.RUNNING, O.BATCH_LIMIT}, {O.QUEUE, O.RUNNING, O.KV, O.TTFT})
 BATCH_FULL = clause("the batch of 16 is full", {O.QUEUE, O.RUNNING, O.BATCH_LIMIT})
 BATCH_INFERRED = clause(
@@ -90,7 +92,7 @@ ARRIVE_FASTER = clause(
     "more requests arrive than complete; which limit holds them is unknown: the engine exports no metrics",
     {O.IN_FLIGHT},
 )  # fmt: skip
-QUEUE_GROWS = clause("the queue grows, to 116 requests at 0:49", {O.QUEUE})
+QUEUE_GROWS = clause("the queue grows, to 116 requests at 0:49", {O.QUEUE, O.REPLICAS})
 AWAITING = clause("up to 154 requests have no first token, at 0:50", {O.FIRST_TOKENS, O.IN_FLIGHT})
 IN_FLIGHT_GROWS = clause("requests in flight grow from 160 to 940 at 0:40", {O.IN_FLIGHT, O.TARGET_RATE})
 QUEUE_ENDED = clause("nothing waits any more, 23 s after the load fell", {O.QUEUE, O.REPLICAS})

@@ -90,6 +90,8 @@ def _unexplained(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
 def _missing(run: RunRecord) -> str:
     """Which metrics the engine does not export, without which the limit cannot be named."""
     known = observed(run)
+    if Observation.REPLICAS not in known and run.replica_samples:
+        return "a replica has no metrics"
     if np.isnan(run.history.column("scrape_end")).all():
         return "the engine exports no metrics"
     wanted = {
