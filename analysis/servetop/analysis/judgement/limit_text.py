@@ -61,7 +61,7 @@ def _batch(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
 def _holding(run: RunRecord, verdict: RunVerdict, main: Overload) -> Sequence[Phrase]:
     """How many sequences the full cache holds; beside its blocks only if these explain the number."""
     facts, capacity = run.header.engine, verdict.capacity
-    if capacity is None or math.isnan(capacity.running):
+    if capacity is None or math.isnan(capacity.running) or run.sees_little:
         return []
     count = f"about {capacity.running:.0f} sequences"
     held = Phrase(clauses.KV_SEQUENCES, f"it holds {count}")
