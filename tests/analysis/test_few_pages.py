@@ -82,6 +82,13 @@ def test_objectives_that_the_second_half_kept_need_a_longer_run(slow: range, adv
     assert story.lines[-1].text.startswith(advice)
 
 
+def test_a_queue_that_is_there_from_the_start_does_not_grow() -> None:
+    assert "the queue grows, to 38 requests" in texts(ramp(waiting=[2.0 * second for second in range(20)]))
+    steady = texts(ramp(waiting=[30.0] * 20))
+    assert "at most 30 waiting" in steady
+    assert "the queue grows" not in steady
+
+
 def test_a_few_failures_without_a_time_of_failing_are_named() -> None:
     ticks = ramp(waiting=[0.0] * 20)
     for index in (20, 60):

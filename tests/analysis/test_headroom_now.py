@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from servetop.analysis.goodput import Attainment
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Limit
 from servetop.analysis.verdicts.trust import Trust
@@ -36,6 +37,15 @@ def test_requests_without_a_first_token_are_an_overload_where_the_queue_is_not_e
     waits = episode(EpisodeKind.AWAITING, worst=90.0)
     line = line_of(stats_of(KEEPING_UP, engine=sample), limit=Limit.UNKNOWN, episodes=(waits,), kv_peak=float("nan"))
     assert line.startswith("overloaded: up to 90 without a first token")
+
+
+def test_missed_objectives_are_no_headroom() -> None:
+    line = line_of(stats_of(attainment=Attainment(window=0.62)))
+    assert line == (
+        "objectives missed: 62% of the requests keep the objectives, done 16.0 of 16.0 req/s → "
+        "hold this stage until it is steady, or lower the rate"
+    )
+    assert line_of(stats_of(attainment=Attainment(window=0.97))).startswith("headroom")
 
 
 def test_a_replica_without_metrics_may_have_the_queue() -> None:

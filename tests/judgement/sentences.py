@@ -151,7 +151,7 @@ PATTERNS: dict[str, str] = {
     "raise limit": r"try a higher --max-concurrency, or a lower rate",
     "lower concurrency": (
         r"(?:try a lower concurrency(?:, or an objective that an idle engine keeps| or more replicas)"
-        r"|lower the concurrency(?: limit)?)"
+        r"|lower the concurrency limit)"
     ),
     "longer run": r"try a longer run at (?:one rate|this load)",
     "unshared server": (
@@ -159,7 +159,8 @@ PATTERNS: dict[str, str] = {
         r"|try a server that no other client uses)"
     ),
     "wait": r"(?:hold the load: the KV cache is nearly full|hold the load until as many requests complete as arrive"
-    r"|hold this stage until it is steady|press s to stop the run|press p to resume the load)",
+    r"|hold this stage until it is steady(?:, or lower the (?:rate|concurrency))?"
+    r"|press s to stop the run|press p to resume the load)",
     # the verdict line
     "keeps up now": r"the engine keeps up",
     "waits now": rf"(?P<count>{_NUMBER}) waiting",

@@ -93,7 +93,7 @@ ARRIVE_FASTER = clause(
     "more requests arrive than complete; which limit holds them is unknown: the engine exports no metrics",
     {O.IN_FLIGHT},
 )  # fmt: skip
-QUEUE_GROWS = clause("the queue grows, to 116 requests at 0:49", {O.QUEUE, O.REPLICAS})
+QUEUE_GROWS = clause("the queue grows, to 116 requests at 0:49; at most 116 waiting", {O.QUEUE, O.REPLICAS})
 AWAITING = clause("up to 154 requests have no first token, at 0:50", {O.FIRST_TOKENS, O.IN_FLIGHT})
 IN_FLIGHT_GROWS = clause("requests in flight grow from 160 to 940 at 0:40", {O.IN_FLIGHT, O.TARGET_RATE})
 QUEUE_ENDED = clause("nothing waits any more, 23 s after the load fell", {O.QUEUE, O.REPLICAS})

@@ -19,6 +19,9 @@ from servetop.analysis.judgement.story_line import LineKind, PlannedLine
 from servetop.analysis.judgement.wording import clock, interval_text, objectives_text, rate_number, seconds
 from servetop.core.text.counted import counted
 
+_GROWS = 1.25
+"""The longest queue relative to that of its beginning, from which it grew."""
+
 
 def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[PlannedLine]:
     """Yield the lines of one overload: the limit, preemptions, queue, latency, recovery, and what to try."""
@@ -70,6 +73,9 @@ def _growth(run: RunRecord, main: Overload, begin: float, places: Iterable[Phras
     if queue is not None:
         rate = "" if run.rate_at(queue.begin) == run.rate_at(begin) else rate_text(run, queue.begin)
         text = f"the queue grows{rate}, to {counted(round(queue.worst), 'request')} at {clock(queue.worst_at)}"
+        before = run.history.value("waiting", min(run.history.first_from(queue.begin), len(run.history) - 1))
+        if queue.worst <= _GROWS * before:  # it was there from the start
+            text = f"at most {queue.worst:,.0f} waiting"
         found, phrase = queue, Phrase(clauses.QUEUE_GROWS, text)
     elif awaiting is not None:
         count = counted(round(awaiting.worst), "request")

@@ -214,7 +214,8 @@ def _missed(moment: Moment) -> Diagnosis | None:
         return None
     evidence = [Phrase(clauses.KEPT, f"{kept:.0%} of the requests keep the objectives"), done(moment)]
     lower = "concurrency" if is_closed(moment) else "rate"
-    return diagnosis(moment, Bottleneck.MISSED, evidence, [Phrase(clauses.HINT, f"lower the {lower}")])
+    advice = Phrase(clauses.HINT, f"hold this stage until it is steady, or lower the {lower}")
+    return diagnosis(moment, Bottleneck.MISSED, evidence, [advice])
 
 
 def _headroom(moment: Moment) -> Diagnosis | None:
