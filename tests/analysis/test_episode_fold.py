@@ -130,6 +130,14 @@ def test_without_a_gauge_for_the_queue_requests_pile_up_in_flight() -> None:
     assert spans(found([tick(index, waiting=None, in_flight=40, ok=5) for index in range(200)])) == []
 
 
+def test_requests_in_flight_that_grow_with_a_ramp_are_no_overload() -> None:
+    ticks = [
+        tick(index, waiting=None, in_flight=4 + 2 * index, ok=3, length=10 / 3, rate=4.0 + index / 10)
+        for index in range(200)
+    ]
+    assert found(ticks) == ()
+
+
 def test_failing_requests_are_counted_from_the_first_to_the_last() -> None:
     ticks = [tick(index, ok=3, failed=2 if 10 <= index < 30 else 0) for index in range(80)]
     (failing,) = found(ticks)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from servetop.analysis.goodput import Attainment
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Limit
 from servetop.analysis.live_stats import Rates
@@ -14,6 +15,7 @@ from servetop.analysis.verdicts.trust import Trust
 from servetop.core.tick import LoadGauges
 from tests.analysis.test_verdict_now import FACTS, FALLING_BEHIND, KEEPING_UP, SAMPLE, episode, line_of, stats_of
 
+SLOWER = replace(KEEPING_UP, completed=14.5)
 PAIR = replace(FACTS, replica_urls=("http://gpu-1:8000", "http://gpu-2:8000"))
 
 
@@ -23,8 +25,13 @@ def test_a_long_queue_at_full_throughput_is_no_headroom() -> None:
     assert line_of(stats_of(KEEPING_UP, engine=replace(SAMPLE, waiting=6))).startswith("headroom")
 
 
+def test_an_engine_that_completes_far_fewer_than_arrive_is_not_said_to_keep_up() -> None:
+    line = line_of(stats_of(FALLING_BEHIND))
+    assert line == "unclear: 0 waiting, done 12.0 of 16.0 req/s → hold this stage until it is steady"
+
+
 def test_nothing_waits_is_said_of_an_empty_queue_only() -> None:
-    assert "nothing waits" in line_of(stats_of(FALLING_BEHIND))
+    assert "nothing waits" in line_of(stats_of(replace(KEEPING_UP, completed=14.5)))
     assert line_of(stats_of(FALLING_BEHIND, engine=replace(SAMPLE, waiting=6))).startswith("unclear: 6 waiting")
 
 
@@ -35,11 +42,20 @@ def test_requests_without_a_first_token_are_an_overload_where_the_queue_is_not_e
     assert line.startswith("overloaded: up to 90 without a first token")
 
 
+def test_missed_objectives_are_no_headroom() -> None:
+    line = line_of(stats_of(attainment=Attainment(window=0.62)))
+    assert line == (
+        "objectives missed: 62% of the requests keep the objectives, done 16.0 of 16.0 req/s → "
+        "hold this stage until it is steady, or lower the rate"
+    )
+    assert line_of(stats_of(attainment=Attainment(window=0.97))).startswith("headroom")
+
+
 def test_a_replica_without_metrics_may_have_the_queue() -> None:
     few, all_of_them = (Trust(in_flight=80.0, littles_law_error=error) for error in (-0.5, -0.01))
-    assert line_of(stats_of(FALLING_BEHIND, trust=few), facts=PAIR).startswith("unclear")
-    assert line_of(stats_of(FALLING_BEHIND, trust=all_of_them), facts=PAIR).startswith("headroom")
-    assert line_of(stats_of(FALLING_BEHIND, trust=few)).startswith("headroom")
+    assert line_of(stats_of(SLOWER, trust=few), facts=PAIR).startswith("unclear")
+    assert line_of(stats_of(SLOWER, trust=all_of_them), facts=PAIR).startswith("headroom")
+    assert line_of(stats_of(SLOWER, trust=few)).startswith("headroom")
 
 
 def test_an_old_page_shows_other_clients_only_beyond_what_was_in_flight_then() -> None:

@@ -1,29 +1,54 @@
-"""Whether requests still wait at the end of a run."""
+"""When a queue ended, and whether requests still wait."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
+from servetop.analysis.judgement.overload import overloads
+from servetop.analysis.judgement.recovery import queue_end, still_waits
 from servetop.core.tick import Tick
-from tests.analysis.story_runs import QUEUE, ramp, story_from
-
-STILL = "requests still wait at the end of the run"
+from tests.analysis.story_runs import QUEUE, ramp, record_from, story_from
 
 
-def ending(*, in_flight: int = 0, queued: int = 0, cancelled: int = 0) -> list[Tick]:
-    """A run whose newest page shows a queue, with so many requests in its last tick."""
-    ticks = ramp(waiting=QUEUE[:50])
+def _end(waiting: list[float]) -> float | None:
+    run = record_from(ramp(waiting=waiting))
+    return queue_end(run, overloads(run.episodes)[0])
+
+
+def test_a_queue_ends_with_its_last_few_requests() -> None:
+    busy = [*[0.0] * 20, *[30.0] * 10]
+    assert _end([*busy, *[3.0] * 4, *[0.0] * 20]) == 34.0
+    assert _end([*busy, *[0.0] * 20]) == 30.0
+
+
+def test_a_short_queue_soon_after_it_belongs_to_it() -> None:
+    busy = [*[0.0] * 20, *[30.0] * 10]
+    assert _end([*busy, *[0.0] * 3, 9.0, 9.0, *[0.0] * 20]) == 35.0
+    assert _end([*busy, *[0.0] * 8, 9.0, 9.0, *[0.0] * 20]) == 30.0
+
+
+def test_a_queue_at_the_newest_page_has_no_end() -> None:
+    assert _end([*[0.0] * 20, *[30.0] * 10]) is None
+
+
+def _left(ticks: list[Tick], in_flight: int) -> list[Tick]:
+    """The run with so many requests in flight in its last tick."""
     last = ticks[-1].client
-    gauges = replace(last.gauges, in_flight=in_flight, queued=queued)
-    return [*ticks[:-1], replace(ticks[-1], client=replace(last, gauges=gauges, cancelled=cancelled))]
+    return [*ticks[:-1], replace(ticks[-1], client=replace(last, gauges=replace(last.gauges, in_flight=in_flight)))]
 
 
-@pytest.mark.parametrize("left", [{"in_flight": 9}, {"queued": 2}, {"cancelled": 5}])
-def test_requests_without_an_answer_still_wait(left: dict[str, int]) -> None:
-    assert STILL in [line.text for line in story_from(ending(**left)).lines]
+def test_requests_that_were_all_served_do_not_wait_whatever_an_old_page_says() -> None:
+    ticks = ramp(waiting=QUEUE[:50])
+    assert still_waits(record_from(_left(ticks, 9)))
+    assert not still_waits(record_from(_left(ticks, 0)))
+    for left, said in ((9, True), (0, False)):
+        texts = [line.text for line in story_from(_left(ticks, left)).lines]
+        assert ("requests still wait at the end of the run" in texts) is said
 
 
-def test_after_the_last_answer_nothing_waits_whatever_an_old_page_shows() -> None:
-    assert STILL not in [line.text for line in story_from(ending()).lines]
+def test_a_queue_that_the_end_of_the_run_gave_up_did_not_end() -> None:
+    ticks = ramp(waiting=[*QUEUE[:50], *[0.0] * 5])
+    for cancelled, said in ((0, True), (9, False)):
+        ticks[200] = replace(ticks[200], client=replace(ticks[200].client, cancelled=cancelled))
+        texts = " ".join(line.text for line in story_from(ticks).lines)
+        assert ("nothing waits any more" in texts) is said

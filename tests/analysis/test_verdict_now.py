@@ -243,7 +243,7 @@ def test_a_load_that_still_fills_the_batch_is_not_to_be_raised() -> None:
         "hold the load until as many requests complete as arrive"
     )
     assert line_of(stats_of(FALLING_BEHIND), growth=30) == (
-        "headroom: the engine keeps up, nothing waits, KV 50.0 % → raise the rate"
+        "unclear: 0 waiting, done 12.0 of 16.0 req/s → hold this stage until it is steady"
     )
 
 

@@ -120,6 +120,7 @@ FURTHER_CHECKS: dict[str, Check] = {
     "refused": _refused,
     "batch changes": _batch_changes,
     "cache fills": lambda _, __: None,
+    "lower rate or metrics": lambda _, truth: None if truth.overloaded or truth.cause is Cause.NETWORK else False,
     "network": _network,
     "slow first token": _slow_first_token,
     "held between": _held_between,

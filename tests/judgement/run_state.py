@@ -221,14 +221,17 @@ class RunState:
 
     @cached_property
     def worst_ttft(self) -> float:
-        """Highest 99th percentile of TTFT from due of any ten seconds, by the arrival of the first token."""
+        """Highest 99th percentile of TTFT from due of any ten seconds, by the arrival of the first token.
+
+        None of them begins before the first one: a few requests alone would be those of ten seconds.
+        """
         first = sorted(
             (each.first_token_at, each.first_token_at - each.due) for each in self.records if each.first_token_at
         )
         if not first:
             return math.nan
         times, values = np.array(first).T
-        ends = np.arange(times[0], times[-1] + 1.0, 0.5)
+        ends = np.arange(min(times[0] + TTFT_WINDOW, times[-1]), times[-1] + 1.0, 0.5)
         low, high = np.searchsorted(times, ends - TTFT_WINDOW, side="right"), np.searchsorted(times, ends, side="right")
         return max(float(np.percentile(values[a:b], 99)) for a, b in zip(low, high, strict=True) if b > a)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 CAUSES = (
     "KV-bound", "batch-bound", "rate above capacity", "long prompts", "client-bound", "failing", "engine failed",
     "headroom", "other traffic", "concurrency-limited", "stalled", "no load", "queue growing",
-    "overloaded", "objectives missed", "network-bound",
+    "overloaded", "engine or network overloaded", "objectives missed", "network-bound",
 )  # fmt: skip
 """The names with which a headline, or the verdict line, begins."""
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
@@ -26,14 +26,17 @@ _OWN_REASON = r"[^;]+"
 PATTERNS: dict[str, str] = {
     "cause": (
         rf"(?P<cause>{'|'.join(CAUSES)}){_AT_REPLICA}(?P<cold> after a cold start)?"
-        rf"(?: from (?P<at>{_CLOCK}))?{_AT_RATE}"
+        rf"(?: (?P<since>from|by) (?P<at>{_CLOCK}))?{_AT_RATE}"
     ),
     "failed at": rf"engine failed at (?P<at>{_CLOCK}): {_OWN_REASON}",
     "quiet": (
         rf"(?:starting|idle|paused|draining|restarting|warming up|settling|unclear|run failed|nothing to judge)"
-        rf"(?: from {_CLOCK})?{_AT_RATE}"
+        rf"(?: (?:from|by) {_CLOCK})?{_AT_RATE}"
     ),
-    "preemptions": rf"(?:first preemption; )?(?P<count>{_NUMBER}) (?:preemptions?|in all)(?:, up to {_NUMBER}/s)?",
+    "preemptions": (
+        rf"(?:first preemption; )?(?P<least>at least )?(?P<count>{_NUMBER}) (?:preemptions?|in all)"
+        rf"(?:, up to {_NUMBER}/s)?"
+    ),
     "worst TTFT": (
         rf"TTFT p99 (?:as felt )?(?:up to|at most) (?P<seconds>{_SECONDS})(?: as felt)?(?: in any ten seconds)?"
         r"(?P<cold> after it| after the cold start)?"
@@ -87,8 +90,8 @@ PATTERNS: dict[str, str] = {
     ),
     "slow first token": rf"mean TTFT is (?P<client>{_SECONDS}), the engine's own (?P<engine>{_SECONDS})",
     "held between": rf"of (?P<client>{_NUMBER}) requests? in flight the engine holds (?P<engine>{_NUMBER})",
-    "no queue": r"no queue(?: that lasted)?",
-    "at most waiting": rf"at most (?P<count>{_NUMBER}) waiting",
+    "no queue": r"no queue(?: that lasted)?(?P<scrapes> at the scrapes)?",
+    "at most waiting": rf"at most (?P<count>{_NUMBER}) waiting(?P<scrapes> at the scrapes)?",
     "no failure": r"no failure",
     "kept up": r"the engine kept up with the whole load",
     "kept up after": r"the engine kept up with the whole load after its cold start",
@@ -121,7 +124,7 @@ PATTERNS: dict[str, str] = {
     "nothing waits": rf"nothing waits any more(?:, {_SECONDS} after the load fell)?",
     "unstarted": rf"up to (?P<count>{_NUMBER}) (?:requests? )?without a first token(?:, at (?P<at>{_CLOCK}))?",
     "in flight grow": rf"requests in flight grow from {_NUMBER} to (?P<count>{_NUMBER}) at (?P<at>{_CLOCK})",
-    "all started": rf"no request waits for its first token any more(?:, {_SECONDS} after the load fell)?",
+    "all started": rf"few requests wait for their first token any more(?:, {_SECONDS} after the load fell)?",
     "still wait": r"requests still wait at the end of the run",
     "shorter overload": rf"a shorter overload, for {_SECONDS}: (?P<cause>{'|'.join(CAUSES)})",
     "both loads": r"the latencies are those of both loads together",
@@ -132,6 +135,9 @@ PATTERNS: dict[str, str] = {
     "batch advice": rf"(?:try |)max_num_seqs (?:≈ )?(?P<size>{_NUMBER})(?P<memory> or more KV memory)?",
     "more KV": r"(?:try |)(?:more KV memory(?:, or shorter requests)?|shorter requests, or more KV memory)",
     "lower rate": rf"(?:try a lower rate(?: or more replicas)?|lower the rate(?: below {_NUMBER})?)",
+    "lower rate or metrics": (
+        r"try a lower rate, or --metrics-url: the engine's own metrics tell whether it or the network is the limit"
+    ),
     "refused": r"try a lower rate, or a higher limit at the server: it refuses requests above its own",
     "lower objective": r"try a lower rate, or an objective that an idle engine keeps",
     "raise load": r"(?:try a higher (?:rate|concurrency)|raise the (?:rate|concurrency limit))",
@@ -145,7 +151,7 @@ PATTERNS: dict[str, str] = {
     "raise limit": r"try a higher --max-concurrency, or a lower rate",
     "lower concurrency": (
         r"(?:try a lower concurrency(?:, or an objective that an idle engine keeps| or more replicas)"
-        r"|lower the concurrency(?: limit)?)"
+        r"|lower the concurrency limit)"
     ),
     "longer run": r"try a longer run at (?:one rate|this load)",
     "unshared server": (
@@ -153,7 +159,8 @@ PATTERNS: dict[str, str] = {
         r"|try a server that no other client uses)"
     ),
     "wait": r"(?:hold the load: the KV cache is nearly full|hold the load until as many requests complete as arrive"
-    r"|hold this stage until it is steady|press s to stop the run|press p to resume the load)",
+    r"|hold this stage until it is steady(?:, or lower the (?:rate|concurrency))?"
+    r"|press s to stop the run|press p to resume the load)",
     # the verdict line
     "keeps up now": r"the engine keeps up",
     "waits now": rf"(?P<count>{_NUMBER}) waiting",

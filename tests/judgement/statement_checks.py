@@ -29,6 +29,7 @@ def check(statement: Statement, truth: KnownTruth) -> bool | None:
 
 
 def _cause(said: Statement, truth: KnownTruth) -> bool | None:
+    """The onset counts too, except that of a slow network, of which the engine's state knows nothing."""
     cause = said.values["cause"] or ""
     if said.values["cold"] and cause == "headroom":
         return kept_up_after(said, truth)
@@ -37,7 +38,7 @@ def _cause(said: Statement, truth: KnownTruth) -> bool | None:
     verdict = overload_verdict(cause, truth) if cause not in CAUSES else truth.names(CAUSES[cause])
     if cause == "rate above capacity" and not truth.overloaded and truth.kept_at(said.number("rate")):
         return False
-    if verdict is False or not said.values["at"]:
+    if verdict is False or not said.values["at"] or truth.cause is Cause.NETWORK:
         return verdict
     return False if onset_error(said, truth) > FAR_ONSET else verdict
 
@@ -49,10 +50,14 @@ def onset_error(said: Statement, truth: KnownTruth) -> float:
     first = truth.state.queues[0].start if truth.state.queues else truth.state.load_end
     if truth.outgrown and truth.state.last_load[0] <= at <= first:
         return 0.0
+    if said.values.get("since") == "by":  # at that time or before
+        return max(min(truth.onsets, default=math.nan) - at - 1.0, 0.0)
     return min((max(onset - at - 1.0, at - onset, 0.0) for onset in truth.onsets), default=math.nan)
 
 
 def _preemptions(said: Statement, truth: KnownTruth) -> bool:
+    if said.values["least"]:
+        return said.number("count") <= len(truth.state.preemptions)
     return near(said.number("count"), len(truth.state.preemptions), relative=0.2, absolute=2)
 
 
@@ -148,12 +153,14 @@ def _fails(said: Statement, truth: KnownTruth) -> bool:
     return truth.state.failed > 0
 
 
-def _no_queue(said: Statement, truth: KnownTruth) -> bool:
-    return not truth.state.overloaded
+def _no_queue(said: Statement, truth: KnownTruth) -> bool | None:
+    return None if said.values["scrapes"] else not truth.state.overloaded
 
 
-def _at_most(said: Statement, truth: KnownTruth) -> bool:
-    """A queue of less than a second may be missed."""
+def _at_most(said: Statement, truth: KnownTruth) -> bool | None:
+    """A queue of less than a second may be missed; nothing is said of the time between few scrapes."""
+    if said.values["scrapes"]:
+        return None
     longest = int(sorted(truth.state.waiting)[-10:][0])
     return said.number("count") >= 0.75 * longest - 3
 
@@ -241,7 +248,7 @@ def _raise_load(said: Statement, truth: KnownTruth) -> bool | None:
     at = said.at
     if not said.live or at is None:
         kept = truth.kept_at(truth.highest_rate) is True  # only a cold start missed its objectives
-        return False if truth.overloaded or (truth.names(Cause.HEALTHY) is False and not kept) else None
+        return False if not kept and (truth.overloaded or truth.names(Cause.HEALTHY) is False) else None
     return None if keeps_up_now(said, truth) is None else False
 
 
@@ -254,9 +261,10 @@ def _foreign(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _held_now(said: Statement, truth: KnownTruth) -> bool:
+    """By the client's own count: requests that are given up are in no record."""
     state, at = truth.state, said.at or 0.0
     limits = {stage.max_concurrency for stage in state.run.stages}
-    held = state.held_back[state.within(at - 2.0, at)].max(initial=0)
+    held = max((tick.client.gauges.queued for tick in state.run.ticks if at - 2.0 <= tick.end <= at), default=0)
     return said.number("limit") in limits and near(said.number("count"), held, absolute=3)
 
 

@@ -52,8 +52,8 @@ def test_requests_without_a_first_token_are_counted(batch: KnownTruth) -> None:
     clock = f"{int(at) // 60}:{int(at) % 60:02}"
     assert _verdict(f"up to {peak} requests without a first token, at {clock}", batch) is True
     assert _verdict(f"up to {3 * peak} requests without a first token, at {clock}", batch) is False
-    assert _verdict("no request waits for its first token any more", batch, at=at) is False
-    assert _verdict("no request waits for its first token any more", batch, at=state.queues[-1].until + 3.0) is True
+    assert _verdict("few requests wait for their first token any more", batch, at=at) is False
+    assert _verdict("few requests wait for their first token any more", batch, at=state.queues[-1].until + 3.0) is True
     flying = int(state.in_flight[state.within(at, at + 0.1)][0])
     assert _verdict(f"requests in flight grow from 1 to {flying} at {clock}", batch) is True
     assert _verdict(f"requests in flight grow from 1 to {4 * flying} at {clock}", batch) is False

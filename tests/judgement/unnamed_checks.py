@@ -15,11 +15,15 @@ from tests.judgement.statements import Statement, seconds_of
 Check = Callable[[Statement, KnownTruth], bool | None]
 _SOON = 2.0
 """Seconds by which a time may be off."""
+_FEW = 0.25
+"""Fraction of the most requests without a first token that are few of them."""
 
 
 def overload_verdict(cause: str, truth: KnownTruth) -> bool | None:
     """Whether the run is overloaded: a headline that names no cause; None for those that claim nothing."""
-    if cause == "overloaded":
+    if cause == "engine or network overloaded" and truth.cause is Cause.NETWORK:
+        return True if truth.state.share_met() < SHARE_KEPT else None
+    if cause in ("overloaded", "engine or network overloaded"):
         return True if truth.overloaded else None if truth.disturbed and truth.cause is not Cause.NETWORK else False
     return None
 
@@ -58,8 +62,10 @@ def _all_started(said: Statement, truth: KnownTruth) -> bool | None:
     at = said.at
     if at is None:
         return None
-    part = truth.state.unstarted[truth.state.within(at + _SOON, at + 2 * _SOON)]
-    return bool((part > 2 * SHORT_QUEUE).mean() < 0.5) if part.size else True
+    state = truth.state
+    few = max(2 * SHORT_QUEUE, _FEW * int(state.unstarted[state.times <= at].max(initial=0)))
+    part = state.unstarted[state.within(at + _SOON, at + 2 * _SOON)]
+    return bool((part > few).mean() < 0.5) if part.size else True
 
 
 def _batch_limit(said: Statement, truth: KnownTruth) -> bool:

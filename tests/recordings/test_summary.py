@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
-from servetop.analysis.thresholds import threshold_keys
 from servetop.analysis.verdicts.objectives import meets_objectives
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestRecord, RequestStatus, RunEnd
@@ -21,6 +20,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import period_summary, run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.check.thresholds import threshold_keys
 from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.summary.summary_types import RunSummary
-from servetop.analysis.thresholds import check_thresholds
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.config import RANDOM, RunConfig
@@ -21,6 +20,7 @@ from servetop.recordings.summary.run_story import run_story
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.check.thresholds import check_thresholds
 from servetop.run.outcome import decisive
 
 

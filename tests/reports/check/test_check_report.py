@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
-from servetop.analysis.thresholds import parse_threshold
 from servetop.core.errors import ExitCode
 from servetop.reports.check.check_report import (
     CheckItem,
@@ -16,6 +15,7 @@ from servetop.reports.check.check_report import (
     rule_items,
     threshold_items,
 )
+from servetop.reports.check.thresholds import parse_threshold
 from servetop.reports.gates.regression_gate import judge_regressions
 from servetop.reports.gates.regression_limit import parse_regression_limit
 from tests.reports.gates.gates_for_tests import LOAD, comparison, differing

@@ -9,6 +9,7 @@ import numpy as np
 
 from servetop.analysis.engine_gauges import kv_usage
 from servetop.analysis.judgement import clauses
+from servetop.analysis.judgement.capacity import KEPT_SHARE
 from servetop.analysis.judgement.clauses import Part, Phrase
 from servetop.analysis.judgement.held_back import longest_client_queue
 from servetop.analysis.judgement.kept_load import share_kept, unserved_share
@@ -20,7 +21,11 @@ from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.story_line import LineKind, PlannedLine
 from servetop.analysis.judgement.trailing import ticks_of
 from servetop.analysis.judgement.wording import clock, objectives_text, rate_number, seconds
+from servetop.core.arrays import FloatArray
 from servetop.core.text.counted import counted
+
+_LASTING = 5.0
+"""Seconds from which a queue has lasted."""
 
 
 def calm_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
@@ -71,7 +76,7 @@ def missed_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
 
 def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     """Yield the requests served, at the offered rate if none of them was held back or left over, and their latency."""
-    start = run.load_since
+    start = run.load_since if any(each.warmup for each in run.stages) else 0.0  # the load began within a tick
     ok, failed = run.count("ok", start), run.count("failed", start)
     if not ok:
         return
@@ -85,7 +90,7 @@ def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
         Phrase(clauses.SERVED, f"{counted(ok, 'request')} served{load}, {failed:,.0f} failed"),
         Phrase(clauses.CANCELLED, f"{cancelled:,} cancelled unserved" if cancelled else ""),
     ]
-    yield PlannedLine(at=start, parts=parts)
+    yield PlannedLine(at=run.load_since, parts=parts)
     if verdict.worst_ttft is not None:
         since = "" if verdict.cold_until is None else " after the cold start"
         text = f"TTFT p99 as felt at most {seconds(verdict.worst_ttft.seconds)} in any ten seconds{since}"
@@ -140,12 +145,21 @@ def _kept_up(run: RunRecord, verdict: RunVerdict) -> list[Part]:
     """What a run without an overload shows: little if no load lasted long enough for a queue to build up."""
     waiting = run.history.column("waiting", start=run.history.first_from(_since(run, verdict)))
     most = float(np.nanmax(waiting, initial=0.0))
-    queue = "no queue" if most <= SHORT_QUEUE else f"no queue that lasted, at most {most:,.0f} waiting"
+    seen = " at the scrapes" if run.sees_little else ""
+    lasted = "" if seen or _may_have_lasted(waiting) else "no queue that lasted, "
+    queue = f"no queue{seen}" if most <= SHORT_QUEUE else f"{lasted}at most {most:,.0f} waiting{seen}"
     parts: list[Part] = [
-        Phrase(clauses.NO_QUEUE, queue),
+        Phrase(clauses.NO_QUEUE, queue if verdict.cold_until is None else ""),
         Phrase(clauses.NO_FAILURE, "" if run.count("failed") else "no failure"),
     ]
     return [*parts, _kept_phrase(run, verdict)]
+
+
+def _may_have_lasted(waiting: FloatArray) -> bool:
+    """Whether requests waited for _LASTING seconds without a page between them that shows none."""
+    queued = ~(waiting <= SHORT_QUEUE)
+    parts = np.split(waiting, np.flatnonzero(np.diff(queued)) + 1)
+    return any(part.size >= ticks_of(_LASTING) and bool((part > SHORT_QUEUE).any()) for part in parts)
 
 
 def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
@@ -158,14 +172,21 @@ def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
         grew = "requests were left unserved" if unserved_share(run) else "requests in flight still grew"
         return Phrase(clauses.UNCLEAR, f"{grew} when the load ended: the engine may not keep up")
     if verdict.cause is RunCause.MISSED:
-        return Phrase(clauses.KEPT_UP, "the engine completed the load")
+        return Phrase(clauses.KEPT_UP, "" if unserved_share(run) else "the engine completed the load")
     after = "" if verdict.cold_until is None else " after its cold start"
     return Phrase(clauses.KEPT_UP, f"the engine kept up with the whole load{after}")
+
+
+def _kept_at_last(run: RunRecord) -> bool:
+    """Whether the second half of a run kept the objectives that the whole run missed, as with a cold cache."""
+    return share_kept(run, run.history.first_from((run.load_since + run.until) / 2), len(run.history)) >= KEPT_SHARE
 
 
 def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
     """Advice on the next load, after a run that no limit slowed."""
     closed = any(math.isinf(each.request_rate or 0.0) for each in run.loads)
+    if verdict.cause is RunCause.MISSED and _kept_at_last(run):
+        return [Phrase(clauses.TRY, "try a longer run at this load")]
     if verdict.cause is RunCause.MISSED:
         lower = "concurrency" if closed else "rate"
         return [Phrase(clauses.TRY, f"try a lower {lower}, or an objective that an idle engine keeps")]

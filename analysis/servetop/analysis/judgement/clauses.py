@@ -80,7 +80,8 @@ RATE = clause(
     "rate above capacity; requests arrive faster than the engine serves them, with free KV blocks and batch slots",
     {O.KV, O.RUNNING, O.IN_FLIGHT},
 )  # fmt: skip
-OVERLOADED = clause("overloaded", {O.QUEUE}, {O.FIRST_TOKENS}, {O.IN_FLIGHT})
+OVERLOADED = clause("overloaded", {O.QUEUE}, {O.ENGINE_TTFT}, {O.MANAGED})
+PATH_OVERLOADED = clause("engine or network overloaded", {O.FIRST_TOKENS}, {O.IN_FLIGHT})
 QUEUE_UNEXPLAINED = clause(
     "the queue grows; which limit holds it is unknown: the engine exports no batch limit", {O.QUEUE}
 )
@@ -92,11 +93,13 @@ ARRIVE_FASTER = clause(
     "more requests arrive than complete; which limit holds them is unknown: the engine exports no metrics",
     {O.IN_FLIGHT},
 )  # fmt: skip
-QUEUE_GROWS = clause("the queue grows, to 116 requests at 0:49", {O.QUEUE, O.REPLICAS})
+QUEUE_GROWS = clause("the queue grows, to 116 requests at 0:49; at most 116 waiting", {O.QUEUE, O.REPLICAS})
 AWAITING = clause("up to 154 requests have no first token, at 0:50", {O.FIRST_TOKENS, O.IN_FLIGHT})
 IN_FLIGHT_GROWS = clause("requests in flight grow from 160 to 940 at 0:40", {O.IN_FLIGHT, O.TARGET_RATE})
 QUEUE_ENDED = clause("nothing waits any more, 23 s after the load fell", {O.QUEUE, O.REPLICAS})
-ALL_STARTED = clause("all requests have a first token, 23 s after the load fell", {O.FIRST_TOKENS, O.IN_FLIGHT})
+ALL_STARTED = clause(
+    "few requests wait for their first token any more, 23 s after the load fell", {O.FIRST_TOKENS, O.IN_FLIGHT}
+)
 STILL_WAIT = clause("requests still wait at the end of the run", {O.QUEUE}, {O.FIRST_TOKENS, O.IN_FLIGHT})
 OTHER_OVERLOADS = clause("a shorter overload, for 8.0 s: KV-bound", {O.QUEUE}, {O.FIRST_TOKENS}, {O.IN_FLIGHT})
 THROTTLED = clause("the GPU's clocks are throttled for 40 s: the rates are those of a slower engine", {O.GPU})
@@ -121,6 +124,10 @@ TRY_LARGER_BATCH = clause("try a larger max_num_seqs", {O.RUNNING, O.QUEUE})
 TRY_KV = clause("try more KV memory", {O.KV}, {O.PREEMPTIONS})
 TRY_HIGHER = clause("try a higher rate", {O.STEADY_WINDOW, O.TARGET_RATE})
 TRY_LOWER = clause("try a lower rate or more replicas", {O.TARGET_RATE})
+TRY_METRICS = clause(
+    "try a lower rate, or --metrics-url: the engine's own metrics tell whether it or the network is the limit",
+    {O.TARGET_RATE},
+)
 TRY = clause("look at the server's log")
 """Advice that follows from the verdict alone."""
 TRY_REPLICA = clause("try more KV memory for replica 2, or a load balancer that sends it less", {O.REPLICAS, O.QUEUE})

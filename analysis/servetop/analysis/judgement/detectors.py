@@ -31,6 +31,8 @@ _SLOWER = 2.0
 """Mean TTFT relative to the minute before."""
 _SIGNIFICANT = 4.0
 """Standard errors by which the mean prompt is above the usual one."""
+_LOG_SIGNIFICANT = 5.0
+"""The same for the logarithms of the lengths; every second of a run is tested."""
 _MIN_PROMPTS = 5
 _MIN_EVENTS = 3
 """Minimum failed or late requests; fewer may be random."""
@@ -113,12 +115,10 @@ def preempting(signals: Signals) -> Marks:
 
 def long_prompts(signals: Signals) -> Marks:
     """The prompts are significantly longer than during the minute before, and so is TTFT."""
-    window, total = ticks_of(WINDOW), ticks_of(WINDOW + LOOKBACK)
+    window = ticks_of(WINDOW)
     counts, tokens = signals.first_tokens, np.where(signals.first_tokens > 0, signals.prompt_tokens, 0.0)
-    squares = quotient(tokens**2, counts)
-    recent = {name: trailing_sum(each, window) for name, each in (("n", counts), ("x", tokens), ("t", signals.ttft))}
-    sources = (("n", counts), ("x", tokens), ("t", signals.ttft), ("xx", squares), ("k", counts > 0))
-    past = {name: trailing_sum(each, total) - trailing_sum(each, window) for name, each in sources}
+    sources = {"n": counts, "x": tokens, "t": signals.ttft, "xx": quotient(tokens**2, counts), "k": counts > 0}
+    recent, past = _recent_and_past(sources)
     usual, now = quotient(past["x"], past["n"]), quotient(recent["x"], recent["n"])
     deviation = np.sqrt(quotient(np.maximum(past["xx"] - usual * past["x"], 0.0), past["k"]))
     longer = (now >= _LONGER * usual) & (now - usual >= _SIGNIFICANT * quotient(deviation, np.sqrt(recent["n"])))
@@ -126,12 +126,28 @@ def long_prompts(signals: Signals) -> Marks:
     enough = (past["n"] >= 2 * _MIN_PROMPTS) & (recent["n"] >= _MIN_PROMPTS)
     long = tokens > _LONGER * usual * counts
     return marks(
-        opens=enough & longer & slower,
+        opens=enough & longer & slower & _most_are_longer(tokens, counts),
         closes=(recent["n"] > 0) & (now < _STILL_LONGER * usual),
         worst=now,
         active=long,
         begin=lambda position: first_in(long, position, window),
     )
+
+
+def _recent_and_past(sources: Mapping[str, FloatArray | BoolArray]) -> tuple[dict[str, FloatArray], ...]:
+    """Return the sums over WINDOW, and those over LOOKBACK before it."""
+    window, total = ticks_of(WINDOW), ticks_of(WINDOW + LOOKBACK)
+    recent = {name: trailing_sum(each, window) for name, each in sources.items()}
+    return recent, {name: trailing_sum(each, total) - recent[name] for name, each in sources.items()}
+
+
+def _most_are_longer(tokens: FloatArray, counts: FloatArray) -> BoolArray:
+    """Whether the mean logarithm of the lengths is significantly larger too, which a few very long prompts are not."""
+    means = np.log(np.where(tokens > 0, quotient(tokens, counts), 1.0))
+    recent, past = _recent_and_past({"k": tokens > 0, "l": means, "ll": means**2})
+    usual = quotient(past["l"], past["k"])
+    error = np.sqrt(quotient(np.maximum(quotient(past["ll"], past["k"]) - usual**2, 0.0), recent["k"]))
+    return np.asarray(quotient(recent["l"], recent["k"]) - usual >= _LOG_SIGNIFICANT * error)
 
 
 def throttled(signals: Signals) -> Marks:

@@ -57,6 +57,7 @@ def knows_every_replica(run: RunRecord) -> bool:
 
 _FACTS: Mapping[Observation, Callable[[RunRecord], bool]] = {
     Observation.BATCH_LIMIT: knows_batch_limit,
+    Observation.MANAGED: lambda run: run.header.config.engine.url is None,
     Observation.GPU: lambda run: any(tick.gpus for tick in run.history.ticks[-1:]),
     Observation.REPLICAS: knows_every_replica,
     Observation.TARGET_RATE: lambda run: bool(np.isfinite(run.history.column("request_rate")).any()),

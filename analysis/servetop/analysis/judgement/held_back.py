@@ -61,6 +61,14 @@ def held_between(run: RunRecord, trust: Trust) -> str | None:
     return f"mean TTFT is {seconds(client)}, the engine's own {seconds(engine)}"
 
 
+def began_cold(run: RunRecord, main: Overload) -> bool:
+    """Whether the run began with an overload that ended, long before the same load did."""
+    same = _same_load(run)
+    if main.end is None or same is None or main.begin > run.load_since + COLD_SECONDS:
+        return False
+    return same.until - main.end >= max(_WARM_SECONDS, 3 * (main.end - run.load_since))
+
+
 def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
     """Return when a cold start ended; None without one.
 
@@ -70,13 +78,15 @@ def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
     if main is not None and (main.end is None or main.begin > run.load_since + COLD_SECONDS):
         return None
     earliest = run.load_since if main is None or main.end is None else main.end
+    begin = run.history.first_from(run.load_since)
     steps = (run.load_since + seconds for seconds in _COLD_STEPS)
     last = [each.until for each in [_same_load(run)] if each is not None]
     for end in [*([] if main is None else [earliest]), *(step for step in steps if step > earliest)]:
         if not last or last[0] - end < max(_WARM_SECONDS, end - run.load_since):
             continue
         first, stop = run.history.first_from(end), run.history.up_to(last[0])
-        if share_kept(run, first, stop) >= KEPT_SHARE:
+        was_cold = main is not None or share_kept(run, begin, first) < KEPT_SHARE
+        if was_cold and share_kept(run, first, stop) >= KEPT_SHARE:
             return end
     return None
 

@@ -61,7 +61,7 @@ def _batch(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
 def _holding(run: RunRecord, verdict: RunVerdict, main: Overload) -> Sequence[Phrase]:
     """How many sequences the full cache holds; beside its blocks only if these explain the number."""
     facts, capacity = run.header.engine, verdict.capacity
-    if capacity is None or math.isnan(capacity.running):
+    if capacity is None or math.isnan(capacity.running) or run.sees_little:
         return []
     count = f"about {capacity.running:.0f} sequences"
     held = Phrase(clauses.KV_SEQUENCES, f"it holds {count}")
@@ -90,10 +90,10 @@ def _unexplained(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
 def _missing(run: RunRecord) -> str:
     """Which metrics the engine does not export, without which the limit cannot be named."""
     known = observed(run)
+    if Observation.REPLICAS not in known and run.replica_samples:
+        return "a replica has no metrics"
     if np.isnan(run.history.column("scrape_end")).all():
         return "the engine exports no metrics"
-    if Observation.REPLICAS not in known:
-        return "a replica has no metrics"
     wanted = {
         Observation.QUEUE: "queue",
         Observation.RUNNING: "running count",

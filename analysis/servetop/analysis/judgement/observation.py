@@ -24,6 +24,7 @@ class Observation(StrEnum):
     IN_FLIGHT = "requests in flight"
     CLIENT_QUEUE = "requests queued at the client"
     REPLICAS = "metrics of every replica"
+    MANAGED = "an engine that servetop started, without a network between"
     TARGET_RATE = "an offered rate"
     OBJECTIVES = "objectives"
     STEADY_WINDOW = "a steady window within the objectives"

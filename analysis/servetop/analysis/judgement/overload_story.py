@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from servetop.analysis.judgement import clauses
 from servetop.analysis.judgement.clauses import Part, Phrase
 from servetop.analysis.judgement.episode import EpisodeKind
+from servetop.analysis.judgement.evidence import observed
 from servetop.analysis.judgement.limit_text import limit_parts, rate_text
+from servetop.analysis.judgement.observation import Observation
 from servetop.analysis.judgement.overload import Overload, limit_of, named_at
 from servetop.analysis.judgement.recovery import load_fell, queue_end, still_waits
 from servetop.analysis.judgement.replica_text import replica_advice, replica_blocks, replica_queues
@@ -17,16 +19,19 @@ from servetop.analysis.judgement.story_line import LineKind, PlannedLine
 from servetop.analysis.judgement.wording import clock, interval_text, objectives_text, rate_number, seconds
 from servetop.core.text.counted import counted
 
+_GROWS = 1.25
+"""The longest queue relative to that of its beginning, from which it grew."""
+
 
 def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Iterable[PlannedLine]:
     """Yield the lines of one overload: the limit, preemptions, queue, latency, recovery, and what to try."""
     onset = main.begin if verdict.onset is None else verdict.onset
-    begin = onset if verdict.cause is RunCause.LONG_PROMPTS else main.begin
+    begin = onset if verdict.cause in (RunCause.LONG_PROMPTS, RunCause.BATCH) else main.begin
     known_at = named_at(run.episodes, main, run.history, run.header.engine)
     yield PlannedLine(
         at=begin, known_at=known_at, parts=limit_parts(run, verdict, main, begin), separator=": ", kind=LineKind.CAUSE
     )
-    yield from _preemptions(main, begin)
+    yield from _preemptions(run, main, begin)
     yield from _growth(run, main, begin, replica_queues(verdict.replicas))
     blocks = list(replica_blocks(verdict.replicas))
     yield PlannedLine(at=begin, parts=blocks, kind=LineKind.DETAIL)
@@ -42,15 +47,16 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
         yield PlannedLine(
             at=verdict.others[0].begin, parts=[Phrase(clauses.OTHER_OVERLOADS, text)], kind=LineKind.DETAIL
         )
-    parts: list[Part] = [sustainable_phrase(run, verdict), *_advice(verdict)]
+    parts: list[Part] = [sustainable_phrase(run, verdict), *_advice(verdict, observed(run))]
     yield PlannedLine(at=None, parts=parts, separator="; ", kind=LineKind.ADVICE)
 
 
-def _preemptions(main: Overload, begin: float) -> Iterable[PlannedLine]:
+def _preemptions(run: RunRecord, main: Overload, begin: float) -> Iterable[PlannedLine]:
     preempting, worst = main.first(EpisodeKind.PREEMPTIONS), main.worst(EpisodeKind.PREEMPTIONS)
     if preempting is not None and worst is not None:
         total = main.total(EpisodeKind.PREEMPTIONS)
-        text = f"first preemption; {total:,.0f} in all, up to {worst.worst:.1f}/s"
+        least = "at least " if run.sees_little else ""
+        text = f"first preemption; {least}{total:,.0f} in all, up to {worst.worst:.1f}/s"
         yield PlannedLine(
             at=max(preempting.begin, begin),
             known_at=preempting.detected_at,
@@ -67,6 +73,9 @@ def _growth(run: RunRecord, main: Overload, begin: float, places: Iterable[Phras
     if queue is not None:
         rate = "" if run.rate_at(queue.begin) == run.rate_at(begin) else rate_text(run, queue.begin)
         text = f"the queue grows{rate}, to {counted(round(queue.worst), 'request')} at {clock(queue.worst_at)}"
+        before = run.history.value("waiting", min(run.history.first_from(queue.begin), len(run.history) - 1))
+        if queue.worst <= _GROWS * before:  # it was there from the start
+            text = f"at most {queue.worst:,.0f} waiting"
         found, phrase = queue, Phrase(clauses.QUEUE_GROWS, text)
     elif awaiting is not None:
         count = counted(round(awaiting.worst), "request")
@@ -98,22 +107,25 @@ def _recovery(run: RunRecord, main: Overload) -> Iterable[PlannedLine]:
     if not by_client and main.first(EpisodeKind.QUEUE) is None and main.first(EpisodeKind.BATCH) is None:
         return
     end = queue_end(run, main)
-    if end is None:
-        text = "requests still wait at the end of the run" if still_waits(run) else ""
+    if end is None and still_waits(run):
+        text = "requests still wait at the end of the run"
         yield PlannedLine(at=run.until, parts=[Phrase(clauses.STILL_WAIT, text)])
+    if end is None or run.sees_little or run.count("cancelled", end - 1.0):  # given up, not served
         return
     fell = load_fell(run, main, end)
     after = "" if fell is None else f", {end - fell:.0f} s after the load fell"
-    ended = Phrase(clauses.ALL_STARTED, f"no request waits for its first token any more{after}")
+    ended = Phrase(clauses.ALL_STARTED, f"few requests wait for their first token any more{after}")
     yield PlannedLine(
         at=end, parts=[ended if by_client else Phrase(clauses.QUEUE_ENDED, f"nothing waits any more{after}")]
     )
 
 
-def _advice(verdict: RunVerdict) -> Iterable[Sequence[Phrase]]:
+def _advice(verdict: RunVerdict, known: frozenset[Observation]) -> Iterable[Sequence[Phrase]]:
     """Advice by the cause, from the most specific to one that needs no metrics."""
     weakest = Phrase(clauses.TRY, "try a lower concurrency or more replicas")
     lower = Phrase(clauses.TRY_LOWER, "try a lower rate or more replicas")
+    if verdict.cause is RunCause.UNKNOWN and not clauses.OVERLOADED.is_supported(known):
+        lower = Phrase(clauses.TRY_METRICS, clauses.TRY_METRICS.example)
     stronger: list[Phrase] = []
     size = verdict.advised_batch
     if verdict.replicas is not None and verdict.replicas.uneven:

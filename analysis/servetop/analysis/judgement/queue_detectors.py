@@ -45,6 +45,8 @@ _CHANCE = 4.0
 """Standard deviations of random arrivals by which they must grow."""
 _SATURATED = 0.85
 """Maximum throughput of very many requests in flight / the offered tokens/s; above it the engine may keep up."""
+_RAMPED = 1.25
+"""Rate of a ramp relative to that of PILE_UP_SECONDS before, above which in-flight requests grow in any engine."""
 _BREAK = 0.5
 """Seconds without a queue that separate one from the next."""
 
@@ -144,7 +146,8 @@ def _grows(signals: Signals) -> BoolArray:
     behind = (stop - start >= 5) & (stop - start > by_chance) & (done < 0.95 * due)
     target = np.where(np.isfinite(signals.request_rate), signals.request_rate, 0.0)
     demand = (trailing_sum(target, span) / span * _mean_length(signals))[span:]
-    found[span:] = rising & behind & (target[span:] > 0) & (_most_tokens(signals) < _SATURATED * demand)
+    constant = (target[span:] > 0) & (target[span:] <= _RAMPED * target[:-span])
+    found[span:] = rising & behind & constant & (_most_tokens(signals) < _SATURATED * demand)
     return found
 
 

@@ -8,23 +8,36 @@ from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Overload
 from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
 from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.trailing import ticks_of
 
 _BEFORE_LONGEST = 5.0
 """Seconds before the longest queue in which the load may have fallen, because a queue shrinks with a delay."""
+_AGAIN = 5.0
+"""Seconds within which another queue continues the one before."""
 
 
 def queue_end(run: RunRecord, main: Overload) -> float | None:
-    """Return when the last queue ended; None if more than SHORT_QUEUE requests wait at the end of the run."""
-    ends = [each.end for each in main.episodes if each.kind is EpisodeKind.QUEUE] or [main.end]
-    if None not in ends:
-        return max(end for end in ends if end is not None)
+    """Return when the last queue of an overload ended; None if that is unknown, or after the newest page.
+
+    A queue ends when none of more than SHORT_QUEUE requests follows within _AGAIN seconds.
+    """
+    kinds = [each.kind for each in main.episodes]
+    kind = (
+        EpisodeKind.QUEUE if EpisodeKind.QUEUE in kinds or EpisodeKind.AWAITING not in kinds else EpisodeKind.AWAITING
+    )
+    ends = [each.end for each in main.episodes if each.kind is kind] or [main.end]
+    if kind is EpisodeKind.AWAITING:
+        return None if None in ends else max(end for end in ends if end is not None)
     first = run.history.first_from(main.begin)
     waiting = run.history.column("waiting", start=first)
-    known = np.flatnonzero(~np.isnan(waiting))
+    known, waited = np.flatnonzero(~np.isnan(waiting)), np.flatnonzero(waiting > SHORT_QUEUE)
     if not known.size or waiting[known[-1]] > SHORT_QUEUE:
         return None
-    waited = np.flatnonzero(waiting > SHORT_QUEUE)
-    return run.history.ticks[first + int(waited[-1])].end if waited.size else main.begin
+    apart = np.diff(waited) > ticks_of(_AGAIN)
+    starts, stops = waited[np.append(True, apart)[: waited.size]], waited[np.append(apart, True)[: waited.size]]
+    newest = run.until if None in ends else max(end for end in ends if end is not None)
+    last = np.searchsorted(starts, run.history.up_to(newest) - first - 1, side="right") - 1
+    return run.history.ticks[first + int(stops[last])].end if last >= 0 else main.begin
 
 
 def still_waits(run: RunRecord) -> bool:

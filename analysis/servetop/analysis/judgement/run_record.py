@@ -16,6 +16,8 @@ from servetop.core.arrays import FloatArray
 from servetop.core.events import Note, ReplicaSample, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 
+FEW_PAGES = 2.0
+"""Seconds between pages, or of their age, from which a run is known at its pages only."""
 RESTARTING = "restarting the engine"
 """The end of the note with which a run restarts its engine."""
 
@@ -41,6 +43,19 @@ class RunRecord:
         return self.history.ticks[-1].end if len(self.history) else 0.0
 
     @property
+    def page_gap(self) -> float:
+        """Seconds between two metrics pages; 0 without pages."""
+        scrapes = np.unique(self.history.column("scrape_end"))
+        gaps = np.diff(scrapes[~np.isnan(scrapes)])
+        return float(np.median(gaps)) if gaps.size else 0.0
+
+    @property
+    def sees_little(self) -> bool:
+        """Whether so few, or so old, pages describe the engine that what lasts for seconds may be missed."""
+        age = 0.0 if self.header.engine is None else self.header.engine.page_age
+        return self.page_gap + age > FEW_PAGES
+
+    @property
     def load_since(self) -> float:
         """Start of the load without its warm-up, seconds; NaN if there was none."""
         return min((stage.at for stage in self.loads), default=math.nan)
@@ -56,15 +71,8 @@ class RunRecord:
         limit = self.header.config.goodput.get("ttft")
         return math.nan if limit is None else limit
 
-    @property
-    def share_in_time(self) -> float:
-        """The fraction of the first tokens under load that kept the objective on TTFT from due; NaN without one."""
-        if math.isnan(self.load_since):
-            return math.nan
-        return self.share_in_time_of(self.history.first_from(self.load_since), len(self.history))
-
     def share_in_time_of(self, first: int, stop: int) -> float:
-        """The same for the first tokens of ticks `first` to `stop`."""
+        """The fraction of the first tokens of ticks that kept the objective on TTFT from due; NaN without one."""
         if math.isnan(self.ttft_objective):
             return math.nan
         return share_within(self.history.histogram("ttft_due", start=first, stop=stop), self.ttft_objective)

@@ -14,6 +14,7 @@ from servetop.analysis.judgement.kept_load import kept_rate, kept_up, share_kept
 from servetop.analysis.judgement.overload import CLIENT_SIDE, Limit, Overload, limit_of, overloads
 from servetop.analysis.judgement.overload_intervals import overload_intervals
 from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity
+from servetop.analysis.judgement.passing_overload import is_long, length, passed, stalls_apart_from
 from servetop.analysis.judgement.rate_interval import RateInterval
 from servetop.analysis.judgement.replica_limits import ReplicaLimits, replica_limits
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
@@ -77,9 +78,6 @@ LATE_SHARE = 0.10
 """Fraction of the load's time with a late client from which the figures describe the client."""
 CLIENT_TOO = "the client was late too"
 """What is said of a late client beside an overload of the engine."""
-_SHORTEST = 5.0
-"""Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
-_SHORTEST_SHARE = 0.1
 _TOGETHER = 2.0
 """Seconds between a limit and the queue behind it that the verdict does not tell apart."""
 _DYING = 10.0
@@ -121,7 +119,7 @@ def run_verdict(run: RunRecord) -> RunVerdict:
         return RunVerdict(cause=RunCause.NO_LOAD)
     overloaded = longest_overload(run, loaded=run.until - run.load_since)
     failing = run.of_kind(EpisodeKind.FAILING)
-    if failing and _fails(run, overloaded):
+    if (failing or overloaded is None) and _fails(run, overloaded):
         return _simple(RunCause.FAILING, failing, run)
     trust = live_trust(run.history, run.history.first_from(run.load_since), len(run.history))
     attached = run.header.config.engine.url is not None
@@ -135,12 +133,16 @@ def run_verdict(run: RunRecord) -> RunVerdict:
     if held is not None:
         return replace(without_overload(run), cause=RunCause.NETWORK, sustainable=None, network=held)
     cold_until = None if overloaded is None else cold_start_end(run, overloaded.main)
-    if overloaded is not None and cold_until is None:
+    if overloaded is not None and cold_until is None and not _has_passed(run, overloaded):
         return replace(overloaded, client_late=client_late)
-    stalls = run.of_kind(EpisodeKind.STALL)
+    stalls = stalls_apart_from(run, None if overloaded is None else overloaded.main)
     if stalls:
         return _simple(RunCause.STALL, stalls, run)
     return without_overload(run, cold_until=cold_until)
+
+
+def _has_passed(run: RunRecord, overloaded: RunVerdict) -> bool:
+    return overloaded.main is not None and passed(run, overloaded.main, alone=not overloaded.others)
 
 
 def _engine_ran_out(overloaded: RunVerdict | None) -> bool:
@@ -152,9 +154,8 @@ def _engine_ran_out(overloaded: RunVerdict | None) -> bool:
 def longest_overload(run: RunRecord, *, loaded: float) -> RunVerdict | None:
     """Judge the longest overload of a run; None if none lasted for a tenth of the `loaded` seconds."""
     groups = overloads(run.episodes)
-    shortest = min(_SHORTEST, _SHORTEST_SHARE * loaded)
-    long = [group for group in groups if _length(group, run) >= shortest]
-    return _overloaded(max(long, key=lambda group: _length(group, run)), groups, run) if long else None
+    long = [group for group in groups if is_long(run, group, loaded=loaded)]
+    return _overloaded(max(long, key=lambda group: length(run, group)), groups, run) if long else None
 
 
 def failed_at(run: RunRecord) -> float:
@@ -175,7 +176,7 @@ def _died_at(run: RunRecord, noted_at: float) -> float:
 def _fails(run: RunRecord, overloaded: RunVerdict | None) -> bool:
     """Whether failures decide the verdict: a few during an overload do not explain its queue."""
     failed, ok = run.count("failed"), run.count("ok")
-    return failed >= (FAILED_SHARE if overloaded is None else FAILED_BESIDE_OVERLOAD) * (failed + ok)
+    return failed > 0 and failed >= (FAILED_SHARE if overloaded is None else FAILED_BESIDE_OVERLOAD) * (failed + ok)
 
 
 def _is_late(episodes: list[Episode], run: RunRecord) -> bool:
@@ -184,13 +185,13 @@ def _is_late(episodes: list[Episode], run: RunRecord) -> bool:
 
 
 def _simple(cause: RunCause, episodes: list[Episode], run: RunRecord) -> RunVerdict:
-    onset = min(each.begin for each in episodes)
+    onset = min((each.begin for each in episodes), default=None)
     ends = [each.end for each in episodes]
     return RunVerdict(
         cause=cause,
         onset=onset,
-        until=None if None in ends else max(end for end in ends if end is not None),
-        onset_rate=_open_rate(run, onset),
+        until=None if None in ends else max((end for end in ends if end is not None), default=None),
+        onset_rate=None if onset is None else _open_rate(run, onset),
         preemptions=_known(run.total("preemptions")),
         worst_ttft=worst_ttft(run, run.load_since, run.until),
     )
@@ -205,7 +206,7 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     objective = _known(run.ttft_objective)
     rates = claimed_rates(limit, capacity, main, run)
     intervals = overload_intervals(rates, main, run)
-    onset = _onset(limit, main)
+    onset = _onset(limit, main, uneven=replicas is not None and replicas.uneven)
     return RunVerdict(
         cause=RunCause(limit.value),
         onset=onset,
@@ -233,7 +234,7 @@ def _limit_of_replicas(together: Limit, replicas: ReplicaLimits | None) -> Limit
     return together if found is None or Limit.UNKNOWN is found or together is Limit.LONG_PROMPTS else found
 
 
-def _onset(limit: Limit, main: Overload) -> float:
+def _onset(limit: Limit, main: Overload, *, uneven: bool) -> float:
     """When the queue or earlier preemptions began, or just before them the cause; of long prompts the first one."""
     long, preempting = main.first(EpisodeKind.LONG_PROMPTS), main.first(EpisodeKind.PREEMPTIONS)
     if limit is Limit.LONG_PROMPTS and long is not None:
@@ -241,6 +242,9 @@ def _onset(limit: Limit, main: Overload) -> float:
     onset = main.onset
     if limit is Limit.KV and preempting is not None:
         onset = min(onset, preempting.begin)
+    full = main.first(EpisodeKind.BATCH)
+    if limit is Limit.BATCH and full is not None and not uneven:  # the sum of several batches is full later
+        onset = max(onset, full.begin)
     return main.begin if onset - main.begin <= _TOGETHER else onset
 
 
@@ -274,10 +278,6 @@ def without_overload(run: RunRecord, *, cold_until: float | None = None) -> RunV
 def _misses(run: RunRecord, cold_until: float | None) -> bool:
     first = run.history.first_from(run.load_since if cold_until is None else cold_until)
     return share_kept(run, first, len(run.history)) < KEPT_SHARE
-
-
-def _length(overload: Overload, run: RunRecord) -> float:
-    return (run.until if overload.end is None else overload.end) - overload.begin
 
 
 def _open_rate(run: RunRecord, at: float) -> float | None:

@@ -116,10 +116,13 @@ def _headline(
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
         text = f"{RunCause.ENGINE_FAILED.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
         return [Phrase(clauses.ENGINE_FAILED, text)], [], []
-    onset = "" if verdict.onset is None else f" from {clock(verdict.onset)}"
+    since = "by" if verdict.main is not None and run.sees_little else "from"
+    onset = "" if verdict.onset is None else f" {since} {clock(verdict.onset)}"
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     place = at_replica(verdict.replicas) if verdict.cold_until is None else " after a cold start"
+    either = f"engine or network overloaded{onset}{rate}" if verdict.cause is RunCause.UNKNOWN else ""
     named = [Phrase(_CAUSES[verdict.cause], f"{verdict.cause.value}{place}{onset}{rate}"),
+             Phrase(clauses.PATH_OVERLOADED, either),
              Phrase(clauses.TRY, f"{RunCause.UNCLEAR.value}{onset}{rate}")]  # fmt: skip
     advised = "" if verdict.advised_batch is None else f"try max_num_seqs {verdict.advised_batch}"
     last = [sustainable_phrase(run, verdict), Phrase(clauses.TRY_BATCH, advised)]
@@ -127,11 +130,10 @@ def _headline(
 
 
 def _evidence(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
-    found = [
-        Phrase(clauses.OTHERS, verdict.traffic),
-        Phrase(clauses.NETWORK, verdict.network),
-        Phrase(clauses.PREEMPTED, counted(round(verdict.preemptions), "preemption") if verdict.preemptions else ""),
-    ]
+    least = "at least " if run.sees_little else ""  # some may have followed the newest page
+    preempted = f"{least}{counted(round(verdict.preemptions), 'preemption')}" if verdict.preemptions else ""
+    found = [Phrase(clauses.OTHERS, verdict.traffic), Phrase(clauses.NETWORK, verdict.network),
+             Phrase(clauses.PREEMPTED, preempted)]  # fmt: skip
     if verdict.worst_ttft is not None:
         since = "" if verdict.cold_until is None else " after it"
         text = f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)} as felt{since}"
@@ -147,7 +149,7 @@ def _evidence(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
 
 
 def _failing_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
-    begin, known_at = verdict.onset or 0.0, _known_at(run, EpisodeKind.FAILING)
+    begin, known_at = verdict.onset, _known_at(run, EpisodeKind.FAILING)
     reason = shortened(run.failure or failure_reason(run.notes, math.inf))
     text = f"requests fail: {reason}" if reason else "requests fail"
     yield PlannedLine(at=begin, known_at=known_at, parts=[Phrase(clauses.FAILS, text)], kind=LineKind.CAUSE)
@@ -254,9 +256,9 @@ _CAUSES: Mapping[RunCause, Clause] = {
 """The statement that the headline begins with, by cause."""
 
 
-def _known_at(run: RunRecord, kind: EpisodeKind) -> float:
-    """When the first episode of a kind was detected."""
-    return min(each.detected_at for each in run.of_kind(kind))
+def _known_at(run: RunRecord, kind: EpisodeKind) -> float | None:
+    """When the first episode of a kind was detected; None without one."""
+    return min((each.detected_at for each in run.of_kind(kind)), default=None)
 
 
 def _see_log(run: RunRecord) -> str:

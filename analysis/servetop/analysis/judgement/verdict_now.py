@@ -37,6 +37,8 @@ from servetop.core.text.counted import counted
 
 KEEPS_UP = 0.95
 """Minimum completed / offered rate at which the engine keeps up; requests in flight account for the rest."""
+_BY_CHANCE = 2.0
+"""Standard deviations by which fewer requests complete than arrive by chance."""
 WARM_REQUESTS = 30
 """Requests that must end before the first verdict on the engine, unless WARM_SECONDS have passed and one ended."""
 WARM_SECONDS = 10.0
@@ -212,17 +214,18 @@ def _missed(moment: Moment) -> Diagnosis | None:
         return None
     evidence = [Phrase(clauses.KEPT, f"{kept:.0%} of the requests keep the objectives"), done(moment)]
     lower = "concurrency" if is_closed(moment) else "rate"
-    return diagnosis(moment, Bottleneck.MISSED, evidence, [Phrase(clauses.HINT, f"lower the {lower}")])
+    advice = Phrase(clauses.HINT, f"hold this stage until it is steady, or lower the {lower}")
+    return diagnosis(moment, Bottleneck.MISSED, evidence, [advice])
 
 
 def _headroom(moment: Moment) -> Diagnosis | None:
     rates = moment.stats.rates
     keeps_up = rates.completed >= KEEPS_UP * rates.offered
     short = max(SHORT_QUEUE + 2, QUEUE_SECONDS * rates.completed) if keeps_up else SHORT_QUEUE
-    more = rates.completed - rates.offered  # some of those that waited before
-    drains = more > (1 - KEEPS_UP) * rates.completed and more * moment.stats.window > SHORT_QUEUE
-    unseen = math.isnan(moment.waiting) and (drains or is_closed(moment) or not keeps_up)
-    if unseen or moment.waiting > short:
+    chance = _BY_CHANCE * math.sqrt((rates.offered + rates.completed) / moment.stats.window)
+    behind = rates.offered - rates.completed > (0.0 if math.isnan(moment.waiting) else chance)
+    unseen = math.isnan(moment.waiting) and (is_closed(moment) or _drains(moment))
+    if moment.waiting > short or unseen or (behind and not keeps_up):
         return None
     advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
     if moment.kv >= KV_HIGH:
@@ -233,6 +236,13 @@ def _headroom(moment: Moment) -> Diagnosis | None:
         _memory(moment),
     ]
     return diagnosis(moment, Bottleneck.HEADROOM, evidence, [Phrase(clauses.HINT, advice)])
+
+
+def _drains(moment: Moment) -> bool:
+    """Whether more requests completed than arrived, by more than a short queue: others waited before."""
+    rates = moment.stats.rates
+    more = rates.completed - rates.offered
+    return more > (1 - KEEPS_UP) * rates.completed and more * moment.stats.window > SHORT_QUEUE
 
 
 def _unclear(moment: Moment) -> Diagnosis:

@@ -44,13 +44,6 @@ class SweepVerdict:
         key = None if self.best is None else row_key(self.best)
         return next((row for row in self.rows if (row.max_num_seqs, row.max_concurrency, row.closed) == key), None)
 
-    def cell_at(self, batch: int | None, rate: float | None, concurrency: int | None) -> SweepCell | None:
-        """Return the cell of a batch size and a load; None if it was not measured as a whole."""
-        key = (batch, rate, concurrency)
-        return next(
-            (each for each in self.cells if (each.max_num_seqs, each.request_rate, each.max_concurrency) == key), None
-        )
-
 
 def sweep_verdict(
     cells: Sequence[SweepCell],

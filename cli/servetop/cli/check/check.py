@@ -13,7 +13,6 @@ from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.honesty.honesty import chosen_rules, judge_honesty, worst_by_rule
 from servetop.analysis.honesty.rule_result import TAIL_FROM, RuleResult, RuleState
 from servetop.analysis.honesty.stage_rules import HonestyRule, too_few_samples
-from servetop.analysis.thresholds import Threshold, parse_threshold, percentiles_needed
 from servetop.cli.check.annotations import annotation_lines
 from servetop.cli.check.check_json import report_json
 from servetop.cli.check.check_markdown import report_markdown
@@ -30,6 +29,7 @@ from servetop.cli.check.junit import junit_xml
 from servetop.cli.options.check_options import CheckOptions
 from servetop.core.errors import ServetopError, UsageError
 from servetop.reports.check.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
+from servetop.reports.check.thresholds import Threshold, parse_threshold, percentiles_needed
 from servetop.reports.gates.regression_gate import judge_regressions, same_load
 from servetop.reports.gates.regression_limit import RegressionLimit, parse_regression_limit
 from servetop.run import console

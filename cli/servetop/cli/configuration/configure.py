@@ -114,7 +114,7 @@ def extra_percentiles(
     """
     found = set(wanted)
     if thresholds:
-        from servetop.analysis.thresholds import needs_a_price, percentiles_needed  # not needed by every start
+        from servetop.reports.check.thresholds import needs_a_price, percentiles_needed  # not needed by every start
 
         found |= set(percentiles_needed(thresholds))
         if not prices and (priced := [text for text in thresholds if needs_a_price(text)]):

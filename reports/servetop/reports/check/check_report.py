@@ -10,8 +10,8 @@ from typing import Any
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.honesty.rule_result import RuleResult, RuleState
 from servetop.analysis.manifest.manifest_diff import ManifestDifference
-from servetop.analysis.thresholds import Threshold
 from servetop.core.errors import ExitCode
+from servetop.reports.check.thresholds import Threshold
 from servetop.reports.gates.gate_text import sentence
 from servetop.reports.gates.regression_gate import GateOutcome, RegressionGate, same_load
 

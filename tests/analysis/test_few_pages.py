@@ -1,0 +1,103 @@
+"""What is said of an engine with few or old pages, without metrics, or with a cold cache: no more than was seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from servetop.analysis.judgement import clauses
+from servetop.analysis.judgement.observation import Observation
+from servetop.analysis.judgement.run_verdict import run_verdict
+from servetop.analysis.judgement.story import story_of
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import Tick
+from tests.analysis.story_runs import QUEUE, facts_without, ramp, record_from, story_from
+
+
+def sparse(ticks: list[Tick], *, every: int = 20) -> list[Tick]:
+    """The run with a page every five seconds."""
+    return [replace(tick, engine=ticks[every * (index // every)].engine) for index, tick in enumerate(ticks)]
+
+
+def texts(ticks: list[Tick], **settings: object) -> str:
+    story = story_from(ticks, **settings)
+    return "; ".join([story.headline, *(line.text for line in story.lines)])
+
+
+def test_an_overload_seen_at_few_pages_has_a_latest_begin_and_a_least_number_of_preemptions() -> None:
+    often, rarely = texts(ramp(waiting=QUEUE, kv=0.99)), texts(sparse(ramp(waiting=QUEUE, kv=0.99)))
+    assert " from 0:" in often
+    assert "at least" not in often
+    assert " by 0:" in rarely
+    assert "at least" in rarely
+    assert "nothing waits any more" not in rarely
+
+
+def test_few_pages_show_a_queue_at_the_scrapes_only() -> None:
+    calm = ramp(waiting=[0.0] * 40)
+    assert "no queue, no failure" in texts(calm)
+    assert "no queue at the scrapes, no failure" in texts(sparse(calm))
+
+
+def test_a_queue_of_a_closed_loop_may_have_lasted() -> None:
+    def closed(waiting: list[float]) -> list[Tick]:
+        found = ramp(waiting=waiting)
+        load = [replace(each.client.gauges, request_rate=float("inf")) for each in found]
+        return [
+            replace(each, client=replace(each.client, gauges=gauges)) for each, gauges in zip(found, load, strict=True)
+        ]
+
+    burst, long = ([*[0.0] * 20, *[9.0] * seconds, *[0.0] * 20] for seconds in (2, 8))
+    assert "no queue that lasted, at most 9 waiting" in texts(closed(burst))
+    assert "no queue that lasted" not in texts(closed(long))
+    assert "at most 9 waiting" in texts(closed(long))
+
+
+def test_a_server_without_metrics_may_be_overloaded_or_its_network() -> None:
+    silent = [replace(tick, engine=None) for tick in ramp(waiting=QUEUE)]
+    for index in range(80, 200):  # of three requests one begins
+        begun = LogHistogram.of([2.0])
+        silent[index] = replace(
+            silent[index], client=replace(silent[index].client, ttft=begun, ttft_due=begun, prompt_tokens=100)
+        )
+    own = record_from(silent, facts=facts_without({Observation.BATCH_LIMIT, Observation.KV}))
+    config = own.header.config
+    attached = replace(config, engine=replace(config.engine, url="http://gpu:8000"))
+    other = replace(own, header=replace(own.header, config=attached))
+    assert story_of(own, run_verdict(own)).headline.startswith("overloaded from")
+    story = story_of(other, run_verdict(other))
+    assert story.headline.startswith("engine or network overloaded from")
+    assert story.lines[-1].text == clauses.TRY_METRICS.example
+
+
+@pytest.mark.parametrize(("slow", "advice"), [(range(70), "try a longer run"), (range(144), "try a lower rate")])
+def test_objectives_that_the_second_half_kept_need_a_longer_run(slow: range, advice: str) -> None:
+    ticks = ramp(waiting=[0.0] * 36)
+    late = LogHistogram.of([2.0] * 3)
+    for index in slow:
+        ticks[index] = replace(ticks[index], client=replace(ticks[index].client, ttft=late, ttft_due=late))
+    story = story_from(ticks, goodput={"ttft": 0.5})
+    assert story.headline.startswith("objectives missed")
+    assert story.lines[-1].text.startswith(advice)
+
+
+def test_a_queue_that_is_there_from_the_start_does_not_grow() -> None:
+    assert "the queue grows, to 38 requests" in texts(ramp(waiting=[2.0 * second for second in range(20)]))
+    steady = texts(ramp(waiting=[30.0] * 20))
+    assert "at most 30 waiting" in steady
+    assert "the queue grows" not in steady
+
+
+def test_a_few_failures_without_a_time_of_failing_are_named() -> None:
+    ticks = ramp(waiting=[0.0] * 20)
+    for index in (20, 60):
+        ticks[index] = replace(ticks[index], client=replace(ticks[index].client, ok=2, errors=1))
+    run = record_from(ticks)
+    assert run.episodes == ()
+    assert story_of(run, run_verdict(run)).headline.startswith("headroom")
+    for index in (40, 79):
+        ticks[index] = replace(ticks[index], client=replace(ticks[index].client, ok=2, errors=1))
+    story = story_from(ticks)
+    assert story.headline.startswith("failing: 4 of 240 requests failed")
+    assert "requests fail" in [line.text for line in story.lines]

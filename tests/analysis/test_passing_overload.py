@@ -1,0 +1,67 @@
+"""Overloads that do not decide the verdict of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from servetop.analysis.judgement.overload import Overload, overloads
+from servetop.analysis.judgement.passing_overload import is_long, length, passed, stalls_apart_from
+from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
+from servetop.core.tick import Tick
+from tests.analysis.story_runs import ramp, record_from
+
+CALM = [0.0] * 60
+START = [20.0] * 6
+"""A queue of the first seconds."""
+
+
+def _seen(ticks: list[Tick], **changes: float) -> tuple[RunRecord, Overload]:
+    last = ticks[-1].client
+    served = replace(ticks[-1], client=replace(last, gauges=replace(last.gauges, in_flight=0)))
+    run = record_from([*ticks[:-1], served], goodput={"ttft": changes.get("ttft", 0.5)})
+    return run, overloads(run.episodes)[0]
+
+
+def test_a_queue_of_the_start_passes_if_the_same_load_is_then_served() -> None:
+    run, main = _seen(ramp(waiting=[*START, *CALM]))
+    assert passed(run, main, alone=True)
+    assert not passed(run, main, alone=False)
+    assert run_verdict(run).cause is not RunCause.RATE
+
+
+def test_a_queue_that_comes_later_does_not_pass() -> None:
+    run, main = _seen(ramp(waiting=[*CALM, *START, *[0.0] * 30]))
+    assert not passed(run, main, alone=True)
+    assert run_verdict(run).cause is RunCause.RATE
+
+
+@pytest.mark.parametrize(("ttft", "harmless"), [(0.5, False), (5.0, True)])
+def test_a_wait_within_the_objective_does_no_harm(ttft: float, *, harmless: bool) -> None:
+    run, main = _seen(ramp(waiting=[*CALM, *START, *[0.0] * 30]), ttft=ttft)
+    assert passed(run, main, alone=True) is harmless
+
+
+def test_an_overload_of_one_page_may_be_shorter_than_its_pages() -> None:
+    ticks = ramp(waiting=[*[0.0] * 31, *[20.0] * 6, *[0.0] * 31])
+    run, main = _seen(ticks)
+    assert is_long(run, main, loaded=68.0)
+    pages = [ticks[20 * (index // 20)].engine for index in range(len(ticks))]
+    sparse = record_from([replace(tick, engine=page) for tick, page in zip(ticks, pages, strict=True)])
+    assert sparse.page_gap == pytest.approx(5.0)
+    assert sparse.sees_little
+    (seen,) = overloads(sparse.episodes)
+    assert length(sparse, seen) == 5.0
+    assert not is_long(sparse, seen, loaded=68.0)
+
+
+def test_a_silence_in_a_queue_is_no_stall() -> None:
+    ticks = ramp(waiting=[*[0.0] * 30, *[20.0] * 10, *[0.0] * 30])
+    silent = [
+        replace(tick, client=replace(tick.client, output_tokens=0)) if 33 <= tick.end < 37 else tick for tick in ticks
+    ]
+    run, main = _seen(silent)
+    assert [each.begin for each in stalls_apart_from(run, None)] == [32.75]
+    assert stalls_apart_from(run, main) == []
