@@ -127,12 +127,13 @@ class BareClient:
         return ended
 
 
-def body(model: str, tokens: int, draw: random.Random) -> bytes:
+def body(model: str, tokens: int, spread: float, draw: random.Random) -> bytes:
     """Return a whole request, as servetop sends it."""
-    prompt = [draw.choice(_VOCABULARY) for _ in range(tokens)]
+    least, most = round(tokens * (1.0 - spread)), round(tokens * (1.0 + spread))
+    prompt = [draw.choice(_VOCABULARY) for _ in range(draw.randint(least, most))]
     usage = {"include_usage": True, "continuous_usage_stats": True}
-    fields = {"model": model, "prompt": prompt, "max_tokens": tokens, "stream": True, "stream_options": usage}
-    content = json.dumps(fields | {"ignore_eos": True}).encode()
+    fields = {"model": model, "prompt": prompt, "stream": True, "stream_options": usage, "ignore_eos": True}
+    content = json.dumps(fields | {"max_tokens": draw.randint(least, most)}).encode()
     head = "POST /v1/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     return head.encode() + f"content-length: {len(content)}\r\n\r\n".encode() + content
 
@@ -143,6 +144,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--spread", type=float, default=0.0)
     parser.add_argument("--rate", type=float, default=0.0)
     parser.add_argument("--streams", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=20.0)
@@ -150,7 +152,7 @@ def main() -> None:
     parser.add_argument("--real-time", action="store_true")
     options = parser.parse_args()
     draw = random.Random(options.seed)
-    client = BareClient(options.port, [body(options.model, options.tokens, draw) for _ in range(500)])
+    client = BareClient(options.port, [body(options.model, options.tokens, options.spread, draw) for _ in range(500)])
     client.open(options.streams if not options.rate else 64)
     if options.real_time:
         enter_real_time()

@@ -4,9 +4,10 @@
 
 Every client sends the same load in turn to one server: 64 tokens in, 64 out, 4 requests/s, almost evenly spaced so that
 short runs have equal rates, or a closed loop of 8, on a machine that is otherwise quiet, and beside two busy loops in
-sessions of their own. The engine's means are the increases of its own histograms over exactly that run, so client -
-engine is what HTTP, the client and its wait for a processor add; bare_client.py is the floor. Needs the vLLM of `make
-integration`; vLLM's benchmark in Rust is fetched (rust_bench.py).
+sessions of their own. Requests of equal length in a closed loop end together, so that the next eight arrive together;
+in mixed8, the same loop, lengths are drawn from 32 to 96 tokens. The engine's means are the increases of its own
+histograms over exactly that run, so client - engine is what HTTP, the client and its wait for a processor add;
+bare_client.py is the floor. Needs the vLLM of `make integration`; vLLM's benchmark in Rust is fetched (rust_bench.py).
 """
 
 from __future__ import annotations
@@ -57,13 +58,17 @@ WIDTHS = (13, 9, 9, 9, 9, 10, 13, 9, 8)
 class Load:
     """An open loop of some requests per second, or a closed loop of some requests in flight."""
 
+    title: str
     rate: float | None = None
     concurrency: int | None = None
+    spread: float = 0.0
+    """Lengths are drawn uniformly within ± this fraction of TOKENS."""
 
     def options(self, seconds: float, *, timed: bool) -> list[str]:
         """Return the load as options; a client without a time limit gets about as many requests."""
         load = [] if self.rate is None else ["--request-rate", f"{self.rate:g}", "--burstiness", f"{EVEN:g}"]
         load += [] if self.concurrency is None else ["--max-concurrency", str(self.concurrency)]
+        load += ["--random-range-ratio", f"{self.spread:g}"] if self.spread else []
         count = round(seconds * (self.rate or 5.0 * (self.concurrency or 1)))
         return [*load, *(["--duration", f"{seconds:g}"] if timed else ["--num-prompts", str(count)])]
 
@@ -72,7 +77,11 @@ class ClientError(Exception):
     """A client ended with an error: its figures are left out."""
 
 
-LOADS = {"4": Load(rate=4.0), "closed8": Load(concurrency=8)}
+LOADS = {
+    "4": Load(title="4 requests/s", rate=4.0),
+    "closed8": Load(title="closed loop of 8", concurrency=8),
+    "mixed8": Load(title="closed loop of 8, 32 to 96 tokens", concurrency=8, spread=0.5),
+}
 Client = Callable[[str, Load, float], "dict[str, float]"]
 """Runs a load against a URL for some seconds; returns its values in ms."""
 
@@ -99,6 +108,7 @@ def bare(*options: str) -> Client:
     def client(url: str, load: Load, seconds: float) -> dict[str, float]:
         argv = [sys.executable, str(Path(__file__).with_name("bare_client.py")), "--port", url.rpartition(":")[2]]
         argv += ["--model", str(MODEL), "--tokens", str(TOKENS), "--seconds", f"{seconds:g}", *options]
+        argv += ["--spread", f"{load.spread:g}"]
         argv += ["--rate", str(load.rate)] if load.rate else ["--streams", str(load.concurrency)]
         found: dict[str, float] = json.loads(_output(argv))
         return found
@@ -250,8 +260,8 @@ def main() -> None:
             with programs([BUSY, BUSY] if busy == "yes" else []):
                 for load in wanted.load:
                     where = "beside two busy loops" if busy == "yes" else "quiet"
-                    title = "4 requests/s" if load == "4" else "closed loop of 8"
-                    print(f"{title}, {where}; means and percentiles in ms, medians of {wanted.runs} runs\n{HEAD}")
+                    title = f"{LOADS[load].title}, {where}"
+                    print(f"{title}; means and percentiles in ms, medians of {wanted.runs} runs\n{HEAD}")
                     measure(url, LOADS[load], seconds=wanted.seconds, runs=wanted.runs, wanted=wanted.client)
                     print()
 

@@ -9,7 +9,7 @@ import pytest
 
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.kept_load import served_rate
+from servetop.analysis.judgement.kept_load import kept_rate, served_rate
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
 from servetop.analysis.judgement.story import story_of
@@ -113,5 +113,17 @@ def test_requests_that_were_cancelled_at_the_end_were_not_served() -> None:
 def test_a_rate_counts_as_served_with_enough_requests(rate: float, served: float) -> None:
     load = StageConfig(request_rate=rate, duration=40.0)
     plan = plan_of(load, workload=replace(LIGHT, burstiness=100.0))
-    found = served_rate(record_of(run_virtually(with_objectives(plan, ttft=0.5))))
+    found = served_rate(record_of(run_virtually(with_objectives(plan, ttft=0.5))), at=0.0)
     assert found == pytest.approx(served, rel=0.1)
+
+
+def test_what_was_served_with_another_batch_size_does_not_count() -> None:
+    loads = (StageConfig(request_rate=8.0, duration=60.0), StageConfig(request_rate=4.0, duration=60.0))
+    plan = plan_of(*loads, workload=replace(LIGHT, burstiness=100.0))
+    record = record_of(run_virtually(with_objectives(plan, ttft=0.5)))
+    sizes = (replace(stage, max_num_seqs=64 if stage.request_rate == 8.0 else 8) for stage in record.stages)
+    changed = replace(record, stages=list(sizes))
+    for found in (served_rate, kept_rate):
+        assert found(record, at=record.until) == pytest.approx(8.0, rel=0.1)
+        assert found(changed, at=record.until) == pytest.approx(4.0, rel=0.1)
+        assert found(changed, at=0.0) == pytest.approx(8.0, rel=0.1)

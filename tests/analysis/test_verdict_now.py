@@ -144,6 +144,17 @@ def test_the_prefill_of_long_or_many_prompts_takes_seconds_without_a_token(begin
     assert line_of(limit=Limit.KV, episodes=(stall, KV)).startswith("stalled")
 
 
+def test_throttled_clocks_stand_beside_what_they_may_cause() -> None:
+    throttled = episode(EpisodeKind.THROTTLED, 20.0)
+    stall = episode(EpisodeKind.STALL, 57.0)
+    assert line_of(episodes=(stall,)).endswith("look at the engine's log (5)")
+    stalled = line_of(episodes=(stall, throttled))
+    assert "throttled" in stalled
+    assert "log" not in stalled
+    assert "the GPU's clocks are throttled" in line_of(limit=Limit.KV, episodes=(KV, throttled))
+    assert "throttled" not in line_of(episodes=(throttled,))
+
+
 def test_an_error_that_ends_the_run_comes_before_everything_else() -> None:
     assert line_of(episodes=(episode(EpisodeKind.FAILING), KV), ended_by="vLLM was killed by SIGKILL") == (
         "run failed: vLLM was killed by SIGKILL → look at the engine's log (5)"

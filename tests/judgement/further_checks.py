@@ -41,8 +41,13 @@ def _held_between(said: Statement, truth: KnownTruth) -> bool:
     )
 
 
-def _foreign(_: Statement, truth: KnownTruth) -> bool:
-    return truth.cause is Cause.OTHERS
+def _foreign(said: Statement, truth: KnownTruth) -> bool:
+    """Whether others use the engine, and about as many of its requests are theirs, now or in the whole load."""
+    count, at = said.number("count"), said.at if said.live else None
+    start, until = (truth.state.run.stages[0].at, truth.state.load_end) if at is None else (at - 2 * WINDOW, at)
+    theirs = truth.foreign[truth.state.within(start, until)]
+    within = 0.5 * float(theirs.min(initial=math.inf)) - 3 <= count <= 1.5 * float(theirs.max(initial=0)) + 3
+    return truth.shared and (math.isnan(count) or within)
 
 
 def _holds(said: Statement, truth: KnownTruth) -> bool:
@@ -112,6 +117,11 @@ def _nothing_answered(_: Statement, truth: KnownTruth) -> bool:
     return not any(each.status == "ok" for each in truth.state.records)
 
 
+def _throttled_now(said: Statement, truth: KnownTruth) -> bool:
+    gpus = truth.scenario.plan.gpus
+    return gpus is not None and gpus.throttle_from <= (said.at or 0.0)
+
+
 FURTHER_CHECKS: dict[str, Check] = {
     "failed at": lambda _, truth: truth.names(Cause.FAILING),
     "engine failed": lambda _, truth: truth.names(Cause.FAILING),
@@ -124,7 +134,9 @@ FURTHER_CHECKS: dict[str, Check] = {
     "network": _network,
     "slow first token": _slow_first_token,
     "held between": _held_between,
-    "both loads": _foreign,
+    "both loads": lambda _, truth: truth.shared,
+    "foreign now": _foreign,
+    "throttled now": _throttled_now,
     "KV holds": _holds,
     "KV holds too few": _holds_too_few,
     "neither full": _neither_full,

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from servetop.analysis.engine_gauges import kv_usage
+from servetop.core.arrays import IntArray
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.run_state import RunState
@@ -16,6 +17,7 @@ from tests.judgement.scenario import Cause, Scenario
 
 SHARE_KEPT = 0.95
 """Fraction of the requests that meet their objectives at a sustainable rate."""
+_MOSTLY = 0.5
 _NOISE = 0.01
 """By which that fraction differs between draws of arrivals."""
 _STEADY = 20.0
@@ -97,6 +99,19 @@ class KnownTruth:
         if self.cause is not Cause.NETWORK:
             counts.append(np.maximum(state.in_flight - state.running, 0)[within])
         return float(min(each.min() for each in counts)), float(max(each.max() for each in counts))
+
+    @cached_property
+    def foreign(self) -> IntArray:
+        """Requests of other clients in the engine, at each instant of `state.times`."""
+        state = self.state
+        theirs: IntArray = np.maximum(state.waiting + state.running - state.in_flight, 0)
+        return theirs
+
+    @cached_property
+    def shared(self) -> bool:
+        """Whether other clients use the engine for most of the load, whatever their requests do to it."""
+        loaded = self.state.within(self.state.run.stages[0].at, self.state.load_end)
+        return bool(np.mean(self.foreign[loaded] > 0) > _MOSTLY)
 
     @cached_property
     def disturbed(self) -> bool:
@@ -204,6 +219,8 @@ class KnownTruth:
                 return self.state.share_met(slack=0.98) < SHARE_KEPT
             case Cause.HEALTHY:
                 return self._healthy()
+            case Cause.OTHERS:
+                return True if self.cause is cause else None if self.shared else False
             case _:
                 return self.cause is cause
 

@@ -84,7 +84,7 @@ def rate_errors(scenarios: Iterable[Scenario], known: Truths) -> Iterator[RateEr
             evidence=evidence(verdict.main, judged.record).value,
             claimed=(verdict.sustainable, verdict.knee),
             true=known[engine] if engine in known else (base.largest(0.95), base.largest(0.50)),
-            kept=kept_rate(judged.record),
+            kept=kept_rate(judged.record, at=judged.record.until),
             missed=missed_rate(verdict.main, judged.record),
         )
 

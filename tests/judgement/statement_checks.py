@@ -17,6 +17,8 @@ from tests.judgement.unnamed_checks import UNNAMED_CHECKS, kept_up_after, overlo
 FAR_ONSET = 10.0
 """Seconds by which an onset is false; what is nearer counts among the onsets within two seconds, or not."""
 NEAR = 2.0
+PAUSE = 1.0
+"""Seconds without a token, as pages and ticks show them at least, after which a log may have the cause."""
 BOUND_TOLERANCE = 0.05
 """By which a bound may be on the wrong side of the true rate, which is known from a few random runs."""
 Check = Callable[[Statement, KnownTruth], bool | None]
@@ -153,6 +155,12 @@ def _fails(said: Statement, truth: KnownTruth) -> bool:
     return truth.state.failed > 0
 
 
+def _see_log(said: Statement, truth: KnownTruth) -> bool | None:
+    """Requests that fail are a reason to look; of a pause, which is told as a fact, the log may have the cause."""
+    silence = truth.state.silent_before(said.at or 0.0) if said.live else truth.state.longest_silence
+    return True if truth.state.failed else None if silence >= PAUSE else False
+
+
 def _no_queue(said: Statement, truth: KnownTruth) -> bool | None:
     return None if said.values["scrapes"] else not truth.state.overloaded
 
@@ -256,10 +264,6 @@ def _limit_prompts(said: Statement, truth: KnownTruth) -> bool | None:
     return False if truth.stationary else None
 
 
-def _foreign(said: Statement, truth: KnownTruth) -> bool:
-    return truth.cause is Cause.OTHERS
-
-
 def _held_now(said: Statement, truth: KnownTruth) -> bool:
     """By the client's own count: requests that are given up are in no record."""
     state, at = truth.state, said.at or 0.0
@@ -285,10 +289,10 @@ CHECKS: dict[str, Check] = {
     "kept up": _kept_up, "queue grows": _queue_grows, "nothing waits": _nothing_waits, "still wait": _still_wait,
     "shorter overload": _shorter, "shorter overloads": _shorter_ones, "raise batch": _raise_batch,
     "batch advice": _batch_advice, "more KV": _more_kv, "lower rate": _lower_rate, "lower objective": _lower_objective,
-    "raise load": _raise_load, "limit prompts": _limit_prompts, "faster client": _client_late, "see log": _fails,
+    "raise load": _raise_load, "limit prompts": _limit_prompts, "faster client": _client_late, "see log": _see_log,
     "client late too": _client_late,
-    "unshared server": _foreign, "wait": _reading, "keeps up now": keeps_up_now, "waits now": waits_now,
-    "nothing waits now": nothing_now, "running now": _reading, "foreign now": _foreign, "failing now": _fails,
+    "unshared server": lambda _, truth: truth.shared, "wait": _reading, "keeps up now": keeps_up_now,
+    "waits now": waits_now, "nothing waits now": nothing_now, "running now": _reading, "failing now": _fails,
     "late now": _client_late, "held now": _held_now, "unknown": _reading, "reading": _reading,
 }  # fmt: skip
 """The check of each pattern."""

@@ -25,7 +25,7 @@ class ClaimedRates:
 
 def claimed_rates(limit: Limit, capacity: Capacity | None, main: Overload, run: RunRecord) -> ClaimedRates:
     """Return what the engine sustains by an overload; nothing without a capacity, or if too little completed."""
-    return ClaimedRates() if capacity is None or _is_vague(limit, main, run) else _modelled(limit, capacity, run)
+    return ClaimedRates() if capacity is None or _is_vague(limit, main, run) else _modelled(limit, capacity, main, run)
 
 
 def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
@@ -42,13 +42,13 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     return limit is Limit.RATE or work_error(run, first, max(first, stop), completed) > UNCERTAIN
 
 
-def _modelled(limit: Limit, capacity: Capacity, run: RunRecord) -> ClaimedRates:
+def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) -> ClaimedRates:
     """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above."""
     sustainable, knee = overload_rates(limit, capacity, run)
-    served = served_rate(run)
+    served = served_rate(run, at=main.begin)
     if sustainable is None or sustainable >= served:
         return ClaimedRates(sustainable=sustainable, knee=knee)
     if sustainable < served * MODEL_ERROR:
-        kept = kept_rate(run)
+        kept = kept_rate(run, at=main.begin)
         return ClaimedRates(sustainable=kept, is_lower_bound=kept is not None)
     return ClaimedRates(sustainable=served, knee=None if knee is None else max(knee, served))

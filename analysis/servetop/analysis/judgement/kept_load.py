@@ -7,6 +7,7 @@ waited, with enough requests for their number and their lengths to be those of t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from servetop.analysis.judgement.overload import OVERLOAD
 from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.signals import awaiting_first_token
-from servetop.analysis.judgement.trailing import ticks_of, trailing_min, trailing_sum
+from servetop.analysis.judgement.trailing import ticks_of, trailing_all, trailing_min, trailing_sum
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.verdicts.steady_state import SteadyWindow, steady_window
 from servetop.core.arrays import BoolArray, FloatArray
@@ -42,17 +43,21 @@ _UNSERVED = 0.01
 """Fraction of cancelled requests from which an engine did not serve the load."""
 
 
-def kept_rate(run: RunRecord) -> float | None:
-    """Return the highest rate that the run shows to be sustained, requests/s; None if it shows none."""
-    finite = [stage for stage in run.loads if stage.request_rate is not None and math.isfinite(stage.request_rate)]
-    stages = sorted(finite, key=lambda stage: -(stage.request_rate or 0.0))[:_STAGES]
+def kept_rate(run: RunRecord, *, at: float) -> float | None:
+    """Return the highest rate that the run shows to be sustained with the batch size of a time; None if it shows none.
+
+    In requests/s.
+    """
+    open_loops = [stage for stage in run.loads_as_at(at) if math.isfinite(stage.request_rate or math.inf)]
+    stages = sorted(open_loops, key=lambda stage: -(stage.request_rate or 0.0))[:_STAGES]
     return next((rate for rate in (_kept_in(run, stage) for stage in stages) if rate is not None), None)
 
 
-def served_rate(run: RunRecord) -> float:
+def served_rate(run: RunRecord, *, at: float) -> float:
     """Return the highest constant rate of MIN_SECONDS whose requests were served within the objectives; 0 if none.
 
-    It need not be sustainable: an overload may show later. Fewer than _MIN_DUE requests may have come slowly by chance.
+    With the batch size of a time, in requests/s. It need not be sustainable: an overload may show later. Fewer than
+    _MIN_DUE requests may have come slowly by chance.
     """
     ticks, history = ticks_of(MIN_SECONDS), run.history
     target = history.column("request_rate")
@@ -65,7 +70,7 @@ def served_rate(run: RunRecord) -> float:
     kept = (judged == 0) | (good >= 0.95 * judged)
     calm = trailing_sum(_overloaded(run), ticks) == 0
     rates = np.minimum(np.where(np.isfinite(target), target, 0.0), np.minimum(done, due) / MIN_SECONDS)
-    served = constant & kept & calm & (due >= _MIN_DUE)
+    served = constant & kept & calm & (due >= _MIN_DUE) & trailing_all(_within(run, run.loads_as_at(at)), ticks)
     return float(np.where(served, rates, 0.0).max(initial=0.0))
 
 
@@ -164,6 +169,14 @@ def _overloaded(run: RunRecord) -> BoolArray:
         if episode.kind in OVERLOAD:
             end = run.until if episode.end is None else episode.end
             found[run.history.first_from(episode.begin) : run.history.up_to(end)] = True
+    return found
+
+
+def _within(run: RunRecord, stages: Sequence[StageChange]) -> BoolArray:
+    """Return whether each tick of a run is in one of these stages."""
+    found = np.zeros(len(run.history), dtype=np.bool_)
+    for start, end in (_period(run, stage) for stage in stages):
+        found[run.history.first_from(start) : run.history.up_to(end)] = True
     return found
 
 

@@ -17,6 +17,7 @@ GROWS = clause("80 in flight, up by 25 within 5 s", {O.IN_FLIGHT})
 DONE = clause("done 12.0 of 16.0 req/s", {O.COMPLETIONS})
 FAILED_SHARE = clause("12% of requests", {O.FAILURES})
 NO_TOKEN = clause("no token for 3 s", {O.FIRST_TOKENS})
+THROTTLED = clause("the GPU's clocks are throttled", {O.GPU})
 OTHERS = clause("about 10 of 12 requests in the engine are not from this run", {O.QUEUE, O.RUNNING})
 CLIENT_LATE = clause("requests were sent late during the last seconds")
 """The trust meter's reasons, each of which is a figure of the client."""
@@ -102,5 +103,6 @@ _PROOFS: Mapping[EpisodeKind, frozenset[O]] = {
     EpisodeKind.AWAITING: frozenset({O.FIRST_TOKENS}),
     EpisodeKind.STALL: frozenset({O.FIRST_TOKENS}),
     EpisodeKind.FAILING: frozenset({O.FAILURES}),
+    EpisodeKind.THROTTLED: frozenset({O.GPU}),
 }
 """What must have been observed for an episode of this kind to be there."""

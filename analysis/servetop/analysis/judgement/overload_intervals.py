@@ -47,7 +47,7 @@ def overload_intervals(rates: ClaimedRates, main: Overload, run: RunRecord) -> O
     """
     if rates.is_lower_bound:
         return OverloadIntervals()
-    kept, missed = kept_rate(run), missed_rate(main, run)
+    kept, missed = kept_rate(run, at=main.begin), missed_rate(main, run)
     sustainable = sustainable_interval(rates.sustainable, main, run) if _is_measured(run) else None
     return OverloadIntervals(
         sustainable=within(sustainable, rates.sustainable, kept, missed),

@@ -65,6 +65,14 @@ class RunRecord:
         """The stages with a load, without warm-ups."""
         return [stage for stage in self.stages if stage.request_rate is not None and not stage.warmup]
 
+    def loads_as_at(self, at: float) -> Sequence[StageChange]:
+        """The loads with the batch size of the one at a time, or of the first: no other says what this engine serves.
+
+        Empty without loads.
+        """
+        before = [stage for stage in self.loads if stage.at <= at] or self.loads[:1]
+        return [stage for stage in self.loads if stage.max_num_seqs == before[-1].max_num_seqs]
+
     @property
     def ttft_objective(self) -> float:
         """The objective on TTFT in seconds; NaN without one."""

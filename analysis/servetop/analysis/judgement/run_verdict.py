@@ -261,7 +261,7 @@ def without_overload(run: RunRecord, *, cold_until: float | None = None) -> RunV
         cause = RunCause.CONCURRENCY
     elif not missed and not kept_up(run):
         cause = RunCause.UNCLEAR
-    kept = kept_rate(run) if cause is RunCause.HEADROOM else None
+    kept = kept_rate(run, at=run.until) if cause is RunCause.HEADROOM else None
     return RunVerdict(
         cause=cause,
         onset=held_back,

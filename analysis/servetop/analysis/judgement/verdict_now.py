@@ -11,10 +11,10 @@ from dataclasses import replace
 from servetop.analysis.engine_gauges import KV_HIGH, STALE_AFTER
 from servetop.analysis.judgement import live_clauses as clauses
 from servetop.analysis.judgement.capacity import KEPT_SHARE
-from servetop.analysis.judgement.clauses import Phrase
+from servetop.analysis.judgement.clauses import Phrase, supported
 from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.live_clauses import diagnosis
+from servetop.analysis.judgement.live_clauses import diagnosis, observed_now
 from servetop.analysis.judgement.moment import GROWTH_SECONDS, Moment
 from servetop.analysis.judgement.overload import QUEUES, Limit
 from servetop.analysis.judgement.overload_now import (
@@ -37,6 +37,10 @@ from servetop.core.text.counted import counted
 
 KEEPS_UP = 0.95
 """Minimum completed / offered rate at which the engine keeps up; requests in flight account for the rest."""
+THROTTLED_TOO = "the GPU's clocks are throttled"
+_CAUSED_BY_CLOCKS = {
+    Bottleneck.STALL, Bottleneck.KV, Bottleneck.BATCH, Bottleneck.QUEUE, Bottleneck.OVERLOADED, Bottleneck.MISSED,
+}  # fmt: skip
 _BY_CHANCE = 2.0
 """Standard deviations by which fewer requests complete than arrive by chance."""
 WARM_REQUESTS = 30
@@ -68,8 +72,17 @@ def verdict_now(moment: Moment) -> Diagnosis:
     ):
         found = rule(moment)
         if found is not None:
-            return found
+            return _beside_throttling(moment, found)
     return _unclear(moment)
+
+
+def _beside_throttling(moment: Moment, found: Diagnosis) -> Diagnosis:
+    """Name throttled clocks beside what they may cause; a pause is then no reason to look at the log."""
+    if found.bottleneck not in _CAUSED_BY_CLOCKS or moment.episode(EpisodeKind.THROTTLED) is None:
+        return found
+    advice = "" if found.bottleneck is Bottleneck.STALL else found.advice
+    known = [each.text for each in supported([Phrase(clauses.THROTTLED, THROTTLED_TOO)], observed_now(moment))]
+    return replace(found, evidence=(*found.evidence, *known), advice=advice)
 
 
 def _no_load(moment: Moment) -> Diagnosis | None:

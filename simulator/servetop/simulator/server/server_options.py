@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
         prog="servetop serve",
         usage="%(prog)s [OPTIONS]",
         description="Serve the simulator over HTTP, with the API of an engine.",
+        allow_abbrev=False,  # as everywhere else in servetop
     )
     add = made.add_argument
     add("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
