@@ -46,7 +46,8 @@ def _foreign(said: Statement, truth: KnownTruth) -> bool:
     count, at = said.number("count"), said.at if said.live else None
     start, until = (truth.state.run.stages[0].at, truth.state.load_end) if at is None else (at - 2 * WINDOW, at)
     theirs = truth.foreign[truth.state.within(start, until)]
-    within = 0.5 * float(theirs.min(initial=math.inf)) - 3 <= count <= 1.5 * float(theirs.max(initial=0)) + 3
+    low, high = (float(theirs.min()), float(theirs.max())) if theirs.size else (0.0, 0.0)
+    within = 0.5 * low - 3 <= count <= 1.5 * high + 3
     return truth.shared and (math.isnan(count) or within)
 
 

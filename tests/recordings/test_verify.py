@@ -11,6 +11,7 @@ import pytest
 from servetop.core.events import RequestRecord, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
+from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.verify.verdict import VerifyVerdict
 from servetop.recordings.verify.verify import verify
 from servetop.recordings.write.recorder import Recorder
@@ -120,6 +121,15 @@ def change_schema(path: Path, statement: str, values: Sequence[object] = ()) -> 
 def test_a_torn_file_is_not_sound(recording: Path) -> None:
     os.truncate(recording, recording.stat().st_size // 2)
     assert unsound(recording)
+
+
+@pytest.mark.parametrize("missing", [1, 100, 4095])
+def test_a_file_that_ends_within_its_last_page_is_damaged(recording: Path, missing: int) -> None:
+    os.truncate(recording, recording.stat().st_size - missing)
+    assert "of its last page" in unsound(recording)["pages"]
+    with closing(RecordingReader.open(recording)) as reader:
+        reader.poll()
+        assert "of its last page" in (reader.damage or "")
 
 
 def test_a_missing_file_is_one_failed_check(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""Finds damage that reading alone does not detect: dropped commits, torn pages and invalid rows."""
+"""Finds damage that reading alone does not detect: dropped commits, torn and cut pages, and invalid rows."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 from servetop.core.text.counted import counted
@@ -11,6 +12,8 @@ from servetop.recordings.format.schema import REQUEST
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.verify.wal_check import check_wal
 
+_SQLITE, _PAGE_SIZE_AT, _LARGEST_PAGE = b"SQLite format 3\0", 16, 1 << 16
+"""How a file begins, and where the size of its pages is; 1 stands for the largest."""
 _SMALL_TABLES = ("run", "tick", "stage", "note")
 """Tables whose pages are checked if a run has no end; checking requests and samples would take seconds."""
 
@@ -18,11 +21,26 @@ _SMALL_TABLES = ("run", "tick", "stage", "note")
 def find_losses(tables: TableReader, path: Path, *, ended: bool) -> None:
     """Record commits that SQLite dropped silently, and pages torn by a killed run, as damage."""
     with contextlib.suppress(OSError):
-        torn = check_wal(path).damage
-        if torn is not None:
-            tables.record_damage(torn)
+        for found in (cut_page(path), check_wal(path).damage):
+            if found is not None:
+                tables.record_damage(found)
     if not ended:
         tables.quick_check(_SMALL_TABLES)
+
+
+def cut_page(path: Path) -> str | None:
+    """Return how much a file lacks of its last page, whose missing bytes SQLite reads as zeros; None if it is whole."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_PAGE_SIZE_AT + 2)
+            size = file.seek(0, os.SEEK_END)
+    except OSError:  # moved or removed since it was opened
+        return None
+    if not start.startswith(_SQLITE):  # compressed
+        return None
+    page = int.from_bytes(start[_PAGE_SIZE_AT:], "big")
+    missing = -size % (page if page > 1 else _LARGEST_PAGE)
+    return f"{counted(missing, 'byte')} of its last page {'is' if missing == 1 else 'are'} missing" if missing else None
 
 
 def check_request_rows(tables: TableReader) -> None:

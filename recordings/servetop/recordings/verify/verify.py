@@ -29,7 +29,7 @@ from servetop.recordings.format.tick_checksum import CHECKSUM
 from servetop.recordings.read.open import OpenedFile, open_for_reading
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.table_reader import TableReader
-from servetop.recordings.verify.damage import check_request_rows
+from servetop.recordings.verify.damage import check_request_rows, cut_page
 from servetop.recordings.verify.verdict import Verified, VerifyCheck, VerifyVerdict
 from servetop.recordings.verify.wal_check import check_wal
 
@@ -91,7 +91,8 @@ def _checks(reader: RecordingReader, opened: OpenedFile, path: Path) -> Iterator
             return VerifyCheck(name=name, sound=False, detail=str(error))
         return VerifyCheck(name=name, sound=tables.cause is None, detail=tables.cause or detail)
 
-    yield VerifyCheck(name="pages", sound=False, detail=opened.damage) if opened.damage else check("pages", _pages)
+    damage = opened.damage or (None if reader.is_live() else cut_page(path))
+    yield VerifyCheck(name="pages", sound=False, detail=damage) if damage else check("pages", _pages)
     yield check("ticks", _ticks)
     yield check("requests", _requests)
     yield check("other rows", _other_rows)
