@@ -33,3 +33,14 @@ def test_a_few_very_long_prompts_among_usual_ones_are_none() -> None:
     rare = {20, 70, 120, 170, 220, 246, 252, 258, 264, 270}
     lengths = [6000 if index in rare else USUAL[index % 4] for index in range(320)]
     assert found(prompts(lengths)) == ()
+
+
+def test_the_first_seconds_of_unequal_prompts_are_no_standard_for_the_next_ones() -> None:
+    """Four short prompts came first by chance; their spread says nothing of that of the workload."""
+    lengths = [100 + index if index < 4 else 400 + 37 * (index % 20) for index in range(60)]
+    assert found([slower_from(each, index, 4) for index, each in enumerate(prompts(lengths))]) == ()
+
+
+def slower_from(tick: Tick, index: int, position: int) -> Tick:
+    wait = LogHistogram.of([0.5 if index >= position else 0.1] * 5)
+    return replace(tick, client=replace(tick.client, ttft=wait, ttft_due=wait))

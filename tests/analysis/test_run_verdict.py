@@ -11,13 +11,14 @@ from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.episode_fold import EpisodeFold
 from servetop.analysis.judgement.kept_load import kept_rate, served_rate
 from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
+from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict, run_verdict
 from servetop.analysis.judgement.story import story_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.events import StageChange
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
-from tests.judgement.observed import without_batch_limit, without_metrics
+from tests.judgement.observed import observations_of, without_batch_limit, without_metrics
 from tests.simulator.virtual_run.runs import plan_of
 
 LIGHT = WorkloadConfig(input_len=64, output_len=64)
@@ -127,3 +128,42 @@ def test_what_was_served_with_another_batch_size_does_not_count() -> None:
         assert found(record, at=record.until) == pytest.approx(8.0, rel=0.1)
         assert found(changed, at=record.until) == pytest.approx(4.0, rel=0.1)
         assert found(changed, at=0.0) == pytest.approx(8.0, rel=0.1)
+
+
+def overloaded_by(load: StageConfig, workload: WorkloadConfig, **plan: Any) -> RunVerdict:
+    settings: dict[str, Any] = {"max_num_seqs": 4}
+    run = run_virtually(with_objectives(plan_of(load, workload=workload, plan=plan, **settings), ttft=0.5))
+    return run_verdict(record_of(run))
+
+
+def test_a_load_that_a_limit_keeps_at_the_client_tells_no_rate() -> None:
+    load = StageConfig(request_rate=30.0, duration=60.0)
+    assert overloaded_by(load, LIGHT).sustainable is not None
+    assert overloaded_by(replace(load, max_concurrency=40), LIGHT).sustainable is None
+
+
+def test_a_replica_has_only_its_own_slots_to_wait_for() -> None:
+    work = replace(LIGHT, output_len=200)
+    one = overloaded_by(StageConfig(request_rate=4.0, duration=90.0), work).sustainable
+    two = overloaded_by(StageConfig(request_rate=8.0, duration=90.0), work, replicas=2).sustainable
+    assert one is not None
+    assert two == pytest.approx(2 * one, rel=0.1)
+
+
+def test_bursts_between_two_pages_tell_no_rate() -> None:
+    load, bursty = StageConfig(request_rate=12.0, duration=90.0), replace(LIGHT, burstiness=0.3)
+    settings: dict[str, Any] = {"max_num_seqs": 4}
+    run = run_virtually(with_objectives(plan_of(load, workload=bursty, **settings), ttft=0.5))
+    assert run_verdict(record_of(run)).sustainable is not None
+    for name in ("1 Hz", "0.2 Hz", "late pages"):
+        assert run_verdict(record_of(observations_of(run)[name](run))).sustainable is None
+
+
+def test_preemptions_are_those_of_the_loads_of_the_overload() -> None:
+    loads = [StageChange(at=at, index=0, label="", request_rate=4.0, max_concurrency=None, max_num_seqs=None)
+             for at in (0.0, 10.0, 20.0)]  # fmt: skip
+    load = StageConfig(request_rate=4.0, duration=30.0)
+    record = replace(record_of(run_virtually(plan_of(load, workload=LIGHT))), stages=loads)
+    counts = [record.total("ok", start, until) for start, until in ((0.0, 10.0), (10.0, 20.0), (20.0, 99.0))]
+    assert record.total_of_loads("ok", 12.0, 15.0) == pytest.approx(counts[1], abs=2)
+    assert record.total_of_loads("ok", 12.0, 22.0) == pytest.approx(sum(counts[1:]), abs=2)

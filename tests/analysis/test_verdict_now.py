@@ -258,6 +258,11 @@ def test_a_load_that_still_fills_the_batch_is_not_to_be_raised() -> None:
     )
 
 
+def test_requests_that_piled_up_in_the_batch_are_no_headroom() -> None:
+    assert line_of().startswith("headroom")
+    assert line_of(piled_up=True).startswith("unclear")
+
+
 def test_an_engine_that_keeps_up_has_headroom() -> None:
     assert line_of() == "headroom: the engine keeps up, done 16.0 of 16.0 req/s, KV 50.0 % → raise the rate"
     closed = LoadGauges(stage=0, request_rate=math.inf, max_concurrency=24, in_flight=24)

@@ -141,13 +141,17 @@ def mean_output(history: TickHistory, until: float) -> float:
 
 def batch_service(
     run: TickHistory, capacity: Capacity, workload: WorkloadConfig, until: float, *,
-    objectives: Mapping[str, float] = NO_OBJECTIVES,
+    objectives: Mapping[str, float] = NO_OBJECTIVES, replicas: int = 1,
 ) -> ServiceTimes | None:  # fmt: skip
-    """Return the service of a batch, with ITL = a + b·n fitted to the ticks; None without the inputs."""
+    """Return the service of a batch, with ITL = a + b·n fitted to the ticks; None without the inputs.
+
+    The sequences that run are spread evenly over `replicas`, of which `capacity` is that of one.
+    """
     base, stop = base_ttft(run, capacity.start), run.up_to(until)
     lengths = run.histogram("output_len", start=0, stop=stop)
     start = max(0, stop - _MOST_TICKS)
-    running, clients = run.column("running", start=start, stop=stop), [tick.client for tick in run.ticks[start:stop]]
+    running = run.column("running", start=start, stop=stop) / replicas
+    clients = [tick.client for tick in run.ticks[start:stop]]
     weights = np.array([client.itl.count for client in clients], dtype=np.float64)
     totals = np.array([client.itl.total for client in clients], dtype=np.float64)
     known = (weights > 0) & (running > 0)
@@ -199,11 +203,16 @@ def _peakedness(arrivals: float, service: float) -> float:
 
 
 def base_ttft(run: TickHistory, until: float) -> float:
-    """Return the smallest median of TTFT over ten seconds before a time; NaN without enough first tokens."""
+    """Return the smallest median of TTFT over ten seconds before a time; NaN without enough first tokens.
+
+    Of an overload from the start on, it is the smallest TTFT of the run: that of a request that came before the queue.
+    """
     width, stop = ticks_of(10), run.first_from(until)
     starts = range(0, stop, width)[-_MOST_WINDOWS:]
     windows = [run.histogram("ttft", start=low, stop=min(low + width, stop)) for low in starts]
-    return min((each.percentile(50) for each in windows if each.count >= _MIN_TOKENS), default=math.nan)
+    medians = [each.percentile(50) for each in windows if each.count >= _MIN_TOKENS]
+    every = run.histogram("ttft", start=0, stop=len(run))
+    return min(medians) if medians else every.percentile(0) if every.count >= _MIN_TOKENS else math.nan
 
 
 def arrival_variability(workload: WorkloadConfig) -> float:

@@ -10,6 +10,8 @@ from servetop.analysis.judgement.overload import Limit, Overload
 from servetop.analysis.judgement.overload_rates import overload_rates
 from servetop.analysis.judgement.run_record import RunRecord
 
+_BURST_SECONDS = 0.5
+"""Delay of the metrics pages from which bursts come and go unseen."""
 MODEL_ERROR = 0.75
 """Fraction of what a run itself served below which a rate of the model is not believed."""
 
@@ -31,15 +33,20 @@ def claimed_rates(limit: Limit, capacity: Capacity | None, main: Overload, run: 
 def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     """Whether an overload is no evidence of what the engine sustains.
 
-    With bursty arrivals few completed requests are none, nor are the times of prompts, which wait for their own burst.
-    Otherwise the interval of a rate shows how sure it is.
+    If a limit keeps requests at the client, the engine was not offered the rate. Old or rare pages do not tell when
+    prompts wait, nor when bursts come and go. With bursty arrivals few completed requests are no evidence either, nor
+    are the times of prompts, which wait for their own burst. Otherwise the interval of a rate shows how sure it is.
     """
     until = run.until if main.end is None else main.end
     first, stop = run.history.first_from(main.begin), run.history.up_to(until)
     completed = float(run.history.column("ok", start=first, stop=max(first, stop)).sum())
-    if not completed or arrival_variability(run.header.config.workload) <= BURSTY:
-        return not completed
-    return limit is Limit.RATE or work_error(run, first, max(first, stop), completed) > UNCERTAIN
+    if not completed or run.history.column("queued", start=first, stop=max(first, stop)).any():
+        return True
+    if arrival_variability(run.header.config.workload) <= BURSTY:
+        return limit is Limit.RATE and run.sees_little
+    if limit is Limit.RATE or run.page_delay > _BURST_SECONDS:
+        return True
+    return work_error(run, first, max(first, stop), completed) > UNCERTAIN
 
 
 def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) -> ClaimedRates:

@@ -121,9 +121,10 @@ def long_prompts(signals: Signals) -> Marks:
     recent, past = _recent_and_past(sources)
     usual, now = quotient(past["x"], past["n"]), quotient(recent["x"], recent["n"])
     deviation = np.sqrt(quotient(np.maximum(past["xx"] - usual * past["x"], 0.0), past["k"]))
-    longer = (now >= _LONGER * usual) & (now - usual >= _SIGNIFICANT * quotient(deviation, np.sqrt(recent["n"])))
+    error = deviation * np.sqrt(1 / np.maximum(recent["n"], 1) + 1 / np.maximum(past["n"], 1))
+    longer = (now >= _LONGER * usual) & (now - usual >= _SIGNIFICANT * error)
     slower = quotient(recent["t"], recent["n"]) >= _SLOWER * quotient(past["t"], past["n"])
-    enough = (past["n"] >= 2 * _MIN_PROMPTS) & (recent["n"] >= _MIN_PROMPTS)
+    enough = (past["n"] >= np.maximum(2 * _MIN_PROMPTS, recent["n"] / 2)) & (recent["n"] >= _MIN_PROMPTS)
     long = tokens > _LONGER * usual * counts
     return marks(
         opens=enough & longer & slower & _most_are_longer(tokens, counts),
@@ -146,7 +147,8 @@ def _most_are_longer(tokens: FloatArray, counts: FloatArray) -> BoolArray:
     means = np.log(np.where(tokens > 0, quotient(tokens, counts), 1.0))
     recent, past = _recent_and_past({"k": tokens > 0, "l": means, "ll": means**2})
     usual = quotient(past["l"], past["k"])
-    error = np.sqrt(quotient(np.maximum(quotient(past["ll"], past["k"]) - usual**2, 0.0), recent["k"]))
+    variance = np.maximum(quotient(past["ll"], past["k"]) - usual**2, 0.0)
+    error = np.sqrt(variance * (1 / np.maximum(recent["k"], 1) + 1 / np.maximum(past["k"], 1)))
     return np.asarray(quotient(recent["l"], recent["k"]) - usual >= _LOG_SIGNIFICANT * error)
 
 

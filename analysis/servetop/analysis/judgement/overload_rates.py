@@ -43,12 +43,27 @@ def _waits(main: Overload) -> bool:
 
 
 def overload_rates(limit: Limit, capacity: Capacity, run: RunRecord) -> tuple[float | None, float | None]:
-    """Return the sustainable rate by all objectives, and the knee; None if only a bound of them is known."""
+    """Return the sustainable rate by all objectives, and the knee; None if only a bound of them is known.
+
+    Each of several replicas serves its part of the requests with its own slots.
+    """
     if capacity.is_upper_bound:
         return None, None
+    facts = run.header.engine
+    count = max(1, 0 if facts is None else len(facts.replica_urls))
+    each = replace(capacity, rate=capacity.rate / count, running=capacity.running / count)
+    rates = _rates_of_one(limit, each, run, replicas=count)
+    sustainable, knee = (None if rate is None else count * rate for rate in rates)
+    return sustainable, knee
+
+
+def _rates_of_one(
+    limit: Limit, capacity: Capacity, run: RunRecord, *, replicas: int
+) -> tuple[float | None, float | None]:
+    """Return both rates of one replica, by its part of the capacity."""
     objectives = run.header.config.goodput
     others = {metric: limit for metric, limit in objectives.items() if metric in _OTHERS}
-    times = _service(limit, capacity, run, others)
+    times = _service(limit, capacity, run, others, replicas=replicas)
     if times is None:
         return (None, capacity.rate) if objectives.keys() - {"ttft"} else (capacity.rate, capacity.rate)
     ttft = min((objectives[metric] for metric in ("ttft", "ttfot") if metric in objectives), default=math.inf)
@@ -57,12 +72,14 @@ def overload_rates(limit: Limit, capacity: Capacity, run: RunRecord) -> tuple[fl
     return capacity.rate if not objectives else sustainable_rate(times, capacity, ttft), knee
 
 
-def _service(limit: Limit, capacity: Capacity, run: RunRecord, objectives: Mapping[str, float]) -> ServiceTimes | None:
+def _service(
+    limit: Limit, capacity: Capacity, run: RunRecord, objectives: Mapping[str, float], *, replicas: int
+) -> ServiceTimes | None:
     """The service of the engine; None without a model, or if the model does not tell the other objectives."""
     workload = run.header.config.workload
     if limit is Limit.RATE:
         return None if objectives else prefill_service(run.history, capacity, workload, run.until)
-    return batch_service(run.history, capacity, workload, run.until, objectives=objectives)
+    return batch_service(run.history, capacity, workload, run.until, objectives=objectives, replicas=replicas)
 
 
 def advised_batch(limit: Limit, main: Overload, run: RunRecord) -> int | None:

@@ -54,7 +54,7 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
 def _preemptions(run: RunRecord, main: Overload, begin: float) -> Iterable[PlannedLine]:
     preempting, worst = main.first(EpisodeKind.PREEMPTIONS), main.worst(EpisodeKind.PREEMPTIONS)
     if preempting is not None and worst is not None:
-        total = main.total(EpisodeKind.PREEMPTIONS)
+        total = run.total_of_loads("preemptions", main.begin, run.until if main.end is None else main.end)
         least = "at least " if run.sees_little else ""
         text = f"first preemption; {least}{total:,.0f} in all, up to {worst.worst:.1f}/s"
         yield PlannedLine(

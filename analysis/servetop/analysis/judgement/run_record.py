@@ -50,10 +50,14 @@ class RunRecord:
         return float(np.median(gaps)) if gaps.size else 0.0
 
     @property
+    def page_delay(self) -> float:
+        """Seconds by which the newest page may be behind the engine: its age, and the time to the next one."""
+        return self.page_gap + (0.0 if self.header.engine is None else self.header.engine.page_age)
+
+    @property
     def sees_little(self) -> bool:
         """Whether so few, or so old, pages describe the engine that what lasts for seconds may be missed."""
-        age = 0.0 if self.header.engine is None else self.header.engine.page_age
-        return self.page_gap + age > FEW_PAGES
+        return self.page_delay > FEW_PAGES
 
     @property
     def load_since(self) -> float:
@@ -109,6 +113,11 @@ class RunRecord:
         values = self.history.column(column, start=first, stop=max(stop, first))
         known = values[values == values]
         return float(known.sum()) if known.size else math.nan
+
+    def total_of_loads(self, column: str, start: float, until: float) -> float:
+        """The sum of a column over the loads that lasted at some time between two times; NaN if it is not known."""
+        first = max((stage.at for stage in self.loads if stage.at <= start), default=0.0)
+        return self.total(column, first, min((stage.at for stage in self.stages if stage.at > until), default=math.inf))
 
     def count(self, column: str, start: float = 0.0) -> int:
         """The sum of a column of the client's counts from a time on."""

@@ -212,7 +212,7 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
         onset=onset,
         until=main.end,
         onset_rate=_open_rate(run, onset),
-        preemptions=None if math.isnan(run.total("preemptions")) else main.total(EpisodeKind.PREEMPTIONS),
+        preemptions=_known(run.total_of_loads("preemptions", main.begin, run.until if main.end is None else main.end)),
         worst_ttft=worst_ttft(run, run.load_since, run.until),
         capacity=capacity,
         sustainable=rates.sustainable,

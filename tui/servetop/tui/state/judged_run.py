@@ -10,7 +10,7 @@ import numpy as np
 
 from servetop.analysis.engine_gauges import kv_usages
 from servetop.analysis.judgement.diagnosis import Diagnosis
-from servetop.analysis.judgement.episode import Episode
+from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.episode_fold import EpisodeFold
 from servetop.analysis.judgement.moment import GROWTH_SECONDS, PEAK_SECONDS, Moment
 from servetop.analysis.judgement.overload import limit_at
@@ -26,6 +26,8 @@ from servetop.core.interfaces.run_source import EngineFacts
 
 _JUDGED_AT_ONCE = 4_000
 """Ticks that are judged between two frames, so that opening a long recording does not delay the first one."""
+_STILL_PILED = 0.75
+"""Requests in flight, relative to the most while they grew, from which they have not fallen much."""
 
 
 class JudgedRun:
@@ -81,11 +83,20 @@ class JudgedRun:
                 limit=limit_at(self._fold.episodes, history, facts, stats.at),
                 growth=_growth(history, max(stats.at - GROWTH_SECONDS, *loads, 0.0), stats.at),
                 most_in_flight=_most_in_flight(history, stats, facts),
+                piled_up=self._piled_up(stats, since=max(loads, default=0.0)),
                 kv_peak=_kv_peak(history, stats),
                 failure=failure_reason(notes, stats.at),
                 ended_by="" if error is None else error.text,
             )
         )
+
+    def _piled_up(self, stats: LiveStats, *, since: float) -> bool:
+        piles = [
+            each.worst
+            for each in self._fold.episodes
+            if each.kind is EpisodeKind.IN_FLIGHT and since <= each.begin and each.detected_at <= stats.at
+        ]
+        return stats.load.in_flight >= _STILL_PILED * max(piles, default=math.inf)
 
     def story(
         self, run: RunRecord, sweep: SweepVerdict | None = None, *,
