@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from servetop.analysis.engine_gauges import kv_usage
+from servetop.analysis.judgement.detectors import STALL_SECONDS
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.run_state import RunState
@@ -154,19 +155,23 @@ class KnownTruth:
     @property
     def usable_blocks(self) -> float:
         """Fraction of the KV blocks that the engine could use in the end."""
-        return 1.0
+        leak, facts = self.scenario.plan.leak, self.state.run.header.engine
+        blocks = (facts.kv_blocks_total or 0) // self.replicas if facts else 0
+        return 1.0 if leak is None or not blocks else 1 - leak.lost_by(self.state.load_end, blocks) / blocks
 
     @cached_property
     def onsets(self) -> list[float]:
         """Times at which the trouble may be said to begin.
 
         Starts of the lasting queues; the first preemption and the first request that a limit kept waiting; the first
-        request that was late, failed or long; for requests that pile up in the batch, the start of that load.
+        request that was late, failed or long; for requests that pile up in the batch, the start of that load; the first
+        pause, and the first that is long enough for a stall.
         """
         truth, state = self.scenario.truth, self.state
         found = [truth.onset, truth.first_sign, *(queue.start for queue in state.queues), *state.preemptions[:1]]
         found += [state.first_limited(limit) for limit in AdmissionLimit if limit is not AdmissionLimit.NONE]
         found += [stage.at for stage in state.run.stages] if self.outgrown else []
+        found += [pause.start for pause in self.scenario.plan.pauses if pause.seconds >= STALL_SECONDS][:1]
         return [at for at in found if at is not None]
 
     @cached_property

@@ -36,7 +36,8 @@ def _cause(said: Statement, truth: KnownTruth) -> bool | None:
     if said.live:
         return cause_now(cause, said.at or 0.0, truth, settled=SETTLED + said.page_age)
     verdict = overload_verdict(cause, truth) if cause not in CAUSES else truth.names(CAUSES[cause])
-    if cause == "rate above capacity" and not truth.overloaded and truth.kept_at(said.number("rate")):
+    paused = truth.cause is Cause.STALL
+    if cause == "rate above capacity" and (paused or not truth.overloaded) and truth.kept_at(said.number("rate")):
         return False
     if verdict is False or not said.values["at"] or truth.cause is Cause.NETWORK:
         return verdict
@@ -136,7 +137,7 @@ def _too_fast(said: Statement, truth: KnownTruth) -> bool | None:
     """For a moment, any rate may be too fast; for good, only one that the engine does not sustain."""
     if truth.state.closed:
         return False
-    if truth.cause is Cause.OTHERS and truth.kept_at(truth.highest_rate):
+    if truth.cause in (Cause.OTHERS, Cause.STALL) and truth.kept_at(truth.highest_rate):
         return False
     return True if truth.overloaded else None if truth.disturbed else False
 
@@ -151,6 +152,11 @@ def _client_late(said: Statement, truth: KnownTruth) -> bool:
 
 def _fails(said: Statement, truth: KnownTruth) -> bool:
     return truth.state.failed > 0
+
+
+def _see_log(said: Statement, truth: KnownTruth) -> bool:
+    """Whether the engine's log may tell more: of failures, or of what pauses it."""
+    return truth.state.failed > 0 or truth.cause is Cause.STALL
 
 
 def _no_queue(said: Statement, truth: KnownTruth) -> bool | None:
@@ -285,7 +291,7 @@ CHECKS: dict[str, Check] = {
     "kept up": _kept_up, "queue grows": _queue_grows, "nothing waits": _nothing_waits, "still wait": _still_wait,
     "shorter overload": _shorter, "shorter overloads": _shorter_ones, "raise batch": _raise_batch,
     "batch advice": _batch_advice, "more KV": _more_kv, "lower rate": _lower_rate, "lower objective": _lower_objective,
-    "raise load": _raise_load, "limit prompts": _limit_prompts, "faster client": _client_late, "see log": _fails,
+    "raise load": _raise_load, "limit prompts": _limit_prompts, "faster client": _client_late, "see log": _see_log,
     "client late too": _client_late,
     "unshared server": _foreign, "wait": _reading, "keeps up now": keeps_up_now, "waits now": waits_now,
     "nothing waits now": nothing_now, "running now": _reading, "foreign now": _foreign, "failing now": _fails,
