@@ -96,11 +96,11 @@ def _no_token(said: Statement, truth: KnownTruth) -> bool | None:
 
 
 def _such_pauses(said: Statement, truth: KnownTruth) -> bool:
-    """Whether there were so many times without a token of two seconds or more, and one began at each named time."""
+    """Whether there were so many times without a token of a second or more, and one began at each named time."""
     silences = [(start, until - start) for start, until in truth.state.silences]
-    most, fewest = (sum(length >= least for _, length in silences) for least in (2.0, 2.5))
+    most, fewest = (sum(length >= least for _, length in silences) for least in (1.0, 2.5))
     named = [seconds_of(each) for each in (said.values["starts"] or "").replace(", …", "").split(", ")]
-    near_one = [any(abs(start - at) <= _CLOCK and length >= 2.0 for start, length in silences) for at in named]
+    near_one = [any(abs(start - at) <= _CLOCK and length >= 1.0 for start, length in silences) for at in named]
     return fewest <= said.number("count") <= most and all(near_one)
 
 

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from servetop.analysis.engine_gauges import kv_usage
-from servetop.analysis.judgement.detectors import STALL_SECONDS
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.run_state import RunState
@@ -165,13 +164,15 @@ class KnownTruth:
 
         Starts of the lasting queues; the first preemption and the first request that a limit kept waiting; the first
         request that was late, failed or long; for requests that pile up in the batch, the start of that load; the first
-        pause, and the first that is long enough for a stall.
+        pause, and the first in which no token arrived for a second.
         """
         truth, state = self.scenario.truth, self.state
         found = [truth.onset, truth.first_sign, *(queue.start for queue in state.queues), *state.preemptions[:1]]
         found += [state.first_limited(limit) for limit in AdmissionLimit if limit is not AdmissionLimit.NONE]
         found += [stage.at for stage in state.run.stages] if self.outgrown else []
-        found += [pause.start for pause in self.scenario.plan.pauses if pause.seconds >= STALL_SECONDS][:1]
+        silences = [each for each in state.silences if each[1] - each[0] >= 1.0]
+        felt = [any(a < pause.until and pause.start < b for a, b in silences) for pause in self.scenario.plan.pauses]
+        found += [pause.start for pause, each in zip(self.scenario.plan.pauses, felt, strict=True) if each][:1]
         return [at for at in found if at is not None]
 
     @cached_property
