@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.stalls import is_prefill
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges, Tick
@@ -69,6 +70,17 @@ def test_the_prefill_of_long_prompts_is_no_pause() -> None:
 def test_two_seconds_without_a_token_are_a_stall_whatever_comes_next() -> None:
     after = [tick(50, started=8, prompt=2000), *usual(51, 60)]
     assert run(usual(0, 40), silence(40, 10), after) == [(10.0, 12.5, 2.5)]
+
+
+@pytest.mark.parametrize(("started", "prompt", "explained"), [(8, 2000, True), (8, 500, False), (11, PROMPT, False)])
+def test_prompts_explain_the_time_of_their_prefill(started: int, prompt: int, *, explained: bool) -> None:
+    """2.5 s without a token, and the fastest prefill before had 5,000 tokens/s."""
+    ticks = [*usual(0, 40), *silence(40, 10), tick(50, started=started, prompt=prompt), *usual(51, 60)]
+    assert is_prefill(TickHistory(ticks), 10.0, 12.5) is explained
+
+
+def test_without_a_prefill_before_any_prompts_explain_it() -> None:
+    assert is_prefill(TickHistory([*silence(0, 10), *usual(10, 20)]), 0.0, 2.5)
 
 
 def test_requests_that_wait_for_their_first_token_are_not_paused() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from servetop.analysis.judgement.capacity import BURSTY, Capacity, arrival_variability
 from servetop.analysis.judgement.kept_load import UNCERTAIN, kept_rate, served_rate, work_error
 from servetop.analysis.judgement.overload import Limit, Overload
-from servetop.analysis.judgement.overload_rates import overload_rates
+from servetop.analysis.judgement.overload_rates import holds_too_few, overload_rates
 from servetop.analysis.judgement.run_record import RunRecord
 
 MODEL_ERROR = 0.75
@@ -25,7 +25,7 @@ class ClaimedRates:
 
 def claimed_rates(limit: Limit, capacity: Capacity | None, main: Overload, run: RunRecord) -> ClaimedRates:
     """Return what the engine sustains by an overload; nothing without a capacity, or if too little completed."""
-    return ClaimedRates() if capacity is None or _is_vague(limit, main, run) else _modelled(limit, capacity, run)
+    return ClaimedRates() if capacity is None or _is_vague(limit, main, run) else _modelled(limit, capacity, main, run)
 
 
 def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
@@ -42,10 +42,13 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     return limit is Limit.RATE or work_error(run, first, max(first, stop), completed) > UNCERTAIN
 
 
-def _modelled(limit: Limit, capacity: Capacity, run: RunRecord) -> ClaimedRates:
-    """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above."""
+def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) -> ClaimedRates:
+    """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above.
+
+    An engine whose blocks are held by something else no longer serves what it did before.
+    """
     sustainable, knee = overload_rates(limit, capacity, run)
-    served = served_rate(run)
+    served = 0.0 if holds_too_few(run, main) else served_rate(run)
     if sustainable is None or sustainable >= served:
         return ClaimedRates(sustainable=sustainable, knee=knee)
     if sustainable < served * MODEL_ERROR:

@@ -12,7 +12,7 @@ from servetop.analysis.judgement.marks import WINDOW
 from servetop.analysis.judgement.overload import CLIENT_SIDE, OVERLOAD, Overload
 from servetop.analysis.judgement.recovery import still_waits
 from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.stalls import STALL_SECONDS
+from servetop.analysis.judgement.stalls import STALL_SECONDS, is_prefill
 
 _SHORTEST = 5.0
 """Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
@@ -69,7 +69,7 @@ def follows_stalls(run: RunRecord, main: Overload) -> bool:
     Each of its parts began with one of them or just after it, it ended soon, and the rate was the same before.
     """
     end = run.until if main.end is None and run.sees_little else main.end  # few pages show the end too late
-    stalls = [each for each in run.of_kind(EpisodeKind.STALL) if end is not None and each.begin < end]
+    stalls = [each for each in _pauses(run) if end is not None and each.begin < end]
     late = _MADE_UP + max(run.page_gap, 0.0 if run.header.engine is None else run.header.engine.page_age)
     if not stalls or not all(any(_begins_with(part, each, late, run) for each in stalls) for part in _parts(main)):
         return False
@@ -79,6 +79,12 @@ def follows_stalls(run: RunRecord, main: Overload) -> bool:
     first = max(run.load_since, main.begin - WINDOW)
     same = run.rate_at(main.begin) <= _SAME_RATE * run.rate_at(first)
     return same and main.begin - first >= _SERVED and length(run, main) <= _MOST_MADE_UP * silent
+
+
+def _pauses(run: RunRecord) -> list[Episode]:
+    """The times without a token that the prefill of the prompts after them does not explain."""
+    stalls = run.of_kind(EpisodeKind.STALL)
+    return [each for each in stalls if each.end is None or not is_prefill(run.history, each.begin, each.end)]
 
 
 def _begins_with(part: Episode, stall: Episode, late: float, run: RunRecord) -> bool:

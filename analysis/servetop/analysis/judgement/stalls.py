@@ -7,6 +7,7 @@ import numpy as np
 from servetop.analysis.judgement.marks import LOOKBACK, Marks, marks
 from servetop.analysis.judgement.signals import Signals
 from servetop.analysis.judgement.trailing import quotient, ticks_of, trailing_max, trailing_sum
+from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.tick import TICK_SECONDS
 
@@ -39,6 +40,20 @@ def stalled(signals: Signals) -> Marks:
         active=silent,
         begin=lambda position: position + 1 - int(run[position]) if run[position] else position - int(before[position]),
     )
+
+
+def is_prefill(history: TickHistory, begin: float, end: float) -> bool:
+    """Whether the prompts that follow a time without a token, in seconds of the run, explain it.
+
+    The fastest prefill of the minute before it tells; without one, they do.
+    """
+    after = history.first_from(end)
+    first = max(after - ticks_of(LOOKBACK), 0)
+    clients = [tick.client for tick in history.ticks[first : after + 1]]
+    tokens = np.array([each.prompt_tokens for each in clients], dtype=np.float64)
+    times = np.array([each.ttft.total for each in clients], dtype=np.float64)
+    best = quotient(tokens, times)[: after - first].max(initial=0.0)
+    return bool(tokens[after - first :].sum() / (end - begin) >= _PREFILL * best)
 
 
 def _run_length(condition: BoolArray) -> FloatArray:
