@@ -7,6 +7,7 @@ import pytest
 from servetop.core.config import WorkloadConfig
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.engine_faults import longest
+from tests.judgement.judged import JudgedScenario
 from tests.judgement.kinds import scenario
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.scenario import Cause
@@ -58,6 +59,14 @@ def test_the_sequences_of_a_leaking_engine_are_fewer_than_its_blocks_should_hold
     assert _verdict(text.format(ran, ran), leaking) is False
     assert _verdict(f"it holds about {ran:.0f} sequences", leaking) is True
     assert _verdict(f"its 899 blocks hold about {ran:.0f} sequences", leaking) is False
+
+
+def test_the_rate_that_a_leaking_engine_sustains_is_not_that_of_the_time_before(leaking: KnownTruth) -> None:
+    verdict = JudgedScenario(leaking.scenario).verdict
+    assert leaking.scenario.base is not None
+    assert verdict.sustainable == pytest.approx(leaking.scenario.base.largest(0.95), rel=0.25)
+    assert verdict.sustainable_interval is not None
+    assert verdict.sustainable_interval[1] < leaking.last_rate
 
 
 def test_pauses_alone_let_requests_miss_their_objectives(paused: KnownTruth) -> None:
