@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from servetop.analysis.judgement.overload import Overload, overloads
-from servetop.analysis.judgement.passing_overload import is_long, length, passed, stalls_apart_from
+from servetop.analysis.judgement.passing_overload import (
+    follows_stalls,
+    is_long,
+    length,
+    passed,
+    stalls_apart_from,
+)
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
 from servetop.core.tick import Tick
@@ -65,3 +71,44 @@ def test_a_silence_in_a_queue_is_no_stall() -> None:
     run, main = _seen(silent)
     assert [each.begin for each in stalls_apart_from(run, None)] == [32.75]
     assert stalls_apart_from(run, main) == []
+
+
+def _paused(waiting: list[float], *silences: tuple[float, float], rise: float = 1.0) -> list[Tick]:
+    """A run of `ramp` without tokens in these periods, and with a rate that is `rise` times as high from 30 s on."""
+    ticks = []
+    for tick in ramp(waiting=waiting):
+        client = tick.client
+        if any(start <= tick.start < end for start, end in silences):
+            client = replace(client, output_tokens=0)
+        if tick.start >= 30.0:
+            client = replace(client, gauges=replace(client.gauges, request_rate=12.0 * rise))
+        ticks.append(replace(tick, client=client))
+    return ticks
+
+
+@pytest.mark.parametrize(
+    ("queued", "silences", "rise", "follows"),
+    [
+        (9, [(30.0, 32.5)], 1.0, True),
+        (9, [(30.0, 32.5)], 1.5, False),
+        (20, [(30.0, 32.5)], 1.0, False),
+        (9, [(36.0, 39.0)], 1.0, False),
+        (9, [(20.0, 22.5)], 1.0, False),
+        (20, [(30.0, 32.5), (40.0, 42.5)], 1.0, True),
+    ],
+    ids=["made up", "at a higher rate", "lasts", "before the pause", "long after it", "two pauses"],
+)
+def test_a_queue_after_a_pause_is_what_the_engine_makes_up_for(
+    queued: int, silences: list[tuple[float, float]], rise: float, *, follows: bool
+) -> None:
+    run, main = _seen(_paused([*[0.0] * 33, *[20.0] * queued, *[0.0] * 40], *silences, rise=rise))
+    assert follows_stalls(run, main) is follows
+    assert (run_verdict(run).cause is RunCause.STALL) is follows
+
+
+def test_a_short_pause_counts_if_requests_miss_their_objectives() -> None:
+    pauses = [(float(at), at + 1.5) for at in range(20, 60, 10)]
+    for ttft, stalls in ((0.04, 4), (0.5, 0)):
+        ticks = [replace(each, client=replace(each.client, prompt_tokens=30)) for each in _paused(CALM, *pauses)]
+        run = record_from(ticks, goodput={"ttft": ttft})
+        assert len(stalls_apart_from(run, None)) == stalls

@@ -11,7 +11,7 @@ from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.live_checks import STALE, WINDOW, near
 from tests.judgement.scenario import Cause
-from tests.judgement.statements import Statement
+from tests.judgement.statements import Statement, seconds_of
 
 Check = Callable[[Statement, KnownTruth], bool | None]
 _MOST = 0.5
@@ -19,6 +19,8 @@ _MOST = 0.5
 _CLEARLY = 0.75
 _HIGH = 0.7
 """KV usage from which a larger batch soon fills the blocks, less what a late page may differ."""
+_CLOCK = 1.5
+"""Seconds by which a time that is printed without its fraction may be off."""
 _KEPT_WITHIN = 10.0
 """Percentage points by which a share of ten seconds of requests may be off."""
 
@@ -52,13 +54,16 @@ def _foreign(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _holds(said: Statement, truth: KnownTruth) -> bool:
+    """Whether so many ran while others waited, or fit by their lengths; of a leak, `its` blocks are all of them."""
     low, high = truth.sequences_held
+    if truth.usable_blocks < 1 and said.text.startswith("its"):
+        low, high = (each / truth.usable_blocks for each in truth.sequences_that_fit)
     return 0.75 * low <= said.number("sequences") <= 1.25 * high
 
 
 def _holds_too_few(said: Statement, truth: KnownTruth) -> bool:
-    """Whether as many ran while others waited, and as many would fit by their lengths."""
-    low, high = truth.sequences_that_fit
+    """Whether as many ran while others waited, and as many would fit by their lengths if no block were lost."""
+    low, high = (each / truth.usable_blocks for each in truth.sequences_that_fit)
     fits = 0.75 * low <= said.number("expected") <= 1.25 * high
     return fits and near(said.number("sequences"), truth.ran_in_queues, absolute=3)
 
@@ -89,11 +94,20 @@ def _batch_fills_blocks(said: Statement, truth: KnownTruth) -> bool:
 def _no_token(said: Statement, truth: KnownTruth) -> bool | None:
     """Whether no token arrived for so long, somewhere in the run or just before the verdict line."""
     seconds = said.number("seconds")
-    if math.isnan(seconds):
-        return None
+    if said.values["starts"]:
+        return _such_pauses(said, truth)
     if said.live:
         return truth.state.silent_before(said.at or 0.0) >= seconds - 1.0
     return truth.state.longest_silence >= seconds - 1.0
+
+
+def _such_pauses(said: Statement, truth: KnownTruth) -> bool:
+    """Whether there were so many times without a token of a second or more, and one began at each named time."""
+    silences = [(start, until - start) for start, until in truth.state.silences]
+    most, fewest = (sum(length >= least for _, length in silences) for least in (1.0, 2.5))
+    named = [seconds_of(each) for each in (said.values["starts"] or "").replace(", …", "").split(", ")]
+    near_one = [any(abs(start - at) <= _CLOCK and length >= 1.0 for start, length in silences) for at in named]
+    return fewest <= said.number("count") <= most and all(near_one)
 
 
 def _kept_now(said: Statement, truth: KnownTruth) -> bool | None:

@@ -9,6 +9,7 @@ from random import Random
 from tests.judgement.client_troubles import CLIENT_TROUBLES, ENGINE_TROUBLES, failing_engine, slow_client
 from tests.judgement.disturbed_clients import other_clients, slow_network, thin_network
 from tests.judgement.drawn_freely import drawn_freely
+from tests.judgement.engine_faults import kv_leak, pauses
 from tests.judgement.hard_loads import (
     bursty,
     cold_cache,
@@ -57,6 +58,8 @@ HARD: dict[str, tuple[Draw, ...]] = {
     "unequal": (unequal_replicas,) * 4,
     "throttled": (throttled,) * 4,
     "failures": (failures_in_overload,) * 4,
+    "kv-leak": (kv_leak,) * 4,
+    "pauses": (pauses,) * 4,
     "free": (drawn_freely,) * 20,
 }
 """More draws, which are kept whatever their run shows unless it is not what they are about."""

@@ -169,19 +169,25 @@ class KnownTruth:
     @property
     def usable_blocks(self) -> float:
         """Fraction of the KV blocks that the engine could use in the end."""
-        return 1.0
+        leak, facts = self.scenario.plan.leak, self.state.run.header.engine
+        blocks = (facts.kv_blocks_total or 0) // self.replicas if facts else 0
+        return 1.0 if leak is None or not blocks else 1 - leak.lost_by(self.state.load_end, blocks) / blocks
 
     @cached_property
     def onsets(self) -> list[float]:
         """Times at which the trouble may be said to begin.
 
         Starts of the lasting queues; the first preemption and the first request that a limit kept waiting; the first
-        request that was late, failed or long; for requests that pile up in the batch, the start of that load.
+        request that was late, failed or long; for requests that pile up in the batch, the start of that load; the first
+        pause, and the first in which no token arrived for a second.
         """
         truth, state = self.scenario.truth, self.state
         found = [truth.onset, truth.first_sign, *(queue.start for queue in state.queues), *state.preemptions[:1]]
         found += [state.first_limited(limit) for limit in AdmissionLimit if limit is not AdmissionLimit.NONE]
         found += [stage.at for stage in state.run.stages] if self.outgrown else []
+        silences = [each for each in state.silences if each[1] - each[0] >= 1.0]
+        felt = [any(a < pause.until and pause.start < b for a, b in silences) for pause in self.scenario.plan.pauses]
+        found += [pause.start for pause, each in zip(self.scenario.plan.pauses, felt, strict=True) if each][:1]
         return [at for at in found if at is not None]
 
     @cached_property

@@ -11,6 +11,7 @@ import numpy as np
 
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.events import RequestRecord, RequestStatus
+from servetop.core.tick import TICK_SECONDS
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit, AdmissionState
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
 from tests.judgement.queue_truth import LASTING, LATE_SEND, SHORT_QUEUE
@@ -140,19 +141,23 @@ class RunState:
         return self._count(np.sort([record.sent or 0.0 for record in sent])) - self._count(started)
 
     @cached_property
-    def token_times(self) -> FloatArray:
-        """Arrivals of all tokens, ascending."""
-        return np.sort(np.concatenate([np.empty(0), *(record.chunk_times for record in self.records)]))
+    def silences(self) -> list[tuple[float, float]]:
+        """Start and end of each period without a token, in whole ticks, while requests were in flight."""
+        ticks = self.run.ticks
+        silent = [not tick.client.output_tokens and tick.client.gauges.in_flight > 0 for tick in ticks]
+        periods = (
+            list(group) for key, group in itertools.groupby(ticks, lambda tick: silent[tick.client.index]) if key
+        )
+        return [(each[0].start, each[-1].end) for each in periods]
 
-    @cached_property
+    @property
     def longest_silence(self) -> float:
-        """Most seconds without a token between the first and the last of the run."""
-        return float(np.diff(self.token_times).max(initial=0.0))
+        """Most seconds without a token while requests were in flight."""
+        return max((until - start for start, until in self.silences), default=0.0)
 
     def silent_before(self, at: float) -> float:
-        """Seconds since the newest token at a time."""
-        position = int(np.searchsorted(self.token_times, at, side="right"))
-        return at - float(self.token_times[position - 1]) if position else at
+        """Seconds without a token up to a time; 0 if one has just arrived, or nothing was in flight."""
+        return max((at - start for start, until in self.silences if start <= at <= until + TICK_SECONDS), default=0.0)
 
     @cached_property
     def held_back(self) -> IntArray:

@@ -175,7 +175,7 @@ PATTERNS: dict[str, str] = {
     "held now": rf"(?P<count>{_NUMBER}) requests? queued at the client, limit (?P<limit>{_NUMBER}) in flight",
     "no token": (
         rf"(?:no token (?:arrives )?for (?P<seconds>{_SECONDS})(?: while requests are in flight)?"
-        rf"|{_NUMBER} such pauses, from {_CLOCK}(?:, {_CLOCK})*(?:, …)?)"
+        rf"|(?P<count>{_NUMBER}) such pauses, from (?P<starts>{_CLOCK}(?:, {_CLOCK})*(?:, …)?))"
     ),
     "kept now": rf"(?P<percent>{_NUMBER})% of the requests keep the objectives",
     "late now": rf"(?:requests sent {_SECONDS} late at p99|requests were sent late during the last seconds)",

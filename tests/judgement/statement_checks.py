@@ -38,7 +38,8 @@ def _cause(said: Statement, truth: KnownTruth) -> bool | None:
     if said.live:
         return cause_now(cause, said.at or 0.0, truth, settled=SETTLED + said.page_age)
     verdict = overload_verdict(cause, truth) if cause not in CAUSES else truth.names(CAUSES[cause])
-    if cause == "rate above capacity" and not truth.overloaded and truth.kept_at(said.number("rate")):
+    paused = truth.cause is Cause.STALL
+    if cause == "rate above capacity" and (paused or not truth.overloaded) and truth.kept_at(said.number("rate")):
         return False
     if verdict is False or not said.values["at"] or truth.cause is Cause.NETWORK:
         return verdict
@@ -138,7 +139,7 @@ def _too_fast(said: Statement, truth: KnownTruth) -> bool | None:
     """For a moment, any rate may be too fast; for good, only one that the engine does not sustain."""
     if truth.state.closed:
         return False
-    if truth.cause is Cause.OTHERS and truth.kept_at(truth.highest_rate):
+    if truth.cause in (Cause.OTHERS, Cause.STALL) and truth.kept_at(truth.highest_rate):
         return False
     return True if truth.overloaded else None if truth.disturbed else False
 
@@ -156,9 +157,9 @@ def _fails(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _see_log(said: Statement, truth: KnownTruth) -> bool | None:
-    """Requests that fail are a reason to look; of a pause, which is told as a fact, the log may have the cause."""
+    """Whether the log may tell more: of failures, of what pauses the engine, perhaps of a pause told as a fact."""
     silence = truth.state.silent_before(said.at or 0.0) if said.live else truth.state.longest_silence
-    return True if truth.state.failed else None if silence >= PAUSE else False
+    return True if truth.state.failed or truth.cause is Cause.STALL else None if silence >= PAUSE else False
 
 
 def _no_queue(said: Statement, truth: KnownTruth) -> bool | None:

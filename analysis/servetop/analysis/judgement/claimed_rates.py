@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from servetop.analysis.judgement.capacity import BURSTY, Capacity, arrival_variability
 from servetop.analysis.judgement.kept_load import UNCERTAIN, kept_rate, served_rate, work_error
 from servetop.analysis.judgement.overload import Limit, Overload
-from servetop.analysis.judgement.overload_rates import overload_rates
+from servetop.analysis.judgement.overload_rates import holds_too_few, overload_rates
 from servetop.analysis.judgement.run_record import RunRecord
 
 _BURST_SECONDS = 0.5
@@ -50,9 +50,12 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
 
 
 def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) -> ClaimedRates:
-    """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above."""
+    """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above.
+
+    An engine whose blocks are held by something else no longer serves what it did before.
+    """
     sustainable, knee = overload_rates(limit, capacity, run)
-    served = served_rate(run, at=main.begin)
+    served = 0.0 if holds_too_few(run, main) else served_rate(run, at=main.begin)
     if sustainable is None or sustainable >= served:
         return ClaimedRates(sustainable=sustainable, knee=knee)
     if sustainable < served * MODEL_ERROR:

@@ -15,16 +15,14 @@ from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.marks import LOOKBACK, WINDOW, Marks, marks
 from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE, awaiting, batch_full, piling_up, queueing
 from servetop.analysis.judgement.signals import Signals
+from servetop.analysis.judgement.stalls import stalled
 from servetop.analysis.judgement.trailing import first_in, quotient, ticks_of, trailing_all, trailing_max, trailing_sum
 from servetop.core.arrays import BoolArray, FloatArray
-from servetop.core.tick import TICK_SECONDS
 
 FAILED_SHARE = 0.05
 """Fraction of the requests that ended in the window."""
 LATE_SHARE = 0.01
 """Fraction of late requests at which the 99th percentile of the slip is at its limit."""
-STALL_SECONDS = 2.0
-"""Seconds without any token while requests are in flight."""
 _LONGER, _STILL_LONGER = 2.0, 1.3
 """Mean prompt relative to the minute before, from which prompts count as long, and below which no longer."""
 _SLOWER = 2.0
@@ -50,21 +48,6 @@ def failing(signals: Signals) -> Marks:
         worst=share,
         amount=signals.failed,
         active=signals.failed > 0,
-    )
-
-
-def stalled(signals: Signals) -> Marks:
-    """No token arrives while requests are in flight, after some had arrived under the same load."""
-    started = trailing_sum(signals.output_tokens, ticks_of(LOOKBACK)) > 0
-    silent = started & (signals.in_flight > 0) & ~(signals.output_tokens > 0)
-    least = ticks_of(STALL_SECONDS) + 1
-    run = _run_length(silent)
-    return marks(
-        opens=run >= least,
-        closes=~silent,
-        worst=run * TICK_SECONDS,
-        active=silent,
-        begin=lambda position: position + 1 - int(run[position]),
     )
 
 
@@ -178,10 +161,3 @@ DETECTORS: Mapping[EpisodeKind, Callable[[Signals], Marks]] = {
     EpisodeKind.THROTTLED: throttled,
 }
 """The rule of each kind; errors in the log are found in its lines."""
-
-
-def _run_length(condition: BoolArray) -> FloatArray:
-    """Return the number of consecutive ticks, up to each, in which a condition held."""
-    position = np.arange(1, condition.size + 1)
-    last_break = np.maximum.accumulate(np.where(condition, 0, position))
-    return np.asarray(position - last_break, dtype=np.float64)

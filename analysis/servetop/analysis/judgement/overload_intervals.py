@@ -14,6 +14,7 @@ from servetop.analysis.judgement.capacity import BURSTY, KEPT_SHARE, arrival_var
 from servetop.analysis.judgement.claimed_rates import ClaimedRates
 from servetop.analysis.judgement.kept_load import MIN_SECONDS, kept_rate, share_kept, work_error
 from servetop.analysis.judgement.overload import Overload
+from servetop.analysis.judgement.overload_rates import holds_too_few
 from servetop.analysis.judgement.rate_factors import KNEE, SUSTAINABLE
 from servetop.analysis.judgement.rate_interval import RateInterval, scaled, within
 from servetop.analysis.judgement.run_record import RunRecord
@@ -47,7 +48,8 @@ def overload_intervals(rates: ClaimedRates, main: Overload, run: RunRecord) -> O
     """
     if rates.is_lower_bound:
         return OverloadIntervals()
-    kept, missed = kept_rate(run, at=main.begin), missed_rate(main, run)
+    held_elsewhere = holds_too_few(run, main)  # what it kept is then that of another engine
+    kept, missed = None if held_elsewhere else kept_rate(run, at=main.begin), missed_rate(main, run)
     sustainable = sustainable_interval(rates.sustainable, main, run) if _is_measured(run) else None
     return OverloadIntervals(
         sustainable=within(sustainable, rates.sustainable, kept, missed),

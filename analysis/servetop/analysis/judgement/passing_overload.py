@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from servetop.analysis.judgement.capacity import KEPT_SHARE
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.held_back import began_cold
@@ -10,12 +12,23 @@ from servetop.analysis.judgement.marks import WINDOW
 from servetop.analysis.judgement.overload import CLIENT_SIDE, OVERLOAD, Overload
 from servetop.analysis.judgement.recovery import still_waits
 from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.stalls import STALL_SECONDS, is_prefill
 
 _SHORTEST = 5.0
 """Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
 _SHORTEST_SHARE = 0.1
 _SECOND_PAGE = 0.5
 """Seconds between pages from which the length of an overload may be that of its pages."""
+_MADE_UP = 3.0
+"""Seconds after a time without a token within which an overload that it caused begins."""
+_TOGETHER = 0.5
+"""Seconds by which the overload may seem to begin before that time."""
+_MOST_MADE_UP = 6.0
+"""Most seconds of such an overload, relative to those without a token."""
+_SAME_RATE = 1.1
+"""Most that the rate may have risen within WINDOW before it."""
+_SERVED = 5.0
+"""Least seconds of the load before it."""
 _SHORT = 0.25
 """Fraction of a run for which an overload that did no harm may have lasted."""
 
@@ -50,10 +63,53 @@ def passed(run: RunRecord, main: Overload, *, alone: bool) -> bool:
     return started >= KEPT_SHARE and share_kept(run, first, until) >= KEPT_SHARE
 
 
-def stalls_apart_from(run: RunRecord, main: Overload | None) -> list[Episode]:
-    """Return the times without a token, apart from those in an overload: prompts that wait are computed first."""
+def follows_stalls(run: RunRecord, main: Overload) -> bool:
+    """Whether an overload is what the engine had to make up for after times without a token, at a load that it served.
+
+    Each of its parts began with one of them or just after it, it ended soon, and the rate was the same before.
+    """
+    end = run.until if main.end is None and run.sees_little else main.end  # few pages show the end too late
+    stalls = [each for each in _pauses(run) if end is not None and each.begin < end]
+    late = _MADE_UP + max(run.page_gap, 0.0 if run.header.engine is None else run.header.engine.page_age)
+    if not stalls or not all(any(_begins_with(part, each, late, run) for each in stalls) for part in _parts(main)):
+        return False
+    silent = sum(
+        each.seconds(run.until) for each in stalls if each.begin + each.seconds(run.until) + late >= main.begin
+    )
+    first = max(run.load_since, main.begin - WINDOW)
+    same = run.rate_at(main.begin) <= _SAME_RATE * run.rate_at(first)
+    return same and main.begin - first >= _SERVED and length(run, main) <= _MOST_MADE_UP * silent
+
+
+def _pauses(run: RunRecord) -> list[Episode]:
+    """The times without a token that the prefill of the prompts after them does not explain."""
     stalls = run.of_kind(EpisodeKind.STALL)
-    if main is None:
+    return [each for each in stalls if each.end is None or not is_prefill(run.history, each.begin, each.end)]
+
+
+def _begins_with(part: Episode, stall: Episode, late: float, run: RunRecord) -> bool:
+    return stall.begin - _TOGETHER <= part.begin <= stall.begin + stall.seconds(run.until) + late
+
+
+def _parts(main: Overload) -> list[Episode]:
+    """The first of the episodes that overlap each other, of each such period."""
+    found, until = [], -math.inf
+    for each in sorted(main.episodes, key=lambda each: each.begin):
+        if each.begin > until:
+            found.append(each)
+        until = max(until, math.inf if each.end is None else each.end)
+    return found
+
+
+def stalls_apart_from(run: RunRecord, main: Overload | None) -> list[Episode]:
+    """Return the times without a token, apart from those in an overload: prompts that wait are computed first.
+
+    None if all are shorter than STALL_SECONDS, and the requests from the first of them on kept their objectives.
+    """
+    stalls = run.of_kind(EpisodeKind.STALL)
+    if main is not None and not follows_stalls(run, main):
+        end = run.until if main.end is None else main.end
+        stalls = [each for each in stalls if not each.overlaps(main.begin - WINDOW, end)]
+    if not stalls or any(each.worst > STALL_SECONDS for each in stalls):
         return stalls
-    end = run.until if main.end is None else main.end
-    return [each for each in stalls if not each.overlaps(main.begin - WINDOW, end)]
+    return stalls if share_kept(run, run.history.first_from(stalls[0].begin), len(run.history)) < KEPT_SHARE else []

@@ -14,7 +14,7 @@ from servetop.analysis.judgement.kept_load import kept_rate, kept_up, share_kept
 from servetop.analysis.judgement.overload import CLIENT_SIDE, Limit, Overload, limit_of, overloads
 from servetop.analysis.judgement.overload_intervals import overload_intervals
 from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity
-from servetop.analysis.judgement.passing_overload import is_long, length, passed, stalls_apart_from
+from servetop.analysis.judgement.passing_overload import follows_stalls, is_long, length, passed, stalls_apart_from
 from servetop.analysis.judgement.rate_interval import RateInterval
 from servetop.analysis.judgement.replica_limits import ReplicaLimits, replica_limits
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
@@ -132,10 +132,12 @@ def run_verdict(run: RunRecord) -> RunVerdict:
     held = held_between(run, trust) if attached and not _engine_ran_out(overloaded) else None
     if held is not None:
         return replace(without_overload(run), cause=RunCause.NETWORK, sustainable=None, network=held)
-    cold_until = None if overloaded is None else cold_start_end(run, overloaded.main)
-    if overloaded is not None and cold_until is None and not _has_passed(run, overloaded):
+    main = None if overloaded is None else overloaded.main
+    stalls = stalls_apart_from(run, main)
+    paused = bool(stalls) and main is not None and follows_stalls(run, main)
+    cold_until = None if overloaded is None or paused else cold_start_end(run, main)
+    if overloaded is not None and not paused and cold_until is None and not _has_passed(run, overloaded):
         return replace(overloaded, client_late=client_late)
-    stalls = stalls_apart_from(run, None if overloaded is None else overloaded.main)
     if stalls:
         return _simple(RunCause.STALL, stalls, run)
     return without_overload(run, cold_until=cold_until)

@@ -199,7 +199,7 @@ def _stalls_text(run: RunRecord) -> str:
     """The longest time without a token, and how often there was one."""
     stalls = run.of_kind(EpisodeKind.STALL)
     longest = max(stalls, key=lambda each: each.worst)
-    text = f"no token arrives for {longest.worst:.0f} s while requests are in flight"
+    text = f"no token arrives for {seconds(longest.worst)} while requests are in flight"
     if len(stalls) == 1:
         return text
     listed = ", ".join(clock(each.begin) for each in stalls[:_STALLS_NAMED])

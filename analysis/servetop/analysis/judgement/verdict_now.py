@@ -32,6 +32,7 @@ from servetop.analysis.judgement.overload_now import (
 )
 from servetop.analysis.judgement.queue_detectors import QUEUE_SECONDS, SHORT_QUEUE
 from servetop.analysis.judgement.run_verdict import CLIENT_TOO
+from servetop.analysis.judgement.stalls import STALL_SECONDS
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.text.counted import counted
 
@@ -126,7 +127,7 @@ def _stalled(moment: Moment) -> Diagnosis | None:
     if episode is None:
         return None
     seconds = moment.stats.at - episode.begin
-    if _prefills(moment, episode) and seconds < _PREFILL_SECONDS:
+    if seconds <= STALL_SECONDS or (_prefills(moment, episode) and seconds < _PREFILL_SECONDS):
         return None
     evidence = [Phrase(clauses.NO_TOKEN, f"no token for {seconds:.0f} s"), in_flight(moment)]
     return diagnosis(moment, Bottleneck.STALL, evidence, [Phrase(clauses.HINT, _see_log(moment))])

@@ -12,7 +12,7 @@ from typing import Protocol
 from servetop.simulator.model.cost import CostModel
 from servetop.simulator.scheduling.scheduler import Scheduler
 from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
-from servetop.simulator.scheduling.work import Work, grid_after
+from servetop.simulator.scheduling.work import Work, grid_after, on_grid
 
 STEPS_PER_TURN = 8
 """Overdue iterations that run in a row before the event loop reads and writes again."""
@@ -67,6 +67,8 @@ class RealTimeEngine:
         self._work: Work | None = None
         self._start = 0.0
         self._idle_since = 0.0
+        self._paused_until = -math.inf
+        self._to_lose = 0
         self._done = 0
         self._steps = 0
         self._index = 0
@@ -125,6 +127,19 @@ class RealTimeEngine:
         self.scheduler.limits.max_num_seqs = limit
         self._changed(self._clock(), replan=True)
 
+    def pause(self, seconds: float) -> None:
+        """Compute, admit and send nothing for some seconds from now on."""
+        now = self._clock()
+        self._catch_up(now)
+        self._paused_until = now + seconds
+        self._start += on_grid(seconds)
+        self._arm()
+
+    def lose_blocks(self, count: int) -> None:
+        """Lose KV blocks for good: free ones at the next iteration boundary, else those that are freed next."""
+        self._to_lose += count
+        self._changed(self._clock(), replan=True)
+
     def reset_prefix_cache(self) -> bool:
         """Empty the prefix cache; False while blocks are in use."""
         self._catch_up(self._clock())
@@ -138,14 +153,15 @@ class RealTimeEngine:
             if self._work is None or self._deadline() > now:
                 break
             self._step()
-        if self._work is None and (opens_at := self.scheduler.opens_at()) <= now:
+        if self._work is None and (opens_at := self._opens_at()) <= now:
             self._plan(max(opens_at, self._idle_since))
         self._arm()
 
     def _changed(self, now: float, *, replan: bool) -> None:
         if self._work is None:
             self._drop_all()
-            self._plan(now)
+            if now >= self._paused_until:
+                self._plan(now)
             self._arm()
         elif replan:
             self._steps = min(self._steps, self._done + 1)
@@ -158,11 +174,18 @@ class RealTimeEngine:
         assert self._work is not None
         return self._start + self._work.elapsed(self._done + 1)
 
+    def _opens_at(self) -> float:
+        """When an idle engine may admit the first waiting request; infinity if that depends on another event."""
+        opens_at = max(self.scheduler.opens_at(), self._paused_until)
+        return opens_at if opens_at > self._idle_since else math.inf
+
     def _arm(self) -> None:
-        self._wake_at(self.scheduler.opens_at() if self._work is None else self._deadline())
+        self._wake_at(self._opens_at() if self._work is None else self._deadline())
 
     def _plan(self, at: float) -> None:
         self._start = self._idle_since = grid_after(at)
+        if self._to_lose:
+            self._to_lose -= self.scheduler.blocks.lose(self._to_lose)
         self._work = self.scheduler.plan(self._start)
         self._done = 0
         self._steps = 0 if self._work is None else self._work.steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from servetop.simulator.scheduling.build import build_scheduler
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.realtime import RealTimeEngine
 from servetop.simulator.virtual_run.admission_log import AdmissionState, admission_state
+from servetop.simulator.virtual_run.engine_faults import EnginePause, FaultSchedule, KvLeak
 from servetop.simulator.virtual_run.sent_request import SentRequest
 
 SCRAPE_SECONDS = 0.001
@@ -74,7 +76,15 @@ class _Meter(MetricCounters):
 class MeteredEngine:
     """One simulated engine at the times of `clock`; `admissions` holds the state after every scheduling decision."""
 
-    def __init__(self, spec: SimSpec, listener: TokenListener, *, clock: ManualClock) -> None:
+    def __init__(
+        self,
+        spec: SimSpec,
+        listener: TokenListener,
+        *,
+        clock: ManualClock,
+        leak: KvLeak | None = None,
+        pauses: tuple[EnginePause, ...] = (),
+    ) -> None:
         self.scheduler = build_scheduler(spec)
         self.admissions: list[AdmissionState] = []
         self._clock = clock
@@ -84,15 +94,22 @@ class MeteredEngine:
         self._planned: object = None
         self._busy_since: float | None = None
         self._busy_seconds = 0.0
+        self._faults = FaultSchedule(leak, pauses, blocks=self.scheduler.blocks.total)
+        self._paused_until = -math.inf
+        self._shown: EngineSample | None = None
+        """The metrics page of a paused engine."""
 
     @property
     def wake_at(self) -> float:
-        """Time of the next call of `wake`; infinity for an idle engine."""
-        return self._wake_at
+        """Time of the next call of `wake`; infinity for an idle engine without further faults."""
+        return min(self._wake_at, self._faults.next_at)
 
     def wake(self) -> None:
-        """Run the iteration that ends now."""
-        self._engine.wake()
+        """Run the iteration that ends now, or begin a fault; a pause begins before an iteration ends."""
+        if self._faults.next_at <= self._clock.now():
+            self._fail(self._faults.take())
+        else:
+            self._engine.wake()
         self._observe()
 
     def submit(self, request: SentRequest) -> SimSequence | None:
@@ -117,15 +134,23 @@ class MeteredEngine:
     @property
     def busy_seconds(self) -> float:
         """Time in which the engine computed, up to now."""
-        return self._busy_seconds + (0.0 if self._busy_since is None else self._clock.now() - self._busy_since)
+        since = self._busy_since  # later than now in a pause
+        return self._busy_seconds + (0.0 if since is None else max(self._clock.now() - since, 0.0))
 
     def stop(self) -> None:
         """Stop computing for good."""
         self._wake_at = math.inf
+        self._faults.clear()
 
     def sample(self) -> EngineSample:
         """Return what a scrape of the metrics page yields now."""
-        scheduler, meter, now = self.scheduler, self._meter, self._clock.now()
+        now = self._clock.now()
+        if self._shown is None or now >= self._paused_until:
+            return self._page(now)
+        return dataclasses.replace(self._shown, scrape_start=now, scrape_end=now + SCRAPE_SECONDS)
+
+    def _page(self, now: float) -> EngineSample:
+        scheduler, meter = self.scheduler, self._meter
         prefix, ended = scheduler.prefix, float(meter.finishes)
         return EngineSample(
             scrape_start=now,
@@ -153,6 +178,17 @@ class MeteredEngine:
             e2el_seconds_total=float(meter.seconds["e2e"]),
             e2el_requests_total=ended,
         )
+
+    def _fail(self, fault: EnginePause | int) -> None:
+        if not isinstance(fault, EnginePause):
+            self._engine.lose_blocks(fault)
+            return
+        now = self._clock.now()
+        self._shown = self._page(now)
+        self._engine.pause(fault.seconds)
+        self._paused_until = now + fault.seconds
+        if self._busy_since is not None:
+            self._busy_seconds, self._busy_since = self.busy_seconds, self._paused_until
 
     def _arm(self, at: float) -> None:
         self._wake_at = at

@@ -30,7 +30,10 @@ class ReplicaSet:
     def __init__(self, plan: VirtualRunPlan, listener: TokenListener, *, clock: ManualClock) -> None:
         self._plan = plan
         self._clock = clock
-        self._engines = [MeteredEngine(plan.spec_of(each), listener, clock=clock) for each in range(plan.replicas)]
+        self._engines = [
+            MeteredEngine(plan.spec_of(each), listener, clock=clock, leak=plan.leak, pauses=plan.pauses)
+            for each in range(plan.replicas)
+        ]
         self._answering = [each for number, each in enumerate(self._engines) if number not in plan.missing]
         self._turns = itertools.cycle(self._answering)
         self._random = random.Random(plan.config.seed)
@@ -73,7 +76,7 @@ class ReplicaSet:
         return min(self._throttle_at, *(each.wake_at for each in self._answering))
 
     def wake(self) -> None:
-        """Change the clocks, or run the iteration that ends now."""
+        """Change the clocks, run the iteration that ends now, or begin a fault of an engine."""
         if self._throttle_at <= self._clock.now():
             self._throttle()
         else:

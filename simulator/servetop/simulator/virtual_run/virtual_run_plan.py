@@ -1,4 +1,4 @@
-"""What a virtual run does: the configuration of a run, the simulated machine, the client's costs, and outages."""
+"""What a virtual run does: the configuration of a run, the simulated machine, the client's costs, and faults."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from servetop.core.config import RunConfig
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.build import sim_spec
+from servetop.simulator.virtual_run.engine_faults import EnginePause, KvLeak, check_pauses
 from servetop.simulator.virtual_run.virtual_gpu import GpuTelemetry
 
 
@@ -65,6 +66,10 @@ class VirtualRunPlan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     client: ClientCosts = ClientCosts()
     outages: tuple[Outage, ...] = ()
+    leak: KvLeak | None = None
+    """KV blocks that each engine loses."""
+    pauses: tuple[EnginePause, ...] = ()
+    """Pauses of all engines, in order of time; ValueError for pauses that overlap."""
     replicas: int = 1
     """Number of engines, each on its own GPU."""
     replica_settings: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -82,6 +87,9 @@ class VirtualRunPlan:
     seed; only their shared prefixes without `whole_prompts`."""
     begin: float = 0.3
     """Run time at which the load starts; the engine is ready before."""
+
+    def __post_init__(self) -> None:
+        check_pauses(self.pauses)
 
     @property
     def spec(self) -> SimSpec:
