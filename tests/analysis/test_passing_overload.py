@@ -95,8 +95,9 @@ def _paused(waiting: list[float], *silences: tuple[float, float], rise: float = 
         (9, [(36.0, 39.0)], 1.0, False),
         (9, [(20.0, 22.5)], 1.0, False),
         (20, [(30.0, 32.5), (40.0, 42.5)], 1.0, True),
+        (20, [(30.0 + 2.75 * n, 32.5 + 2.75 * n) for n in range(8)], 1.0, False),
     ],
-    ids=["made up", "at a higher rate", "lasts", "before the pause", "long after it", "two pauses"],
+    ids=["made up", "at a higher rate", "lasts", "before the pause", "long after it", "two pauses", "hardly a token"],
 )
 def test_a_queue_after_a_pause_is_what_the_engine_makes_up_for(
     queued: int, silences: list[tuple[float, float]], rise: float, *, follows: bool

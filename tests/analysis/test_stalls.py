@@ -61,6 +61,12 @@ def test_several_pauses_are_several_stalls() -> None:
     assert [begin for begin, _, _ in run([tick(0)], *pauses, usual(76, 90))] == [5.0, 11.25, 17.5]
 
 
+def test_pauses_with_one_tick_between_them_are_several_stalls() -> None:
+    pauses = [[*silence(40 + 6 * n, 5), tick(45 + 6 * n, started=6)] for n in range(3)]
+    found = run(usual(0, 40), *pauses, usual(58, 70))
+    assert found == [(10.0, 11.25, 1.25), (11.5, 12.75, 1.25), (13.0, 14.25, 1.25)]
+
+
 def test_the_prefill_of_long_prompts_is_no_pause() -> None:
     """8,000 tokens at 5,000 tokens/s."""
     after = [tick(46, started=4, prompt=2000), *usual(47, 60)]

@@ -25,6 +25,8 @@ _TOGETHER = 0.5
 """Seconds by which the overload may seem to begin before that time."""
 _MOST_MADE_UP = 6.0
 """Most seconds of such an overload, relative to those without a token."""
+_MOST_SILENT = 0.6
+"""Largest fraction of such an overload without a token."""
 _SAME_RATE = 1.1
 """Most that the rate may have risen within WINDOW before it."""
 _SERVED = 5.0
@@ -78,6 +80,9 @@ def follows_stalls(run: RunRecord, main: Overload) -> bool:
     )
     first = max(run.load_since, main.begin - WINDOW)
     same = run.rate_at(main.begin) <= _SAME_RATE * run.rate_at(first)
+    within = sum(max(each.begin + each.seconds(run.until) - max(each.begin, main.begin), 0.0) for each in stalls)
+    if within > _MOST_SILENT * length(run, main):  # prompts that take so long
+        return False
     return same and main.begin - first >= _SERVED and length(run, main) <= _MOST_MADE_UP * silent
 
 

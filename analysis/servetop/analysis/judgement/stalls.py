@@ -35,9 +35,9 @@ def stalled(signals: Signals) -> Marks:
     short &= _decoding(signals) & ~_prefilled(signals, before) & ~_usual(signals, silent, before)
     return marks(
         opens=(run >= least) | short,
-        closes=~silent,
+        closes=~silent | (run == 1),  # one that is known when it has ended closes with the next tick
         worst=run * TICK_SECONDS,
-        active=silent,
+        active=silent & (run > 1),
         begin=lambda position: position + 1 - int(run[position]) if run[position] else position - int(before[position]),
     )
 
