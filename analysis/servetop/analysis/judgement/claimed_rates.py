@@ -31,11 +31,11 @@ def claimed_rates(limit: Limit, capacity: Capacity | None, main: Overload, run: 
 
 
 def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
-    """Whether an overload is no evidence of what the engine sustains.
+    """Whether an overload does not show what the engine sustains.
 
     If a limit keeps requests at the client, the engine was not offered the rate. Old or rare pages do not tell when
-    prompts wait, nor when bursts come and go. With bursty arrivals few completed requests are no evidence either, nor
-    are the times of prompts, which wait for their own burst. Otherwise the interval of a rate shows how sure it is.
+    prompts wait, nor when bursts come and go. With bursty arrivals few completed requests tell nothing either, nor do
+    the times of prompts, which wait for their own burst. Otherwise the interval of a rate shows how sure it is.
     """
     until = run.until if main.end is None else main.end
     first, stop = run.history.first_from(main.begin), run.history.up_to(until)

@@ -81,7 +81,7 @@ def follows_stalls(run: RunRecord, main: Overload) -> bool:
     first = max(run.load_since, main.begin - WINDOW)
     same = run.rate_at(main.begin) <= _SAME_RATE * run.rate_at(first)
     within = sum(max(each.begin + each.seconds(run.until) - max(each.begin, main.begin), 0.0) for each in stalls)
-    if within > _MOST_SILENT * length(run, main):  # prompts that take so long
+    if within > _MOST_SILENT * length(run, main):  # long prefills
         return False
     return same and main.begin - first >= _SERVED and length(run, main) <= _MOST_MADE_UP * silent
 
