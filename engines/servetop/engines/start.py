@@ -70,6 +70,8 @@ async def start_engine(
     process = await EngineProcess.start(
         command.argv, env=command.env, cwd=command.cwd, cleanup=command.cleanup, log=log, clock=clock
     )
+    began = f"{engine.title} starts as process {process.pid}, to answer at {client.url}"
+    on_line(LogLine(at=clock.now(), text=began, stream="servetop"))
     try:
         checks = _readiness(engine, process, scraper, client=client, clock=clock, ready_line=command.ready_line)
         early = await _wait_until_ready(checks, engine, process, config=config)
