@@ -48,7 +48,6 @@ async def start_engine(
     """Start the engine of `config` and wait until it is ready; `on_line` receives its log lines.
 
     With `resets_cache` it is started so that its prefix cache can be reset.
-
     EngineError, with the last log lines, if it is not installed, exits, or is not ready within `start_timeout`;
     UsageError for an unknown engine or model, or conflicting options. No process is left behind on failure or
     cancellation.
@@ -70,8 +69,7 @@ async def start_engine(
     process = await EngineProcess.start(
         command.argv, env=command.env, cwd=command.cwd, cleanup=command.cleanup, log=log, clock=clock
     )
-    began = f"{engine.title} starts as process {process.pid}, to answer at {client.url}"
-    on_line(LogLine(at=clock.now(), text=began, stream="servetop"))
+    on_line(LogLine(at=clock.now(), text=_began(process, client, engine), stream="servetop"))
     try:
         checks = _readiness(engine, process, scraper, client=client, clock=clock, ready_line=command.ready_line)
         early = await _wait_until_ready(checks, engine, process, config=config)
@@ -84,6 +82,10 @@ async def start_engine(
             await scraper.pages.close()
         raise
     return EngineHandle(engine, facts, client=client, clock=clock, process=process, scraper=scraper)
+
+
+def _began(process: EngineProcess, client: ServerClient, engine: Engine) -> str:
+    return f"{engine.title} starts as process {process.pid}, to answer at {client.url}"
 
 
 def _port(config: EngineConfig, engine: Engine) -> int:

@@ -14,6 +14,8 @@ _BURST_SECONDS = 0.5
 """Delay of the metrics pages from which bursts come and go unseen."""
 MODEL_ERROR = 0.75
 """Fraction of what a run itself served below which a rate of the model is not believed."""
+_FEWEST = 8.0
+"""Fewest sequences in a full cache that holds too few, of which a rate is claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +54,14 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
 def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) -> ClaimedRates:
     """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above.
 
-    An engine whose blocks are held by something else no longer serves what it did before.
+    An engine whose blocks are held by something else no longer serves what it did before; nothing is claimed of one
+    whose cache holds fewer sequences than those of which the errors of the model are known.
     """
+    few = holds_too_few(run, main)
+    if few and capacity.running < _FEWEST:
+        return ClaimedRates()
     sustainable, knee = overload_rates(limit, capacity, run)
-    served = 0.0 if holds_too_few(run, main) else served_rate(run, at=main.begin)
+    served = 0.0 if few else served_rate(run, at=main.begin)
     if sustainable is None or sustainable >= served:
         return ClaimedRates(sustainable=sustainable, knee=knee)
     if sustainable < served * MODEL_ERROR:

@@ -7,7 +7,7 @@ import math
 from servetop.analysis.judgement.capacity import KEPT_SHARE
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.held_back import began_cold
-from servetop.analysis.judgement.kept_load import share_kept
+from servetop.analysis.judgement.kept_load import share_kept, unserved_share
 from servetop.analysis.judgement.marks import WINDOW
 from servetop.analysis.judgement.overload import CLIENT_SIDE, OVERLOAD, Overload
 from servetop.analysis.judgement.recovery import still_waits
@@ -80,8 +80,7 @@ def follows_stalls(run: RunRecord, main: Overload) -> bool:
     )
     first = max(run.load_since, main.begin - WINDOW)
     same = run.rate_at(main.begin) <= _SAME_RATE * run.rate_at(first)
-    within = sum(max(each.begin + each.seconds(run.until) - max(each.begin, main.begin), 0.0) for each in stalls)
-    if within > _MOST_SILENT * length(run, main):  # long prefills
+    if unserved_share(run) or _silent_seconds(run, main) > _MOST_SILENT * length(run, main):  # slow prefills
         return False
     return same and main.begin - first >= _SERVED and length(run, main) <= _MOST_MADE_UP * silent
 
@@ -90,6 +89,13 @@ def _pauses(run: RunRecord) -> list[Episode]:
     """The times without a token that the prefill of the prompts after them does not explain."""
     stalls = run.of_kind(EpisodeKind.STALL)
     return [each for each in stalls if each.end is None or not is_prefill(run.history, each.begin, each.end)]
+
+
+def _silent_seconds(run: RunRecord, main: Overload) -> float:
+    """The seconds of an overload without a token, whatever explains them."""
+    end = run.until if main.end is None else main.end
+    parts = ((each.begin, each.begin + each.seconds(run.until)) for each in run.of_kind(EpisodeKind.STALL))
+    return sum(max(min(until, end) - max(begin, main.begin), 0.0) for begin, until in parts)
 
 
 def _begins_with(part: Episode, stall: Episode, late: float, run: RunRecord) -> bool:
