@@ -16,6 +16,7 @@ from servetop.analysis.judgement.story import story_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import StageChange
+from servetop.simulator.virtual_run.engine_faults import KvLeak
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 from tests.judgement.observed import observations_of, without_batch_limit, without_metrics
@@ -167,3 +168,15 @@ def test_preemptions_are_those_of_the_loads_of_the_overload() -> None:
     counts = [record.total("ok", start, until) for start, until in ((0.0, 10.0), (10.0, 20.0), (20.0, 99.0))]
     assert record.total_of_loads("ok", 12.0, 15.0) == pytest.approx(counts[1], abs=2)
     assert record.total_of_loads("ok", 12.0, 22.0) == pytest.approx(sum(counts[1:]), abs=2)
+
+
+@pytest.mark.parametrize(("floor", "rate"), [(0.25, 2.15), (0.15, None)])
+def test_an_engine_that_loses_blocks_is_not_believed_to_serve_what_it_did(floor: float, rate: float | None) -> None:
+    """It served 5 requests/s until it lost its blocks; of few sequences in what is left no rate is known."""
+    load, work = StageConfig(request_rate=5.0, duration=120.0), replace(LIGHT, output_len=200)
+    leak = KvLeak(start=50.0, rate=30.0, floor=floor)
+    plan = plan_of(load, workload=work, plan={"leak": leak}, kv_blocks=400)
+    record = record_of(run_virtually(with_objectives(plan, ttft=0.5)))
+    assert served_rate(record, at=0.0) == pytest.approx(5.0, rel=0.05)
+    found = run_verdict(record).sustainable
+    assert found is None if rate is None else found == pytest.approx(rate, rel=0.1)

@@ -58,6 +58,9 @@ async def test_a_started_engine_is_known_can_be_sampled_and_leaves_nothing_behin
     config = stand_in("--children", "2", "--max-num-seqs", "32")
     handle = await start_engine(config, clock, on_line=lines.append, resets_cache=True)
     facts = handle.facts
+    assert (lines[0].stream, lines[0].text) == (
+        "servetop", f"vLLM starts as process {facts.pid}, to answer at {handle.url}",
+    )  # fmt: skip
     assert psutil.Process(facts.pid).environ()["VLLM_SERVER_DEV_MODE"] == "1"  # has the endpoint of the reset
     assert (facts.title, facts.version, facts.model, facts.managed) == ("vLLM", "0.32.0", "/models/tiny-llama", True)
     assert (facts.kv_blocks_total, facts.block_size, facts.max_model_len, facts.max_num_seqs) == (63, 32, 1024, 32)

@@ -54,7 +54,7 @@ def _foreign(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _holds(said: Statement, truth: KnownTruth) -> bool:
-    """Whether so many ran while others waited, or fit by their lengths; of a leak, `its` blocks are all of them."""
+    """Whether that many ran while others waited, or fit by their lengths; `its` blocks include those lost by a leak."""
     low, high = truth.sequences_held
     if truth.usable_blocks < 1 and said.text.startswith("its"):
         low, high = (each / truth.usable_blocks for each in truth.sequences_that_fit)
@@ -102,7 +102,7 @@ def _no_token(said: Statement, truth: KnownTruth) -> bool | None:
 
 
 def _such_pauses(said: Statement, truth: KnownTruth) -> bool:
-    """Whether there were so many times without a token of a second or more, and one began at each named time."""
+    """Whether that many pauses of a second or more happened, one of them at each named time."""
     silences = [(start, until - start) for start, until in truth.state.silences]
     most, fewest = (sum(length >= least for _, length in silences) for least in (1.0, 2.5))
     named = [seconds_of(each) for each in (said.values["starts"] or "").replace(", …", "").split(", ")]

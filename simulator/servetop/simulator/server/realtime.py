@@ -136,7 +136,7 @@ class RealTimeEngine:
         self._arm()
 
     def lose_blocks(self, count: int) -> None:
-        """Lose KV blocks for good: free ones at the next iteration boundary, else those that are freed next."""
+        """Lose KV blocks for good at the next iteration boundary; if too few are free, others as they become free."""
         self._to_lose += count
         self._changed(self._clock(), replan=True)
 

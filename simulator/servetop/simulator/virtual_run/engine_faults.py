@@ -15,7 +15,7 @@ _LEAK_STEP = 0.1
 class KvLeak:
     """KV blocks that an engine loses for good, as one that does not free the blocks of some requests does.
 
-    Only free blocks are lost; while there are none, those that are freed next. The metrics count lost blocks as used.
+    Only free blocks are lost; if too few are free, others as they become free. The metrics count lost blocks as used.
     A request that needs more blocks than the usable ones waits for ever, and the requests behind it. ValueError for a
     time, a rate or a fraction that makes no sense.
     """
