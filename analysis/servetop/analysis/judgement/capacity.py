@@ -211,8 +211,10 @@ def base_ttft(run: TickHistory, until: float) -> float:
     starts = range(0, stop, width)[-_MOST_WINDOWS:]
     windows = [run.histogram("ttft", start=low, stop=min(low + width, stop)) for low in starts]
     medians = [each.percentile(50) for each in windows if each.count >= _MIN_TOKENS]
+    if medians:
+        return min(medians)
     every = run.histogram("ttft", start=0, stop=len(run))
-    return min(medians) if medians else every.percentile(0) if every.count >= _MIN_TOKENS else math.nan
+    return every.percentile(0) if every.count >= _MIN_TOKENS else math.nan
 
 
 def arrival_variability(workload: WorkloadConfig) -> float:

@@ -44,7 +44,7 @@ _UNSERVED = 0.01
 
 
 def kept_rate(run: RunRecord, *, at: float) -> float | None:
-    """Return the highest rate that the run shows to be sustained with the batch size of a time; None if it shows none.
+    """Return the highest rate that the run shows to be sustained with the batch size of a time, or None.
 
     In requests/s.
     """

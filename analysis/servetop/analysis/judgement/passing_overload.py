@@ -115,7 +115,7 @@ def _parts(main: Overload) -> list[Episode]:
 def stalls_apart_from(run: RunRecord, main: Overload | None) -> list[Episode]:
     """Return the times without a token, apart from those in an overload: prompts that wait are computed first.
 
-    None if all are shorter than STALL_SECONDS, and the requests from the first of them on kept their objectives.
+    Empty if all are shorter than STALL_SECONDS, and the requests from the first of them on kept their objectives.
     """
     stalls = run.of_kind(EpisodeKind.STALL)
     if main is not None and not follows_stalls(run, main):

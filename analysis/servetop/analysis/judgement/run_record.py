@@ -70,10 +70,7 @@ class RunRecord:
         return [stage for stage in self.stages if stage.request_rate is not None and not stage.warmup]
 
     def loads_as_at(self, at: float) -> Sequence[StageChange]:
-        """The loads with the batch size of the one at a time, or of the first: no other says what this engine serves.
-
-        Empty without loads.
-        """
+        """The loads with the batch size of a time; before the first load, with that of the first."""
         before = [stage for stage in self.loads if stage.at <= at] or self.loads[:1]
         return [stage for stage in self.loads if stage.max_num_seqs == before[-1].max_num_seqs]
 
