@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.known_truth import KnownTruth
@@ -63,6 +64,24 @@ def waits_now(said: Statement, truth: KnownTruth) -> bool:
     at, count = said.at or 0.0, said.number("count")
     low, high = truth.waiting_between(at - WINDOW, at)
     return 0.75 * low - 3 <= count <= 1.25 * high + 3
+
+
+def waits_there_now(said: Statement, truth: KnownTruth) -> bool:
+    """Whether that many requests waited at these replicas, and for a moment few at the others."""
+    state, at, count = truth.state, said.at or 0.0, said.number("count")
+    named = {int(each) - 1 for each in re.findall(r"\d+", said.values["replicas"] or "")}
+    within = state.within(at - WINDOW, at)
+    there = state.waiting_at(named)[within]
+    elsewhere = state.waiting_at(set(range(truth.replicas)) - named)[within]
+    right = 0.75 * there.min(initial=0) - 3 <= count <= 1.25 * there.max(initial=0) + 3
+    return right and bool(elsewhere.min(initial=1_000) <= SHORT_QUEUE * truth.replicas)
+
+
+def full_there_now(said: Statement, truth: KnownTruth) -> bool:
+    """Whether this kept requests waiting during the last seconds."""
+    limit = AdmissionLimit.KV if said.values["what"] == "KV blocks" else AdmissionLimit.BATCH
+    at = said.at or 0.0
+    return truth.state.limit_share(limit, at - WINDOW, at) > 0
 
 
 def nothing_now(said: Statement, truth: KnownTruth) -> bool:

@@ -10,6 +10,7 @@ from random import Random
 
 from servetop.analysis.live_stats import live_stats
 from servetop.tui.state.judged_run import JudgedRun
+from servetop.tui.state.replicas import ReplicaHistory
 from tests.judgement.judged import JudgedScenario
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.live_checks import CAUSES
@@ -117,13 +118,15 @@ def _verdict_lines(judged: JudgedScenario) -> Iterator[tuple[str, float, bool]]:
     """The parts of the verdict line at some moments, each judged from what is recorded up to then."""
     run, record = judged.scenario.run, judged.record
     random = Random(judged.scenario.name)
-    shown = JudgedRun(streamed=True)
+    shown, replicas = JudgedRun(streamed=True), ReplicaHistory()
+    replicas.fold(sorted(run.replica_samples, key=lambda each: each.scrape_end))
     moments = sorted(random.sample(range(5, max(int(record.until), 5 + LIVE_MOMENTS)), LIVE_MOMENTS))
     for at in (float(each) for each in moments if each <= record.until):
         until = record.history.up_to(at)
         shown.update(record.history, run.header.engine, run.log_lines, stages=run.stages, until=until)
         stats = live_stats(record.history, at, span=30.0, columns=30, objectives=run.header.config.goodput)
         stages = [stage for stage in run.stages if stage.at <= at]
-        line = shown.verdict(stats, record.history, facts=run.header.engine, stages=stages, notes=())
+        facts, newest = run.header.engine, replicas.newest(at)
+        line = shown.verdict(stats, record.history, facts=facts, stages=stages, notes=(), replicas=newest)
         for part in (line.bottleneck.value, *line.evidence, *([line.advice] if line.advice else [])):
             yield part, at, True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,6 +64,10 @@ class RunState:
     def waiting(self) -> IntArray:
         """Requests that wait in the engine, at each instant; of all replicas."""
         return self._sum([waiting for waiting, _, _ in self._states])
+
+    def waiting_at(self, replicas: Iterable[int]) -> IntArray:
+        """Requests that wait in some replicas, which count from 0, at each instant."""
+        return self._sum([self._states[each][0] for each in replicas])
 
     @cached_property
     def running(self) -> IntArray:

@@ -164,6 +164,10 @@ PATTERNS: dict[str, str] = {
     # the verdict line
     "keeps up now": r"the engine keeps up",
     "waits now": rf"(?P<count>{_NUMBER}) waiting",
+    "waits there now": rf"(?P<count>{_NUMBER}) waiting at replicas? (?P<replicas>{_REPLICAS}) of \d+",
+    "full there now": r"(?P<what>KV blocks|batch) full there",
+    "restart": r"try a restart of the engine, to free the KV blocks that no request uses",
+    "replica advice now": rf"send less to replicas? {_REPLICAS}, or (?P<then>lower .*)",
     "nothing waits now": r"nothing waits",
     "running now": rf"running (?P<running>{_NUMBER}) of (?P<limit>{_NUMBER})",
     "foreign now": (
@@ -187,7 +191,7 @@ PATTERNS: dict[str, str] = {
         rf"|the engine restarted {_SECONDS} ago|no metrics for {_SECONDS})"
     ),
     "reading": (
-        rf"(?:up to {_NUMBER} % of blocks|full before, now {_NUMBER} % of blocks|KV (?:only )?{_NUMBER} %"
+        rf"(?:up to {_NUMBER} % of blocks|full before, now {_NUMBER} % of blocks|KV (?:only |up to )?{_NUMBER} %"
         rf"|{_NUMBER} preemptions(?:/s| in the last {_SECONDS})"
         rf"|{_NUMBER} in flight(?:, up by {_NUMBER} within {_SECONDS})?"
         rf"|nothing new is sent|done {_NUMBER} (?:of {_NUMBER} )?req/s|{_NUMBER} prompt tokens/s"

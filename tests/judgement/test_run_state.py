@@ -63,3 +63,5 @@ def test_the_queues_of_all_replicas_count() -> None:
     pair = _state(StageConfig(request_rate=10.0, duration=10.0), plan={"replicas": 2}, max_num_seqs=2)
     assert pair.running.max() == 4
     assert pair.waiting.max() > max(state.waiting for state in pair.run.admissions)
+    assert (pair.waiting_at([0]) + pair.waiting_at([1]) == pair.waiting_at([0, 1])).all()
+    assert (pair.waiting_at([0, 1]) == pair.waiting).all()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from servetop.core.arrays import IntArray
 from tests.judgement.known_truth import SHARE_KEPT, KnownTruth
-from tests.judgement.live_checks import STALE, WINDOW, near
+from tests.judgement.live_checks import STALE, WINDOW, full_there_now, near, waits_there_now
 from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
@@ -147,5 +147,9 @@ UNNAMED_CHECKS: dict[str, Check] = {
     "replica blocks": lambda _, __: None,
     "replica advice": lambda _, truth: truth.replicas > 1,
     "longer run": lambda _, __: None,
+    "waits there now": waits_there_now,
+    "restart": lambda _, truth: truth.usable_blocks < 1,
+    "full there now": full_there_now,
+    "replica advice now": lambda said, truth: ("concurrency" in (said.values["then"] or "")) == truth.state.closed,
 }
 """The check of each of these patterns."""

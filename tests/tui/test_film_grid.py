@@ -11,7 +11,6 @@ from textual.color import Color
 from textual.style import Style
 from textual.visual import RenderOptions
 
-from servetop.analysis.batch.batch_stay import BatchStay
 from servetop.core.arrays import FloatArray
 from servetop.tui.drawing.film_grid import (
     DECODE,
@@ -24,6 +23,7 @@ from servetop.tui.drawing.film_grid import (
     halved_row,
 )
 from servetop.tui.drawing.text_runs import Lines, row_width
+from servetop.tui.film.batch_stay import BatchStay
 
 STAY = BatchStay(
     id=7, sent=0.0, admitted=2.0, first_token_at=3.0, until=9.0, reported=False, failed=False,

@@ -38,6 +38,15 @@ def test_a_replica_that_is_away_differs_from_one_without_samples() -> None:
     assert [line.split(maxsplit=1)[1] for line in lines(history, 9.0)[1:]] == ["away", "no sample yet"]
 
 
+def test_the_newest_samples_are_those_of_the_time_shown() -> None:
+    history = ReplicaHistory()
+    history.fold([caught(0, 1.0, running=2, tokens=0)])
+    history.fold([caught(0, 3.0, running=7, tokens=400), caught(1, 9.0, running=5, tokens=80)])
+    assert [(each.replica, each.running, each.scrape_end) for each in history.newest(3.5)] == [(0, 7, 3.0)]
+    assert [(each.replica, each.running) for each in history.newest(9.0)] == [(0, 7), (1, 5)]
+    assert history.newest(0.5) == []
+
+
 def test_a_single_server_has_no_table() -> None:
     history = ReplicaHistory()
     assert lines(history, 1.0, dataclasses.replace(FACTS, replica_urls=())) == []

@@ -122,6 +122,10 @@ SUSTAINS_MORE = clause("sustainable ≥ 12 req/s with TTFT ≤ 500 ms", {O.STEAD
 TRY_BATCH = clause("try max_num_seqs 128", {O.RUNNING, O.QUEUE, O.KV}, {O.RUNNING, O.KV, O.PREEMPTIONS})
 TRY_LARGER_BATCH = clause("try a larger max_num_seqs", {O.RUNNING, O.QUEUE})
 TRY_KV = clause("try more KV memory", {O.KV}, {O.PREEMPTIONS})
+TRY_RESTART = clause(
+    "try a restart of the engine, to free the KV blocks that no request uses",
+    {O.KV, O.KV_BLOCKS, O.RUNNING, O.REPLICAS},
+)
 TRY_HIGHER = clause("try a higher rate", {O.STEADY_WINDOW, O.TARGET_RATE})
 TRY_LOWER = clause("try a lower rate or more replicas", {O.TARGET_RATE})
 TRY_METRICS = clause(

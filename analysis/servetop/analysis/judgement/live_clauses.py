@@ -23,6 +23,10 @@ CLIENT_LATE = clause("requests were sent late during the last seconds")
 """The trust meter's reasons, each of which is a figure of the client."""
 QUEUED = clause("12 requests queued at the client, limit 16 in flight", {O.CLIENT_QUEUE})
 WAITING = clause("31 waiting; nothing waits", {O.QUEUE})
+AT_REPLICA = clause("31 waiting at replica 2 of 3", {O.QUEUE, O.REPLICAS})
+REPLICA_KV = clause("KV blocks full there", {O.KV, O.REPLICAS})
+REPLICA_BATCH = clause("batch full there", {O.QUEUE, O.RUNNING, O.REPLICAS})
+SEND_LESS = clause("send less to replica 2, or lower the rate", {O.QUEUE, O.REPLICAS})
 NO_FIRST_TOKEN = clause("up to 154 without a first token", {O.FIRST_TOKENS})
 UNKNOWN_CAUSE = clause("cause unknown without the engine's batch limit")
 KV_PEAK = clause("up to 99.7 % of blocks; KV 29.0 %", {O.KV})
@@ -89,6 +93,7 @@ def observed_now(moment: Moment) -> frozenset[O]:
         O.FAILURES: bool(stats.totals.failed),
         O.IN_FLIGHT: True,
         O.CLIENT_QUEUE: bool(stats.load.queued),
+        O.REPLICAS: bool(moment.replicas),
         O.OBJECTIVES: not math.isnan(stats.attainment.window),
     }
     return frozenset(each for each, known in seen.items() if known) | proved

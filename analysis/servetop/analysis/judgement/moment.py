@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.overload import Limit
 from servetop.analysis.live_stats import LiveStats
-from servetop.core.events import StageChange
+from servetop.core.events import ReplicaSample, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 
 GROWTH_SECONDS = 5.0
@@ -43,6 +44,8 @@ class Moment:
     """Whether requests in flight grew under this load without a queue, and have not fallen much since."""
     kv_peak: float = math.nan
     """The highest KV usage within PEAK_SECONDS, 0..1; NaN if unknown."""
+    replicas: Sequence[ReplicaSample] = ()
+    """The newest sample of each of several replicas."""
     failure: str = ""
     """Why requests fail; empty if unknown."""
     ended_by: str = ""
@@ -94,8 +97,9 @@ class Moment:
 
     @property
     def kv(self) -> float:
-        """KV usage, 0..1; NaN if unknown."""
-        return kv_usage(self.stats.engine) if self.fresh else math.nan
+        """KV usage, 0..1, of several replicas that of the fullest; NaN if unknown."""
+        usages = [kv_usage(each) for each in self.replicas] or [kv_usage(self.stats.engine)]
+        return max(usages) if self.fresh and not any(map(math.isnan, usages)) else math.nan
 
     @property
     def ended_requests(self) -> int:

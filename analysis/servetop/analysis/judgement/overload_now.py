@@ -14,6 +14,7 @@ from servetop.analysis.judgement.live_clauses import diagnosis
 from servetop.analysis.judgement.moment import Moment
 from servetop.analysis.judgement.overload import QUEUES, Limit
 from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
+from servetop.analysis.judgement.replicas_now import busy_replicas
 
 
 def kv_bound(moment: Moment) -> Diagnosis | None:
@@ -67,17 +68,22 @@ def queue_growing(moment: Moment) -> Diagnosis | None:
     visible = moment.waiting > SHORT_QUEUE or moment.episode(*QUEUES) is not None
     piled = in_flight_text(load.in_flight) if piling is not None or math.isnan(moment.waiting) else ""
     late = f"up to {awaiting.worst:,.0f} without a first token" if awaiting is not None else ""
-    missing = moment.missing if moment.limit is Limit.UNKNOWN else ""
+    busy = busy_replicas(moment)
+    full = [] if busy is None else busy.full()
+    missing = moment.missing if moment.limit is Limit.UNKNOWN and not full else ""
     evidence: list[Part] = [
         waiting(moment) if visible or not piled else [],
+        full,
         [Phrase(clauses.NO_FIRST_TOKEN, late), Phrase(clauses.IN_FLIGHT, piled)],
         done(moment),
         Phrase(clauses.UNKNOWN_CAUSE, f"cause unknown without the engine's {missing}" if missing else ""),
     ]
     lower = f"lower the rate below {rates.completed:.1f}" if rates.completed > 0 else "lower the rate"
-    advice = Phrase(clauses.HINT, "lower the concurrency limit") if is_closed(moment) else Phrase(clauses.HINT, lower)
+    lower = "lower the concurrency limit" if is_closed(moment) else lower
+    elsewhere = "" if busy is None else f"send less to {busy.name}, or {lower}"
+    advice = [Phrase(clauses.SEND_LESS, elsewhere), Phrase(clauses.HINT, lower)]
     names = (Bottleneck.QUEUE, Bottleneck.OVERLOADED) if visible else (Bottleneck.OVERLOADED,)
-    return next(filter(None, (diagnosis(moment, name, evidence, [advice]) for name in names)), None)
+    return next(filter(None, (diagnosis(moment, name, evidence, advice) for name in names)), None)
 
 
 def long_prompts(moment: Moment) -> Diagnosis | None:
@@ -106,7 +112,10 @@ def done(moment: Moment) -> Phrase:
 
 
 def waiting(moment: Moment) -> Phrase:
-    """The requests that wait at the engine; an empty text if that is not known now."""
+    """The requests that wait at the engine, and where, if at some replicas only; an empty text if that is unknown."""
+    busy = busy_replicas(moment)
+    if busy is not None:
+        return Phrase(clauses.AT_REPLICA, f"{busy.waiting:.0f} waiting at {busy.name} of {busy.count}")
     return Phrase(clauses.WAITING, "" if math.isnan(moment.waiting) else f"{moment.waiting:.0f} waiting")
 
 

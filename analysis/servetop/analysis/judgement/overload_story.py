@@ -9,8 +9,8 @@ from servetop.analysis.judgement.clauses import Part, Phrase
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.evidence import observed
 from servetop.analysis.judgement.limit_text import limit_parts, rate_text
-from servetop.analysis.judgement.observation import Observation
 from servetop.analysis.judgement.overload import Overload, limit_of, named_at
+from servetop.analysis.judgement.overload_rates import holds_too_few
 from servetop.analysis.judgement.recovery import load_fell, queue_end, still_waits
 from servetop.analysis.judgement.replica_text import replica_advice, replica_blocks, replica_queues
 from servetop.analysis.judgement.run_record import RunRecord
@@ -47,7 +47,7 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
         yield PlannedLine(
             at=verdict.others[0].begin, parts=[Phrase(clauses.OTHER_OVERLOADS, text)], kind=LineKind.DETAIL
         )
-    parts: list[Part] = [sustainable_phrase(run, verdict), *_advice(verdict, observed(run))]
+    parts: list[Part] = [sustainable_phrase(run, verdict), *_advice(verdict, run, main)]
     yield PlannedLine(at=None, parts=parts, separator="; ", kind=LineKind.ADVICE)
 
 
@@ -120,11 +120,11 @@ def _recovery(run: RunRecord, main: Overload) -> Iterable[PlannedLine]:
     )
 
 
-def _advice(verdict: RunVerdict, known: frozenset[Observation]) -> Iterable[Sequence[Phrase]]:
+def _advice(verdict: RunVerdict, run: RunRecord, main: Overload) -> Iterable[Sequence[Phrase]]:
     """Advice by the cause, from the most specific to one that needs no metrics."""
     weakest = Phrase(clauses.TRY, "try a lower concurrency or more replicas")
     lower = Phrase(clauses.TRY_LOWER, "try a lower rate or more replicas")
-    if verdict.cause is RunCause.UNKNOWN and not clauses.OVERLOADED.is_supported(known):
+    if verdict.cause is RunCause.UNKNOWN and not clauses.OVERLOADED.is_supported(observed(run)):
         lower = Phrase(clauses.TRY_METRICS, clauses.TRY_METRICS.example)
     stronger: list[Phrase] = []
     size = verdict.advised_batch
@@ -135,6 +135,8 @@ def _advice(verdict: RunVerdict, known: frozenset[Observation]) -> Iterable[Sequ
     elif verdict.cause is RunCause.KV:
         sized = "" if size is None else f"try max_num_seqs {size} or more KV memory"
         stronger = [Phrase(clauses.TRY_BATCH, sized), Phrase(clauses.TRY_KV, "try more KV memory")]
+        if holds_too_few(run, main):
+            stronger.insert(0, Phrase(clauses.TRY_RESTART, clauses.TRY_RESTART.example))
     elif verdict.cause is RunCause.BATCH:
         sized = "" if size is None else f"try max_num_seqs {size}"
         stronger = [Phrase(clauses.TRY_BATCH, sized), Phrase(clauses.TRY_LARGER_BATCH, "try a larger max_num_seqs")]

@@ -77,7 +77,12 @@ def _limit_phrase(replica: LimitedReplica) -> Phrase:
 
 
 def _named(limits: ReplicaLimits) -> str:
-    numbers = sorted(each.number + 1 for each in limits.limited)
+    return replicas_named(each.number for each in limits.limited)
+
+
+def replicas_named(indices: Iterable[int]) -> str:
+    """Return the names of some replicas, such as `replicas 1 and 3`; `indices` count from 0."""
+    numbers = sorted(each + 1 for each in indices)
     if len(numbers) == 1:
         return f"replica {numbers[0]}"
     return f"replicas {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"

@@ -218,7 +218,8 @@ def _settling(moment: Moment) -> Diagnosis | None:
 
 
 def _memory(moment: Moment) -> Phrase:
-    return Phrase(clauses.KV_PEAK, "" if math.isnan(moment.kv) else f"KV {percent(moment.kv)}")
+    fullest = "up to " if moment.replicas else ""
+    return Phrase(clauses.KV_PEAK, "" if math.isnan(moment.kv) else f"KV {fullest}{percent(moment.kv)}")
 
 
 def _missed(moment: Moment) -> Diagnosis | None:

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from servetop.analysis.batch.batch_stay import SHORTEST_PAUSE, BatchStay, are_preemptions
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.tui.drawing.palette import AGES
 from servetop.tui.drawing.text_runs import Run
+from servetop.tui.film.batch_stay import SHORTEST_PAUSE, BatchStay, are_preemptions
 
 EMPTY, UNRECORDED, PREFILL, DECODE = range(4)
 """States of a cell; from DECODE on one for each of `AGES`, then those below."""

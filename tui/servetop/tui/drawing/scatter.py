@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from servetop.analysis.knee import knee
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import cells_of
 from servetop.tui.drawing.charts import GUTTER
 from servetop.tui.drawing.formats import axis_seconds
+from servetop.tui.drawing.knee import knee
 from servetop.tui.drawing.palette import HUES
 from servetop.tui.drawing.scale import log_ticks, round_limit
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, merged, placard
@@ -61,7 +61,7 @@ def lines(points: Sequence[Point]) -> dict[int | None, list[int]]:
 
 
 def knees(points: Sequence[Point]) -> set[int]:
-    """Position of each batch size's knee of latency over load (analysis.knee)."""
+    """Position of each batch size's knee of latency over load (drawing.knee)."""
     found = set()
     for line in lines(points).values():
         at = knee([points[number].order for number in line], [points[number].latency for number in line])

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.batch.batch_stay import BatchStay, batch_stay
-from servetop.analysis.batch.slots import assign_slots
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.arrays import FloatArray
 from servetop.core.events import RequestRecord
+from servetop.tui.film.batch_stay import BatchStay, batch_stay
+from servetop.tui.film.slots import assign_slots
 from servetop.tui.state.film_window import MOST_FILM_REQUESTS, bin_seconds, in_flight_during, read_until
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.request_phases import ended_at

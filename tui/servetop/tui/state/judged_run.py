@@ -65,9 +65,12 @@ class JudgedRun:
 
     def verdict(
         self, stats: LiveStats, history: TickHistory, *, facts: EngineFacts | None, stages: Sequence[StageChange],
-        notes: Sequence[Note],
+        notes: Sequence[Note], replicas: Sequence[ReplicaSample] = (),
     ) -> Diagnosis:  # fmt: skip
-        """The verdict at the time of the statistics; `stages` and `notes` are those up to it."""
+        """The verdict at the time of the statistics; `stages` and `notes` are those up to it.
+
+        `replicas`: the newest sample of each of several replicas.
+        """
         active = tuple(episode for episode in self._fold.episodes if episode.is_active(stats.at))
         loads = [stage.at for stage in stages if stage.request_rate is not None]
         restart, error = last_restart(notes), run_failure(notes)
@@ -85,6 +88,7 @@ class JudgedRun:
                 most_in_flight=_most_in_flight(history, stats, facts),
                 piled_up=self._piled_up(stats, since=max(loads, default=0.0)),
                 kv_peak=_kv_peak(history, stats),
+                replicas=replicas,
                 failure=failure_reason(notes, stats.at),
                 ended_by="" if error is None else error.text,
             )

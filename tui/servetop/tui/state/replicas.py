@@ -49,12 +49,15 @@ class ReplicaHistory:
         found = []
         for replica, columns in self._columns.items():
             rows = zip(*(columns.column(name).tolist() for name in _FIELDS), strict=True)
-            named = (dict(zip(_FIELDS, row, strict=True)) for row in rows)
-            found += [
-                ReplicaSample(replica=replica, **{name: _exported(value) for name, value in each.items()})
-                for each in named
-            ]
+            found += [_replica_sample(replica, dict(zip(_FIELDS, row, strict=True))) for row in rows]
         return sorted(found, key=lambda each: each.scrape_end)
+
+    def newest(self, at: float) -> list[ReplicaSample]:
+        """The newest sample of each replica as of run time `at`, by number; those without one are left out."""
+        lasts = {number: columns.up_to(_AT, at) - 1 for number, columns in sorted(self._columns.items())}
+        return [
+            _replica_sample(number, _sample(self._columns[number], last)) for number, last in lasts.items() if last >= 0
+        ]
 
     def rows(self, facts: EngineFacts | None, at: float, width: int) -> list[TextRow]:
         """A heading and one row per replica as of run time `at`; no rows for a single server."""
@@ -85,6 +88,10 @@ class ReplicaHistory:
             _rate(_sample(columns, columns.up_to(_AT, at - _RATE_OVER)), sample),
         )
         return [(name, "strong"), ("".join(f"{figure:>{_WIDTH}}" for figure in figures), "")]
+
+
+def _replica_sample(replica: int, values: Mapping[str, float]) -> ReplicaSample:
+    return ReplicaSample(replica=replica, **{name: _exported(value) for name, value in values.items()})
 
 
 def _exported(value: float) -> Any:

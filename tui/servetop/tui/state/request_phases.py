@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.batch.batch_stay import PAUSE_FACTOR, SHORTEST_PAUSE
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import RequestRecord
 from servetop.core.tick import TICK_SECONDS
+from servetop.tui.film.batch_stay import PAUSE_FACTOR, SHORTEST_PAUSE
 
 Preemptions = Callable[[float, float], float]
 """Preemptions of the engine between two times of the run; NaN if it does not export them."""

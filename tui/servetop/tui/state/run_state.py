@@ -253,7 +253,8 @@ class RunState:
     def _verdict(self, stats: LiveStats) -> Diagnosis:
         """The verdict at the time of the statistics."""
         stages, notes = self.stages[: _count(self.stages, stats.at)], self.notes[: _count(self.notes, stats.at)]
-        return self.judged.verdict(stats, self.history, facts=self.header.engine, stages=stages, notes=notes)
+        facts, replicas = self.header.engine, self.replicas.newest(stats.at)
+        return self.judged.verdict(stats, self.history, facts=facts, stages=stages, notes=notes, replicas=replicas)
 
     def _engine_page(self, stats: LiveStats, *, until: float, span: float) -> Callable[[int], EnginePage]:
         page, gpus = self.engine_metrics.page, engine_gpus(stats.gpus)

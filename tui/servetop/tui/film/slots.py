@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 Interval = tuple[int, float, float]
-"""A request's id, its start and its end in seconds; the end is not part of it."""
+"""A request's id, and the half-open interval [start, end) in seconds."""
 
 
 def assign_slots(intervals: Sequence[Interval], *, known: Mapping[int, int] | None = None) -> dict[int, int]:

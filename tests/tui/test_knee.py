@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.knee import knee
+from servetop.tui.drawing.knee import knee
 
 
 def test_the_last_load_before_a_steep_rise_of_latency_is_the_knee() -> None:

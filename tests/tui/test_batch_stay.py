@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from servetop.analysis.batch.batch_stay import are_preemptions, batch_stay
 from servetop.core.events import RequestRecord, RequestStatus
+from servetop.tui.film.batch_stay import are_preemptions, batch_stay
 
 TIMES = np.array([12.0, 12.02, 12.04, 12.06, 14.06, 14.08, 14.10])
 RECORD = RequestRecord(

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.batch.slots import Interval, assign_slots
+from servetop.tui.film.slots import Interval, assign_slots
 
 TIMES = st.floats(0, 60, allow_nan=False)
 INTERVALS = st.lists(st.tuples(TIMES, st.floats(0, 20)), max_size=40).map(
