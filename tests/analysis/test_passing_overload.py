@@ -6,18 +6,21 @@ from dataclasses import replace
 
 import pytest
 
+from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Overload, overloads
 from servetop.analysis.judgement.passing_overload import (
     follows_stalls,
     is_long,
     length,
+    lies_between,
     passed,
     stalls_apart_from,
 )
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
+from servetop.analysis.judgement.story import story_of
 from servetop.core.tick import Tick
-from tests.analysis.story_runs import ramp, record_from
+from tests.analysis.story_runs import LENGTH, ramp, record_from
 
 CALM = [0.0] * 60
 START = [20.0] * 6
@@ -48,6 +51,39 @@ def test_a_queue_that_comes_later_does_not_pass() -> None:
 def test_a_wait_within_the_objective_does_no_harm(ttft: float, *, harmless: bool) -> None:
     run, main = _seen(ramp(waiting=[*CALM, *START, *[0.0] * 30]), ttft=ttft)
     assert passed(run, main, alone=True) is harmless
+
+
+def test_a_full_cache_within_the_objectives_is_told_without_blame() -> None:
+    run, main = _seen(ramp(waiting=[*CALM, *START, *[0.0] * 30], kv=0.99), ttft=5.0)
+    assert passed(run, main, alone=True)
+    verdict = run_verdict(run)
+    assert (verdict.cause, verdict.passed, verdict.sustainable) == (RunCause.UNCLEAR, main, None)
+    texts = [each.text for each in story_of(run, verdict).lines]
+    assert any("an overload of 6.0 s passed within the objectives" in each for each in texts)
+    no_objective = record_from(list(run.history.ticks), goodput={})
+    assert not passed(no_objective, overloads(no_objective.episodes)[0], alone=True)
+
+
+@pytest.mark.parametrize(("after", "harmless"), [(60, True), (8, False)])
+def test_a_growth_of_the_requests_in_flight_passes_if_the_load_lasts(after: int, *, harmless: bool) -> None:
+    """For 30 s two of three requests end, without a queue; then as many as arrive, or the load ends."""
+    ticks, level = [], 8
+    for tick in ramp(waiting=[0.0] * (40 + 30 + after)):
+        ended = 2 if 40.0 <= tick.start < 70.0 else 3
+        level += 3 - ended
+        gauges = replace(tick.client.gauges, in_flight=level)
+        ticks.append(replace(tick, client=replace(tick.client, ok=ended, output_tokens=LENGTH * ended, gauges=gauges)))
+    run, main = _seen(ticks)
+    assert [each.kind for each in main.episodes] == [EpisodeKind.IN_FLIGHT]
+    assert passed(run, main, alone=True) is harmless
+    assert (run_verdict(run).cause is RunCause.UNCLEAR) is harmless
+
+
+def test_a_queue_between_repeated_pauses_is_theirs() -> None:
+    pauses = [(20.0, 22.5), (50.0, 52.5)]
+    run, main = _seen(_paused([*[0.0] * 33, *[20.0] * 6, *[0.0] * 40], *pauses))
+    assert lies_between(run, main, stalls_apart_from(run, main))
+    assert run_verdict(run).cause is RunCause.STALL
 
 
 def test_an_overload_of_one_page_may_be_shorter_than_its_pages() -> None:

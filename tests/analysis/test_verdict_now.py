@@ -256,7 +256,7 @@ def test_a_load_that_still_fills_the_batch_is_not_to_be_raised() -> None:
 
 def test_requests_that_piled_up_in_the_batch_are_no_headroom() -> None:
     assert line_of().startswith("headroom")
-    assert line_of(piled_up=True).startswith("unclear")
+    assert line_of(overloaded_before=True).startswith("unclear")
 
 
 def test_an_engine_that_keeps_up_has_headroom() -> None:

@@ -166,6 +166,7 @@ PATTERNS: dict[str, str] = {
     "waits now": rf"(?P<count>{_NUMBER}) waiting",
     "waits there now": rf"(?P<count>{_NUMBER}) waiting at replicas? (?P<replicas>{_REPLICAS}) of \d+",
     "full there now": r"(?P<what>KV blocks|batch) full there",
+    "passed": rf"an overload of {_SECONDS} passed within the objectives",
     "restart": r"try a restart of the engine, to free the KV blocks that no request uses",
     "replica advice now": rf"send less to replicas? {_REPLICAS}, or (?P<then>lower .*)",
     "nothing waits now": r"nothing waits",

@@ -48,7 +48,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "times": ("", " 2 times"),
     "between": ("", " [9.0, 13]"), "amount": ("12", "1,250"),
     "' and '.join(parts)": ("48% of the requests in the engine and 12% of its tokens",),
-    "fullest": ("", "up to "),
+    "span": ("12 s",), "fullest": ("", "up to "),
     "busy.name": ("replica 2",), "busy.count": ("3",),
     "overload_now:lower": ("lower the concurrency limit", "lower the rate below 12"),
     "' and no '.join(absent)": ("queue", "running count and no batch limit"),

@@ -148,6 +148,7 @@ UNNAMED_CHECKS: dict[str, Check] = {
     "replica advice": lambda _, truth: truth.replicas > 1,
     "longer run": lambda _, __: None,
     "waits there now": waits_there_now,
+    "passed": lambda _, truth: truth.state.share_met() >= SHARE_KEPT and not truth.left,
     "restart": lambda _, truth: truth.usable_blocks < 1,
     "full there now": full_there_now,
     "replica advice now": lambda said, truth: ("concurrency" in (said.values["then"] or "")) == truth.state.closed,

@@ -46,3 +46,13 @@ def test_a_load_settles_while_more_requests_get_in_flight_in_one_stage(
 def test_the_evidence_of_a_full_cache_is_its_peak_of_five_seconds(at: float, usage: str) -> None:
     ticks = [tick(index, waiting=9, used=99 if index < 120 and index % 4 else 5) for index in range(160)]
     assert verdict_at(at, ticks).evidence[0] == f"{usage} of blocks"
+
+
+def test_a_load_that_overloaded_the_engine_has_headroom_after_a_long_calm() -> None:
+    """The cache was full for 10 s: it takes 30 s without an overload until the load counts as served."""
+    ticks = [tick(index, waiting=9 if 120 <= index < 160 else 0, used=99 if 120 <= index < 160 else 5)
+             for index in range(400)]  # fmt: skip
+    assert verdict_at(35.0, ticks).bottleneck is Bottleneck.KV
+    assert verdict_at(60.0, ticks).bottleneck is Bottleneck.UNCLEAR
+    assert verdict_at(95.0, ticks).bottleneck is Bottleneck.HEADROOM
+    assert verdict_at(60.0, ticks, 48.0).bottleneck is Bottleneck.HEADROOM  # of another load

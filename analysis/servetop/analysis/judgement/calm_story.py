@@ -15,6 +15,7 @@ from servetop.analysis.judgement.held_back import longest_client_queue
 from servetop.analysis.judgement.kept_load import share_kept, unserved_share
 from servetop.analysis.judgement.marks import WINDOW
 from servetop.analysis.judgement.overload_story import sustainable_phrase
+from servetop.analysis.judgement.passing_overload import length
 from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
@@ -168,6 +169,10 @@ def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
     if stages.size and max(np.unique(stages, return_counts=True)[1]) < ticks_of(WINDOW):
         text = f"no stage lasted {WINDOW:.0f} s: too short to tell whether the engine keeps up"
         return Phrase(clauses.UNCLEAR, text)
+    if verdict.passed is not None:
+        return Phrase(
+            clauses.PASSED, f"an overload of {seconds(length(run, verdict.passed))} passed within the objectives"
+        )
     if verdict.cause is RunCause.UNCLEAR:
         grew = "requests were left unserved" if unserved_share(run) else "requests in flight still grew"
         return Phrase(clauses.UNCLEAR, f"{grew} when the load ended: the engine may not keep up")

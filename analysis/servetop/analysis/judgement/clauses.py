@@ -111,6 +111,7 @@ NO_QUEUE = clause("no queue", {O.QUEUE, O.REPLICAS})
 NO_FAILURE = clause("no failure", {O.COMPLETIONS})
 KEPT_UP = clause("the engine kept up with the whole load", {O.COMPLETIONS})
 UNCLEAR = clause("requests in flight still grew when the load ended: too short to tell", {O.COMPLETIONS}, {O.IN_FLIGHT})
+PASSED = clause("an overload of 12 s passed within the objectives", {O.COMPLETIONS, O.IN_FLIGHT})
 MISSED = clause("only 12% of the requests had TTFT ≤ 500 ms, TPOT ≤ 50 ms", {O.OBJECTIVES})
 SUSTAINS = clause(
     "sustainable ≈ 11 req/s [9.4, 12.1] with TTFT ≤ 500 ms",

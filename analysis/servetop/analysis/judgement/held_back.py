@@ -10,7 +10,7 @@ from servetop.analysis.judgement.capacity import KEPT_SHARE
 from servetop.analysis.judgement.kept_load import share_kept
 from servetop.analysis.judgement.overload import Overload
 from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.trailing import ticks_of, trailing_all
+from servetop.analysis.judgement.trailing import ticks_of
 from servetop.analysis.judgement.wording import seconds
 from servetop.analysis.verdicts.trust import Trust
 from servetop.analysis.verdicts.trust_inputs import limit_in_force
@@ -37,10 +37,7 @@ def held_back_since(run: RunRecord) -> float | None:
     loaded = run.until - run.load_since
     if held.sum() < min(ticks_of(HELD_SECONDS), HELD_SHARE * ticks_of(max(loaded, 0.0))) or not held.any():
         return None
-    lasting = trailing_all(held, ticks_of(2))
-    if not lasting.any():
-        return None
-    return run.history.ticks[max(0, int(np.argmax(lasting)) + 1 - ticks_of(2))].start
+    return run.history.ticks[int(np.argmax(held))].start
 
 
 def held_between(run: RunRecord, trust: Trust) -> str | None:

@@ -40,8 +40,8 @@ class Moment:
     """Requests by which those in flight increased within GROWTH_SECONDS, since the start of the stage at most."""
     most_in_flight: float = math.inf
     """The most requests in flight of the window, and of the time that its pages may describe."""
-    piled_up: bool = False
-    """Whether requests in flight grew under this load without a queue, and have not fallen much since."""
+    overloaded_before: bool = False
+    """Whether requests in flight grew under this load and have not fallen much, or an overload of it ended recently."""
     kv_peak: float = math.nan
     """The highest KV usage within PEAK_SECONDS, 0..1; NaN if unknown."""
     replicas: Sequence[ReplicaSample] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from servetop.analysis.judgement.capacity import KEPT_SHARE
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
@@ -13,6 +14,7 @@ from servetop.analysis.judgement.overload import CLIENT_SIDE, OVERLOAD, Overload
 from servetop.analysis.judgement.recovery import still_waits
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.stalls import STALL_SECONDS, is_prefill
+from servetop.analysis.judgement.trailing import ticks_of
 
 _SHORTEST = 5.0
 """Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
@@ -33,6 +35,10 @@ _SERVED = 5.0
 """Least seconds of the load before it."""
 _SHORT = 0.25
 """Fraction of a run for which an overload that did no harm may have lasted."""
+_SETTLED = 10.0
+"""Least seconds of the same load after requests in flight stopped growing, and _SETTLED_SHARE of the growth."""
+_SETTLED_SHARE = 0.5
+_EXHAUSTED = {EpisodeKind.KV, EpisodeKind.PREEMPTIONS}
 
 
 def length(run: RunRecord, overload: Overload) -> float:
@@ -51,18 +57,45 @@ def passed(run: RunRecord, main: Overload, *, alone: bool) -> bool:
     """Whether an overload says little about the load.
 
     No limit of it was visible, it was the only one (`alone`), and that of the start of a load which the engine then
-    served for much longer; or it was short, all of its requests were served, and they kept their objectives.
+    served for much longer; or its requests were served within their objectives, and it was short, or only a growth of
+    the requests in flight to what the load needs.
     """
     seen = {each.kind for each in main.episodes} & set(OVERLOAD)
-    if alone and not seen & {EpisodeKind.BATCH, EpisodeKind.KV, EpisodeKind.PREEMPTIONS} and began_cold(run, main):
+    if alone and not seen & {EpisodeKind.BATCH, *_EXHAUSTED} and began_cold(run, main):
         return True
-    harmless = seen <= {EpisodeKind.AWAITING, EpisodeKind.QUEUE, EpisodeKind.BATCH} and not still_waits(run)
-    if not harmless or length(run, main) > _SHORT * (run.until - run.load_since):
+    short = EpisodeKind.IN_FLIGHT not in seen and length(run, main) <= _SHORT * (run.until - run.load_since)
+    if still_waits(run) or not (short or (seen == {EpisodeKind.IN_FLIGHT} and _settled(run, main))):
+        return False
+    if seen & _EXHAUSTED and not run.header.config.goodput:  # no objective tells whether it did harm
         return False
     first = run.history.first_from(main.begin)
     until = len(run.history) if main.end is None else run.history.up_to(main.end)
     started = run.share_in_time_of(first, until)  # the requests that waited may end much later
     return started >= KEPT_SHARE and share_kept(run, first, until) >= KEPT_SHARE
+
+
+def is_told(main: Overload) -> bool:
+    """Whether an overload that passed was more than a queue: requests piled up, or KV blocks ran out."""
+    return any(each.kind in {EpisodeKind.IN_FLIGHT, *_EXHAUSTED} for each in main.episodes)
+
+
+def _settled(run: RunRecord, main: Overload) -> bool:
+    """Whether the load lasted unchanged after an overload, so that growing requests in flight had reached a level."""
+    if main.end is None:
+        return False
+    after = run.history.first_from(main.end)
+    rates = run.history.column("request_rate", start=run.history.first_from(main.begin))
+    stop = after - run.history.first_from(main.begin) + ticks_of(max(_SETTLED, _SETTLED_SHARE * length(run, main)))
+    return stop <= rates.size and bool((rates[:stop] == rates[0]).all())
+
+
+def lies_between(run: RunRecord, main: Overload, stalls: Sequence[Episode]) -> bool:
+    """Whether an overload without a visible limit ended soon, between repeated times without a token."""
+    seen = {each.kind for each in main.episodes}
+    if main.end is None or not stalls or seen & {EpisodeKind.BATCH, *_EXHAUSTED}:
+        return False
+    short = length(run, main) <= _SHORT * (run.until - run.load_since)
+    return short and stalls[0].begin < main.begin and main.end <= stalls[-1].begin
 
 
 def follows_stalls(run: RunRecord, main: Overload) -> bool:
@@ -116,8 +149,9 @@ def stalls_apart_from(run: RunRecord, main: Overload | None) -> list[Episode]:
     """Return the times without a token, apart from those in an overload: prompts that wait are computed first.
 
     Empty if all are shorter than STALL_SECONDS, and the requests from the first of them on kept their objectives.
+    Those that a prefill explains do not count.
     """
-    stalls = run.of_kind(EpisodeKind.STALL)
+    stalls = _pauses(run)
     if main is not None and not follows_stalls(run, main):
         end = run.until if main.end is None else main.end
         stalls = [each for each in stalls if not each.overlaps(main.begin - WINDOW, end)]

@@ -14,7 +14,15 @@ from servetop.analysis.judgement.kept_load import kept_rate, kept_up, share_kept
 from servetop.analysis.judgement.overload import CLIENT_SIDE, Limit, Overload, limit_of, overloads
 from servetop.analysis.judgement.overload_intervals import overload_intervals
 from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity
-from servetop.analysis.judgement.passing_overload import follows_stalls, is_long, length, passed, stalls_apart_from
+from servetop.analysis.judgement.passing_overload import (
+    follows_stalls,
+    is_long,
+    is_told,
+    length,
+    lies_between,
+    passed,
+    stalls_apart_from,
+)
 from servetop.analysis.judgement.rate_interval import RateInterval
 from servetop.analysis.judgement.replica_limits import ReplicaLimits, replica_limits
 from servetop.analysis.judgement.run_record import RunRecord, run_failure
@@ -66,6 +74,8 @@ class RunVerdict:
     """How many of the requests in the engine are those of other clients."""
     network: str = ""
     """The evidence that requests wait between client and engine, in words; empty without any."""
+    passed: Overload | None = None
+    """An overload that did no harm, without which there would be headroom; None without one."""
     cold_until: float | None = None
     """When a cold start ended: a time without the objectives, after which the engine kept up with the same load."""
 
@@ -134,17 +144,17 @@ def run_verdict(run: RunRecord) -> RunVerdict:
         return replace(without_overload(run), cause=RunCause.NETWORK, sustainable=None, network=held)
     main = None if overloaded is None else overloaded.main
     stalls = stalls_apart_from(run, main)
-    paused = bool(stalls) and main is not None and follows_stalls(run, main)
+    paused = bool(stalls) and main is not None and (follows_stalls(run, main) or lies_between(run, main, stalls))
     cold_until = None if overloaded is None or paused else cold_start_end(run, main)
-    if overloaded is not None and not paused and cold_until is None and not _has_passed(run, overloaded):
+    harmless = overloaded is not None and main is not None and passed(run, main, alone=not overloaded.others)
+    if overloaded is not None and not paused and cold_until is None and not harmless:
         return replace(overloaded, client_late=client_late)
     if stalls:
         return _simple(RunCause.STALL, stalls, run)
-    return without_overload(run, cold_until=cold_until)
-
-
-def _has_passed(run: RunRecord, overloaded: RunVerdict) -> bool:
-    return overloaded.main is not None and passed(run, overloaded.main, alone=not overloaded.others)
+    found = without_overload(run, cold_until=cold_until)
+    if main is None or not is_told(main) or cold_until is not None or found.cause is not RunCause.HEADROOM:
+        return found
+    return replace(found, cause=RunCause.UNCLEAR, sustainable=None, is_lower_bound=False, passed=main)
 
 
 def _engine_ran_out(overloaded: RunVerdict | None) -> bool:

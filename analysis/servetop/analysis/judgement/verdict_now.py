@@ -240,7 +240,7 @@ def _headroom(moment: Moment) -> Diagnosis | None:
     chance = _BY_CHANCE * math.sqrt((rates.offered + rates.completed) / moment.stats.window)
     behind = rates.offered - rates.completed > (0.0 if math.isnan(moment.waiting) else chance)
     unseen = math.isnan(moment.waiting) and (is_closed(moment) or _drains(moment))
-    if moment.waiting > short or unseen or moment.piled_up or (behind and not keeps_up):
+    if moment.waiting > short or unseen or moment.overloaded_before or (behind and not keeps_up):
         return None
     advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
     if moment.kv >= KV_HIGH:

@@ -12,8 +12,9 @@ from servetop.analysis.engine_gauges import kv_usages
 from servetop.analysis.judgement.diagnosis import Diagnosis
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.held_back import COLD_SECONDS
 from servetop.analysis.judgement.moment import GROWTH_SECONDS, PEAK_SECONDS, Moment
-from servetop.analysis.judgement.overload import limit_at
+from servetop.analysis.judgement.overload import OVERLOAD, limit_at
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason, last_restart, run_failure
 from servetop.analysis.judgement.run_verdict import run_verdict
 from servetop.analysis.judgement.story import Story, story_of
@@ -26,6 +27,8 @@ from servetop.core.interfaces.run_source import EngineFacts
 
 _JUDGED_AT_ONCE = 4_000
 """Ticks that are judged between two frames, so that opening a long recording does not delay the first one."""
+_CALM = 3.0
+"""Seconds without an overload, relative to those of the last one, after which a load counts as served."""
 _STILL_PILED = 0.75
 """Requests in flight, relative to the most while they grew, from which they have not fallen much."""
 
@@ -86,7 +89,7 @@ class JudgedRun:
                 limit=limit_at(self._fold.episodes, history, facts, stats.at),
                 growth=_growth(history, max(stats.at - GROWTH_SECONDS, *loads, 0.0), stats.at),
                 most_in_flight=_most_in_flight(history, stats, facts),
-                piled_up=self._piled_up(stats, since=max(loads, default=0.0)),
+                overloaded_before=self._overloaded_before(stats, since=max(loads, default=0.0)),
                 kv_peak=_kv_peak(history, stats),
                 replicas=replicas,
                 failure=failure_reason(notes, stats.at),
@@ -94,13 +97,16 @@ class JudgedRun:
             )
         )
 
-    def _piled_up(self, stats: LiveStats, *, since: float) -> bool:
-        piles = [
-            each.worst
-            for each in self._fold.episodes
-            if each.kind is EpisodeKind.IN_FLIGHT and since <= each.begin and each.detected_at <= stats.at
+    def _overloaded_before(self, stats: LiveStats, *, since: float) -> bool:
+        """Whether requests piled up under this load, and still do, or an overload of it ended not long ago."""
+        known = [each for each in self._fold.episodes if since <= each.begin and each.detected_at <= stats.at]
+        piles = [each.worst for each in known if each.kind is EpisodeKind.IN_FLIGHT]
+        ended = [
+            stats.at - each.end < _CALM * (each.end - each.begin)
+            for each in known
+            if each.kind in OVERLOAD and each.end is not None and each.begin >= since + COLD_SECONDS
         ]
-        return stats.load.in_flight >= _STILL_PILED * max(piles, default=math.inf)
+        return any(ended) or stats.load.in_flight >= _STILL_PILED * max(piles, default=math.inf)
 
     def story(
         self, run: RunRecord, sweep: SweepVerdict | None = None, *,
