@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
+
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.queue_truth import LATE_SEND, SHORT_QUEUE
@@ -73,7 +75,9 @@ def waits_there_now(said: Statement, truth: KnownTruth) -> bool:
     within = state.within(at - WINDOW, at)
     there = state.waiting_at(named)[within]
     elsewhere = state.waiting_at(set(range(truth.replicas)) - named)[within]
-    right = 0.75 * there.min(initial=0) - 3 <= count <= 1.25 * there.max(initial=0) + 3
+    arrived = np.maximum(state.in_flight - state.running, 0)[within]  # during an iteration
+    most = max(there.max(initial=0), arrived.max(initial=0))
+    right = 0.75 * there.min(initial=0) - 3 <= count <= 1.25 * most + 3
     return right and bool(elsewhere.min(initial=1_000) <= SHORT_QUEUE * truth.replicas)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from servetop.analysis.judgement.capacity import KEPT_SHARE
 from servetop.analysis.judgement.kept_load import share_kept
 from servetop.analysis.judgement.overload import Overload
+from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.trailing import ticks_of
 from servetop.analysis.judgement.wording import seconds
@@ -32,12 +33,13 @@ _WARM_SECONDS = 20.0
 
 def held_back_since(run: RunRecord) -> float | None:
     """Return from when on an open loop's requests were queued at the client by its concurrency limit; None if not."""
-    queued = run.history.column("queued") > 0
-    held = queued & np.isfinite(run.history.column("request_rate"))
+    queued, open_loop = run.history.column("queued"), np.isfinite(run.history.column("request_rate"))
+    held = (queued > 0) & open_loop
     loaded = run.until - run.load_since
     if held.sum() < min(ticks_of(HELD_SECONDS), HELD_SHARE * ticks_of(max(loaded, 0.0))) or not held.any():
         return None
-    return run.history.ticks[int(np.argmax(held))].start
+    several = held & (queued > SHORT_QUEUE)
+    return run.history.ticks[int(np.argmax(several if several.any() else held))].start
 
 
 def held_between(run: RunRecord, trust: Trust) -> str | None:
