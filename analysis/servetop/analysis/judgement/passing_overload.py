@@ -66,7 +66,7 @@ def passed(run: RunRecord, main: Overload, *, alone: bool) -> bool:
     short = EpisodeKind.IN_FLIGHT not in seen and length(run, main) <= _SHORT * (run.until - run.load_since)
     if still_waits(run) or not (short or (seen == {EpisodeKind.IN_FLIGHT} and _settled(run, main))):
         return False
-    if seen & _EXHAUSTED and not run.header.config.goodput:  # no objective tells whether it did harm
+    if seen & _EXHAUSTED and not run.header.config.goodput:  # without an objective its harm is unknown
         return False
     first = run.history.first_from(main.begin)
     until = len(run.history) if main.end is None else run.history.up_to(main.end)
@@ -74,7 +74,7 @@ def passed(run: RunRecord, main: Overload, *, alone: bool) -> bool:
     return started >= KEPT_SHARE and share_kept(run, first, until) >= KEPT_SHARE
 
 
-def is_told(main: Overload) -> bool:
+def was_severe(main: Overload) -> bool:
     """Whether an overload that passed was more than a queue: requests piled up, or KV blocks ran out."""
     return any(each.kind in {EpisodeKind.IN_FLIGHT, *_EXHAUSTED} for each in main.episodes)
 
@@ -87,6 +87,11 @@ def _settled(run: RunRecord, main: Overload) -> bool:
     rates = run.history.column("request_rate", start=run.history.first_from(main.begin))
     stop = after - run.history.first_from(main.begin) + ticks_of(max(_SETTLED, _SETTLED_SHARE * length(run, main)))
     return stop <= rates.size and bool((rates[:stop] == rates[0]).all())
+
+
+def stalls_caused(run: RunRecord, main: Overload, stalls: Sequence[Episode]) -> bool:
+    """Whether an overload is what times without a token left to make up for, or lies between repeated ones."""
+    return bool(stalls) and (follows_stalls(run, main) or lies_between(run, main, stalls))
 
 
 def lies_between(run: RunRecord, main: Overload, stalls: Sequence[Episode]) -> bool:

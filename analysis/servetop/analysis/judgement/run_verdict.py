@@ -15,13 +15,12 @@ from servetop.analysis.judgement.overload import CLIENT_SIDE, Limit, Overload, l
 from servetop.analysis.judgement.overload_intervals import overload_intervals
 from servetop.analysis.judgement.overload_rates import advised_batch, overload_capacity
 from servetop.analysis.judgement.passing_overload import (
-    follows_stalls,
     is_long,
-    is_told,
     length,
-    lies_between,
     passed,
     stalls_apart_from,
+    stalls_caused,
+    was_severe,
 )
 from servetop.analysis.judgement.rate_interval import RateInterval
 from servetop.analysis.judgement.replica_limits import ReplicaLimits, replica_limits
@@ -144,7 +143,7 @@ def run_verdict(run: RunRecord) -> RunVerdict:
         return replace(without_overload(run), cause=RunCause.NETWORK, sustainable=None, network=held)
     main = None if overloaded is None else overloaded.main
     stalls = stalls_apart_from(run, main)
-    paused = bool(stalls) and main is not None and (follows_stalls(run, main) or lies_between(run, main, stalls))
+    paused = main is not None and stalls_caused(run, main, stalls)
     cold_until = None if overloaded is None or paused else cold_start_end(run, main)
     harmless = overloaded is not None and main is not None and passed(run, main, alone=not overloaded.others)
     if overloaded is not None and not paused and cold_until is None and not harmless:
@@ -152,7 +151,7 @@ def run_verdict(run: RunRecord) -> RunVerdict:
     if stalls:
         return _simple(RunCause.STALL, stalls, run)
     found = without_overload(run, cold_until=cold_until)
-    if main is None or not is_told(main) or cold_until is not None or found.cause is not RunCause.HEADROOM:
+    if main is None or not was_severe(main) or cold_until is not None or found.cause is not RunCause.HEADROOM:
         return found
     return replace(found, cause=RunCause.UNCLEAR, sustainable=None, is_lower_bound=False, passed=main)
 
