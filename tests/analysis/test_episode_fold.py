@@ -247,6 +247,14 @@ def test_a_cache_that_holds_few_sequences_has_an_advised_batch_size_too(running:
     assert {each.fits for each in found(ticks) if each.kind is EpisodeKind.KV} == {fits}
 
 
+def test_the_advised_batch_size_is_that_of_one_of_several_replicas() -> None:
+    facts = EngineFacts(name="vllm", title="vLLM", max_num_seqs=16, replica_urls=("http://a", "http://b"))
+    ticks = [tick(index, kv=1.0, waiting=9.0, running=24.0, batch=None) for index in range(40)]
+    fold = EpisodeFold()
+    fold.update(TickHistory(ticks), facts)
+    assert {(each.fits, each.batch) for each in fold.episodes if each.kind is EpisodeKind.KV} == {(8, 16.0)}
+
+
 def test_many_ticks_are_judged_bit_by_bit() -> None:
     history, fold = TickHistory([tick(index, preempted=float(index)) for index in range(100)]), EpisodeFold()
     assert not fold.update(history, None, most=60)

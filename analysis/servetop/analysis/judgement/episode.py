@@ -51,13 +51,13 @@ class Episode:
     total: float = 0.0
     """Preemptions or failed requests; 0 for other kinds."""
     batch: float = float("nan")
-    """The engine's batch size in force when it was detected; NaN if unknown."""
+    """The engine's batch size in force when it was detected, of a full cache that of a replica; NaN if unknown."""
     inferred: bool = False
     """Whether `batch` is not exported, but the number of sequences that ran while others waited."""
     level: float = 1.0
     """The KV usage from which the cache counted as full when it was detected, 0..1."""
     fits: int = 0
-    """Sequences that fit into the KV cache, as estimated when it was detected; 0 if unknown."""
+    """Sequences that fit into the KV cache of a replica, as estimated when it was detected; 0 if unknown."""
     text: str = ""
     """The first line of the log, for an error in it."""
 

@@ -13,7 +13,7 @@ from servetop.analysis.judgement.detectors import DETECTORS
 from servetop.analysis.judgement.episode import KINDS, Episode, EpisodeKind
 from servetop.analysis.judgement.log_severity import severity_of
 from servetop.analysis.judgement.marks import LOOKBACK, WINDOW, Marks
-from servetop.analysis.judgement.signals import Signals
+from servetop.analysis.judgement.signals import Signals, replica_count
 from servetop.analysis.judgement.trailing import ticks_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import LogLine, Severity, StageChange
@@ -43,6 +43,8 @@ class EpisodeFold:
     """Errors in the log that are later than the newest judged tick."""
     _recent: Signals | None = None
     """The ticks before the next one that the rules look back to."""
+    _replicas: int = 1
+    """The number of servers behind the run."""
 
     @property
     def episodes(self) -> tuple[Episode, ...]:
@@ -54,6 +56,7 @@ class EpisodeFold:
         most: int | None = None,
     ) -> bool:  # fmt: skip
         """Judge the ticks added since the last call, at most `most`; whether all are judged."""
+        self._replicas = replica_count(facts)
         stop = len(history) if most is None else min(len(history), self.judged + most)
         for first in range(self.judged, stop, MOST_TICKS):
             self._judge(history, first, min(first + MOST_TICKS, stop), facts, stages)
@@ -126,6 +129,9 @@ class EpisodeFold:
         begin = marks.begin(position)
         worst = begin + int(np.argmax(marks.worst[begin : position + 1]))
         inferred = kind is EpisodeKind.BATCH and bool(np.isnan(signals.batch[position]))
+        batch, fits = float((signals.most_running if inferred else signals.batch)[position]), 0
+        if kind in (EpisodeKind.KV, EpisodeKind.PREEMPTIONS):
+            batch, fits = batch / self._replicas, _fitting(signals, position, replicas=self._replicas)
         self._open[kind] = len(self._found)
         self._found.append(
             Episode(
@@ -135,10 +141,10 @@ class EpisodeFold:
                 worst=float(marks.worst[worst]),
                 worst_at=float(signals.ends[worst]),
                 total=float(marks.amount[begin : position + 1].sum()),
-                batch=float((signals.most_running if inferred else signals.batch)[position]),
+                batch=batch,
                 inferred=inferred,
                 level=float(signals.kv_level[position]),
-                fits=_fitting(signals, position) if kind in (EpisodeKind.KV, EpisodeKind.PREEMPTIONS) else 0,
+                fits=fits,
             )
         )
 
@@ -168,12 +174,12 @@ def _is_stopped(history: TickHistory, at: float) -> bool:
     return not loaded and bool(history.column("sent", stop=position + 1).any())
 
 
-def _fitting(signals: Signals, position: int) -> int:
-    """Return how many sequences of the current length fill the KV cache to KV_HIGH; 0 if unknown."""
+def _fitting(signals: Signals, position: int, *, replicas: int) -> int:
+    """Return how many sequences of the current length fill the KV cache of a replica to KV_HIGH; 0 if unknown."""
     recent = slice(max(0, position + 1 - ticks_of(WINDOW)), position + 1)
     running, kv = signals.running[recent], signals.kv[recent]
     full = (kv >= KV_HIGH) & (running > 0)
     if not full.any():
         return 0
-    fitting = int(np.median(running[full] / kv[full]) * KV_HIGH)
+    fitting = int(np.median(running[full] / kv[full]) * KV_HIGH / replicas)
     return fitting // _BATCH_STEP * _BATCH_STEP or fitting

@@ -21,6 +21,7 @@ from servetop.analysis.judgement.capacity import (
 from servetop.analysis.judgement.episode import EpisodeKind
 from servetop.analysis.judgement.overload import Limit, Overload, full_batch
 from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.judgement.signals import replica_count
 
 DEFAULT_OBJECTIVE = 0.5
 """Seconds of TTFT, for the knee of a run without an objective."""
@@ -49,8 +50,7 @@ def overload_rates(limit: Limit, capacity: Capacity, run: RunRecord) -> tuple[fl
     """
     if capacity.is_upper_bound:
         return None, None
-    facts = run.header.engine
-    count = max(1, 0 if facts is None else len(facts.replica_urls))
+    count = replica_count(run.header.engine)
     each = replace(capacity, rate=capacity.rate / count, running=capacity.running / count)
     rates = _rates_of_one(limit, each, run, replicas=count)
     sustainable, knee = (None if rate is None else count * rate for rate in rates)
@@ -83,7 +83,7 @@ def _service(
 
 
 def advised_batch(limit: Limit, main: Overload, run: RunRecord) -> int | None:
-    """Return the batch size to try; None if there is no advice on it."""
+    """Return the batch size of a replica to try; None if there is no advice on it."""
     if limit is Limit.KV:
         if holds_too_few(run, main):
             return None
@@ -94,7 +94,11 @@ def advised_batch(limit: Limit, main: Overload, run: RunRecord) -> int | None:
     if limit is not Limit.BATCH or episode is None:
         return None
     usage = _kv_peak(run, main)
-    return None if math.isnan(usage) or usage <= 0 else larger_batch(episode.batch, usage)
+    return (
+        None
+        if math.isnan(usage) or usage <= 0
+        else larger_batch(episode.batch / replica_count(run.header.engine), usage)
+    )
 
 
 def larger_batch(batch: float, usage: float) -> int | None:

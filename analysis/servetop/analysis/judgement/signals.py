@@ -55,7 +55,7 @@ class Signals:
     needed: FloatArray
     """Fraction of the KV blocks that a mean prompt of the newest requests needs; 0 if unknown."""
     batch: FloatArray
-    """The engine's batch-size limit."""
+    """The engine's batch-size limit; of several replicas the sum, as of `running`."""
     first_tokens: FloatArray
     """Requests whose first token arrived; `prompt_tokens` are theirs."""
     ttft: FloatArray
@@ -202,8 +202,13 @@ def _staged_sizes(ends: FloatArray, stages: Sequence[StageChange], facts: Engine
     restarted = facts is None or not facts.changes_batch_size_live
     sized = [stage for stage in stages if restarted and stage.max_num_seqs is not None]
     default = _number(None if facts is None else facts.max_num_seqs)
-    sizes = np.array([default, *(_number(stage.max_num_seqs) for stage in sized)])
+    sizes = replica_count(facts) * np.array([default, *(_number(stage.max_num_seqs) for stage in sized)])
     return np.asarray(sizes[np.searchsorted([stage.at for stage in sized], ends, side="left")])
+
+
+def replica_count(facts: EngineFacts | None) -> int:
+    """Return the number of servers behind a run."""
+    return 1 if facts is None else max(1, len(facts.replica_urls))
 
 
 def _needed(ticks: Sequence[Tick], blocks: FloatArray, facts: EngineFacts | None) -> FloatArray:
