@@ -22,9 +22,9 @@ from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
 from servetop.recordings.library.catalog import describe
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.summary.summary import run_summary
 
 REQUESTS_PER_TICK = 250
 TOKENS = 32

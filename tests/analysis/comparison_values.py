@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from servetop.analysis.comparison.compared_metrics import metric_named
-from servetop.analysis.comparison.start_spread import StartSpread
-from servetop.analysis.comparison_report.report_types import (
+from servetop.analysis.comparison.report_types import (
     ArmComparison,
     ComparedArm,
     ComparedStage,
     ComparedValue,
     ComparisonReport,
 )
+from servetop.analysis.comparison.start_spread import StartSpread
 
 
 def value(key: str, verdict: str, **fields: Any) -> ComparedValue:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.comparison_report.measured_arm import MeasuredArm, MeasuredRun
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.reports.comparison.measured_arm import MeasuredArm, MeasuredRun
 from tests.analysis.measured_conditions import conditions
 
 FACTS = EngineFacts(name="vllm", title="vLLM", version="0.9.1", model="llama-2-7b")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from servetop.analysis.comparison_report.difference_texts import (
+from servetop.analysis.comparison.difference_texts import (
     difference_text,
     duration_text,
     interval_text,

@@ -8,8 +8,8 @@ import numpy as np
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.stage_sample import StageSample
-from servetop.analysis.comparison_report.other_causes import other_causes
 from servetop.analysis.confounding.load_rule import load_confounder
+from servetop.reports.comparison.other_causes import other_causes
 from tests.analysis.comparison.samples import stage
 from tests.analysis.measured_arms import arm, run
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.comparison.verdicts import Cost
-from servetop.analysis.comparison_report.undecided_texts import (
+from servetop.analysis.comparison.undecided_texts import (
     cost_text,
     measured_text,
     stage_length_text,
     text_of_cost,
     undecided_text,
 )
+from servetop.analysis.comparison.verdicts import Cost
 from tests.analysis.comparison_values import value
 
 

@@ -16,7 +16,7 @@ from servetop.core.errors import RecordingError
 from servetop.core.events import RequestStatus, RunEnd
 from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
+from servetop.reports.summary.summary import run_summary
 from tests.chaos.case import Fault, Result
 from tests.chaos.hostile_text import OUTLAWS
 from tests.chaos.ledger import Entry, Ledger, What

@@ -18,8 +18,8 @@ from servetop.cli.viewing.baseline_file import (
 )
 from servetop.cli.web.web import viewer_command
 from servetop.core.errors import RecordingError
-from servetop.recordings.comparison.load_comparison import RecordedColumns
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.comparison.load_comparison import RecordedColumns
 from tests.harness import Servetop
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "whitepaper.servetop"

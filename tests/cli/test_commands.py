@@ -141,7 +141,7 @@ def test_serve_is_a_standalone_server_that_servetop_can_attach_to(servetop: Serv
     [
         ("servetop.analysis.live_stats", {"textual", "rich", "httpx", "sqlite3"}),
         ("servetop.loadgen.worker.sender_handle", {"textual", "rich", "sqlite3", "servetop.engines"}),
-        ("servetop.recordings.summary.summary", {"textual", "rich", "httpx", "servetop.loadgen"}),
+        ("servetop.reports.summary.summary", {"textual", "rich", "httpx", "servetop.loadgen"}),
         ("servetop.engines.start", {"textual", "plotext", "sqlite3", "servetop.loadgen"}),
         ("servetop.tui.app", {"httpx", "uvloop", "sqlite3", "servetop.recordings", "servetop.cli"}),
     ],

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.compare.compare import report_of, run_compare
+from servetop.analysis.comparison.report_types import ComparisonReport
+from servetop.cli.compare.compare import run_compare
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.core.config import StageConfig
 from servetop.core.errors import RecordingError, UsageError
+from servetop.reports.comparison.compare_recordings import compare_recordings
 from servetop.reports.schema.comparison_schema import comparison_schema
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind
 from tests.judgement.brief_recordings import record_briefly
@@ -35,9 +37,13 @@ def compared(*arguments: Path | str, **options: object) -> CompareOptions:
     return CompareOptions(recordings=tuple(map(str, arguments)), **options)  # type: ignore[arg-type]
 
 
+def report_of(*arguments: Path | str, **options: object) -> ComparisonReport:
+    return compare_recordings(list(map(str, arguments)), **options)  # type: ignore[arg-type]
+
+
 def refused(*arguments: Path | str, **options: object) -> str:
     with pytest.raises(UsageError) as caught:
-        report_of(compared(*arguments, **options))
+        report_of(*arguments, **options)
     return str(caught.value)
 
 
@@ -78,7 +84,7 @@ def test_text_and_markdown_begin_with_what_was_compared_and_with_the_result(
 def test_a_folder_and_a_list_are_several_starts_of_one_configuration(folder: Path, tmp_path: Path) -> None:
     for seed in (2, 3):
         record_briefly(tmp_path / f"b-{seed}.servetop", LOAD, seed=seed)
-    report = report_of(compared(f"{folder / 'main.servetop'},{folder / 'slower.servetop'}", tmp_path))
+    report = report_of(f"{folder / 'main.servetop'},{folder / 'slower.servetop'}", tmp_path)
     assert (report.a.starts, report.comparisons[0].b.starts) == (2, 2)
     assert report.comparisons[0].b.seeds == (2, 3)
     assert report.comparisons[0].stages[0].starts_b == 2
@@ -86,11 +92,11 @@ def test_a_folder_and_a_list_are_several_starts_of_one_configuration(folder: Pat
 
 def test_only_the_metrics_asked_for_are_compared_with_the_margins_given(folder: Path) -> None:
     report = report_of(
-        compared(
-            folder / "main.servetop", folder / "slower.servetop",
-            metric=("median_ttft_ms", "output_throughput"), margin={"output_throughput": 0.3},
-        )
-    )  # fmt: skip
+        folder / "main.servetop",
+        folder / "slower.servetop",
+        metrics=("median_ttft_ms", "output_throughput"),
+        margins={"output_throughput": 0.3},
+    )
     metrics = report.comparisons[0].stages[0].metrics
     assert [each.key for each in metrics] == ["p50_ttft_ms", "output_throughput"]
     assert metrics[1].margin == 0.3
@@ -101,7 +107,7 @@ def test_unlike_workloads_are_refused_with_the_key_and_both_values_unless_anyway
     assert refused(folder / "main.servetop", other) == (
         "A and B have different workloads: workload.input_len is 32 and 64: compare equal workloads, or give --anyway"
     )
-    (result,) = report_of(compared(folder / "main.servetop", other, anyway=True)).comparisons
+    (result,) = report_of(folder / "main.servetop", other, anyway=True).comparisons
     assert any("workload.input_len is 32 and 64" in warning for warning in result.warnings)
     assert [each.key for each in result.differences if each.kind == "workload"] == ["workload.input_len"]
 
@@ -115,7 +121,7 @@ def test_runs_without_a_load_in_common_are_refused_with_their_loads(folder: Path
 
 def test_stages_without_a_counterpart_are_listed(folder: Path, tmp_path: Path) -> None:
     other = record_briefly(tmp_path / "other.servetop", LOAD, StageConfig(request_rate=30.0, duration=5.0))
-    (result,) = report_of(compared(folder / "main.servetop", other)).comparisons
+    (result,) = report_of(folder / "main.servetop", other).comparisons
     assert (result.only_a, result.only_b) == ((), ("30 req/s",))
 
 
@@ -139,24 +145,24 @@ def test_a_run_without_a_success_and_one_with_a_single_request_are_refused(folde
 def test_failed_requests_are_a_warning(folder: Path, tmp_path: Path) -> None:
     outage = Outage(kind=OutageKind.HTTP_500, start=0.0, share=0.2)
     failing = record_briefly(tmp_path / "failing.servetop", LOAD, outages=(outage,))
-    (result,) = report_of(compared(folder / "main.servetop", failing)).comparisons
+    (result,) = report_of(folder / "main.servetop", failing).comparisons
     assert [warning for warning in result.warnings if "requests failed; latencies omit them" in warning]
 
 
 def test_recordings_of_an_older_format_are_compared(tmp_path: Path) -> None:
     for name in ("one", "two"):
         shutil.copy(ROOT / "tests" / "golden" / "vllm.servetop", tmp_path / f"{name}.servetop")
-    (result,) = report_of(compared(tmp_path / "one.servetop", tmp_path / "two.servetop")).comparisons
+    (result,) = report_of(tmp_path / "one.servetop", tmp_path / "two.servetop").comparisons
     assert {each.verdict for stage in result.stages for each in stage.metrics} <= {"no difference seen", "cannot tell"}
     assert {each.difference for stage in result.stages for each in stage.metrics} == {0.0}
     with pytest.raises(RecordingError, match="no such recording"):
-        report_of(compared(tmp_path / "one.servetop", tmp_path / "absent.servetop"))
+        report_of(tmp_path / "one.servetop", tmp_path / "absent.servetop")
 
 
 def test_unknown_metrics_a_single_recording_and_two_formats_are_refused(folder: Path) -> None:
     names = (folder / "main.servetop", folder / "slower.servetop")
-    assert refused(*names, metric=("max_ttft_ms",)).startswith("--metric max_ttft_ms: use one of output_throughput, ")
-    assert refused(*names, margin={"nothing": 0.1}).startswith("--margin nothing: use one of ")
+    assert refused(*names, metrics=("max_ttft_ms",)).startswith("--metric max_ttft_ms: use one of output_throughput, ")
+    assert refused(*names, margins={"nothing": 0.1}).startswith("--margin nothing: use one of ")
     assert "two configurations or more" in refused(names[0])
     with pytest.raises(UsageError, match="exclude each other"):
         run_compare(compared(*names, as_json=True, markdown=True))
@@ -166,7 +172,7 @@ def test_prices_add_the_cost_per_token_and_the_price_at_which_it_would_be_equal(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = (folder / "main.servetop", folder / "slower.servetop")
-    report = report_of(compared(*names, price=("2/h", "3/h")))
+    report = report_of(*names, prices=("2/h", "3/h"))
     (result,) = report.comparisons
     assert (report.a.price_per_hour, result.b.price_per_hour) == (2.0, 3.0)
     cost = result.stages[0].metric("cost_per_million_tokens")
@@ -183,9 +189,9 @@ def test_prices_add_the_cost_per_token_and_the_price_at_which_it_would_be_equal(
 
 def test_one_price_is_that_of_all_and_without_prices_there_is_no_cost(folder: Path) -> None:
     names = (folder / "main.servetop", folder / "slower.servetop")
-    report = report_of(compared(*names, price=("2/h",)))
+    report = report_of(*names, prices=("2/h",))
     assert (report.a.price_per_hour, report.comparisons[0].b.price_per_hour) == (2.0, 2.0)
-    without = report_of(compared(*names)).comparisons[0]
+    without = report_of(*names).comparisons[0]
     assert without.break_even == ()
     assert "cost_per_million_tokens" not in without.stages[0].not_measured
 
@@ -202,14 +208,14 @@ def test_one_price_is_that_of_all_and_without_prices_there_is_no_cost(folder: Pa
 def test_prices_that_do_not_fit_the_configurations_are_refused(
     folder: Path, prices: tuple[str, ...], complaint: str
 ) -> None:
-    assert complaint in refused(folder / "main.servetop", folder / "slower.servetop", price=prices)
+    assert complaint in refused(folder / "main.servetop", folder / "slower.servetop", prices=prices)
 
 
 def test_recorded_prices_are_used_and_have_to_be_in_one_currency(tmp_path: Path) -> None:
     names = [tmp_path / f"{name}.servetop" for name in ("a", "b", "c")]
     for path, price in zip(names, ("$2/h", "$3/h", "3 EUR/h"), strict=True):
         record_briefly(path, LOAD, prices=(price,))
-    report = report_of(compared(*names[:2]))
+    report = report_of(*names[:2])
     assert (report.a.price_per_hour, report.comparisons[0].b.price_per_hour) == (2.0, 3.0)
     assert "the recorded prices $2/h and 3 EUR/h have different currencies: give --price" in refused(*names)
-    assert report_of(compared(*names, price=("2/h",))).a.price_per_hour == 2.0
+    assert report_of(*names, prices=("2/h",)).a.price_per_hour == 2.0

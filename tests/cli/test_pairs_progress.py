@@ -11,10 +11,10 @@ import pytest
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import Scale, metric_named
 from servetop.analysis.comparison.difference import Basis, Difference
+from servetop.analysis.comparison.difference_texts import duration_text
 from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions
 from servetop.analysis.comparison.sequential import DifferenceLimits, evidence
 from servetop.analysis.comparison.verdicts import Verdict
-from servetop.analysis.comparison_report.difference_texts import duration_text
 from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text
 from servetop.cli.pairs.pairs_progress import progress_line
 from servetop.cli.pairs.pairs_report import end_reason, print_series

@@ -11,8 +11,8 @@ from random import Random
 
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.core.config import StageConfig
-from servetop.recordings.comparison.load_arm import load_arm_run
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.comparison.load_arm import load_arm_run
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan

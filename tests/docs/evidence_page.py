@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from servetop.analysis.comparison_report.headline_clauses import HEADLINE_CLAUSES
 from servetop.analysis.judgement.clauses import CLAUSES, Clause
 from servetop.analysis.judgement.live_clauses import LIVE_CLAUSES
 from servetop.analysis.judgement.observation import Observation
+from servetop.reports.comparison.headline_clauses import HEADLINE_CLAUSES
 
 HEAD = """# What a verdict needs to be said
 

@@ -18,7 +18,7 @@ from servetop.cli.configuration.stage_options import with_warmup
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
+from servetop.reports.summary.summary import run_summary
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 from servetop.workload.prompts.hit_rate_prompts import check_hit_rate

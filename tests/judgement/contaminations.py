@@ -21,9 +21,9 @@ from servetop.analysis.confounding.measure import RequestTable, RunEvidence, mea
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample, RequestStatus
-from servetop.recordings.comparison.load_comparison import RecordedColumns
 from servetop.recordings.read.load_run import stage_periods
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.comparison.load_comparison import RecordedColumns
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
 from tests.judgement.contaminated_pairs import CONTAMINATIONS, Pair, draw_pair
 from tests.judgement.recordings import write_recording

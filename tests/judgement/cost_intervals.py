@@ -16,7 +16,7 @@ from typing import Any
 from servetop.analysis.cost.cost_summary import CostSummary
 from servetop.core.config import StageConfig
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
+from servetop.reports.summary.summary import run_summary
 from tests.judgement.brief_recordings import record_briefly
 from tests.judgement.report_page import say, write_between_marks
 

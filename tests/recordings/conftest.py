@@ -21,9 +21,9 @@ from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.summary.summary import run_summary
 
 PROGRAMS = Path(__file__).parent / "programs"
 START_PROGRAM = Callable[..., "subprocess.Popen[str]"]

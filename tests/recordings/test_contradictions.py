@@ -10,7 +10,7 @@ import pytest
 
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
+from servetop.reports.summary.summary import run_summary
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
 from tests.judgement.kinds import scenario
 from tests.judgement.observed import OBSERVATIONS

@@ -22,10 +22,10 @@ from servetop.recordings.format.schema import RUN_COLUMNS
 from servetop.recordings.library.catalog import describe, list_recordings
 from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.summary.summary import run_summary
 from tests.recordings.rows import change
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"

@@ -12,10 +12,10 @@ from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
 from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.summary.summary import run_summary
 from tests.recordings.rows import change
 
 MakeRequest = Callable[..., RequestRecord]

@@ -17,9 +17,9 @@ from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.library.paths import new_recording_path
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.summary.summary import run_summary
 
 PLANTED = 60
 HEADERS = (

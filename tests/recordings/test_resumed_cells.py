@@ -18,12 +18,12 @@ from servetop.core.events import EngineSample, RequestRecord, RequestStatus, Run
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.stage_row import planned_row
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
-from servetop.recordings.comparison.load_comparison import RecordedColumns, load_measured_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import RunStart, resume_recording
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.comparison.load_comparison import RecordedColumns, load_measured_run
+from servetop.reports.summary.summary import run_summary
 from servetop.run.sweep.resume_sweep import cells_left
 from tests.recordings.rows import change
 

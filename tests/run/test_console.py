@@ -21,12 +21,13 @@ from servetop.cli.headless.progress import LineProgress, Plan
 from servetop.cli.main import main
 from servetop.cli.report.recordings_list import print_list
 from servetop.cli.report.report import print_recorded_end
-from servetop.cli.tables import cell, light_table, out_tables
+from servetop.cli.tables import out_tables
 from servetop.cli.viewing.live_runs import print_runs
 from servetop.core.config import RunConfig
 from servetop.core.errors import EngineError, ServetopError
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingState
 from servetop.recordings.library.liveness import Writer
+from servetop.reports.tables import cell, light_table
 from servetop.run import console
 from servetop.run.process.registered_run import RegisteredRun
 from servetop.run.process.run_registry import RunRegistry

@@ -15,9 +15,9 @@ from servetop.core.config import RunConfig, WorkloadConfig
 from servetop.core.events import RequestRecord, RequestStatus, RunEnd, StageChange
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.reports.summary.summary import run_summary
 from servetop.run.run_verdict import close_recording
 
 

@@ -12,9 +12,9 @@ import pytest
 from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.config import StageConfig
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.verify.verdict import VerifyVerdict
 from servetop.recordings.verify.verify import verify
+from servetop.reports.summary.summary import run_summary
 from servetop.simulator.predict.predict import PredictSpec, predict
 
 RECORDING = Path(__file__).parents[1] / "golden" / "h200_sweep.servetop.xz"

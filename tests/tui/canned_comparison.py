@@ -8,9 +8,9 @@ from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import Scale, metric_named
 from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
 from servetop.analysis.comparison.difference import Basis, Difference
+from servetop.analysis.comparison.run_comparison import RunComparison
 from servetop.analysis.comparison.undecided import UndecidedReason
 from servetop.analysis.comparison.verdicts import Cost, Verdict
-from servetop.analysis.comparison_report.run_comparison import RunComparison
 
 LOSS = Difference(
     a=1000.0, b=900.0, value=-0.1, low_error=0.01, high_error=0.01, df=20.0, basis=Basis.BLOCKS, scale=Scale.RELATIVE

@@ -10,14 +10,14 @@ from types import ModuleType
 
 import pytest
 
+from servetop.analysis.comparison.compared_value import compared_value
+from servetop.analysis.comparison.run_comparison import RunComparison
 from servetop.analysis.comparison.undecided import UndecidedReason
 from servetop.analysis.comparison.verdicts import Cost, Verdict
-from servetop.analysis.comparison_report.build_report import compared_value
-from servetop.analysis.comparison_report.run_comparison import RunComparison
 from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
-from servetop.cli.compare.compared_values import verdict_text
 from servetop.core.errors import RecordingError
 from servetop.core.interfaces.run_source import RunSource
+from servetop.reports.comparison.compared_values import verdict_text
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.options import DashboardOptions

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from servetop.cli.configuration.prediction import predict_specs, seed_of
 from servetop.cli.options.declaration import declared
 from servetop.cli.options.tool_options import GridOptions, PredictOptions
-from servetop.cli.tables import cell, light_table, out_tables, titled
+from servetop.cli.tables import out_tables
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import ExitCode, UsageError
+from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 from servetop.simulator.predict.predict import DEFAULT_STAGE, PredictSpec, predict
 from servetop.simulator.predict.prediction import CellPrediction, Prediction, prediction_json

@@ -6,13 +6,11 @@ import io
 import sys
 from collections.abc import Iterable
 
-from rich import box
-from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
-from rich.text import Text
 
-from servetop.core.text.sanitize import sanitize_line, sanitize_text
+from servetop.core.text.sanitize import sanitize_text
 from servetop.run import console
 
 UNLIMITED = 10_000
@@ -68,22 +66,3 @@ def stdout_console() -> SanitizingConsole:
     """A console as wide as the terminal, or without limit if stdout is not one."""
     terminal = SanitizingConsole(highlight=False)
     return terminal if terminal.is_terminal else SanitizingConsole(highlight=False, width=UNLIMITED)
-
-
-def cell(text: object) -> Text:
-    """Untrusted text as one line of a table, never parsed as markup."""
-    return Text(sanitize_line(str(text)))
-
-
-def light_table(*columns: str) -> Table:
-    """A table with light lines: first column left-aligned and folded if space is short, others right-aligned."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for index, column in enumerate(columns):
-        justify: JustifyMethod = "right" if index else "left"
-        table.add_column(column, justify=justify, no_wrap=index > 0, overflow="fold")
-    return table
-
-
-def titled(title: str, body: Table | Text) -> Group:
-    """A table or text below an empty line and a bold title."""
-    return Group(Text(f"\n{sanitize_line(title)}", style="bold"), body)

@@ -1,1 +1,1 @@
-"""Results, and their forms for use outside the terminal."""
+"""Results of recordings, and their forms."""

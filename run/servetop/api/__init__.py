@@ -1,4 +1,4 @@
-"""The Python entry to servetop: run a load, predict it, and read its recording, without a terminal.
+"""The Python entry to servetop: run a load, predict it, and read, compare and check recordings, without a terminal.
 
     from servetop import api
     from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +27,14 @@ from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
 
 if TYPE_CHECKING:
+    from servetop.analysis.comparison.report_types import ComparisonReport
     from servetop.analysis.summary.summary_types import RunSummary
     from servetop.recordings.read.reader import RecordingReader
+    from servetop.reports.check.check_report import CheckReport
     from servetop.simulator.predict.prediction import Prediction
+
+    Names = str | Path | Sequence[str | Path]
+    """One recording or several; names as in `open_recording`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +90,80 @@ def open_recording(name: str | Path = "latest") -> RecordingReader:
 
 def summary(name: str | Path = "latest") -> RunSummary:
     """The summary of a recording; names as in `open_recording`."""
-    from servetop.recordings.summary.summary import run_summary
+    from servetop.reports.summary.summary import run_summary
 
     with contextlib.closing(open_recording(name)) as reader:
         return run_summary(reader)
+
+
+def compare(
+    a: Names,
+    b: Names,
+    *,
+    metrics: Sequence[str] = (),
+    margins: Mapping[str, float] | None = None,
+    start_spread: float | None = None,
+    prices: Sequence[str] = (),
+    anyway: bool = False,
+) -> ComparisonReport:
+    """Compare two configurations, each measured by one recording or several; a folder stands for those in it.
+
+    `metrics` are keys of the summary (all if empty), `margins` the smallest differences to look for, as fractions by
+    key, `start_spread` the standard deviation assumed between starts, as a fraction, `prices` as in `2.5/h`: one, or
+    one for each; `anyway` compares unlike workloads. What `servetop compare --json` prints has the same fields.
+
+    (result,) = api.compare("main.servetop", "new.servetop").comparisons
+    print(result.verdict, result.headline)
+    """
+    from servetop.reports.comparison.compare_recordings import compare_recordings
+
+    return compare_recordings(
+        [_joined(a), _joined(b)],
+        metrics=metrics,
+        margins=margins,
+        start_spread=start_spread,
+        prices=prices,
+        anyway=anyway,
+    )
+
+
+def check(
+    recordings: Names,
+    *,
+    baseline: Names = (),
+    max_regression: Sequence[str] = (),
+    threshold: Sequence[str] = (),
+    rule: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    start_spread: float | None = None,
+    anyway: bool = False,
+) -> CheckReport:
+    """Check recordings against a baseline, thresholds and the rules of their figures, as `servetop check` does.
+
+    `max_regression` as in `p99_ttft_ms=10%`, `threshold` as in `p99_ttft_ms<=500`; `rule` and `ignore` choose rules.
+
+    report = api.check("new.servetop", threshold=["p99_ttft_ms<=500"])
+    print(int(report.exit_code), report.reason)
+    """
+    from servetop.reports.check.check_runs import check_recordings, wanted_of
+
+    wanted = wanted_of(
+        max_regression=max_regression,
+        threshold=threshold,
+        rule=rule,
+        ignore=ignore,
+        start_spread=start_spread,
+        anyway=anyway,
+    )
+    return check_recordings(_listed(recordings), _listed(baseline), wanted)
+
+
+def _listed(names: Names) -> list[str]:
+    return [str(names)] if isinstance(names, str | Path) else [str(each) for each in names]
+
+
+def _joined(names: Names) -> str:
+    return ",".join(_listed(names))
 
 
 def predict(config: RunConfig, *, gpu: str = "", engine_profile: str = "") -> Prediction:

@@ -16,11 +16,11 @@ from servetop.core.events import RunEnd
 from servetop.core.text.known_secrets import redactor_of
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.run_story import run_story
-from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.check.thresholds import check_thresholds
+from servetop.reports.summary.run_story import run_story
+from servetop.reports.summary.summary import run_summary
 from servetop.run.outcome import decisive
 
 

@@ -12,8 +12,8 @@ from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
-from servetop.recordings.comparison.load_comparison import RecordedColumns
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.comparison.load_comparison import RecordedColumns
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, Outage, OutageKind, VirtualRunPlan
 from tests.cli.summaries import TRUST

@@ -16,8 +16,8 @@ from servetop.analysis.sweep.row_limits import overloaded_stages, row_limits, st
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.events import StageChange
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.recorded_run import recorded_run
-from servetop.recordings.summary.summary import run_summary
+from servetop.reports.summary.recorded_run import recorded_run
+from servetop.reports.summary.summary import run_summary
 
 WHITEPAPER = Path(__file__).parents[2] / "golden" / "whitepaper.servetop"
 

@@ -63,7 +63,9 @@ def test_a_condition_on_all_stages_is_not_met_by_a_run_without_stages() -> None:
 
 
 def test_a_percentile_of_a_stage_is_computed() -> None:
-    assert percentiles_needed(["stages[2].steady.p99.9_ttft_ms<5", "stages[*].p75_itl_ms<9"]) == [99.9, 75]
+    assert percentiles_needed(
+        [parse_threshold(each) for each in ["stages[2].steady.p99.9_ttft_ms<5", "stages[*].p75_itl_ms<9"]]
+    ) == [99.9, 75]
 
 
 def test_every_unmet_condition_is_reported() -> None:
@@ -71,7 +73,9 @@ def test_every_unmet_condition_is_reported() -> None:
 
 
 def test_a_condition_may_name_any_percentile() -> None:
-    assert percentiles_needed(["p99.9_ttft_ms<=5", "completed>=1", "steady.p75_itl_ms<=9"]) == [99.9, 75]
+    assert percentiles_needed(
+        [parse_threshold(each) for each in ["p99.9_ttft_ms<=5", "completed>=1", "steady.p75_itl_ms<=9"]]
+    ) == [99.9, 75]
     assert failures({"p99.9_ttft_ms": 6.0}, ["p99.9_ttft_ms<=5"]) == ["p99.9_ttft_ms<=5: it is 6"]
     assert failures({"steady": {"p99.9_itl_ms": 6.0}}, ["steady.p99.9_itl_ms<=9"]) == []
     assert percentile_of("p101_ttft_ms") is None

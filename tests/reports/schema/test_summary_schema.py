@@ -14,8 +14,8 @@ import pytest
 
 from servetop.analysis.summary.summary_json import summary_json
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
 from servetop.reports.schema.summary_schema import summary_schema
+from servetop.reports.summary.summary import run_summary
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ("dies", "vllm", "whitepaper", "without_metrics")

@@ -13,7 +13,7 @@ from servetop.core.interfaces.recording_store import RecordingStore
 from servetop.core.interfaces.run_source import RunSource
 
 if TYPE_CHECKING:
-    from servetop.analysis.comparison_report.run_comparison import RunComparison
+    from servetop.analysis.comparison.run_comparison import RunComparison
     from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 
 Compare = Callable[[Path], "RunComparison"]

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from rich.console import Group
 from rich.table import Table
 
-from servetop.cli.tables import cell, light_table, out_tables, stdout_console, titled
+from servetop.cli.tables import out_tables, stdout_console
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome
 from servetop.reports.gates.gate_text import change_text, interval_text
 from servetop.reports.gates.regression_gate import RegressionGate
+from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 from servetop.tui.drawing import formats
 
@@ -44,18 +45,10 @@ def report_text(report: CheckReport) -> None:
         console.out(*(line for item in items for line in _lines(item)))
     for load in report.without_counterpart:
         console.out(f"not compared  {load}")
-    console.out("", headline(report))
+    console.out("", report.headline)
 
 
 _TITLES = {ItemKind.THRESHOLD: "Thresholds", ItemKind.RULE: "Honesty of the figures"}
-
-
-def headline(report: CheckReport) -> str:
-    """Return the answer with the number of items behind it: `kept: 3 of 3`."""
-    deciding = [item for item in report.items if item.decides and item.outcome is not ItemOutcome.NOT_APPLICABLE]
-    counts = {outcome: sum(item.outcome is outcome for item in deciding) for outcome in ItemOutcome}
-    parts = [f"{counts[outcome]} {outcome}" for outcome in ItemOutcome if counts[outcome]]
-    return f"{len(deciding)} checked: {', '.join(parts) or 'none could be judged'}"
 
 
 def _limits(report: CheckReport) -> list[Group]:

@@ -114,10 +114,11 @@ def extra_percentiles(
     """
     found = set(wanted)
     if thresholds:
-        from servetop.reports.check.thresholds import needs_a_price, percentiles_needed  # not needed by every start
+        from servetop.reports.check import thresholds as conditions  # not needed by every start
 
-        found |= set(percentiles_needed(thresholds))
-        if not prices and (priced := [text for text in thresholds if needs_a_price(text)]):
+        parsed = [conditions.parse_threshold(text) for text in thresholds]
+        found |= set(conditions.percentiles_needed(parsed))
+        if not prices and (priced := [each for each in parsed if conditions.needs_a_price(each)]):
             raise UsageError(f"--threshold {priced[0]}: add what the server costs, as in --price 2.5/h")
     return tuple(sorted(found - set(STANDARD_PERCENTILES)))
 

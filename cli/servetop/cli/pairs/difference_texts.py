@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from servetop.analysis.comparison.compared_metrics import Scale
+from servetop.analysis.comparison.difference_texts import signed
 from servetop.analysis.comparison.paired_runs import PairedMetric
-from servetop.analysis.comparison_report.difference_texts import signed
 
 _LOWEST, _HIGHEST = -0.9, 100.0
 """Relative differences beyond which an interval that contains 0 is not shown."""

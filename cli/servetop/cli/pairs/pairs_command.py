@@ -9,7 +9,6 @@ from pathlib import Path
 
 from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, metric_named
 from servetop.analysis.comparison.paired_runs import PairedOptions
-from servetop.cli.compare.compare import check_margins
 from servetop.cli.framework.command_line import CommandLine
 from servetop.cli.options.option_names import nearest
 from servetop.cli.options.pairs_options import RunPairsOptions, SeriesOptions
@@ -19,6 +18,7 @@ from servetop.cli.pairs.variants import arm_configs
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import UsageError
 from servetop.recordings.library.paths import recordings_folder
+from servetop.reports.comparison.compare_recordings import check_margins
 from servetop.run import console
 from servetop.run.pairs.pair_run import PairRuns
 from servetop.run.pairs.pair_series import PairSeries, SeriesPlan

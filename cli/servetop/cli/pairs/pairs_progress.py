@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from servetop.analysis.comparison_report.difference_texts import duration_text
+from servetop.analysis.comparison.difference_texts import duration_text
 from servetop.cli.pairs.difference_texts import difference_text, interval_text
 from servetop.run import console
 from servetop.run.pairs.pair_series import SeriesPlan, SeriesState

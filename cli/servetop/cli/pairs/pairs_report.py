@@ -9,14 +9,15 @@ from typing import Any
 from rich.table import Table
 
 from servetop.analysis.cells.stage_load import StageLoad
+from servetop.analysis.comparison.difference_texts import duration_text
 from servetop.analysis.comparison.paired_runs import PairedMetric
 from servetop.analysis.comparison.verdicts import ERROR_RATE, MOST_SECONDS
-from servetop.analysis.comparison_report.difference_texts import duration_text
 from servetop.cli.pairs.arm_texts import arm_texts
 from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text
-from servetop.cli.tables import cell, light_table, out_tables, titled
+from servetop.cli.tables import out_tables
 from servetop.core.errors import ExitCode
 from servetop.core.text.counted import counted
+from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 from servetop.run.pairs.pair_series import SeriesEnd, SeriesPlan, SeriesResult
 from servetop.tui.drawing import formats

@@ -8,7 +8,7 @@ from rich.console import Group
 
 from servetop.analysis.cost.cost_summary import BreakEven, CostSummary, Interval
 from servetop.analysis.summary.summary_types import StageSummary
-from servetop.cli.tables import cell, light_table, titled
+from servetop.reports.tables import cell, light_table, titled
 from servetop.tui.drawing import formats
 
 

@@ -11,10 +11,11 @@ from typing import Any
 from rich.table import Table
 
 from servetop.cli.options.tool_options import DatasetOptions
-from servetop.cli.tables import cell, light_table, out_tables, titled
+from servetop.cli.tables import out_tables
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import ExitCode
 from servetop.core.text.counted import counted
+from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 from servetop.tui.drawing import formats
 from servetop.workload.datasets.catalogue import DATASETS

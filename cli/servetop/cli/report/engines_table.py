@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from servetop.cli.tables import cell, light_table, out_tables, titled
+from servetop.cli.tables import out_tables
 from servetop.core.errors import ExitCode
 from servetop.engines.capabilities import Capability, capabilities
+from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 
 COLUMNS = {

@@ -9,7 +9,7 @@ from rich.console import Group
 
 from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.exported.metric_spec import Unit
-from servetop.cli.tables import cell, light_table, titled
+from servetop.reports.tables import cell, light_table, titled
 from servetop.tui.drawing.quantities import value_text
 
 _TELLING = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group
 
 from servetop.analysis.failure_reasons import Failure
-from servetop.cli.tables import cell, light_table, titled
+from servetop.reports.tables import cell, light_table, titled
 from servetop.tui.drawing import formats
 
 

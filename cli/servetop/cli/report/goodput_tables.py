@@ -11,7 +11,7 @@ from servetop.analysis.sweep.batch_rows import RowKey, grouped
 from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.analysis.sweep.sweep_text import objectives_text, share_text
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
-from servetop.cli.tables import light_table, titled
+from servetop.reports.tables import light_table, titled
 from servetop.tui.drawing import formats
 
 BEST, MISSED, FEW, REPEATED = "★", "✗", "~", "×"

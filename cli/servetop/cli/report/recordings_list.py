@@ -8,11 +8,12 @@ from pathlib import Path
 
 from rich.table import Table
 
-from servetop.cli.tables import cell, light_table, out_first_that_fits
+from servetop.cli.tables import out_first_that_fits
 from servetop.core.errors import ExitCode
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingState
 from servetop.recordings.library.catalog import list_recordings
 from servetop.recordings.library.paths import recordings_folder
+from servetop.reports.tables import cell, light_table
 from servetop.run import console
 from servetop.tui.drawing import formats
 

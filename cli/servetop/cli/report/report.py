@@ -25,7 +25,7 @@ from servetop.cli.report.steady_table import steady_lines, steady_table
 from servetop.cli.report.story_lines import story_lines, story_markdown
 from servetop.cli.report.trust_lines import trust_lines
 from servetop.cli.report.turns_table import turns_table
-from servetop.cli.tables import cell, light_table, out_tables, stdout_console, titled
+from servetop.cli.tables import out_tables, stdout_console
 from servetop.core.config import AS_IS
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
@@ -33,8 +33,9 @@ from servetop.core.interfaces.unrecorded import Unrecorded
 from servetop.core.text.sanitize import sanitize_line
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.run_story import run_story
-from servetop.recordings.summary.summary import run_summary
+from servetop.reports.summary.run_story import run_story
+from servetop.reports.summary.summary import run_summary
+from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 from servetop.tui.drawing import formats
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group
 
 from servetop.analysis.summary.summary_types import Measurements, RunSummary, StageSummary, SteadySummary
-from servetop.cli.tables import light_table, titled
+from servetop.reports.tables import light_table, titled
 from servetop.tui.drawing import formats
 
 UNSTEADY = "~"

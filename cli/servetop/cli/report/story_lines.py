@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
 from servetop.core.text.sanitize import sanitize_line
+from servetop.reports.markdown import escaped
 from servetop.tui.drawing import formats
-
-_SPECIAL = frozenset("\\`*_[]<>#|")
-"""Characters with a meaning in Markdown."""
 
 
 def story_lines(story: StorySummary) -> list[str]:
@@ -20,16 +18,11 @@ def story_lines(story: StorySummary) -> list[str]:
 
 def story_markdown(story: StorySummary) -> list[str]:
     """The headline in bold, then a list."""
-    items = (f"- {f'{_mark(line)} '.lstrip()}{escaped_markdown(line.text)}" for line in story.lines)
-    return [f"**{escaped_markdown(story.headline)}**", "", *items]
+    items = (f"- {f'{_mark(line)} '.lstrip()}{escaped(line.text)}" for line in story.lines)
+    return [f"**{escaped(story.headline)}**", "", *items]
 
 
 def _mark(line: StoryLineSummary) -> str:
     if line.advice:
         return "→"
     return "" if line.at is None else formats.minutes(line.at)
-
-
-def escaped_markdown(text: str) -> str:
-    """One line of text without characters that Markdown would interpret."""
-    return "".join(f"\\{each}" if each in _SPECIAL else each for each in sanitize_line(text))

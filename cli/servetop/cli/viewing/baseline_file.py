@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from servetop.cli.options.output_options import DisplayOptions
 
 if TYPE_CHECKING:
-    from servetop.analysis.comparison_report.measured_arm import MeasuredRun
-    from servetop.analysis.comparison_report.run_comparison import RunComparison
+    from servetop.analysis.comparison.run_comparison import RunComparison
     from servetop.core.events import StageChange
     from servetop.core.interfaces.run_source import RunSource
+    from servetop.reports.comparison.measured_arm import MeasuredRun
 
 
 def with_baseline_path(display: DisplayOptions) -> DisplayOptions:
@@ -40,7 +40,7 @@ def comparer(display: DisplayOptions) -> Callable[[Path], RunComparison] | None:
         return None
 
     def compared(path: Path) -> RunComparison:
-        from servetop.analysis.comparison_report.run_comparison import compare_with_baseline
+        from servetop.reports.comparison.baseline_comparison import compare_with_baseline
 
         return compare_with_baseline(_finished_stages(Path(display.against)), _finished_stages(path))
 
@@ -49,8 +49,8 @@ def comparer(display: DisplayOptions) -> Callable[[Path], RunComparison] | None:
 
 def _finished_stages(path: Path) -> MeasuredRun:
     """The run with the stages that are over."""
-    from servetop.recordings.comparison.load_comparison import RecordedColumns
     from servetop.recordings.read.reader import RecordingReader
+    from servetop.reports.comparison.load_comparison import RecordedColumns
 
     with contextlib.closing(RecordingReader.open(path, examine=False)) as reader:
         run = RecordedColumns.load(reader).measured()

@@ -66,7 +66,7 @@ def dashboard_options(
 def read_sweep(path: Path) -> SweepVerdict | None:
     """Judges the cells of a recorded sweep; None for other runs, RecordingError if it cannot be read."""
     from servetop.recordings.read.reader import RecordingReader
-    from servetop.recordings.summary.run_story import recorded_sweep
+    from servetop.reports.summary.run_story import recorded_sweep
 
     with contextlib.closing(RecordingReader.open(path)) as reader:
         return recorded_sweep(reader)

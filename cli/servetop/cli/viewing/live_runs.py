@@ -47,7 +47,7 @@ def _print_table(runs: list[RegisteredRun], now: float) -> None:
 
 
 def _table(runs: list[RegisteredRun], now: float, *, whole_paths: bool) -> Table:
-    from servetop.cli.tables import cell, light_table
+    from servetop.reports.tables import cell, light_table
     from servetop.tui.drawing.formats import minutes
 
     table = light_table("id", "engine", "age", "state", "recording")

@@ -106,6 +106,14 @@ class CheckReport:
         return f"{first.outcome}: {first.title}: {first.text}{more}"
 
     @property
+    def headline(self) -> str:
+        """The answer with the number of items behind it: `kept: 3 of 3`."""
+        deciding = [item for item in self.items if item.decides and item.outcome is not ItemOutcome.NOT_APPLICABLE]
+        counts = {outcome: sum(item.outcome is outcome for item in deciding) for outcome in ItemOutcome}
+        parts = [f"{counts[outcome]} {outcome}" for outcome in ItemOutcome if counts[outcome]]
+        return f"{len(deciding)} checked: {', '.join(parts) or 'none could be judged'}"
+
+    @property
     def shown(self) -> list[CheckItem]:
         """The items for people: those that decide, and others that are not kept."""
         return [each for each in self.items if each.decides or each.outcome not in _NOT_SHOWN]

@@ -157,15 +157,15 @@ def percentile_of(key: str) -> float | None:
     return float(match["q"]) if match is not None and float(match["q"]) <= 100 else None
 
 
-def percentiles_needed(thresholds: Sequence[str]) -> list[float]:
+def percentiles_needed(thresholds: Sequence[Threshold]) -> list[float]:
     """Return the percentiles that the conditions refer to."""
-    percentiles = (percentile_of(parse_threshold(text).within) for text in thresholds)
+    percentiles = (percentile_of(each.within) for each in thresholds)
     return [each for each in percentiles if each is not None]
 
 
-def needs_a_price(text: str) -> bool:
+def needs_a_price(threshold: Threshold) -> bool:
     """Whether a condition is on a cost, which is measured only with a price."""
-    return parse_threshold(text).within.startswith("cost.")
+    return threshold.within.startswith("cost.")
 
 
 def check_thresholds(summary: RunSummary, thresholds: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from servetop.analysis.comparison.compared_metrics import Scale
-from servetop.analysis.comparison_report.undecided_texts import text_of_cost
+from servetop.analysis.comparison.undecided_texts import text_of_cost
 from servetop.reports.gates.regression_gate import GateOutcome, RegressionGate
 
 _UNKNOWN = "?"

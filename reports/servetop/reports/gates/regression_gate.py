@@ -19,8 +19,8 @@ from servetop.analysis.comparison.comparison import Comparison, MetricComparison
 from servetop.analysis.comparison.difference import Difference
 from servetop.analysis.comparison.student_t import upper_tail
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
+from servetop.analysis.comparison.undecided_texts import measured_text, stage_length_text
 from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, cost_of_answer, holm
-from servetop.analysis.comparison_report.undecided_texts import measured_text, stage_length_text
 from servetop.reports.gates.regression_limit import RegressionLimit
 
 _UNEQUAL = 0.10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from servetop.analysis.comparison_report.report_types import ComparisonReport
+from servetop.analysis.comparison.report_types import ComparisonReport
 from servetop.reports.schema.summary_schema import object_schema
 
 VERSION = "1.2"

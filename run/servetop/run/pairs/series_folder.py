@@ -11,11 +11,11 @@ from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, RecordingError, UsageError
-from servetop.recordings.comparison.load_arm import load_arm_run
 from servetop.recordings.format.header import as_recorded
 from servetop.recordings.library.paths import SUFFIX
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary
+from servetop.reports.comparison.load_arm import load_arm_run
+from servetop.reports.summary.summary import run_summary
 
 DISCARDED = "discarded"
 """Folder of the recordings that do not count."""

@@ -86,7 +86,7 @@ def execute(
 
 def final_summary(run: FinishedRun) -> RunSummary:
     """The summary of a run that has ended, with its exit code, error and the data that could not be recorded."""
-    from servetop.recordings.summary.summary import run_summary
+    from servetop.reports.summary.summary import run_summary
 
     unrecorded, summary = run.recorder.unrecorded, run.summary
     if summary is None:

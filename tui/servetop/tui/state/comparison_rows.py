@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from servetop.analysis.comparison.compared_metrics import Scale
+from servetop.analysis.comparison.compared_value import compared_value
 from servetop.analysis.comparison.comparison import MetricComparison, StageComparison
-from servetop.analysis.comparison_report.build_report import compared_value
-from servetop.analysis.comparison_report.run_comparison import BASELINE_AND_RUN, RunComparison
-from servetop.analysis.comparison_report.undecided_texts import undecided_text
+from servetop.analysis.comparison.run_comparison import BASELINE_AND_RUN, RunComparison
+from servetop.analysis.comparison.undecided_texts import undecided_text
 from servetop.core.units import MS_PER_S
 from servetop.tui.drawing import formats
 from servetop.tui.state.comparison_table import ComparisonRow, ComparisonTable, StageVerdicts

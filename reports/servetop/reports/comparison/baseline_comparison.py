@@ -1,0 +1,29 @@
+"""Compares a run with its baseline."""
+
+from __future__ import annotations
+
+from servetop.analysis.comparison.compared_value import named
+from servetop.analysis.comparison.comparison import ComparisonOptions, compare
+from servetop.analysis.comparison.run_comparison import BASELINE_AND_RUN, RunComparison
+from servetop.reports.comparison.build_report import report_stages
+from servetop.reports.comparison.headline import headline
+from servetop.reports.comparison.measured_arm import MeasuredRun
+from servetop.reports.comparison.other_causes import causes_in_pair
+from servetop.reports.comparison.run_pairs_advice import run_pairs_advice
+
+
+def compare_with_baseline(baseline: MeasuredRun, run: MeasuredRun) -> RunComparison:
+    """Compare the stages that both have."""
+    options = ComparisonOptions()
+    comparison = compare([baseline.arm], [run.arm], options)
+    stages = report_stages(comparison, options, names=BASELINE_AND_RUN)
+    advice = run_pairs_advice(baseline, run, stages)
+    result = headline(BASELINE_AND_RUN[1], stages, advice) if stages else ""
+    text = ": ".join(filter(None, (result, advice.command if advice else "")))
+    return RunComparison(comparison=comparison, causes=cause_texts(baseline, run), headline=text)
+
+
+def cause_texts(baseline: MeasuredRun, run: MeasuredRun) -> list[str]:
+    """Return the kind of each other cause with a phrase about it, as in `cache: the prefix cache had …`."""
+    found = causes_in_pair(baseline, run)
+    return [f"{each.kind}: {named(each.text, a=BASELINE_AND_RUN[0], b=BASELINE_AND_RUN[1])}" for each in found]

@@ -1,0 +1,106 @@
+"""Builds the report of a comparison from the recordings of its configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.analysis.comparison.compared_value import compared_value
+from servetop.analysis.comparison.comparison import (
+    Comparison,
+    ComparisonOptions,
+    StageComparison,
+    compare,
+)
+from servetop.analysis.comparison.difference import ENOUGH_STARTS
+from servetop.analysis.comparison.estimate import CONFIDENCE
+from servetop.analysis.comparison.report_types import (
+    ArmComparison,
+    ChangedKey,
+    ComparedStage,
+    ComparisonReport,
+)
+from servetop.analysis.comparison.start_spread import SAME, StartSpread
+from servetop.analysis.comparison.verdicts import ERROR_RATE
+from servetop.analysis.manifest.manifest_diff import manifest_differences
+from servetop.reports.comparison.break_even import break_even_prices
+from servetop.reports.comparison.headline import headline, overall_verdict
+from servetop.reports.comparison.measured_arm import MeasuredArm
+from servetop.reports.comparison.other_causes import other_causes
+from servetop.reports.comparison.preconditions import check_measured, check_stages, warnings_of
+from servetop.reports.comparison.run_pairs_advice import run_pairs_advice
+
+
+def comparison_report(a: MeasuredArm, others: Sequence[MeasuredArm], options: ComparisonOptions) -> ComparisonReport:
+    """Compare each other configuration with the first; UsageError if nothing was measured, or no load is in common.
+
+    Different workloads are compared with a warning: `check_same_workload` refuses them before they are loaded.
+    """
+    return ComparisonReport(
+        a=a.summary(),
+        error_rate=ERROR_RATE,
+        confidence=CONFIDENCE,
+        comparisons=tuple(arm_comparison(a, b, options) for b in others),
+    )
+
+
+def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -> ArmComparison:
+    """Compare two configurations; UsageError as above."""
+    check_measured(a)
+    check_measured(b)
+    runs_a, runs_b = [run.arm for run in a.runs], [run.arm for run in b.runs]
+    comparison = compare(runs_a, runs_b, options)
+    stages = report_stages(comparison, options, names=(a.letter, b.letter))
+    check_stages(stages, a, b)
+    differences = manifest_differences(a.first.header, b.first.header)
+    few = min(len(a.runs), len(b.runs)) < ENOUGH_STARTS
+    assumed = options.start_spread
+    spread = StartSpread.largest(run.start_spread for run in (*runs_a, *runs_b)) if assumed is None else assumed
+    advice = run_pairs_advice(a.first, b.first, stages)
+    return ArmComparison(
+        b=b.summary(),
+        verdict=str(overall_verdict(stages)),
+        headline=headline(b.letter, stages, advice),
+        run_pairs=advice,
+        warnings=warnings_of(a, b),
+        differences=tuple(
+            ChangedKey(key=each.key, kind=str(each.kind), a=each.a, b=each.b)
+            for each in differences
+            if not each.unknown
+        ),
+        unknown=tuple(each.key for each in differences if each.unknown),
+        other_causes=other_causes(a, b),
+        start_spread=spread if few else SAME,
+        stages=stages,
+        break_even=break_even_prices(stages, b.price_per_hour),
+        only_a=tuple(load.label for load in comparison.only_a),
+        only_b=tuple(load.label for load in comparison.only_b),
+    )
+
+
+def report_stages(
+    comparison: Comparison, options: ComparisonOptions, *, names: tuple[str, str] = ("A", "B")
+) -> tuple[ComparedStage, ...]:
+    """Return the stages of a comparison as plain values; `names` are those of A and B in notes."""
+    return tuple(_stage(stage, options, names=names) for stage in comparison.stages)
+
+
+def _stage(stage: StageComparison, options: ComparisonOptions, *, names: tuple[str, str]) -> ComparedStage:
+    load, enough = stage.load, min(stage.requests) > 0
+    return ComparedStage(
+        label=load.label,
+        request_rate=load.request_rate,
+        ramp_from=load.ramp_from,
+        max_concurrency=load.max_concurrency,
+        max_num_seqs=load.max_num_seqs,
+        seconds_a=stage.seconds[0],
+        seconds_b=stage.seconds[1],
+        requests_a=stage.requests[0],
+        requests_b=stage.requests[1],
+        starts_a=stage.starts[0],
+        starts_b=stage.starts[1],
+        same_requests=stage.same_requests,
+        unsteady=stage.unsteady,
+        needed_seconds=stage.needed_seconds,
+        not_measured=tuple(each.key for each in options.metrics if stage.metric(each.key) is None) if enough else (),
+        metrics=tuple(compared_value(each, names=names) for each in stage.metrics) if enough else (),
+    )

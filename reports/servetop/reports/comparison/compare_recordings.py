@@ -1,0 +1,104 @@
+"""Compares recordings of two configurations or more."""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Iterable, Mapping, Sequence
+
+from servetop.analysis.comparison.compared_metrics import COST_METRIC, METRICS, ComparedMetric, metric_named
+from servetop.analysis.comparison.comparison import ComparisonOptions
+from servetop.analysis.comparison.report_types import ComparisonReport
+from servetop.analysis.comparison.start_spread import StartSpread
+from servetop.analysis.cost.hourly_price import recorded_prices
+from servetop.core.config_values.price import HourlyPrice, parse_price
+from servetop.core.errors import UsageError
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.reports.comparison.build_report import comparison_report
+from servetop.reports.comparison.load_comparison import distinct_arms, first_objectives, headers_of, load_arm
+from servetop.reports.comparison.preconditions import check_same_workload
+
+
+def compare_recordings(
+    recordings: Sequence[str],
+    *,
+    metrics: Sequence[str] = (),
+    margins: Mapping[str, float] | None = None,
+    start_spread: float | None = None,
+    prices: Sequence[str] = (),
+    anyway: bool = False,
+) -> ComparisonReport:
+    """Load recordings and compare the first configuration with each other one.
+
+    Each of `recordings` is a configuration: a recording, several with commas between them, or a folder. `metrics` are
+    keys of the summary (all if empty), `margins` the smallest differences to look for, as fractions by key,
+    `start_spread` the standard deviation that is assumed between starts, as a fraction, and `prices` those of the
+    servers, as in `2.5/h`: one, or one for each configuration. `anyway` compares unlike workloads, with a warning.
+    UsageError or RecordingError, in one line, for what cannot be compared.
+    """
+    if not 2 <= len(recordings) <= len(string.ascii_uppercase):
+        raise UsageError("compare needs two configurations or more, as in: servetop compare main.servetop new.servetop")
+    hourly = _prices(prices, len(recordings))
+    paths = distinct_arms(recordings)
+    headers = dict(zip(string.ascii_uppercase, headers_of(paths), strict=False))
+    if not anyway:
+        check_same_workload(headers["A"], {letter: arm for letter, arm in headers.items() if letter != "A"})
+    if not hourly:
+        _check_currencies(itertools.chain.from_iterable(headers.values()))
+    objectives = first_objectives(itertools.chain.from_iterable(headers.values()))
+    arms = [load_arm(letter, arm, objectives=objectives) for letter, arm in zip(headers, paths, strict=True)]
+    arms = [arm.with_price(price) for arm, price in zip(arms, hourly, strict=True)] if hourly else arms
+    priced = any(arm.price_per_hour is not None for arm in arms)
+    compared = metrics_named(metrics) or (*METRICS, *([COST_METRIC] if priced else []))
+    wanted = _margins(margins or {})
+    check_margins(wanted, compared)
+    spread = None if start_spread is None else StartSpread.everywhere(start_spread)
+    chosen = ComparisonOptions(metrics=compared, margins=wanted, start_spread=spread)
+    return comparison_report(arms[0], arms[1:], chosen)
+
+
+def _prices(texts: Sequence[str], arms: int) -> list[HourlyPrice]:
+    """The price of each configuration; none if none is given. UsageError for what does not fit."""
+    parsed = [parse_price(text) for text in texts]
+    hourly = [each for each in parsed if isinstance(each, HourlyPrice)]
+    if len(hourly) < len(parsed):
+        raise UsageError("--price: compare needs prices per hour, as in 2.5/h")
+    if len({each.currency for each in hourly}) > 1:
+        raise UsageError("--price: give all prices in the same currency")
+    if len(hourly) not in (0, 1, arms):
+        raise UsageError(f"--price: {len(hourly)} prices: give one for all, or one for each configuration")
+    return hourly * arms if len(hourly) == 1 else hourly
+
+
+def _check_currencies(headers: Iterable[RunHeader]) -> None:
+    """UsageError for recorded prices that cannot be compared."""
+    recorded = [prices.server for header in headers if (prices := recorded_prices(header.config)) is not None]
+    first = next((each for each in recorded if each.currency != recorded[0].currency), None)
+    if first is not None:
+        raise UsageError(
+            f"the recorded prices {recorded[0].text} and {first.text} have different currencies: "
+            "give --price once for each configuration"
+        )
+
+
+def metrics_named(keys: Sequence[str]) -> tuple[ComparedMetric, ...]:
+    """Return the metrics with these keys; UsageError for an unknown one."""
+    return tuple(_known("--metric", key) for key in keys)
+
+
+def _margins(margins: Mapping[str, float]) -> dict[str, float]:
+    return {_known("--margin", key).key: margin for key, margin in margins.items()}
+
+
+def check_margins(margins: Mapping[str, float], metrics: Sequence[ComparedMetric]) -> None:
+    """UsageError for the margin of a metric that is not compared."""
+    unused = next((key for key in margins if key not in {metric.key for metric in metrics}), None)
+    if unused is not None:
+        raise UsageError(f"--margin {unused}: this metric is not compared: leave it out, or give --metric {unused} too")
+
+
+def _known(option: str, key: str) -> ComparedMetric:
+    metric = metric_named(key)
+    if metric is None:
+        raise UsageError(f"{option} {key}: use one of {', '.join(each.key for each in (*METRICS, COST_METRIC))}")
+    return metric

@@ -1,0 +1,160 @@
+"""Loads the recordings that the arguments of a command name, for a comparison."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from servetop.analysis.columns.request_columns import STATUSES
+from servetop.analysis.columns.run_columns import Period, RunColumns
+from servetop.analysis.confounding.conditions import RunConditions
+from servetop.analysis.honesty.stage_figures import StageFigures
+from servetop.analysis.summary.engine_metrics import hits_in_period
+from servetop.analysis.verdicts.cache_check import CacheCheck
+from servetop.core.arrays import BoolArray
+from servetop.core.errors import UsageError
+from servetop.core.events import RequestStatus
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.library.catalog import resolve
+from servetop.recordings.library.paths import SUFFIX
+from servetop.recordings.read.load_requests import Selection
+from servetop.recordings.read.load_run import load_run
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.comparison.load_arm import arm_run_of, compared_stages
+from servetop.reports.comparison.measured_arm import MeasuredArm, MeasuredRun
+from servetop.reports.comparison.plain_requests import PlainRequests, load_plain_requests
+from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts
+from servetop.reports.summary.load_stage_figures import load_stage_figures
+from servetop.reports.summary.run_conditions import run_conditions
+
+_FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
+
+
+def recordings_named(argument: str) -> tuple[Path, ...]:
+    """Return the recordings of one configuration: a name, several with commas between them, or all of a folder.
+
+    Names are those of `resolve`. UsageError for an empty list or folder, or a recording that is named twice.
+    """
+    whole = Path(argument).expanduser()
+    if whole.is_dir():
+        paths = sorted(path for path in whole.glob(f"*{SUFFIX}") if path.is_file())
+        if not paths:
+            raise UsageError(f"no recording in {argument}: give a folder with files *{SUFFIX}")
+        return tuple(paths)
+    if whole.is_file():
+        return (whole,)
+    paths = [resolve(name.strip()) for name in argument.split(",") if name.strip()]
+    if not paths:
+        raise UsageError(f"{argument!r} names no recording: servetop ls lists them")
+    return tuple(paths)
+
+
+def distinct_arms(arguments: Sequence[str]) -> list[tuple[Path, ...]]:
+    """Return the recordings of each argument; UsageError if a recording occurs twice."""
+    arms = [recordings_named(argument) for argument in arguments]
+    seen: dict[tuple[int, int], Path] = {}
+    for path in (path for arm in arms for path in arm):
+        with contextlib.suppress(OSError):  # opening it reports the reason
+            status = os.stat(path)
+            key = (status.st_dev, status.st_ino)
+            if key in seen:
+                raise UsageError(f"{path} is given twice: a comparison needs different recordings")
+            seen[key] = path
+    return arms
+
+
+def headers_of(arms: Sequence[Sequence[Path]]) -> list[list[RunHeader]]:
+    """Return what each recording knows before its first request; RecordingError if one cannot be read."""
+    return [[_header(path) for path in arm] for arm in arms]
+
+
+def _header(path: Path) -> RunHeader:
+    with contextlib.closing(RecordingReader.open(path, examine=False)) as reader:
+        return reader.header
+
+
+def first_objectives(headers: Iterable[RunHeader]) -> Mapping[str, float]:
+    """Return the objectives (seconds by metric) of the first run that has any."""
+    return next((each.config.goodput for each in headers if each.config.goodput), {})
+
+
+def load_arm(letter: str, paths: Sequence[Path], *, objectives: Mapping[str, float] | None = None) -> MeasuredArm:
+    """Load all recordings of a configuration; `objectives` (seconds by metric) replaces those of its runs."""
+    return MeasuredArm(letter=letter, runs=[load_measured_run(path, objectives=objectives) for path in paths])
+
+
+def load_measured_run(path: Path, *, objectives: Mapping[str, float] | None = None) -> MeasuredRun:
+    """Load one recording, finished or growing; RecordingError if it cannot be read."""
+    reader = RecordingReader.open(path)
+    try:
+        return RecordedColumns.load(reader).measured(objectives=objectives)
+    finally:
+        reader.close(merge_log=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordedColumns:
+    """The columns of a recording from which it is compared and checked."""
+
+    reader: RecordingReader
+    run: RunColumns
+    requests: PlainRequests
+    cache: IdealCache
+    conditions: RunConditions
+
+    @classmethod
+    def load(cls, reader: RecordingReader) -> RecordedColumns:
+        """Read all requests and ticks; the ticks, which take more memory, are not kept."""
+        requests, ticks = load_plain_requests(reader), reader.ticks()
+        run = load_run(reader, ticks=ticks)
+        cache = IdealCache.load(reader, run)
+        check = _whole_check(cache, run, requests)
+        conditions = run_conditions(reader, ticks=ticks, requests=requests.lengths(), cache_check=check)
+        return cls(reader=reader, run=run, requests=requests, cache=cache, conditions=conditions)
+
+    def stage_figures(self) -> tuple[StageFigures, ...]:
+        """Return the figures of each stage that the rules of honesty need."""
+        return load_stage_figures(self.reader, self.run, self.requests, cache=self.cache)
+
+    def measured(self, *, objectives: Mapping[str, float] | None = None) -> MeasuredRun:
+        """Return the run as it is compared; `objectives` (seconds by metric) replaces its own."""
+        run, path = self.run, str(self.reader.path)
+        counted = self.requests.columns.status[_counted(run, self.requests)]
+        counts = {status: int((counted == code).sum()) for code, status in enumerate(STATUSES)}
+        last = float(run.tick_ends[-1]) if run.tick_ends.size else TICK_SECONDS
+        return MeasuredRun(
+            path=path,
+            header=run.header,
+            arm=arm_run_of(run, self.requests, name=path, objectives=objectives),
+            stage_indexes=tuple(compared_stages(run, self.requests)),
+            conditions=self.conditions,
+            seconds=last if run.end is None else run.end.at,
+            requests=counted.size,
+            failed=sum(counts[status] for status in _FAILED),
+            completed=counts[RequestStatus.OK],
+            running=self.reader.is_live(),
+            end=run.end,
+            damage=self.reader.damage,
+        )
+
+
+def _whole_check(cache: IdealCache, run: RunColumns, requests: PlainRequests) -> CacheCheck:
+    """The hit rate of the whole run, without warm-ups, beside the ideal one."""
+    rows = _counted(run, requests)
+    columns = requests.columns
+    prompts = computed_prompts(columns.prompt_tokens[rows], columns.first_token_at[rows])
+    selection = Selection(start=None if run.warm_at == -math.inf else run.warm_at)
+    return cache.check(hits_in_period(run, Period(start=run.warm_at)), prompts, selection)
+
+
+def _counted(run: RunColumns, requests: PlainRequests) -> BoolArray:
+    left_out = [stage.change.index for stage in run.stages if stage.change.warmup]
+    left_out += [stage.change.index for stage in run.superseded]
+    return np.asarray(~np.isin(requests.stages, left_out))

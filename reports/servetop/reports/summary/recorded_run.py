@@ -1,0 +1,32 @@
+"""Reads what the judgement of a recorded run is computed from."""
+
+from __future__ import annotations
+
+from servetop.analysis.judgement.episode_fold import EpisodeFold
+from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import RunEnd
+from servetop.recordings.read.load_requests import Selection
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.summary.failure_metrics import failure_reasons
+
+
+def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRecord:
+    """Return what a recording contains for its judgement; `end` is the end of a run, if it is not recorded yet."""
+    reader.refresh()
+    header, history = reader.header, TickHistory(reader.ticks())
+    fold = EpisodeFold(streamed=header.config.workload.stream)
+    fold.update_log(reader.log_lines())
+    stages = reader.stages()
+    fold.update(history, header.engine, stages=stages)
+    several = header.engine is not None and len(header.engine.replica_urls) > 1
+    return RunRecord(
+        header=header,
+        history=history,
+        episodes=fold.episodes,
+        stages=stages,
+        notes=reader.notes(),
+        end=end or reader.end,
+        failure=next((each.reason for each in failure_reasons(reader, Selection())), ""),
+        replica_samples=reader.replica_samples() if several else (),
+    )

@@ -1,0 +1,276 @@
+"""The exact final numbers of a run, computed from raw rows (defined in docs/reference/metrics.md)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from servetop.analysis.cells.attempts import AttemptState, CellAttempt
+from servetop.analysis.columns.request_columns import RequestColumns
+from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
+from servetop.analysis.cost.costs import cost_summary, served_rates, weights_of
+from servetop.analysis.cost.hourly_price import recorded_prices
+from servetop.analysis.judgement.run_verdict import run_verdict
+from servetop.analysis.judgement.story import story_of
+from servetop.analysis.summary.energy_metrics import energy_summary
+from servetop.analysis.summary.engine_metrics import counted_hits, engine_summary, server_summary
+from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
+from servetop.analysis.summary.request_metrics import finite, request_summary
+from servetop.analysis.summary.steady_metrics import steady_summary, steady_windows, whole_steady, with_rates_within
+from servetop.analysis.summary.story_summary import story_summary
+from servetop.analysis.summary.summary_types import (
+    Measurements,
+    RunSummary,
+    StageSummary,
+    SteadySummary,
+)
+from servetop.analysis.summary.trust_metrics import trust_summary
+from servetop.analysis.sweep.measured_sweep import measured_sweep
+from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
+from servetop.core.config_values.price import Prices
+from servetop.core.events import RunEnd
+from servetop.recordings.read.load_requests import Selection, load_requests, load_timeline
+from servetop.recordings.read.load_run import load_run
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.summary.breakdowns import model_summaries, replica_summaries
+from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts, prefix_cache_text
+from servetop.reports.summary.cooldown import CoolDowns
+from servetop.reports.summary.dataset_metrics import dataset_summary
+from servetop.reports.summary.exported import engine_metrics
+from servetop.reports.summary.failure_metrics import failure_reasons
+from servetop.reports.summary.recorded_run import recorded_run
+from servetop.reports.summary.set_up import set_up_fields
+from servetop.reports.summary.turn_metrics import turn_summaries
+
+
+def run_summary(
+    reader: RecordingReader,
+    *,
+    percentiles: Sequence[float] | None = None,
+    prices: Sequence[str] = (),
+    end: RunEnd | None = None,
+) -> RunSummary:
+    """Summarise each stage and the whole run, except warm-ups.
+
+    `percentiles` and `prices` replace those of the run's configuration; `end` is the end of a run, if it is not
+    recorded yet. UsageError for prices that make no sense.
+    """
+    source = _Source.load(reader, percentiles=percentiles, prices=prices, end=end)
+    run = source.run
+    warm_at, cooldowns = run.warm_at, CoolDowns.load(reader, run)
+    period = Period(start=warm_at, pauses=run.left_out)
+    selection = Selection(start=None if warm_at == -math.inf else warm_at, excluded=cooldowns.excluded(run))
+    whole, only = _measured(source, selection, period, cooldowns=cooldowns)
+    stages = _stage_summaries(source, cooldowns, only=only)
+    return RunSummary(
+        **set_up_fields(run),
+        recording=str(reader.path),
+        recording_state=_state(reader, run),
+        engine=engine_summary(run),
+        prefix_cache=prefix_cache_text(run.header.config.prefix_cache, reader.notes()),
+        exit_code=None if run.end is None else run.end.exit_code,
+        error=run.end.reason if run.end is not None and run.end.exit_code else None,
+        measured=whole,
+        failures=failure_reasons(reader, selection) if whole.requests.failed else (),
+        cooldown_requests=sum(cooldowns.requests.values()),
+        steady=whole_steady([stage.steady for stage in stages]),
+        models=model_summaries(reader, run, selection) or None,
+        replicas=replica_summaries(reader, run, selection, timeline=source.timeline, period=period) or None,
+        stages=stages,
+        **(_judged(reader, stages, end=end) if run.tick_ends.size else {}),
+        engine_metrics=engine_metrics(reader, run),
+        dataset=dataset_summary(reader),
+    )
+
+
+def _measured(
+    source: _Source, selection: Selection, period: Period, *, cooldowns: CoolDowns
+) -> tuple[Measurements, Measurements | None]:
+    """Measure the whole run, and its only stage if it has one and no warm-up: that one has the same requests.
+
+    They are released before any others are loaded.
+    """
+    run, samples = source.run, load_requests(source.reader, selection)
+    whole = source.costed(source.measure(selection, period, samples=samples), selection)
+    if len(run.every_stage) != 1 or run.warm_at > -math.inf:
+        return whole, None
+    (stage,) = run.every_stage
+    of_stage = _selection(stage, cooldowns)
+    return whole, source.costed(source.measure(of_stage, stage.period, samples=samples), of_stage)
+
+
+def _judged(reader: RecordingReader, stages: Sequence[StageSummary], *, end: RunEnd | None) -> dict[str, Any]:
+    """Return the fields of RunSummary from the judgement."""
+    record = recorded_run(reader, end=end)
+    sweep = measured_sweep(record, stages)
+    return {"story": story_summary(story_of(record, run_verdict(record), sweep)), "sweep": sweep}
+
+
+def period_summary(
+    reader: RecordingReader, *, stage: int | None = None, start: float | None = None, until: float | None = None
+) -> Measurements:
+    """Measure the requests that were due in a stage, between `start` and `until`, or both.
+
+    Server, energy and trust metrics are those of the same period.
+    """
+    source = _Source.load(reader)
+    periods = [each.period for each in source.run.every_stage if each.change.index == stage]
+    period = Period(
+        start=max([-math.inf if start is None else start, *(each.start for each in periods[:1])]),
+        until=min([math.inf if until is None else until, *(each.until for each in periods[-1:])]),
+    )
+    selection = Selection(stage=stage, start=start, until=until)
+    return source.costed(source.measure(selection, period), selection)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Source:
+    """The data from which every part of a summary is computed."""
+
+    reader: RecordingReader
+    run: RunColumns
+    timeline: InFlightTimeline
+    cache: IdealCache
+    prices: Prices | None
+
+    @classmethod
+    def load(
+        cls,
+        reader: RecordingReader,
+        *,
+        percentiles: Sequence[float] | None = None,
+        prices: Sequence[str] = (),
+        end: RunEnd | None = None,
+    ) -> _Source:
+        run = load_run(reader)
+        run = run if end is None else dataclasses.replace(run, end=end)
+        if percentiles is not None:
+            config = dataclasses.replace(run.header.config, metric_percentiles=tuple(percentiles))
+            run = dataclasses.replace(run, header=dataclasses.replace(run.header, config=config))
+        return cls(
+            reader=reader,
+            run=run,
+            timeline=load_timeline(reader),
+            cache=IdealCache.load(reader, run),
+            prices=Prices.parse(prices) if prices else recorded_prices(run.header.config),
+        )
+
+    def measure(self, selection: Selection, period: Period, *, samples: RequestColumns | None = None) -> Measurements:
+        """Measure the selected requests, loaded already if `samples` is given, and the period."""
+        samples = samples or load_requests(self.reader, selection)
+        config = self.run.header.config
+        server = server_summary(self.run, period, timeline=self.timeline)
+        check = self.cache.check(
+            counted_hits(server), computed_prompts(samples.prompt_tokens, samples.first_token_at), selection
+        )
+        return Measurements(
+            requests=request_summary(samples, goodput=config.goodput, percentiles=config.metric_percentiles),
+            turns=turn_summaries(self.reader, selection),
+            server=dataclasses.replace(
+                server,
+                prefix_cache_ideal_hit_rate=finite(check.ideal),
+                prefix_cache_hit_rate_at_least=finite(check.at_least),
+            ),
+            energy=energy_summary(self.run, period),
+            trust=trust_summary(self.run, samples, timeline=self.timeline, period=period, cache=check),
+        )
+
+    def costed(self, measured: Measurements, selection: Selection, *, steady_in: Period | None = None) -> Measurements:
+        """Add the costs, if the run has a price; with intervals for a period of constant load."""
+        prices = self.prices
+        if prices is None:
+            return measured
+        counted, run = measured.server.prefix_cache_hit_rate, self.run
+        share = self.cache.rate_of_responses(selection) if counted is None else counted
+        rates = served_rates(measured.requests, share, weights=weights_of(prices), run=run, steady_in=steady_in)
+        return dataclasses.replace(measured, cost=cost_summary(prices, rates, gpus=len(run.meters) or None))
+
+
+def _stage_summaries(source: _Source, cooldowns: CoolDowns, *, only: Measurements | None) -> tuple[StageSummary, ...]:
+    """Summarise all stages except warm-ups; `only` are the measurements of the only stage, if there is one."""
+    run, windows = source.run, _known_windows(source.reader, source.run)
+    return tuple(
+        _stage_summary(
+            source,
+            stage,
+            cooldowns=cooldowns,
+            only=only,
+            steady=_steady(source, stage.change.index, windows=windows),
+            attempt=run.attempts[stage.change.index],
+        )
+        for stage in run.every_stage
+        if not stage.change.warmup
+    )
+
+
+def _known_windows(reader: RecordingReader, run: RunColumns) -> Mapping[int, SteadyWindow]:
+    """Return the stored windows if they were found by this version's method, else compute them."""
+    stored = reader.steady
+    usable = bool(stored) and all(window.method == METHOD for window in stored.values())
+    return stored if usable else steady_windows(run)
+
+
+def _steady(source: _Source, stage: int, *, windows: Mapping[int, SteadyWindow]) -> SteadySummary:
+    window = windows.get(stage, SteadyWindow(reason="the run ended before the search for it"))
+    if window.start is None or window.end is None:
+        return steady_summary(window, None)
+    period = Period(start=window.start, until=window.end)
+    selection = Selection(stage=stage, start=window.start, until=window.end)
+    measured = with_rates_within(source.measure(selection, period), source.run, period)
+    return steady_summary(window, source.costed(measured, selection, steady_in=period))
+
+
+def _stage_summary(
+    source: _Source,
+    stage: StagePeriod,
+    *,
+    cooldowns: CoolDowns,
+    only: Measurements | None,
+    steady: SteadySummary,
+    attempt: CellAttempt,
+) -> StageSummary:
+    change, period = stage.change, stage.period
+    selection = _selection(stage, cooldowns)
+    measured = only or source.costed(source.measure(selection, period), selection)
+    return StageSummary(
+        stage=change.index,
+        label=change.label,
+        start=period.start,
+        end=_end_of_run(source.run) if math.isinf(period.until) else period.until,
+        repeat=change.repeat,
+        request_rate=change.request_rate,
+        max_concurrency=change.max_concurrency,
+        max_num_seqs=change.max_num_seqs,
+        preemptions=measured.server.preemptions,
+        cooldown_requests=cooldowns.requests.get(change.index, 0),
+        measured=measured,
+        steady=steady,
+        finished=attempt.state is AttemptState.WHOLE,
+        outcome=attempt.state,
+        failure=attempt.reason or None,
+        steered=attempt.steered or None,
+        counted=attempt.counts,
+    )
+
+
+def _selection(stage: StagePeriod, cooldowns: CoolDowns) -> Selection:
+    index = stage.change.index
+    return Selection(stage=index, excluded=tuple(pair for pair in cooldowns.starts.items() if pair[0] == index))
+
+
+def _state(reader: RecordingReader, run: RunColumns) -> str:
+    if reader.damage is not None:
+        return "damaged"
+    if run.end is not None:
+        return "finished"
+    return "live" if reader.is_live() else "broken-off"
+
+
+def _end_of_run(run: RunColumns) -> float | None:
+    """Return when the run ended, or the end of its last tick if it has no end."""
+    if run.end is not None:
+        return run.end.at
+    return float(run.tick_ends[-1]) if run.tick_ends.size else None
