@@ -2,7 +2,8 @@
 
 import pytest
 
-from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
+from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.honesty.rule_result import Bearing, RuleResult
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_a_rule_bears_on_figures(key: str, bearings: set[Bearing]) -> None:
 
 def test_the_strain_is_the_part_of_the_limit_in_use() -> None:
     def strain(bearing: Bearing, value: float | None) -> float:
-        return RuleResult(name="x", state=RuleState.KEPT, bearing=bearing, value=value, limit=400.0, text="").strain
+        return RuleResult(name="x", state=CheckOutcome.KEPT, bearing=bearing, value=value, limit=400.0, text="").strain
 
     assert strain(Bearing.FIGURES, -200.0) == 0.5
     assert strain(Bearing.TAILS, 800.0) == 0.5

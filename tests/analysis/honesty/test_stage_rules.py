@@ -8,13 +8,18 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.honesty.rule_result import RuleState
+from servetop.analysis.honesty.check_outcome import CheckOutcome
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.honesty.stage_rules import RULES, Judged, requests_for_percentile
 from servetop.analysis.verdicts.cache_check import CacheCheck
 from tests.cli.summaries import TRUST
 
-BROKEN, KEPT, UNKNOWN, NONE = RuleState.BROKEN, RuleState.KEPT, RuleState.CANNOT_TELL, RuleState.NOT_APPLICABLE
+BROKEN, KEPT, UNKNOWN, NONE = (
+    CheckOutcome.BROKEN,
+    CheckOutcome.KEPT,
+    CheckOutcome.CANNOT_TELL,
+    CheckOutcome.NOT_APPLICABLE,
+)
 
 
 def judge(name: str, stage: StageFigures) -> Judged:
@@ -40,14 +45,14 @@ def with_trust(*, completed: int = 100, **fields: Any) -> StageFigures:
         ({"verdict": "unknown"}, UNKNOWN),
     ],
 )
-def test_a_client_bound_stage_breaks_its_rule(fields: dict[str, Any], state: RuleState) -> None:
+def test_a_client_bound_stage_breaks_its_rule(fields: dict[str, Any], state: CheckOutcome) -> None:
     assert judge("client-bound", with_trust(**fields)).state is state
 
 
 @pytest.mark.parametrize(
     ("completed", "failed", "state"), [(99, 1, KEPT), (98, 2, BROKEN), (0, 5, BROKEN), (0, 0, UNKNOWN)]
 )
-def test_more_than_one_percent_of_failures_breaks_its_rule(completed: int, failed: int, state: RuleState) -> None:
+def test_more_than_one_percent_of_failures_breaks_its_rule(completed: int, failed: int, state: CheckOutcome) -> None:
     assert judge("failures", figures(completed=completed, failed=failed)).state is state
 
 
@@ -63,14 +68,14 @@ def test_more_than_one_percent_of_failures_breaks_its_rule(completed: int, faile
     ],
 )
 def test_littles_law_has_the_limit_of_the_trust_meter(
-    error: float | None, limit: float, completed: int, state: RuleState
+    error: float | None, limit: float, completed: int, state: CheckOutcome
 ) -> None:
     summary = with_trust(completed=completed, littles_law_error=error, littles_law_limit=limit)
     assert judge("littles-law", summary).state is state
 
 
 @pytest.mark.parametrize(("error", "state"), [(0.05, KEPT), (-0.051, BROKEN), (None, NONE)])
-def test_the_engine_counts_the_same_tokens(error: float | None, state: RuleState) -> None:
+def test_the_engine_counts_the_same_tokens(error: float | None, state: CheckOutcome) -> None:
     assert judge("token-counts", with_trust(token_error=error)).state is state
 
 
@@ -86,19 +91,21 @@ def test_the_engine_counts_the_same_tokens(error: float | None, state: RuleState
         (None, None, NONE),
     ],
 )
-def test_counted_events_need_an_engine_that_agrees(source: str | None, error: float | None, state: RuleState) -> None:
+def test_counted_events_need_an_engine_that_agrees(
+    source: str | None, error: float | None, state: CheckOutcome
+) -> None:
     assert judge("token-source", with_trust(token_source=source, token_error=error)).state is state
 
 
 @pytest.mark.parametrize(
     ("generating", "in_flight", "state"), [(10.9, 10.0, KEPT), (11.1, 10.0, BROKEN), (None, None, NONE)]
 )
-def test_tokens_need_requests_in_flight(generating: float | None, in_flight: float | None, state: RuleState) -> None:
+def test_tokens_need_requests_in_flight(generating: float | None, in_flight: float | None, state: CheckOutcome) -> None:
     assert judge("token-rate", figures(generating=generating, in_flight=in_flight)).state is state
 
 
 @pytest.mark.parametrize(("completed", "state"), [(368, KEPT), (367, BROKEN), (0, NONE)])
-def test_a_p99_needs_368_requests(completed: int, state: RuleState) -> None:
+def test_a_p99_needs_368_requests(completed: int, state: CheckOutcome) -> None:
     assert judge("p99-samples", figures(compared_completed=completed)).state is state
     assert 0.99 ** requests_for_percentile(99) <= 0.025 < 0.99 ** (requests_for_percentile(99) - 1)
 
@@ -113,7 +120,7 @@ def test_a_p99_needs_368_requests(completed: int, state: RuleState) -> None:
         ("the load lasted 8 s: at least 10 s are needed", UNKNOWN),
     ],
 )
-def test_a_trend_is_not_a_steady_state(reason: str, state: RuleState) -> None:
+def test_a_trend_is_not_a_steady_state(reason: str, state: CheckOutcome) -> None:
     assert judge("steady", figures(unsteady=reason)).state is state
     assert judge("steady", figures(steady_seconds=15.0)).state is KEPT
 
@@ -130,7 +137,7 @@ def test_a_trend_is_not_a_steady_state(reason: str, state: RuleState) -> None:
     ],
 )
 def test_the_cache_hits_as_often_as_the_workload_implies(
-    rate: float, ideal: float, promised: str, state: RuleState
+    rate: float, ideal: float, promised: str, state: CheckOutcome
 ) -> None:
     cache = CacheCheck(hit_rate=rate, ideal=ideal, promised=promised)
     assert judge("prefix-cache", figures(cache=cache)).state is state

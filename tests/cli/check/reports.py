@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
+from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.honesty.rule_result import Bearing, RuleResult
 from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
-from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome, gate_items, rule_items
+from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, gate_items, rule_items
 from servetop.reports.gates.regression_gate import judge_regressions
 from servetop.reports.gates.regression_limit import parse_regression_limit
 from tests.reports.gates.gates_for_tests import LOAD, comparison, differing
@@ -24,7 +25,7 @@ def limits() -> list[CheckItem]:
     return gate_items(gates, loads={0: LOAD})
 
 
-def rule(state: RuleState, *, name: str = "client-bound", text: str = "why") -> RuleResult:
+def rule(state: CheckOutcome, *, name: str = "client-bound", text: str = "why") -> RuleResult:
     """A result of the first stage."""
     return RuleResult(name=name, state=state, bearing=Bearing.FIGURES, text=text, stage=0, label="8 req/s", value=1.0)
 
@@ -32,12 +33,12 @@ def rule(state: RuleState, *, name: str = "client-bound", text: str = "why") -> 
 def report(*, recording: str = "main.servetop") -> CheckReport:
     """A report of a run against a baseline."""
     threshold = CheckItem(
-        kind=ItemKind.THRESHOLD, name="p99_ttft_ms<=500", outcome=ItemOutcome.NOT_MET, text=HOSTILE, value=525.0
+        kind=ItemKind.THRESHOLD, name="p99_ttft_ms<=500", outcome=CheckOutcome.BROKEN, text=HOSTILE, value=525.0
     )
     return CheckReport(
         runs=("pr.servetop",),
         baselines=(recording,),
-        items=[*limits(), threshold, *rule_items([rule(RuleState.BROKEN, text=HOSTILE)], decides=False)],
+        items=[*limits(), threshold, *rule_items([rule(CheckOutcome.BROKEN, text=HOSTILE)], decides=False)],
         warnings=(HOSTILE,),
         changes=(ManifestDifference(key="engine.version", kind=DifferenceKind.SETTING, a="0.9|0", b="0.9.1"),),
         without_counterpart=("16 req/s (only in the run)",),
@@ -46,5 +47,5 @@ def report(*, recording: str = "main.servetop") -> CheckReport:
 
 def honesty() -> CheckReport:
     """A report of a run alone, with every state of a rule."""
-    states = [rule(state, name=f"rule-{number}") for number, state in enumerate(RuleState)]
+    states = [rule(state, name=f"rule-{number}") for number, state in enumerate(CheckOutcome)]
     return CheckReport(runs=("pr.servetop",), items=rule_items(states))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.honesty.rule_result import Bearing, RuleResult, RuleState
+from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.honesty.rule_result import Bearing, RuleResult
 from servetop.core.errors import ExitCode
 from servetop.reports.check.check_report import (
     CheckItem,
     CheckReport,
     ItemKind,
-    ItemOutcome,
     gate_items,
     rule_items,
     threshold_items,
@@ -21,7 +21,7 @@ from servetop.reports.gates.regression_limit import parse_regression_limit
 from tests.reports.gates.gates_for_tests import LOAD, comparison, differing
 
 CLIENT = RuleResult(
-    name="client-bound", state=RuleState.BROKEN, bearing=Bearing.FIGURES, text="late", stage=1, label="8 req/s"
+    name="client-bound", state=CheckOutcome.BROKEN, bearing=Bearing.FIGURES, text="late", stage=1, label="8 req/s"
 )
 NUMBERS = {
     "p99_ttft_ms": 640.0,
@@ -30,7 +30,7 @@ NUMBERS = {
 }
 
 
-def item(kind: ItemKind, outcome: ItemOutcome, *, decides: bool = True) -> CheckItem:
+def item(kind: ItemKind, outcome: CheckOutcome, *, decides: bool = True) -> CheckItem:
     return CheckItem(kind=kind, name="x", outcome=outcome, text="why", decides=decides)
 
 
@@ -40,14 +40,14 @@ LIMIT, RULE = ItemKind.LIMIT, ItemKind.RULE
 @pytest.mark.parametrize(
     ("items", "code"),
     [
-        ([item(LIMIT, ItemOutcome.KEPT)], ExitCode.OK),
-        ([item(LIMIT, ItemOutcome.KEPT), item(LIMIT, ItemOutcome.CANNOT_TELL)], ExitCode.CANNOT_TELL),
-        ([item(LIMIT, ItemOutcome.CANNOT_TELL), item(LIMIT, ItemOutcome.REGRESSION)], ExitCode.THRESHOLDS),
-        ([item(ItemKind.THRESHOLD, ItemOutcome.NOT_MET)], ExitCode.THRESHOLDS),
-        ([item(LIMIT, ItemOutcome.KEPT), item(RULE, ItemOutcome.BROKEN, decides=False)], ExitCode.OK),
-        ([item(RULE, ItemOutcome.KEPT), item(RULE, ItemOutcome.CANNOT_TELL)], ExitCode.OK),
-        ([item(RULE, ItemOutcome.KEPT), item(RULE, ItemOutcome.BROKEN)], ExitCode.THRESHOLDS),
-        ([item(RULE, ItemOutcome.CANNOT_TELL), item(RULE, ItemOutcome.NOT_APPLICABLE)], ExitCode.CANNOT_TELL),
+        ([item(LIMIT, CheckOutcome.KEPT)], ExitCode.OK),
+        ([item(LIMIT, CheckOutcome.KEPT), item(LIMIT, CheckOutcome.CANNOT_TELL)], ExitCode.CANNOT_TELL),
+        ([item(LIMIT, CheckOutcome.CANNOT_TELL), item(LIMIT, CheckOutcome.BROKEN)], ExitCode.THRESHOLDS),
+        ([item(ItemKind.THRESHOLD, CheckOutcome.BROKEN)], ExitCode.THRESHOLDS),
+        ([item(LIMIT, CheckOutcome.KEPT), item(RULE, CheckOutcome.BROKEN, decides=False)], ExitCode.OK),
+        ([item(RULE, CheckOutcome.KEPT), item(RULE, CheckOutcome.CANNOT_TELL)], ExitCode.OK),
+        ([item(RULE, CheckOutcome.KEPT), item(RULE, CheckOutcome.BROKEN)], ExitCode.THRESHOLDS),
+        ([item(RULE, CheckOutcome.CANNOT_TELL), item(RULE, CheckOutcome.NOT_APPLICABLE)], ExitCode.CANNOT_TELL),
         ([], ExitCode.CANNOT_TELL),
     ],
 )
@@ -58,13 +58,13 @@ def test_the_worst_item_decides(items: list[CheckItem], code: ExitCode) -> None:
 
 
 def test_the_reason_is_the_first_item_that_decided() -> None:
-    undecided, failed = item(LIMIT, ItemOutcome.CANNOT_TELL), item(LIMIT, ItemOutcome.REGRESSION)
+    undecided, failed = item(LIMIT, CheckOutcome.CANNOT_TELL), item(LIMIT, CheckOutcome.BROKEN)
     assert CheckReport(runs=("run",), items=[undecided, failed, failed]).reason == "regression: x: why (and 1 more)"
 
 
 def test_rules_that_do_not_decide_are_shown_only_if_they_are_not_kept() -> None:
-    kept, broken = (item(RULE, each, decides=False) for each in (ItemOutcome.KEPT, ItemOutcome.BROKEN))
-    report = CheckReport(runs=("run",), items=[item(LIMIT, ItemOutcome.KEPT), kept, broken])
+    kept, broken = (item(RULE, each, decides=False) for each in (CheckOutcome.KEPT, CheckOutcome.BROKEN))
+    report = CheckReport(runs=("run",), items=[item(LIMIT, CheckOutcome.KEPT), kept, broken])
     assert report.of_kind(RULE) == [broken]
 
 
@@ -74,21 +74,21 @@ def test_a_threshold_on_figures_of_a_broken_rule_cannot_be_told() -> None:
         for text in ("p99_ttft_ms<=500", "completed>=100", "stages[*].p99_ttft_ms<=500", "stages[2].p99_ttft_ms<=50")
     }
     assert met == {
-        "p99_ttft_ms<=500": [ItemOutcome.CANNOT_TELL],
-        "completed>=100": [ItemOutcome.KEPT],
-        "stages[*].p99_ttft_ms<=500": [ItemOutcome.CANNOT_TELL, ItemOutcome.KEPT],
-        "stages[2].p99_ttft_ms<=50": [ItemOutcome.NOT_MET],
+        "p99_ttft_ms<=500": [CheckOutcome.CANNOT_TELL],
+        "completed>=100": [CheckOutcome.KEPT],
+        "stages[*].p99_ttft_ms<=500": [CheckOutcome.CANNOT_TELL, CheckOutcome.KEPT],
+        "stages[2].p99_ttft_ms<=50": [CheckOutcome.BROKEN],
     }
 
 
 def test_a_threshold_without_a_figure_is_not_met() -> None:
     (found,) = threshold_items(parse_threshold("request_goodput>=1"), NUMBERS, rules=[])
-    assert (found.outcome, found.text, found.value) == (ItemOutcome.NOT_MET, "not measured", None)
+    assert (found.outcome, found.text, found.value) == (CheckOutcome.BROKEN, "not measured", None)
 
 
 def test_a_threshold_on_all_stages_of_a_run_without_stages_is_not_met() -> None:
     (found,) = threshold_items(parse_threshold("stages[*].completed>=1"), {"stages": []}, rules=[])
-    assert (found.outcome, found.text) == (ItemOutcome.NOT_MET, "there are no stages")
+    assert (found.outcome, found.text) == (CheckOutcome.BROKEN, "there are no stages")
 
 
 def test_items_are_titled_with_their_load_and_recording() -> None:

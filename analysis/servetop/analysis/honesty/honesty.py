@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from servetop.analysis.honesty.rule_result import RuleResult, RuleState
+from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.honesty.rule_result import RuleResult
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.honesty.stage_rules import RULES, HonestyRule
 from servetop.core.errors import UsageError
@@ -27,7 +28,7 @@ def judge_honesty(stages: Sequence[StageFigures], *, rules: Sequence[HonestyRule
 
 def worst_by_rule(results: Iterable[RuleResult]) -> tuple[RuleResult, ...]:
     """Return one result for each rule: that of the stage that keeps it worst."""
-    order = list(RuleState)
+    order = list(CheckOutcome)
 
     def rank(result: RuleResult) -> tuple[int, float]:
         return order.index(result.state), -result.strain

@@ -6,16 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class RuleState(StrEnum):
-    """Whether a rule is kept, in order of importance."""
-
-    BROKEN = "broken"
-    CANNOT_TELL = "cannot tell"
-    """The rule applies, but what it needs was not measured, or not for long enough."""
-    KEPT = "kept"
-    NOT_APPLICABLE = "not applicable"
-    """The rule has no meaning for this load or engine."""
+from servetop.analysis.honesty.check_outcome import CheckOutcome
 
 
 class Bearing(StrEnum):
@@ -58,7 +49,7 @@ class RuleResult:
     """A rule applied to one stage of a recording."""
 
     name: str
-    state: RuleState
+    state: CheckOutcome
     bearing: Bearing
     value: float | None = None
     limit: float | None = None

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from servetop.analysis.comparison.estimate import CONFIDENCE
-from servetop.analysis.honesty.rule_result import TAIL_FROM, Bearing, RuleState
+from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.honesty.rule_result import TAIL_FROM, Bearing
 from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.verdicts.cache_check import TOLERANCE as HIT_RATE_TOLERANCE
 from servetop.analysis.verdicts.steady_state import RAMPED, shows_trend
@@ -41,7 +42,7 @@ def requests_for_percentile(percentile: float) -> int:
 class Judged:
     """What a rule found in one stage."""
 
-    state: RuleState
+    state: CheckOutcome
     text: str
     value: float | None = None
     limit: float | None = None
@@ -61,10 +62,12 @@ def _client_bound(stage: StageFigures) -> Judged:
     slip, limit = trust.slip_p99_ms, SLIP_LIMIT * MS_PER_S
     if trust.verdict == TrustVerdict.CLIENT_BOUND:
         text = f"the client was the bottleneck: {', '.join(trust.reasons)}; use --workers, or a faster client"
-        return Judged(state=RuleState.BROKEN, value=slip, limit=limit, text=text)
+        return Judged(state=CheckOutcome.BROKEN, value=slip, limit=limit, text=text)
     if slip is None:
         return _unknown("when requests were sent is unknown: look at the failures of the run")
-    return Judged(state=RuleState.KEPT, value=slip, limit=limit, text=f"requests were sent {slip:.3g} ms late at p99")
+    return Judged(
+        state=CheckOutcome.KEPT, value=slip, limit=limit, text=f"requests were sent {slip:.3g} ms late at p99"
+    )
 
 
 def _failures(stage: StageFigures) -> Judged:
@@ -74,9 +77,9 @@ def _failures(stage: StageFigures) -> Judged:
     share = stage.failed / ended
     text = f"{stage.failed:,} of {counted(ended, 'request')} failed"
     if share <= FAILURE_LIMIT:
-        return Judged(state=RuleState.KEPT, value=share, limit=FAILURE_LIMIT, text=text)
+        return Judged(state=CheckOutcome.KEPT, value=share, limit=FAILURE_LIMIT, text=text)
     text += ", and the latencies are those of the others: see the failures in servetop summary"
-    return Judged(state=RuleState.BROKEN, value=share, limit=FAILURE_LIMIT, text=text)
+    return Judged(state=CheckOutcome.BROKEN, value=share, limit=FAILURE_LIMIT, text=text)
 
 
 def _littles_law(stage: StageFigures) -> Judged:
@@ -89,9 +92,9 @@ def _littles_law(stage: StageFigures) -> Judged:
         return _not_applicable("too few requests were in flight to compare")
     text = f"the engine held {error:+.1%} requests compared with the client"
     if abs(error) <= limit:
-        return Judged(state=RuleState.KEPT, value=error, limit=limit, text=text)
+        return Judged(state=CheckOutcome.KEPT, value=error, limit=limit, text=text)
     text += ": look for other clients of the server, a proxy that queues, or replicas without metrics"
-    return Judged(state=RuleState.BROKEN, value=error, limit=limit, text=text)
+    return Judged(state=CheckOutcome.BROKEN, value=error, limit=limit, text=text)
 
 
 def _token_counts(stage: StageFigures) -> Judged:
@@ -100,9 +103,9 @@ def _token_counts(stage: StageFigures) -> Judged:
         return _not_applicable("the engine exports no number of tokens, or generated too few to compare")
     text = f"the engine counted {error:+.1%} output tokens compared with the client"
     if abs(error) <= AGREEMENT_LIMIT:
-        return Judged(state=RuleState.KEPT, value=error, limit=AGREEMENT_LIMIT, text=text)
+        return Judged(state=CheckOutcome.KEPT, value=error, limit=AGREEMENT_LIMIT, text=text)
     text += ": look for other clients of the server, or give --tokenizer if it sends no usage"
-    return Judged(state=RuleState.BROKEN, value=error, limit=AGREEMENT_LIMIT, text=text)
+    return Judged(state=CheckOutcome.BROKEN, value=error, limit=AGREEMENT_LIMIT, text=text)
 
 
 def _token_source(stage: StageFigures) -> Judged:
@@ -113,12 +116,12 @@ def _token_source(stage: StageFigures) -> Judged:
             return _not_applicable("no request succeeded")
         case TokenSource.DISPUTED:
             text = "the server's usage contradicts its streams or the tokens requested: report it to the server"
-            return Judged(state=RuleState.BROKEN, text=text)
+            return Judged(state=CheckOutcome.BROKEN, text=text)
         case TokenSource.CHUNKS | TokenSource.ESTIMATE if not agrees:
             text = "tokens are counted events, each of which may have several: give --tokenizer"
-            return Judged(state=RuleState.BROKEN, text=text)
+            return Judged(state=CheckOutcome.BROKEN, text=text)
         case source:
-            return Judged(state=RuleState.KEPT, text=f"tokens are counted by {source}")
+            return Judged(state=CheckOutcome.KEPT, text=f"tokens are counted by {source}")
 
 
 def _token_rate(stage: StageFigures) -> Judged:
@@ -132,9 +135,9 @@ def _token_rate(stage: StageFigures) -> Judged:
     limit = in_flight * (1 + RATE_TOLERANCE)
     text = f"tokens per second × seconds per token are {generating:.3g} requests, of {in_flight:.3g} in flight"
     if generating <= limit:
-        return Judged(state=RuleState.KEPT, value=generating, limit=limit, text=text)
+        return Judged(state=CheckOutcome.KEPT, value=generating, limit=limit, text=text)
     text += ": times or counts of the tokens are wrong; check the clock of the client, and servetop verify"
-    return Judged(state=RuleState.BROKEN, value=generating, limit=limit, text=text)
+    return Judged(state=CheckOutcome.BROKEN, value=generating, limit=limit, text=text)
 
 
 def too_few_samples(completed: int, percentile: float) -> str:
@@ -153,19 +156,21 @@ def _p99_samples(stage: StageFigures) -> Judged:
         return _not_applicable("no request succeeded")
     needed = float(requests_for_percentile(TAIL_FROM))
     if few := too_few_samples(count, TAIL_FROM):
-        return Judged(state=RuleState.BROKEN, value=float(count), limit=needed, text=few)
-    return Judged(state=RuleState.KEPT, value=float(count), limit=needed, text=counted(count, "request"))
+        return Judged(state=CheckOutcome.BROKEN, value=float(count), limit=needed, text=few)
+    return Judged(state=CheckOutcome.KEPT, value=float(count), limit=needed, text=counted(count, "request"))
 
 
 def _steady(stage: StageFigures) -> Judged:
     if stage.steady_seconds is not None:
-        return Judged(state=RuleState.KEPT, value=stage.steady_seconds, text=f"steady for {stage.steady_seconds:.1f} s")
+        return Judged(
+            state=CheckOutcome.KEPT, value=stage.steady_seconds, text=f"steady for {stage.steady_seconds:.1f} s"
+        )
     reason = stage.unsteady
     if reason == RAMPED:
         return _not_applicable(reason)
     if shows_trend(reason):
         text = f"{reason}: the figures depend on how long the load lasts; lower it or measure longer"
-        return Judged(state=RuleState.BROKEN, text=text)
+        return Judged(state=CheckOutcome.BROKEN, text=text)
     return _unknown(reason)
 
 
@@ -180,17 +185,17 @@ def _prefix_cache(stage: StageFigures) -> Judged:
     limit = check.ideal + max(HIT_RATE_TOLERANCE, check.slack)
     if check.reason:
         text = f"{check.reason}; use --prefix-cache cold or warm, or enlarge the cache"
-        return Judged(state=RuleState.BROKEN, value=check.hit_rate, limit=limit, text=text)
+        return Judged(state=CheckOutcome.BROKEN, value=check.hit_rate, limit=limit, text=text)
     text = f"{check.hit_rate:.1%} of the prompt tokens were cached, {check.ideal:.1%} by the workload"
-    return Judged(state=RuleState.KEPT, value=check.hit_rate, limit=limit, text=text)
+    return Judged(state=CheckOutcome.KEPT, value=check.hit_rate, limit=limit, text=text)
 
 
 def _unknown(text: str) -> Judged:
-    return Judged(state=RuleState.CANNOT_TELL, text=text)
+    return Judged(state=CheckOutcome.CANNOT_TELL, text=text)
 
 
 def _not_applicable(text: str) -> Judged:
-    return Judged(state=RuleState.NOT_APPLICABLE, text=text)
+    return Judged(state=CheckOutcome.NOT_APPLICABLE, text=text)
 
 
 RULES: tuple[HonestyRule, ...] = (

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from rich.console import Group
 from rich.table import Table
 
+from servetop.analysis.honesty.check_outcome import CheckOutcome
 from servetop.cli.tables import out_tables, stdout_console
-from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome
+from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
 from servetop.reports.gates.gate_text import change_text, interval_text
 from servetop.reports.gates.regression_gate import RegressionGate
 from servetop.reports.tables import cell, light_table, titled
@@ -17,12 +18,10 @@ from servetop.run import console
 from servetop.tui.drawing import formats
 
 MARKS = {
-    ItemOutcome.KEPT: "✓",
-    ItemOutcome.REGRESSION: "✗",
-    ItemOutcome.NOT_MET: "✗",
-    ItemOutcome.BROKEN: "✗",
-    ItemOutcome.CANNOT_TELL: "?",
-    ItemOutcome.NOT_APPLICABLE: "–",
+    CheckOutcome.KEPT: "✓",
+    CheckOutcome.BROKEN: "✗",
+    CheckOutcome.CANNOT_TELL: "?",
+    CheckOutcome.NOT_APPLICABLE: "–",
 }
 """Signs that work without colour."""
 
@@ -76,7 +75,7 @@ def _figures(gate: RegressionGate) -> tuple[str, ...]:
 def _lines(item: CheckItem) -> list[str]:
     """The sentence of an item; of a limit, only if it is not kept, because the table has the rest."""
     if item.kind is ItemKind.LIMIT:
-        return [] if item.outcome is ItemOutcome.KEPT else _wrapped(f"{item.outcome}: {item.title}: {item.text}")
+        return [] if item.outcome is CheckOutcome.KEPT else _wrapped(f"{item.word}: {item.title}: {item.text}")
     return _wrapped(f"{MARKS[item.outcome]} {item.title}: {item.text}")
 
 

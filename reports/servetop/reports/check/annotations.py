@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from servetop.analysis.honesty.check_outcome import CheckOutcome
 from servetop.core.text.sanitize import break_ci_commands
-from servetop.reports.check.check_report import CheckItem, CheckReport, ItemOutcome
+from servetop.reports.check.check_report import CheckItem, CheckReport
 
 
 def annotation_lines(report: CheckReport) -> list[str]:
@@ -12,15 +13,15 @@ def annotation_lines(report: CheckReport) -> list[str]:
     for item in report.items:
         level = _level(item)
         if level:
-            lines.append(_line(level, f"servetop: {item.title}", f"{item.outcome}: {item.text}"))
+            lines.append(_line(level, f"servetop: {item.title}", f"{item.word}: {item.text}"))
     return lines
 
 
 def _level(item: CheckItem) -> str:
     """The command for an item; empty if it is not worth an annotation."""
-    if item.outcome.failed:
+    if item.outcome is CheckOutcome.BROKEN:
         return "error" if item.decides else "warning"
-    return "warning" if item.outcome is ItemOutcome.CANNOT_TELL and item.decides else ""
+    return "warning" if item.outcome is CheckOutcome.CANNOT_TELL and item.decides else ""
 
 
 def _line(level: str, title: str, text: str) -> str:

@@ -29,7 +29,7 @@ def _item(item: CheckItem) -> dict[str, Any]:
         "name": item.name,
         "load": item.load or None,
         "recording": item.recording or None,
-        "outcome": item.outcome,
+        "outcome": item.word,
         "decides": item.decides,
         "text": item.text,
     }

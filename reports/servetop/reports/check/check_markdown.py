@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome
+from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
 from servetop.reports.gates.gate_text import change_text, interval_text
 from servetop.reports.markdown import escaped, table
 
 _SIGNS = {
-    ItemOutcome.KEPT: "✅",
-    ItemOutcome.REGRESSION: "❌",
-    ItemOutcome.NOT_MET: "❌",
-    ItemOutcome.BROKEN: "❌",
-    ItemOutcome.CANNOT_TELL: "❔",
-    ItemOutcome.NOT_APPLICABLE: "➖",
+    CheckOutcome.KEPT: "✅",
+    CheckOutcome.BROKEN: "❌",
+    CheckOutcome.CANNOT_TELL: "❔",
+    CheckOutcome.NOT_APPLICABLE: "➖",
 }
 
 
@@ -54,13 +53,13 @@ def _limits(items: Sequence[CheckItem]) -> list[str]:
     reasons = [
         f"- {_outcome(item)}: {escaped(item.title)}: {escaped(item.text)}"
         for item in items
-        if item.outcome is not ItemOutcome.KEPT
+        if item.outcome is not CheckOutcome.KEPT
     ]
     return ["", *table(columns, rows), "", *reasons]
 
 
 def _outcome(item: CheckItem) -> str:
-    return f"{_SIGNS[item.outcome]} {item.outcome}"
+    return f"{_SIGNS[item.outcome]} {item.word}"
 
 
 def _names(paths: Sequence[str]) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from servetop.analysis.cells.stage_load import StageLoad
-from servetop.analysis.honesty.rule_result import RuleResult, RuleState
+from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.honesty.rule_result import RuleResult
 from servetop.analysis.manifest.manifest_diff import ManifestDifference
 from servetop.core.errors import ExitCode
 from servetop.reports.check.thresholds import Threshold
 from servetop.reports.gates.gate_text import sentence
-from servetop.reports.gates.regression_gate import GateOutcome, RegressionGate, same_load
+from servetop.reports.gates.regression_gate import RegressionGate, same_load
 
 
 class ItemKind(StrEnum):
@@ -24,20 +26,8 @@ class ItemKind(StrEnum):
     RULE = "honesty"
 
 
-class ItemOutcome(StrEnum):
-    """The outcome of an item."""
-
-    KEPT = "kept"
-    REGRESSION = "regression"
-    NOT_MET = "not met"
-    BROKEN = "broken"
-    CANNOT_TELL = "cannot tell"
-    NOT_APPLICABLE = "not applicable"
-
-    @property
-    def failed(self) -> bool:
-        """Whether the run is at fault."""
-        return self in (ItemOutcome.REGRESSION, ItemOutcome.NOT_MET, ItemOutcome.BROKEN)
+_BROKEN = {ItemKind.LIMIT: "regression", ItemKind.THRESHOLD: "not met", ItemKind.RULE: "broken"}
+"""What a broken item of each kind is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +41,7 @@ class CheckItem:
     """The load with the number of its stage; empty for the whole run."""
     recording: str = ""
     """The name of the recording, if there are several."""
-    outcome: ItemOutcome
+    outcome: CheckOutcome
     text: str
     """What was found, in one sentence."""
     decides: bool = True
@@ -60,6 +50,11 @@ class CheckItem:
     rule: RuleResult | None = None
     value: float | None = None
     """Of a threshold's key; None if not measured."""
+
+    @property
+    def word(self) -> str:
+        """The outcome as it is called for items of this kind: a broken limit is a `regression`."""
+        return _BROKEN[self.kind] if self.outcome is CheckOutcome.BROKEN else str(self.outcome)
 
     @property
     def title(self) -> str:
@@ -85,11 +80,11 @@ class CheckReport:
     def exit_code(self) -> ExitCode:
         """A failed item before one that cannot be decided; the rules alone also cannot be decided if none was kept."""
         outcomes = [item.outcome for item in self.items if item.decides]
-        if any(each.failed for each in outcomes):
+        if CheckOutcome.BROKEN in outcomes:
             return ExitCode.THRESHOLDS
         if any(item.kind is not ItemKind.RULE for item in self.items):
-            return ExitCode.CANNOT_TELL if ItemOutcome.CANNOT_TELL in outcomes else ExitCode.OK
-        return ExitCode.OK if ItemOutcome.KEPT in outcomes else ExitCode.CANNOT_TELL
+            return ExitCode.CANNOT_TELL if CheckOutcome.CANNOT_TELL in outcomes else ExitCode.OK
+        return ExitCode.OK if CheckOutcome.KEPT in outcomes else ExitCode.CANNOT_TELL
 
     @property
     def reason(self) -> str:
@@ -97,20 +92,20 @@ class CheckReport:
         code, items = self.exit_code, [item for item in self.items if item.decides]
         if code is ExitCode.OK:
             return ""
-        failed = [item for item in items if item.outcome.failed] if code is ExitCode.THRESHOLDS else []
-        relevant = failed or [item for item in items if item.outcome is ItemOutcome.CANNOT_TELL]
+        failed = [item for item in items if item.outcome is CheckOutcome.BROKEN]
+        relevant = failed or [item for item in items if item.outcome is CheckOutcome.CANNOT_TELL]
         if not relevant:
             return "cannot tell: no rule could be applied"
         first = relevant[0]
         more = f" (and {len(relevant) - 1} more)" if len(relevant) > 1 else ""
-        return f"{first.outcome}: {first.title}: {first.text}{more}"
+        return f"{first.word}: {first.title}: {first.text}{more}"
 
     @property
     def headline(self) -> str:
         """The answer with the number of items behind it: `kept: 3 of 3`."""
-        deciding = [item for item in self.items if item.decides and item.outcome is not ItemOutcome.NOT_APPLICABLE]
-        counts = {outcome: sum(item.outcome is outcome for item in deciding) for outcome in ItemOutcome}
-        parts = [f"{counts[outcome]} {outcome}" for outcome in ItemOutcome if counts[outcome]]
+        deciding = [item for item in self.items if item.decides and item.outcome is not CheckOutcome.NOT_APPLICABLE]
+        counts = Counter(item.word for item in deciding)
+        parts = [f"{counts[word]} {word}" for word in ("kept", *_BROKEN.values(), "cannot tell") if counts[word]]
         return f"{len(deciding)} checked: {', '.join(parts) or 'none could be judged'}"
 
     @property
@@ -123,18 +118,7 @@ class CheckReport:
         return [item for item in self.shown if item.kind is kind]
 
 
-_NOT_SHOWN = (ItemOutcome.KEPT, ItemOutcome.NOT_APPLICABLE)
-_OF_GATE = {
-    GateOutcome.KEPT: ItemOutcome.KEPT,
-    GateOutcome.REGRESSION: ItemOutcome.REGRESSION,
-    GateOutcome.CANNOT_TELL: ItemOutcome.CANNOT_TELL,
-}
-_OF_RULE = {
-    RuleState.KEPT: ItemOutcome.KEPT,
-    RuleState.BROKEN: ItemOutcome.BROKEN,
-    RuleState.CANNOT_TELL: ItemOutcome.CANNOT_TELL,
-    RuleState.NOT_APPLICABLE: ItemOutcome.NOT_APPLICABLE,
-}
+_NOT_SHOWN = (CheckOutcome.KEPT, CheckOutcome.NOT_APPLICABLE)
 
 
 def gate_items(gates: Iterable[RegressionGate], *, loads: Mapping[int, StageLoad]) -> list[CheckItem]:
@@ -144,7 +128,7 @@ def gate_items(gates: Iterable[RegressionGate], *, loads: Mapping[int, StageLoad
             kind=ItemKind.LIMIT,
             name=str(gate.limit),
             load="" if gate.load is None else _place(gate.load, loads),
-            outcome=_OF_GATE[gate.outcome],
+            outcome=gate.outcome,
             text=sentence(gate),
             gate=gate,
         )
@@ -168,7 +152,7 @@ def rule_items(
             name=each.name,
             load=_stage_of(each.stage if several_stages else None, each.label),
             recording=recording,
-            outcome=_OF_RULE[each.state],
+            outcome=each.state,
             text=each.text,
             decides=decides,
             rule=each,
@@ -185,11 +169,11 @@ def threshold_items(
     values = threshold.values(numbers)
     if not values:
         text = "there are no stages"
-        return [CheckItem(kind=ItemKind.THRESHOLD, name=str(threshold), outcome=ItemOutcome.NOT_MET, text=text)]
+        return [CheckItem(kind=ItemKind.THRESHOLD, name=str(threshold), outcome=CheckOutcome.BROKEN, text=text)]
     found = []
     for stage, value in values.items():
         broken = next((each for each in rules if _spoils(each, threshold, stage)), None)
-        met = ItemOutcome.KEPT if threshold.is_met(value) else ItemOutcome.NOT_MET
+        met = CheckOutcome.KEPT if threshold.is_met(value) else CheckOutcome.BROKEN
         text = "not measured" if value is None else f"it is {value:g}"
         found.append(
             CheckItem(
@@ -197,7 +181,7 @@ def threshold_items(
                 name=str(threshold),
                 load=_stage_of(stage, labels.get(stage, "")),
                 recording=recording,
-                outcome=met if broken is None else ItemOutcome.CANNOT_TELL,
+                outcome=met if broken is None else CheckOutcome.CANNOT_TELL,
                 text=text if broken is None else f"{text}, but {broken.name} is broken: {broken.text}",
                 value=value,
             )
@@ -212,4 +196,4 @@ def _stage_of(stage: int | None, label: str) -> str:
 
 def _spoils(result: RuleResult, threshold: Threshold, stage: int | None) -> bool:
     concerned = stage is None or result.stage == stage
-    return concerned and result.state is RuleState.BROKEN and result.bearing.covers(threshold.within)
+    return concerned and result.state is CheckOutcome.BROKEN and result.bearing.covers(threshold.within)

@@ -9,8 +9,9 @@ from pathlib import Path
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.start_spread import StartSpread
+from servetop.analysis.honesty.check_outcome import CheckOutcome
 from servetop.analysis.honesty.honesty import chosen_rules, judge_honesty, worst_by_rule
-from servetop.analysis.honesty.rule_result import TAIL_FROM, RuleResult, RuleState
+from servetop.analysis.honesty.rule_result import TAIL_FROM, RuleResult
 from servetop.analysis.honesty.stage_rules import HonestyRule, too_few_samples
 from servetop.core.errors import UsageError
 from servetop.reports.check.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
@@ -147,7 +148,7 @@ def _obstacle(
         (side, _load_of(run, each.stage), each)
         for side, run in sides
         for each in results[run.path]
-        if each.state is RuleState.BROKEN
+        if each.state is CheckOutcome.BROKEN
     ]
 
     def why(load: StageLoad, limit: RegressionLimit) -> str:

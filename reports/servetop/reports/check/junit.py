@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome
+from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow, even escaped."""
@@ -32,19 +33,19 @@ def _case(item: CheckItem) -> list[str]:
     element = _element(item)
     if not element:
         return [f"{start}>", f"      <system-out>{_text(item.text)}</system-out>", "    </testcase>"]
-    kind = f" type={_attribute(str(item.outcome))}" if element != "skipped" else ""
-    message = f"{item.outcome}: {item.text}"
+    kind = f" type={_attribute(item.word)}" if element != "skipped" else ""
+    message = f"{item.word}: {item.text}"
     body = "" if element == "skipped" else _text(item.text)
     return [f"{start}>", f"      <{element} message={_attribute(message)}{kind}>{body}</{element}>", "    </testcase>"]
 
 
 def _element(item: CheckItem) -> str:
     """The element of an outcome; empty for a test case that passes."""
-    if item.outcome is ItemOutcome.KEPT:
+    if item.outcome is CheckOutcome.KEPT:
         return ""
-    if item.outcome is ItemOutcome.NOT_APPLICABLE or not item.decides:
+    if item.outcome is CheckOutcome.NOT_APPLICABLE or not item.decides:
         return "skipped"
-    return "failure" if item.outcome.failed else "error"
+    return "failure" if item.outcome is CheckOutcome.BROKEN else "error"
 
 
 def _counts(items: Sequence[CheckItem]) -> str:

@@ -6,7 +6,8 @@ import math
 
 from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.undecided_texts import text_of_cost
-from servetop.reports.gates.regression_gate import GateOutcome, RegressionGate
+from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.reports.gates.regression_gate import RegressionGate
 
 _UNKNOWN = "?"
 
@@ -62,7 +63,7 @@ def sentence(gate: RegressionGate) -> str:
     if gate.difference is None:
         return gate.note
     text = f"{change_text(gate)}, 95 % interval {interval_text(gate)}"
-    if gate.outcome is not GateOutcome.CANNOT_TELL:
+    if gate.outcome is not CheckOutcome.CANNOT_TELL:
         return f"{text}, limit {gate.limit.text}"
     advice = [gate.note] if gate.note else []
     if gate.needs is not None:

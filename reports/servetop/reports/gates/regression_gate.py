@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
@@ -21,18 +20,11 @@ from servetop.analysis.comparison.student_t import upper_tail
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.undecided_texts import measured_text, stage_length_text
 from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, cost_of_answer, holm
+from servetop.analysis.honesty.check_outcome import CheckOutcome
 from servetop.reports.gates.regression_limit import RegressionLimit
 
 _UNEQUAL = 0.10
 """Relative difference of lengths from which on a drift makes two runs incomparable."""
-
-
-class GateOutcome(StrEnum):
-    """Whether a run keeps a limit."""
-
-    KEPT = "kept"
-    REGRESSION = "regression"
-    CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +35,7 @@ class RegressionGate:
     load: StageLoad | None
     """None if the stage has no counterpart in the baseline."""
     difference: Difference | None
-    outcome: GateOutcome = GateOutcome.CANNOT_TELL
+    outcome: CheckOutcome = CheckOutcome.CANNOT_TELL
     probability: float = 1.0
     """Of such a difference if the run were worse by exactly the limit, corrected for the number of gates."""
     needs: Cost | None = None
@@ -152,9 +144,9 @@ def _beyond(gate: RegressionGate) -> float:
 def _outcome(gate: RegressionGate, probability: float, *, stage: StageComparison, tests: int) -> RegressionGate:
     judged = replace(gate, probability=probability)
     if gate.largest_loss <= gate.allowed:
-        return replace(judged, outcome=GateOutcome.KEPT)
+        return replace(judged, outcome=CheckOutcome.KEPT)
     if probability < ERROR_RATE:
-        return replace(judged, outcome=GateOutcome.REGRESSION)
+        return replace(judged, outcome=CheckOutcome.BROKEN)
     difference = gate.difference
     if difference is None or not gate.allowed > 0:
         zero = f"the baseline is 0: give the limit in {gate.limit.metric.unit}"
