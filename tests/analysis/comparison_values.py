@@ -5,39 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 from servetop.analysis.comparison.compared_metrics import metric_named
-from servetop.analysis.comparison.report_types import (
-    ArmComparison,
-    ComparedArm,
-    ComparedStage,
-    ComparedValue,
-    ComparisonReport,
-)
+from servetop.analysis.comparison.difference import Basis
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
+from servetop.analysis.comparison.report_types import ArmComparison, ComparedArm, ComparedStage, ComparisonReport
 from servetop.analysis.comparison.start_spread import StartSpread
+from servetop.analysis.comparison.undecided import UndecidedReason
+from servetop.analysis.comparison.verdicts import Verdict
 
 
-def value(key: str, verdict: str, **fields: Any) -> ComparedValue:
+def value(key: str, verdict: str, **fields: Any) -> MeasuredDifference:
     """One metric; by default its difference is a loss of 3.1 % with an interval of ±0.5 points."""
     metric = metric_named(key)
     assert metric is not None
     values: dict[str, Any] = {
         "a": 100.0, "b": 96.9, "difference": -0.031, "low": -0.036, "high": -0.026, "probability": 0.5,
-        "basis": "blocks", "more_starts": None, "more_seconds": None, "more_than": None, "note": "",
-        "reason": "wide interval" if verdict == "cannot tell" else None,
+        "basis": Basis.BLOCKS, "more_starts": None, "more_seconds": None, "more_than": None, "note": "",
+        "reason": UndecidedReason.WIDE_INTERVAL if verdict == "cannot tell" else None,
     }  # fmt: skip
-    return ComparedValue(
+    return MeasuredDifference(
         key=metric.key,
         title=metric.title,
         unit=metric.unit,
-        family=str(metric.family),
+        family=metric.family,
         higher_is_better=metric.higher_is_better,
         margin=metric.margin,
-        scale=str(metric.scale),
-        verdict=verdict,
+        scale=metric.scale,
+        verdict=Verdict(verdict),
         **(values | fields),
     )
 
 
-def stage(*metrics: ComparedValue, **fields: Any) -> ComparedStage:
+def stage(*metrics: MeasuredDifference, **fields: Any) -> ComparedStage:
     values: dict[str, Any] = {
         "label": "8 req/s", "request_rate": 8.0, "ramp_from": None, "max_concurrency": None, "max_num_seqs": None,
         "seconds_a": 60.0, "seconds_b": 60.0, "requests_a": 480, "requests_b": 482, "starts_a": 1, "starts_b": 1,

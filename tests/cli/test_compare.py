@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from servetop.analysis.comparison.difference_texts import difference_text, interval_text
 from servetop.analysis.comparison.report_types import ComparisonReport
 from servetop.cli.compare.compare import run_compare
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.core.config import StageConfig
 from servetop.core.errors import RecordingError, UsageError
+from servetop.reports.check.check_runs import check_recordings, wanted_of
 from servetop.reports.comparison.compare_recordings import compare_recordings
+from servetop.reports.gates.gate_text import change_text
+from servetop.reports.gates.gate_text import interval_text as gate_interval
 from servetop.reports.schema.comparison_schema import comparison_schema
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind
 from tests.judgement.brief_recordings import record_briefly
@@ -63,6 +67,29 @@ def test_a_slower_engine_is_worse_and_the_json_is_as_the_schema_says(
     assert tpot["b"] / tpot["a"] - 1 == pytest.approx(tpot["difference"])
     assert 0.1 < tpot["low"] < tpot["difference"] < tpot["high"]
     assert "request_goodput" in {each["key"] for each in stage["metrics"]}, "with the objectives of A"
+
+
+def test_compare_and_check_say_the_same_of_the_same_recordings(tmp_path: Path) -> None:
+    """Also of a tail that so few requests do not have: neither calls it infinite."""
+    names = [
+        str(
+            record_briefly(tmp_path / f"{rate:g}.servetop", StageConfig(request_rate=20.0, duration=8.0), settings=cost)
+        )
+        for rate, cost in ((6, {}), (24, SLOWER))
+    ]
+    keys = ("p99_ttft_ms", "mean_tpot_ms", "output_throughput")
+    (result,) = compare_recordings(names, metrics=keys).comparisons
+    wanted = wanted_of(max_regression=[f"{key}=10%" for key in keys])
+    gates = {item.gate.limit.metric.key: item.gate for item in check_recordings(names[1:], names[:1], wanted).items
+             if item.gate is not None}  # fmt: skip
+    for compared_one in result.stages[0].metrics:
+        gate = gates[compared_one.key]
+        assert gate.shown is not None
+        for name in ("a", "b", "difference", "low", "high", "scale", "basis", "unit"):
+            assert getattr(gate.shown, name) == getattr(compared_one, name), name
+        assert (change_text(gate), gate_interval(gate)) == (difference_text(compared_one), interval_text(compared_one))
+    assert gates["p99_ttft_ms"].shown is not None
+    assert gates["p99_ttft_ms"].shown.high is None, "a percentile beyond the sample has no bound"
 
 
 def test_the_schema_in_docs_is_current() -> None:

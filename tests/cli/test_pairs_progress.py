@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 
@@ -11,17 +12,23 @@ import pytest
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import Scale, metric_named
 from servetop.analysis.comparison.difference import Basis, Difference
-from servetop.analysis.comparison.difference_texts import duration_text
+from servetop.analysis.comparison.difference_texts import (
+    difference_text,
+    duration_text,
+    interval_text,
+    margin_text,
+)
+from servetop.analysis.comparison.measured_difference import paired_difference
 from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions
 from servetop.analysis.comparison.sequential import DifferenceLimits, evidence
 from servetop.analysis.comparison.verdicts import Verdict
-from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text
 from servetop.cli.pairs.pairs_progress import progress_line
 from servetop.cli.pairs.pairs_report import end_reason, print_series
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
 from servetop.run.pairs.pair_series import SeriesEnd, SeriesPlan, SeriesResult, SeriesState
 from servetop.run.pairs.series_folder import ArmConfigs
+from tests.reports.schema.comparison_errors import comparison_errors
 
 
 def paired(*differences: float, key: str = "output_throughput", scale: Scale = Scale.RELATIVE) -> PairedMetric:
@@ -74,13 +81,17 @@ def test_an_answered_series_is_done_and_early_intervals_are_not_shown() -> None:
 
 
 def test_texts_have_the_unit_of_the_difference() -> None:
-    points = paired(0.01, 0.01, 0.01, key="mean_kv_usage", scale=Scale.ABSOLUTE)
-    assert (difference_text(points), interval_text(points)) == ("+1.0 points", "[+1.0, +1.0]")
-    assert margin_text(OPEN) == "2 %"
-    assert interval_text(paired(0.1)) == ""
-    assert interval_text(paired(-0.3, 0.4, 0.1)) == ""  # -100 % to more than +10,000 %
-    assert interval_text(paired(-2.9, -2.8, -2.7)) == "[−97, −87]"  # narrow, and far from 0
-    assert interval_text(paired(5.0, 5.0, 5.0)) == "[+15k, +15k]"
+    points = paired_difference(paired(0.01, 0.01, 0.01, key="mean_kv_usage", scale=Scale.ABSOLUTE))
+    assert (difference_text(points), interval_text(points)) == ("+1.0 pts", "[+1.0, +1.0]")
+    assert margin_text(paired_difference(OPEN)) == "2 %"
+    assert paired_difference(OPEN).more_pairs == 5
+    for differences, text in (
+        ((0.1,), "unknown"),
+        ((-0.3, 0.4, 0.1), "unknown"),  # -100 % to more than +10,000 %
+        ((-2.9, -2.8, -2.7), "[−97, −87]"),  # narrow, and far from 0
+        ((5.0, 5.0, 5.0), "[+15k, +15k]"),
+    ):
+        assert interval_text(paired_difference(paired(*differences))) == text
     assert (duration_text(119.2), duration_text(121)) == ("120 s", "3 min")
 
 
@@ -119,3 +130,19 @@ def test_a_metric_without_values_is_named(capsys: pytest.CaptureFixture[str]) ->
     assert lines[:2] == ["A  sim · llama-2-7b", "B  sim · llama-2-7b"]
     assert "no difference seen" in lines[6]
     assert lines[-4:] == ["", "not measured: mean_tpot_ms", "", "3 pairs in 3 min of 4 min · recordings in series"]
+
+
+def test_the_json_has_the_schema_and_names_what_would_tell(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = SeriesPlan(
+        configs=ArmConfigs(a=RunConfig(), b=RunConfig()),
+        options=PairedOptions(metrics=(OPEN.metric,)),
+        seed=0,
+        budget=240.0,
+    )
+    result = SeriesResult(state=state(OPEN), end=SeriesEnd.BUDGET, exit_code=ExitCode.CANNOT_TELL)
+    print_series(result, plan, folder=Path("series"), as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert comparison_errors(found, "pairs") == []
+    (one,) = found["metrics"]
+    assert (one["measured"]["key"], one["measured"]["more_pairs"], one["pairs_needed"]) == ("output_throughput", 5, 8)
+    assert one["measured"]["low"] < one["measured"]["difference"] < one["measured"]["high"]

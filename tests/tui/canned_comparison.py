@@ -50,7 +50,7 @@ def varied() -> RunComparison:
             "request_goodput",
             None,
             Verdict.CANNOT_TELL,
-            note="not measured in B",
+            missing="B",
             reason=UndecidedReason.NOT_MEASURED,
         ),
     )

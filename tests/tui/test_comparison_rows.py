@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from servetop.analysis.comparison.compared_value import compared_value
+from servetop.analysis.comparison.measured_difference import measured_difference
 from servetop.analysis.comparison.run_comparison import RunComparison
 from servetop.analysis.comparison.undecided import UndecidedReason
 from servetop.analysis.comparison.verdicts import Cost, Verdict
@@ -46,7 +46,7 @@ def test_values_have_the_units_of_their_metric_and_notes_what_would_tell() -> No
     latency, usage, unknown = (rows()[name] for name in ("TTFT p99", "KV usage", "goodput"))
     assert (latency.baseline, latency.run, latency.difference) == ("20.0 ms", "2.30 s", "×115")
     assert latency.note == "3 more starts"
-    assert (usage.baseline, usage.difference) == ("50.0 %", "+2.0 pt")
+    assert (usage.baseline, usage.difference) == ("50.0 %", "+2.0 pts")
     assert (unknown.run, unknown.interval, unknown.note) == ("–", "", "not measured in the run")
 
 
@@ -57,8 +57,8 @@ def test_an_undecided_metric_has_the_words_of_the_command_line() -> None:
     table = comparison_table(RunComparison(comparison=comparison(tail)), baseline="main", run="new")
     (row,) = table.stages[0].rows
     assert (row.note, row.brief) == ("too few values, 13 min more", "too few values")
-    assert verdict_text(compared_value(tail)) == f"? cannot tell: {row.note}"
-    assert verdict_text(compared_value(tail), short=True) == f"? {row.brief}"
+    assert verdict_text(measured_difference(tail)) == f"? cannot tell: {row.note}"
+    assert verdict_text(measured_difference(tail), short=True) == f"? {row.brief}"
     assert "? too few values" in Lines([metric_row(row, 76)]).plain
     assert row.note in Lines([metric_row(row, 116)]).plain
 

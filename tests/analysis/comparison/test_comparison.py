@@ -59,7 +59,7 @@ def test_a_metric_that_one_side_lacks_is_said() -> None:
     (found,) = compare([run("a", a)], [run("b", b)]).stages
     throughput = found.metric("output_throughput")
     assert throughput is not None
-    assert throughput.note == "not measured in B"
+    assert throughput.missing == "B"
     assert throughput.verdict is Verdict.CANNOT_TELL
 
 

@@ -11,12 +11,12 @@ baseline   main.servetop
 changed    engine.version: 0.9|0 → 0.9.1
 
 8 req/s (stage 0)
-                     baseline    run   change     95 % interval  limit
-──────────────────────────────────────────────────────────────────────
-✓ output_throughput     1,203  1,198  −0.40 %  −0.79 to −0.01 %    2 %
-✗ p99_ttft_ms             420    525  +25.0 %  +20.2 to +30.0 %   10 %
-? mean_tpot_ms           31.0   31.6   +2.0 %   −7.5 to +12.5 %    5 %
-regression: p99_ttft_ms=10% at 8 req/s (stage 0): +25.0 %, 95 % interval +20.2 to +30.0 %, limit 10 %
+                     baseline    run   change   95 % interval  limit
+────────────────────────────────────────────────────────────────────
+✓ output_throughput     1,203  1,198  −0.40 %  [−0.79, −0.01]    2 %
+✗ p99_ttft_ms             420    525    +25 %      [+20, +30]   10 %
+? mean_tpot_ms           31.0   31.6   +2.0 %     [−7.5, +13]    5 %
+regression: p99_ttft_ms=10% at 8 req/s (stage 0): +25 %, 95 % interval [+20, +30], limit 10 %
 """
 
 

@@ -19,7 +19,7 @@ def test_a_regression_is_an_error_and_what_cannot_be_told_a_warning() -> None:
     lines = annotation_lines(report())[1:3]
     assert lines[0] == (
         "::error title=servetop%3A p99_ttft_ms=10%25 at 8 req/s (stage 0)"
-        "::regression: +25.0 %25, 95 %25 interval +20.2 to +30.0 %25, limit 10 %25"
+        "::regression: +25 %25, 95 %25 interval [+20, +30], limit 10 %25"
     )
     assert lines[1].startswith("::warning title=servetop%3A mean_tpot_ms=5%25 at 8 req/s (stage 0)::cannot tell: ")
 

@@ -14,7 +14,7 @@ def test_every_item_has_a_row_of_its_table() -> None:
     rows = [line for line in lines if line.startswith("|")]
     limits, others = rows[:5], rows[5:]
     assert (
-        "| ✅ kept | output\\_throughput | 8 req/s (stage 0) | 1,203 | 1,198 | −0.40 % | −0.79 to −0.01 % | 2 % |"
+        "| ✅ kept | output\\_throughput | 8 req/s (stage 0) | 1,203 | 1,198 | −0.40 % | [−0.79, −0.01] | 2 % |"
         in limits
     )
     assert [line.split(" | ")[0] for line in limits[2:]] == ["| ✅ kept", "| ❌ regression", "| ❔ cannot tell"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import METRICS, Scale, metric_named
@@ -24,10 +25,12 @@ def differing(
     )  # fmt: skip
 
 
-def measured(key: str, difference: Difference | None, *, note: str = "") -> MetricComparison:
+def measured(key: str, difference: Difference | None, *, missing: Literal["A", "B"] | None = None) -> MetricComparison:
     """A metric that is not judged yet."""
     metric = metric_named(key) or METRICS[0]
-    return MetricComparison(metric=metric, difference=difference, margin=0.0, verdict=Verdict.CANNOT_TELL, note=note)
+    return MetricComparison(
+        metric=metric, difference=difference, margin=0.0, verdict=Verdict.CANNOT_TELL, missing=missing
+    )
 
 
 def stage(

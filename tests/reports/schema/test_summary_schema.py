@@ -37,8 +37,8 @@ def schema_errors(
     """The mismatches of a value, for the parts of JSON Schema that our schemas use."""
     if "$ref" in schema:
         return schema_errors(value, definitions[schema["$ref"].removeprefix("#/$defs/")], definitions, where)
-    if "const" in schema:
-        return [] if value == schema["const"] else [f"{where}: {value!r}"]
+    if "const" in schema or "enum" in schema:
+        return [] if value in schema.get("enum", [schema.get("const")]) else [f"{where}: {value!r}"]
     if "anyOf" in schema:
         return (
             []
@@ -63,12 +63,12 @@ def schema_errors(
 def _object_errors(
     value: Mapping[str, Any], schema: Mapping[str, Any], definitions: Mapping[str, Any], where: str
 ) -> list[str]:
-    found = [f"{where}: no {name}" for name in schema["required"] if name not in value]
+    found = [f"{where}: no {name}" for name in schema.get("required", ()) if name not in value]
     for name, each in value.items():
         patterns = [part for pattern, part in schema.get("patternProperties", {}).items() if re.search(pattern, name)]
-        parts = [*([schema["properties"][name]] if name in schema["properties"] else []), *patterns]
+        parts = [*([schema["properties"][name]] if name in schema.get("properties", {}) else []), *patterns]
         found += [error for part in parts for error in schema_errors(each, part, definitions, f"{where}.{name}")]
-        found += [] if parts or schema["additionalProperties"] else [f"{where}: unexpected {name}"]
+        found += [] if parts or schema.get("additionalProperties", True) else [f"{where}: unexpected {name}"]
     return found
 
 

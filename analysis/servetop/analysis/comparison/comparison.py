@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import AlignedStage, ArmRun, align
@@ -32,7 +33,7 @@ class MetricComparison:
 
     metric: ComparedMetric
     difference: Difference | None
-    """None if one side has no estimate; then `note` says why."""
+    """None if one side has no estimate; then `missing` or `note` says why."""
     margin: float
     """Smallest difference looked for, on the scale of the difference."""
     verdict: Verdict
@@ -40,6 +41,8 @@ class MetricComparison:
     """What has to be measured for an answer, if the verdict is *cannot tell* and this can be estimated."""
     probability: float = 1.0
     """Of such a difference if the true one were at most half the margin, corrected for the family."""
+    missing: Literal["A", "B"] | None = None
+    """The side that did not measure it."""
     note: str = ""
     reason: UndecidedReason | None = None
     """Why the verdict is *cannot tell*; None for other verdicts."""
@@ -158,11 +161,11 @@ def _differing(
     margin = options.margins.get(metric.key, metric.margin)
     if not units[0] and not units[1]:
         return None
-    if note := _unknown(*units):
-        reason = UndecidedReason.TOO_FEW_VALUES if units[0] and units[1] else UndecidedReason.NOT_MEASURED
-        return MetricComparison(
-            metric=metric, difference=None, margin=margin, verdict=Verdict.CANNOT_TELL, note=note, reason=reason
-        )
+    unknown = MetricComparison(metric=metric, difference=None, margin=margin, verdict=Verdict.CANNOT_TELL)
+    if not units[0] or not units[1]:
+        return replace(unknown, missing="B" if units[0] else "A", reason=UndecidedReason.NOT_MEASURED)
+    if _are_too_few(*units):
+        return replace(unknown, note=str(UndecidedReason.TOO_FEW_VALUES), reason=UndecidedReason.TOO_FEW_VALUES)
     found = difference(metric, *units, same_requests=same_requests, start_spread=start_spread.of(metric))
     return MetricComparison(
         metric=metric,
@@ -172,13 +175,11 @@ def _differing(
     )
 
 
-def _unknown(a: Sequence[ArmUnit], b: Sequence[ArmUnit]) -> str:
-    """Return why there is no difference; empty if there is one."""
-    if not a or not b:
-        return f"not measured in {'B' if a else 'A'}"
+def _are_too_few(a: Sequence[ArmUnit], b: Sequence[ArmUnit]) -> bool:
+    """Whether a value is unknown, so that there is no difference."""
     values = [each.estimate.value for each in (*a, *b)]
     several = max(len(a), len(b)) > 1
-    return "too few values" if any(math.isnan(each) or (several and math.isinf(each)) for each in values) else ""
+    return any(math.isnan(each) or (several and math.isinf(each)) for each in values)
 
 
 def _units(metric: ComparedMetric, arm: _Arm) -> list[ArmUnit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from servetop.analysis.comparison.report_types import ComparedValue
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _NOTHING = -0.9995
@@ -13,14 +13,14 @@ _POINTS = "share"
 """Unit of metrics whose absolute differences are points of a percentage."""
 
 
-def difference_text(value: ComparedValue) -> str:
+def difference_text(value: MeasuredDifference) -> str:
     """Return the difference with its sign and unit: `−3.1 %`, `+2.0 pts`, `+0.05 /req`; `–` if unknown."""
     if value.difference is None:
         return "–"
     return f"{signed(value.difference * _factor(value))} {unit_text(value)}"
 
 
-def interval_text(value: ComparedValue) -> str:
+def interval_text(value: MeasuredDifference) -> str:
     """Return the interval in the unit of the difference: `[−3.6, −2.6]`; `unknown` if it excludes nothing."""
     if value.difference is None:
         return "–"
@@ -31,12 +31,12 @@ def interval_text(value: ComparedValue) -> str:
     return f"[{signed(low)}, {signed(high)}]"
 
 
-def margin_text(value: ComparedValue) -> str:
+def margin_text(value: MeasuredDifference) -> str:
     """Return the smallest difference looked for: `2 %`, `0.02 /req`."""
     return f"{value.margin * _factor(value):.2g} {unit_text(value)}"
 
 
-def unit_text(value: ComparedValue) -> str:
+def unit_text(value: MeasuredDifference) -> str:
     """Return the unit of the difference; `pts` are points of a percentage."""
     if value.scale == "relative":
         return "%"
@@ -77,5 +77,5 @@ def duration_text(seconds: float) -> str:
     return f"{math.ceil(seconds / _DAY):,} days"
 
 
-def _factor(value: ComparedValue) -> float:
+def _factor(value: MeasuredDifference) -> float:
     return 100.0 if value.scale == "relative" or value.unit == _POINTS else 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
 from servetop.analysis.comparison.start_spread import StartSpread
 
 _RATE: dict[str, Any] = {"rate": True}
@@ -70,47 +71,6 @@ class OtherCause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedValue:
-    """One metric of one stage; unknown values, such as a percentile beyond the sample, and infinite limits are None."""
-
-    key: str
-    """The key in the summary's JSON, such as `p99_ttft_ms`."""
-    title: str
-    unit: str
-    family: str
-    """Metrics whose verdicts are corrected together."""
-    higher_is_better: bool
-    a: float | None
-    b: float | None
-    difference: float | None
-    """B - A, as a fraction of A or in the unit of the metric."""
-    scale: str
-    """`relative` or `absolute`: the scale of difference, low, high and margin."""
-    low: float | None
-    """Lower limit of the interval that contains the true difference with 95 %."""
-    high: float | None
-    margin: float
-    """Smallest difference looked for."""
-    verdict: str
-    """`better`, `worse`, `no difference seen` or `cannot tell`."""
-    probability: float
-    """Of such a difference if the true one is at most half the margin, corrected for the family."""
-    basis: str | None
-    """Where the error comes from: `starts`, `paired starts`, `blocks` or `paired blocks`."""
-    more_starts: int | None
-    """Further starts of each configuration that would tell; None if not known or not needed."""
-    more_seconds: float | None
-    """Further seconds of this stage in each run that would tell."""
-    more_than: str | None
-    """`4 h` or `100 starts` if an answer would cost more than that of each; then both numbers are None."""
-    reason: str | None
-    """The reason of `cannot tell`: `not measured`, `too short`, `not steady`, `too few values`, `many metrics`,
-    `near the margin` or `wide interval`; None for other verdicts."""
-    note: str
-    """Why there is no difference, or no cost of telling; empty otherwise."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedStage:
     """Two stages of equal load."""
 
@@ -135,10 +95,10 @@ class ComparedStage:
     """Length that the windows need for their variation to be judged; None if they have it."""
     not_measured: tuple[str, ...]
     """Keys of metrics that neither side measured."""
-    metrics: tuple[ComparedValue, ...]
+    metrics: tuple[MeasuredDifference, ...]
     """Empty if one side has too few requests."""
 
-    def metric(self, key: str) -> ComparedValue | None:
+    def metric(self, key: str) -> MeasuredDifference | None:
         """Return the metric with this key; None if neither side measured it."""
         return next((each for each in self.metrics if each.key == key), None)
 

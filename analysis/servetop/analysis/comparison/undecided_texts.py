@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from servetop.analysis.comparison.difference_texts import duration_text
-from servetop.analysis.comparison.report_types import ComparedValue
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
 from servetop.analysis.comparison.undecided import BLOCKED, UndecidedReason
 from servetop.analysis.comparison.verdicts import Cost
 from servetop.core.text.counted import counted
@@ -35,7 +35,7 @@ def text_of_cost(cost: Cost) -> str:
     return cost_text(starts=cost.starts, seconds=cost.seconds, more_than=cost.more_than)
 
 
-def undecided_text(value: ComparedValue, *, brief: bool = False) -> str:
+def undecided_text(value: MeasuredDifference, *, brief: bool = False) -> str:
     """Return why a metric is undecided and what would tell, with `brief` the more important of both."""
     reason = value.reason
     if reason in BLOCKED or reason is None:

@@ -67,7 +67,7 @@ def _table(items: Sequence[CheckItem]) -> Table:
 
 
 def _figures(gate: RegressionGate) -> tuple[str, ...]:
-    found = gate.difference
+    found = gate.shown
     levels = (None, None) if found is None else (found.a, found.b)
     return (*map(formats.in_full, levels), change_text(gate), interval_text(gate), gate.limit.text)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from servetop.analysis.comparison.difference_texts import duration_text
-from servetop.cli.pairs.difference_texts import difference_text, interval_text
+from servetop.analysis.comparison.difference_texts import difference_text, duration_text, interval_text
+from servetop.analysis.comparison.measured_difference import paired_difference
 from servetop.run import console
 from servetop.run.pairs.pair_series import SeriesPlan, SeriesState
 
@@ -41,8 +41,9 @@ def progress_line(state: SeriesState, *, budget: float) -> str:
         shown = still_open[0] if still_open else state.metrics[0]
         several = len({each.load for each in state.metrics}) > 1
         name = f"{shown.metric.title}{f' at {shown.load.label}' if several else ''}"
-        known = interval_text(shown) if state.pairs >= _FEWEST_FOR_INTERVAL else ""
-        parts.append(f"{name} {difference_text(shown)} {known}".rstrip())
+        found = paired_difference(shown)
+        known = interval_text(found) if state.pairs >= _FEWEST_FOR_INTERVAL and found.high is not None else ""
+        parts.append(f"{name} {difference_text(found)} {known}".rstrip())
         if len(state.metrics) > 1:
             parts.append(f"{len(state.metrics) - len(still_open)} of {len(state.metrics)} answered")
     parts.append(f"{duration_text(state.seconds_left(budget))} left" if still_open else "done")

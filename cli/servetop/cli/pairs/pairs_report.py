@@ -9,11 +9,17 @@ from typing import Any
 from rich.table import Table
 
 from servetop.analysis.cells.stage_load import StageLoad
-from servetop.analysis.comparison.difference_texts import duration_text
+from servetop.analysis.comparison.difference_texts import (
+    difference_text,
+    duration_text,
+    interval_text,
+    margin_text,
+)
+from servetop.analysis.comparison.measured_difference import paired_difference
 from servetop.analysis.comparison.paired_runs import PairedMetric
 from servetop.analysis.comparison.verdicts import ERROR_RATE, MOST_SECONDS
+from servetop.analysis.summary.summary_json import plain_object
 from servetop.cli.pairs.arm_texts import arm_texts
-from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text
 from servetop.cli.tables import out_tables
 from servetop.core.errors import ExitCode
 from servetop.core.text.counted import counted
@@ -47,16 +53,15 @@ def print_series(result: SeriesResult, plan: SeriesPlan, *, folder: Path, as_jso
 
 def _table(metrics: Sequence[PairedMetric]) -> Table:
     table = light_table("", "A", "B", "difference", "interval", "margin", "verdict")
-    for each in metrics:
-        found, unit = each.difference, each.metric.unit
+    for found in map(paired_difference, metrics):
         table.add_row(
-            cell(f"{each.metric.title}, {unit}"),
+            cell(f"{found.title}, {found.unit}"),
             formats.in_full(found.a),
             formats.in_full(found.b),
-            difference_text(each),
-            interval_text(each) or formats.UNKNOWN,
-            margin_text(each),
-            str(each.verdict),
+            difference_text(found),
+            interval_text(found),
+            margin_text(found),
+            str(found.verdict),
         )
     return table
 
@@ -119,19 +124,9 @@ def _not_measured(result: SeriesResult, plan: SeriesPlan) -> list[str]:
 
 
 def _metric_json(each: PairedMetric) -> dict[str, Any]:
-    found, (low, high) = each.difference, each.interval
     return {
         "load": each.load.label,
-        "metric": each.metric.key,
-        "unit": each.metric.unit,
-        "a": found.a,
-        "b": found.b,
-        "scale": str(found.scale),
-        "difference": found.value,
-        "low": low if len(each.differences) > 1 else None,
-        "high": high,
-        "margin": each.margin,
-        "verdict": str(each.verdict),
+        "measured": plain_object(paired_difference(each)),
         "pairs_needed": each.needed,
         "differences": list(each.differences),
     }

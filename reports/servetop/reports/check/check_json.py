@@ -1,12 +1,12 @@
-"""The report of `servetop check` as JSON; docs/how-to/gate.md lists the keys."""
+"""The report of `servetop check` as JSON; docs/schema/comparison.json has its keys."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from servetop.analysis.honesty.rule_result import RuleResult
+from servetop.analysis.summary.summary_json import plain_object
 from servetop.reports.check.check_report import CheckItem, CheckReport
-from servetop.reports.gates.regression_gate import RegressionGate
 
 
 def report_json(report: CheckReport) -> dict[str, Any]:
@@ -34,31 +34,10 @@ def _item(item: CheckItem) -> dict[str, Any]:
         "text": item.text,
     }
     if item.gate is not None:
-        return shared | _gate(item.gate)
+        return shared | {"measured": None if item.gate.shown is None else plain_object(item.gate.shown)}
     if item.rule is not None:
         return shared | _rule(item.rule)
     return shared | {"value": item.value}
-
-
-def _gate(gate: RegressionGate) -> dict[str, Any]:
-    found = gate.difference
-    low, high = (None, None) if found is None else found.interval
-    needs = None if gate.needs is None or gate.needs.more_than else gate.needs
-    return {
-        "metric": gate.limit.metric.key,
-        "baseline": None if found is None else found.a,
-        "run": None if found is None else found.b,
-        "scale": None if found is None else found.scale,
-        "difference": None if found is None else found.value,
-        "low": low,
-        "high": high,
-        "limit": None if found is None else gate.allowed,
-        "basis": None if found is None else found.basis,
-        "probability": gate.probability,
-        "needs_starts": None if needs is None else needs.starts,
-        "needs_seconds": None if needs is None else needs.seconds,
-        "needs_more_than": (gate.needs and gate.needs.more_than) or None,
-    }
 
 
 def _rule(rule: RuleResult) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from servetop.analysis.honesty.check_outcome import CheckOutcome
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
 from servetop.reports.gates.gate_text import change_text, interval_text
 from servetop.reports.markdown import escaped, table
+from servetop.tui.drawing import formats
 
 _SIGNS = {
     CheckOutcome.KEPT: "✅",
@@ -41,14 +42,14 @@ def _limits(items: Sequence[CheckItem]) -> list[str]:
             _outcome(item),
             escaped(item.gate.limit.metric.key),
             escaped(item.load or "–"),
-            *(("–", "–") if found is None else (f"{found.a:,.4g}", f"{found.b:,.4g}")),
+            *(formats.in_full(each) for each in ((None, None) if found is None else (found.a, found.b))),
             change_text(item.gate),
             interval_text(item.gate),
             item.gate.limit.text,
         )
         for item in items
         if item.gate is not None
-        for found in (item.gate.difference,)
+        for found in (item.gate.shown,)
     ]
     reasons = [
         f"- {_outcome(item)}: {escaped(item.title)}: {escaped(item.text)}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from servetop.analysis.comparison.compared_value import named
 from servetop.analysis.comparison.comparison import ComparisonOptions, compare
+from servetop.analysis.comparison.measured_difference import named
 from servetop.analysis.comparison.run_comparison import BASELINE_AND_RUN, RunComparison
 from servetop.reports.comparison.build_report import report_stages
 from servetop.reports.comparison.headline import headline

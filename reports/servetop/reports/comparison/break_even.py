@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servetop.analysis.comparison.compared_metrics import COST_METRIC
-from servetop.analysis.comparison.report_types import BreakEvenPrice, ComparedStage, ComparedValue
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
+from servetop.analysis.comparison.report_types import BreakEvenPrice, ComparedStage
 
 
 def break_even_prices(stages: Sequence[ComparedStage], per_hour: float | None) -> tuple[BreakEvenPrice, ...]:
@@ -19,7 +20,7 @@ def break_even_prices(stages: Sequence[ComparedStage], per_hour: float | None) -
     return tuple(_price(label, value, per_hour) for label, value in values if value and value.difference is not None)
 
 
-def _price(label: str, value: ComparedValue, per_hour: float) -> BreakEvenPrice:
+def _price(label: str, value: MeasuredDifference, per_hour: float) -> BreakEvenPrice:
     price, low, high = (_at(each, per_hour) for each in (value.difference, value.high, value.low))
     return BreakEvenPrice(label=label, per_hour=price or 0.0, low=low or 0.0, high=high)
 

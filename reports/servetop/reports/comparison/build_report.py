@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.analysis.comparison.compared_value import compared_value
 from servetop.analysis.comparison.comparison import (
     Comparison,
     ComparisonOptions,
@@ -13,6 +12,7 @@ from servetop.analysis.comparison.comparison import (
 )
 from servetop.analysis.comparison.difference import ENOUGH_STARTS
 from servetop.analysis.comparison.estimate import CONFIDENCE
+from servetop.analysis.comparison.measured_difference import measured_difference
 from servetop.analysis.comparison.report_types import (
     ArmComparison,
     ChangedKey,
@@ -102,5 +102,5 @@ def _stage(stage: StageComparison, options: ComparisonOptions, *, names: tuple[s
         unsteady=stage.unsteady,
         needed_seconds=stage.needed_seconds,
         not_measured=tuple(each.key for each in options.metrics if stage.metric(each.key) is None) if enough else (),
-        metrics=tuple(compared_value(each, names=names) for each in stage.metrics) if enough else (),
+        metrics=tuple(measured_difference(each, names=names) for each in stage.metrics) if enough else (),
     )

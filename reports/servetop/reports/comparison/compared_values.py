@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from servetop.analysis.comparison.compared_metrics import COST_METRIC, metric_named
 from servetop.analysis.comparison.difference import ENOUGH_STARTS, Basis
-from servetop.analysis.comparison.report_types import ArmComparison, ComparedArm, ComparedStage, ComparedValue
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
+from servetop.analysis.comparison.report_types import ArmComparison, ComparedArm, ComparedStage
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.undecided_texts import undecided_text
 from servetop.analysis.comparison.verdicts import Verdict
@@ -80,7 +81,7 @@ def _title(key: str) -> str:
     return key if metric is None else metric.title
 
 
-def name_text(value: ComparedValue) -> str:
+def name_text(value: MeasuredDifference) -> str:
     """The name of a metric with its unit: `output tok/s`, `TTFT p99 ms`, `KV usage`."""
     name = _SHORT.get(value.title, value.title)
     return name if value.unit == "share" else f"{name} {value.unit}"
@@ -93,7 +94,7 @@ def value_text(value: float | None, unit: str) -> str:
     return formats.money(value) if unit == COST_METRIC.unit else formats.in_full(value)
 
 
-def verdict_text(value: ComparedValue, *, short: bool = False) -> str:
+def verdict_text(value: MeasuredDifference, *, short: bool = False) -> str:
     """The verdict after its sign, with the reason if it cannot tell; with `short` then nothing else."""
     sign = SIGNS[value.verdict]
     if value.verdict != Verdict.CANNOT_TELL:

@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from servetop.analysis.comparison.difference_texts import difference_text, interval_text, margin_text
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
 from servetop.analysis.comparison.report_types import (
     ArmComparison,
     ChangedKey,
     ComparedArm,
     ComparedStage,
-    ComparedValue,
     ComparisonReport,
 )
 from servetop.analysis.comparison.start_spread import StartSpread
@@ -115,7 +115,7 @@ def stage_part(stage: ComparedStage, *, letter: str, start_spread: StartSpread, 
     return Group(title, table)
 
 
-def _stage_row(value: ComparedValue, *, short: bool) -> list[Text]:
+def _stage_row(value: MeasuredDifference, *, short: bool) -> list[Text]:
     texts = (name_text(value), *(value_text(each, value.unit) for each in (value.a, value.b)))
     last = verdict_text(value, short=short)
     cells = [cell(each) for each in (*texts, difference_text(value), interval_text(value), last)]

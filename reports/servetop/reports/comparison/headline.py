@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.difference_texts import difference_text, interval_text
-from servetop.analysis.comparison.report_types import ComparedStage, ComparedValue, RunPairsAdvice
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
+from servetop.analysis.comparison.report_types import ComparedStage, RunPairsAdvice
 from servetop.analysis.comparison.undecided import BLOCKED as BLOCKED_REASONS
 from servetop.analysis.comparison.undecided_texts import cost_text, measured_text, stage_length_text
 from servetop.analysis.comparison.verdicts import Verdict
@@ -27,7 +28,7 @@ _UNLIMITED = StageLoad(request_rate=math.inf).label
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     stage: ComparedStage
-    value: ComparedValue
+    value: MeasuredDifference
 
     @property
     def size(self) -> float:

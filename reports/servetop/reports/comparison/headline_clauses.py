@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from servetop.analysis.comparison.report_types import ComparedStage, ComparedValue
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
+from servetop.analysis.comparison.report_types import ComparedStage
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.judgement.clauses import Clause, clause
 from servetop.analysis.judgement.observation import Observation as O
@@ -20,7 +21,7 @@ HEADLINE_CLAUSES: Mapping[str, Clause] = {
 """All clauses of the headline; those of a verdict by its name."""
 
 
-def observed_of(stage: ComparedStage, value: ComparedValue) -> frozenset[O]:
+def observed_of(stage: ComparedStage, value: MeasuredDifference) -> frozenset[O]:
     """Return what is known of one metric of one stage in both runs."""
     seen = {
         O.BOTH_FIGURES: value.difference is not None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.analysis.comparison.compared_value import named
+from servetop.analysis.comparison.measured_difference import named
 from servetop.analysis.comparison.report_types import OtherCause
 from servetop.analysis.confounding.confounder import Confounder, ConfounderKind
 from servetop.analysis.confounding.confounders import confounders

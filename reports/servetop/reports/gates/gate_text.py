@@ -5,57 +5,33 @@ from __future__ import annotations
 import math
 
 from servetop.analysis.comparison.compared_metrics import Scale
+from servetop.analysis.comparison.difference_texts import difference_text
+from servetop.analysis.comparison.difference_texts import interval_text as interval_of
 from servetop.analysis.comparison.undecided_texts import text_of_cost
 from servetop.analysis.honesty.check_outcome import CheckOutcome
 from servetop.reports.gates.regression_gate import RegressionGate
 
-_UNKNOWN = "?"
-
 
 def change_text(gate: RegressionGate) -> str:
-    """Return the difference, such as `−1.4 %` or `+12 ms`."""
-    return "–" if gate.difference is None else in_unit_of_limit(gate, gate.difference.value)
+    """Return the difference, such as `−1.4 %` or `+12 ms`; `–` if unknown."""
+    return "–" if gate.shown is None else difference_text(gate.shown)
 
 
 def interval_text(gate: RegressionGate) -> str:
-    """Return the interval, such as `−2.1 to +0.3 %`; its ends may be unknown."""
-    if gate.difference is None:
-        return "–"
-    low, high = (in_unit_of_limit(gate, value, unit=False) for value in gate.difference.interval)
-    return "unknown" if low == high == _UNKNOWN else f"{low} to {in_unit_of_limit(gate, gate.difference.interval[1])}"
-
-
-def in_unit_of_limit(gate: RegressionGate, value: float, *, unit: bool = True) -> str:
-    """Return a value on the scale of the difference as a percentage if the limit is one, else in its unit."""
-    difference = gate.difference
-    if difference is None or not math.isfinite(value) or (difference.scale is Scale.RELATIVE and value <= -1):
-        return _UNKNOWN
-    amount, name = _amount(gate, value)
-    return signed(amount) + (f" {name}" if unit else "")
-
-
-def _amount(gate: RegressionGate, value: float) -> tuple[float, str]:
-    """The value with its unit: that of the limit, or of the metric where the baseline is 0."""
-    relative = gate.difference is None or gate.difference.scale is Scale.RELATIVE
-    level = 1.0 if gate.difference is None else abs(gate.difference.a)
-    if gate.limit.relative and (relative or level):
-        return value * 100 / (1.0 if relative else level), "%"
-    return value * (level if relative else 1.0), gate.limit.metric.unit
+    """Return the interval in the unit of the difference, such as `[−2.1, +0.3]`; `–` if unknown."""
+    return "–" if gate.shown is None else interval_of(gate.shown)
 
 
 def _kept_limit(gate: RegressionGate) -> str:
     """The smallest limit that would be kept, rounded up."""
-    amount, unit = _amount(gate, gate.largest_loss)
+    relative = gate.difference is None or gate.difference.scale is Scale.RELATIVE
+    level = 1.0 if gate.difference is None else abs(gate.difference.a)
+    if gate.limit.relative and (relative or level):
+        amount, unit = gate.largest_loss * 100 / (1.0 if relative else level), "%"
+    else:
+        amount, unit = gate.largest_loss * (level if relative else 1.0), gate.limit.metric.unit
     step = 1.0 if amount >= 100 else 0.1 if amount >= 1 else 0.001
     return f"{math.ceil(amount / step) * step:,.6g} {unit}"
-
-
-def signed(value: float) -> str:
-    """Return a number with its sign and three digits, at least one of them after the point below 100."""
-    sign = "±" if abs(value) < 5e-3 else "+" if value > 0 else "−"
-    size = abs(value)
-    digits = 0 if size >= 99.95 else 1 if size >= 1 else 2
-    return f"{sign}{size:,.{digits}f}"
 
 
 def sentence(gate: RegressionGate) -> str:

@@ -14,15 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from servetop.analysis.cells.stage_load import StageLoad
-from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
+from servetop.analysis.comparison.compared_metrics import Scale
+from servetop.analysis.comparison.comparison import Comparison, StageComparison
 from servetop.analysis.comparison.difference import Difference
+from servetop.analysis.comparison.measured_difference import MeasuredDifference, measured_difference, with_cost
+from servetop.analysis.comparison.run_comparison import BASELINE_AND_RUN
 from servetop.analysis.comparison.student_t import upper_tail
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.undecided_texts import measured_text, stage_length_text
-from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, cost_of_answer, holm
+from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, Verdict, cost_of_answer, holm
 from servetop.analysis.honesty.check_outcome import CheckOutcome
 from servetop.reports.gates.regression_limit import RegressionLimit
 
+_VERDICTS = {CheckOutcome.BROKEN: Verdict.WORSE, CheckOutcome.CANNOT_TELL: Verdict.CANNOT_TELL}
 _UNEQUAL = 0.10
 """Relative difference of lengths from which on a drift makes two runs incomparable."""
 
@@ -34,6 +38,7 @@ class RegressionGate:
     limit: RegressionLimit
     load: StageLoad | None
     """None if the stage has no counterpart in the baseline."""
+    measured: MeasuredDifference | None
     difference: Difference | None
     outcome: CheckOutcome = CheckOutcome.CANNOT_TELL
     probability: float = 1.0
@@ -47,6 +52,24 @@ class RegressionGate:
     def allowed(self) -> float:
         """The limit on the scale of the difference; NaN without one."""
         return math.nan if self.difference is None else self.limit.on_scale_of(self.difference)
+
+    @property
+    def shown(self) -> MeasuredDifference | None:
+        """The difference on the scale of the limit, which is its margin, with what would tell; None if unknown."""
+        if self.measured is None or self.difference is None:
+            return None
+        known = self.measured.verdict is not Verdict.CANNOT_TELL
+        verdict = _VERDICTS.get(self.outcome, self.measured.verdict if known else Verdict.NO_DIFFERENCE)
+        undecided = self.outcome is CheckOutcome.CANNOT_TELL
+        found = replace(
+            with_cost(self.measured, self.needs or Cost()),
+            margin=self.allowed,
+            verdict=verdict,
+            probability=self.probability,
+            reason=(self.measured.reason or UndecidedReason.WIDE_INTERVAL) if undecided else None,
+            note=self.note,
+        )
+        return found.on_scale(Scale.RELATIVE if self.limit.relative else Scale.ABSOLUTE)
 
     @property
     def largest_loss(self) -> float:
@@ -75,7 +98,7 @@ def judge_regressions(
         gates += [_found(limit, each, why=obstacle(each.load, limit) if obstacle else "") for each in stages]
         if not stages:
             note = "the baseline has no stage with this load"
-            gates.append(RegressionGate(limit=limit, load=None, difference=None, note=note))
+            gates.append(RegressionGate(limit=limit, load=None, measured=None, difference=None, note=note))
     return _judged(gates, comparison)
 
 
@@ -94,17 +117,13 @@ def same_load(compared: StageLoad, stage: StageLoad) -> bool:
 
 def _found(limit: RegressionLimit, stage: StageComparison, *, why: str) -> RegressionGate:
     measured = stage.metric(limit.metric.key)
-    note = why or _missing(measured) or _drift(stage)
-    difference = None if measured is None else measured.difference
-    return RegressionGate(limit=limit, load=stage.load, difference=difference, note=note)
-
-
-def _missing(measured: MetricComparison | None) -> str:
     if measured is None:
-        return "not measured, or of too few requests"
-    if measured.difference is not None:
-        return ""
-    return "not measured in the baseline" if measured.note.endswith("in A") else "not measured in the run"
+        note = why or "not measured, or of too few requests"
+        return RegressionGate(limit=limit, load=stage.load, measured=None, difference=None, note=note)
+    plain = measured_difference(measured, names=BASELINE_AND_RUN)
+    missing = "" if measured.difference is not None else plain.note
+    note = why or missing or _drift(stage)
+    return RegressionGate(limit=limit, load=stage.load, measured=plain, difference=measured.difference, note=note)
 
 
 def _drift(stage: StageComparison) -> str:

@@ -8,6 +8,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from servetop.analysis.summary.summary_types import (
@@ -89,6 +90,9 @@ def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", inner.__name__).lower()
         definitions.setdefault(name, object_schema(inner, definitions))
         return {"$ref": f"#/$defs/{name}"}
+    if isinstance(inner, type) and issubclass(inner, StrEnum):
+        values = [str(each) for each in inner]
+        return {"enum": [*values, None] if optional else values}
     return {"type": [_PLAIN[inner], "null"] if optional else _PLAIN[inner]}
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from servetop.analysis.comparison.compared_metrics import Scale
-from servetop.analysis.comparison.compared_value import compared_value
 from servetop.analysis.comparison.comparison import MetricComparison, StageComparison
+from servetop.analysis.comparison.measured_difference import measured_difference
 from servetop.analysis.comparison.run_comparison import BASELINE_AND_RUN, RunComparison
 from servetop.analysis.comparison.undecided_texts import undecided_text
 from servetop.core.units import MS_PER_S
@@ -42,7 +42,7 @@ def _extent(stage: StageComparison) -> str:
 
 def _row(compared: MetricComparison) -> ComparisonRow:
     found, unit = compared.difference, compared.metric.unit
-    plain = compared_value(compared, names=BASELINE_AND_RUN)
+    plain = measured_difference(compared, names=BASELINE_AND_RUN)
     note, brief = (undecided_text(plain, brief=brief) for brief in (False, True))
     if found is None:
         unknown = formats.UNKNOWN
@@ -76,7 +76,7 @@ def _relative(share: float) -> str:
 def _signed(value: float, unit: str) -> str:
     """A difference in the metric's own unit; shares differ by points."""
     sign = "−" if value < 0 else "+"
-    return f"{sign}{abs(value) * 100:.1f} pt" if unit == "share" else sign + _value(abs(value), unit)
+    return f"{sign}{abs(value) * 100:.1f} pts" if unit == "share" else sign + _value(abs(value), unit)
 
 
 def _interval(ends: Sequence[float], unit: str, *, relative: bool) -> str:
@@ -84,5 +84,5 @@ def _interval(ends: Sequence[float], unit: str, *, relative: bool) -> str:
     if not all(math.isfinite(end) for end in ends):
         return ""
     low, high = (_relative(end) if relative else _signed(end, unit) for end in ends)
-    shared = next((each for each in (" %", " pt", " ms") if low.endswith(each) and high.endswith(each)), "")
+    shared = next((each for each in (" %", " pts", " ms") if low.endswith(each) and high.endswith(each)), "")
     return f"{low.removesuffix(shared)} to {high}"
