@@ -51,7 +51,9 @@ def _finite(digits: str) -> float | None:
 
 
 def count_of(value: object) -> int | None:
-    """Return a plausible token count, or None."""
+    """Return a plausible token count, which some proxies write as `8.0`, or None."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
     return value if type(value) is int and 0 <= value < _MAX_COUNT else None
 
 

@@ -57,7 +57,7 @@ def _is_flat_error(content: Mapping[str, Any]) -> bool:
     """Whether an object without any part of a completion is an error, such as `{"code": 503, "message": "…"}`."""
     if content.get("type") == "error" or content.get("success") is False or content.get("error") in ("", {}, []):
         return True
-    if any(_is_error_key(key) and value for key, value in content.items()):
+    if any(_is_error_key(key) and value and isinstance(value, str | dict | list) for key, value in content.items()):
         return True
     if _word(content.get("type")) in KEEP_ALIVES or _word(content.get("message")) in KEEP_ALIVES:
         return False
