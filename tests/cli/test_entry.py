@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 INTERRUPTED_AT_AN_IMPORT = """
 import os, signal, sys
 AT = sys.argv.pop(1)
@@ -49,3 +51,14 @@ def test_ctrl_c_while_the_summary_is_made_changes_nothing(tmp_path: Path) -> Non
     done = interrupted_at("servetop.cli.report.report", "--headless", "--json", *load, "--record", str(file))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["completed"] == 3
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_stream_does_not_end_a_run(tmp_path: Path, closed: str) -> None:
+    file = tmp_path / "run.servetop"
+    load = ("--num-prompts", "3", "--input-len", "2", "--output-len", "2", "--record", str(file))
+    words = [sys.executable, "-m", "servetop", "--headless", *load]
+    done = subprocess.run(["bash", "-c", f'"$@" {closed}', "bash", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Assertion" not in done.stderr
+    assert file.exists()

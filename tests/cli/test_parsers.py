@@ -50,6 +50,7 @@ def test_a_command_is_split_as_by_a_shell() -> None:
         (parsers.parse_percentiles, "nan", "--metric-percentiles"),
         (parsers.parse_goodput, ["ttft:0"], "--goodput ttft:0"),
         (parsers.parse_goodput, ["speed:5"], "--goodput speed:5"),
+        (parsers.parse_goodput, ["ttft:500", "ttft:50"], "--goodput ttft:50: ttft has an objective already"),
         (parsers.parse_batch_sizes, "64,0", "--max-num-seqs"),
         (parsers.parse_rates, "8,nan", "--request-rate"),
         (parsers.parse_metadata, ["=x"], "--metadata =x"),

@@ -85,6 +85,13 @@ async def test_a_model_of_a_wildcard_route_is_served(server: PageServer, clock: 
     assert (handle.facts.model, handle.remark) == ("openai/x", "")
 
 
+async def test_a_listed_name_with_brackets_is_served(server: PageServer, clock: MonotonicClock) -> None:
+    server.pages = {MODELS: listing("m[fp8]", "b")}
+    handle = await attach(server, clock, model="m[fp8]")
+    await handle.stop()
+    assert (handle.facts.model, handle.remark) == ("m[fp8]", "")
+
+
 async def test_a_model_that_is_not_listed_is_sent_if_the_user_insists(
     server: PageServer, clock: MonotonicClock
 ) -> None:

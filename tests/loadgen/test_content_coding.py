@@ -55,7 +55,19 @@ def test_a_compression_bomb_and_an_invalid_body_are_rejected() -> None:
         Decoder("gzip").decode(b"data: plain")
     with pytest.raises(CodingError, match="'br', which was not requested"):
         decoder_for("br")
-    assert decoder_for("identity") is decoder_for("") is None
+
+
+@pytest.mark.parametrize("coding", ["", "identity", "None", "utf-8", "UTF8", "identity, none", " "])
+def test_names_that_are_no_coding_leave_the_body_as_it_is(coding: str) -> None:
+    assert decoder_for(coding) is None
+
+
+def test_the_coding_counts_among_names_that_are_none() -> None:
+    decoder = decoder_for("identity, GZIP")
+    assert decoder is not None
+    assert decoder.decode(gzip.compress(b"one")) == b"one"
+    with pytest.raises(CodingError, match="'gzip, br', which was not requested"):
+        decoder_for("gzip, br")
 
 
 @pytest.fixture(params=["raw", "httpx"])

@@ -182,6 +182,49 @@ async def test_a_server_that_closes_after_each_response_gets_new_connections(ser
     assert len({request.connection for request in server.served}) == 6
 
 
+@pytest.mark.parametrize("status", ["201 Created", "203 Non-Authoritative Information"])
+async def test_a_stream_with_another_status_of_success_is_a_completion(server: Any, start: Start, status: str) -> None:
+    async def created(request: Any) -> None:
+        await request.raw(f"HTTP/1.1 {status}\r\ntransfer-encoding: chunked\r\n\r\n".encode())
+        await request.tokens(3)
+        await request.end()
+
+    server.script = created
+    record = await only_record(start(server.url))
+    assert (record.status, record.error, record.output_tokens) == (RequestStatus.OK, None, 3)
+
+
+async def test_another_response_in_the_read_that_ends_one_is_not_of_it(
+    server: Any, start: Start, sse_head: bytes
+) -> None:
+    async def says_why_it_closes(request: Any) -> None:
+        events = b"".join(b'data: {"choices": [{"index": 0, "text": " a"}]}\n\n' for _ in range(3))
+        body = events + b"data: [DONE]\n\n"
+        last = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 4\r\nconnection: close\r\n\r\nslow"
+        await request.raw(b"%s%x\r\n%s\r\n0\r\n\r\n%s" % (sse_head, len(body), body, last))
+        request.writer.close()
+
+    server.script = says_why_it_closes
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=1, num_prompts=3))
+    await run.finish()
+    assert [(record.status, record.error, record.output_tokens) for record in run.records] == [
+        (RequestStatus.OK, None, 3)
+    ] * 3
+
+
+async def test_a_change_of_protocol_is_named(server: Any, start: Start) -> None:
+    async def switches(request: Any) -> None:
+        await request.raw(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n")
+
+    server.script = switches
+    record = await only_record(start(server.url))
+    assert (record.status, record.error) == (
+        RequestStatus.ERROR,
+        "the server switches to another protocol (HTTP 101)",
+    )
+
+
 async def test_a_closed_loop_backs_off_if_the_host_cannot_be_resolved(start: Start) -> None:
     run = start("http://no-such-host.invalid:8000")
     run.begin(StageConfig(max_concurrency=4, duration=0.6))

@@ -17,6 +17,7 @@ def main() -> int:
     """Load and run the command line; return the exit code. An exhausted resource limit is reported in one line."""
     from servetop.core.system.own_python import drop_empty_entries
 
+    _open_standard_streams()
     drop_empty_entries(os.environ, sys.path)
     from servetop.run import console
     from servetop.run.process.resource_limits import exhausted_resource, silence_teardown
@@ -29,6 +30,16 @@ def main() -> int:
         silence_teardown()
         console.message(reason)
         return 1
+
+
+def _open_standard_streams() -> None:
+    """Open the null device for each standard stream that is closed (`<&-`): libuv aborts if a socket has its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number
+            os.set_inheritable(number, True)
 
 
 def _loaded_and_run() -> int:

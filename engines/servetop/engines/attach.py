@@ -69,7 +69,7 @@ async def attach_engine(
         await refuse_wrong_scheme(client.url, results)
         _refuse_unresponsive(results, client.url)
         engine = _recognised(engines, results, config=config, headers=headers, url=client.url)
-        model, remark = _model(engine, results, config=config, url=client.url)
+        model, remark = _model(engine, results, config=config, server=client.server)
         scraper, exported = await _metrics(engine, client, results, model=model, config=config, connection=connection)
     except BaseException:
         await client.close()
@@ -234,23 +234,25 @@ def _is_known_without_list(result: HttpResult, config: EngineConfig, *, headers:
     return bool(config.model) and (result.status == FORBIDDEN or has_credentials)
 
 
-def _model(engine: Engine, results: HttpResults, *, config: EngineConfig, url: str) -> tuple[str, str]:
+def _model(engine: Engine, results: HttpResults, *, config: EngineConfig, server: ServerUrl) -> tuple[str, str]:
     """Return the model, and a remark if it is taken as given because the server does not list it."""
     served, result = engine.facts(results).models, results[MODELS]
     why = result.error or f"HTTP {result.status}: {result.redirect or excerpt(result.body)}"
     if not served and not config.model:
-        raise EngineError(f"{url}{MODELS} lists no models ({why}): is that the server's address? or give --model")
+        raise EngineError(
+            f"{server.where(MODELS)} lists no models ({why}): is that the server's address? or give --model"
+        )
     if not config.model:
         return default_model(served), ""
     if not served:
-        return config.model, f"{url}{MODELS} lists no models ({why}): {config.model!r} is taken as given"
+        return config.model, f"{server.where(MODELS)} lists no models ({why}): {config.model!r} is taken as given"
     names = [config.model]
     with suppress(UsageError):  # not an alias: the served name itself, or an error
         names.append(engine.resolve_model(config.model))
-    found = next((name for name in names if any(fnmatchcase(name, each) for each in served)), None)
+    found = next((name for name in names if any(name == each or fnmatchcase(name, each) for each in served)), None)
     if found is not None:
         return found, ""
-    listed = f"{url} does not serve {config.model!r}: it serves {', '.join(served[:8])}"
+    listed = f"{server.text} does not serve {config.model!r}: it serves {', '.join(served[:8])}"
     if config.name == FALLBACK:
         return config.model, f"{listed}; {config.model!r} is taken as given"
     raise EngineError(f"{listed}; --engine {FALLBACK} takes a model as given" if engine.name == FALLBACK else listed)

@@ -31,6 +31,7 @@ def test_a_list_may_be_an_array_of_names_or_have_other_keys() -> None:
         ["m"],
         {"models": [{"name": "m"}]},
         {"data": ["m"]},
+        {"object": "list", "data": None, "models": [{"name": "m"}]},
         {"data": [{"model": "m"}]},
     ]
     assert {model_names(each) for each in lists} == {("m",)}
@@ -62,6 +63,15 @@ async def test_the_api_is_found_below_a_base_path(server: PageServer, path: str,
     server.pages = {models: (200, ONE)}
     handle = await attached(server, path=path)
     assert (handle.facts.model, handle.facts.url) == ("m", server.url + url)
+
+
+async def test_the_address_of_a_missing_list_is_named_as_it_was_asked(server: PageServer) -> None:
+    server.pages = {"/health?code=abc": (200, b"")}
+    with pytest.raises(EngineError) as caught:
+        await attached(server, path="/api/v3?code=abc")
+    assert f"{server.url}/api/v3/models lists no models (HTTP 404" in str(caught.value)
+    handle = await attached(server, "m", path="/api/v3?code=abc")
+    assert handle.remark.startswith(f"{server.url}/api/v3/models lists no models")
 
 
 async def test_a_redirect_of_the_list_is_named_without_its_secrets(server: PageServer) -> None:

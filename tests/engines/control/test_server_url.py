@@ -53,6 +53,11 @@ def test_an_ambiguous_address_has_a_second_reading_with_an_address_of_its_own(te
     assert (again.api, again.prefix, again.query) == (second.api, second.prefix, second.query)
 
 
+def test_the_endpoints_of_an_azure_deployment_follow_its_address() -> None:
+    for url in (ServerUrl.parse(f"{AZURE}{VERSION}"), ServerUrl.parse(ServerUrl.parse(f"{AZURE}{VERSION}").text)):
+        assert url.target("/v1/chat/completions") == f"/openai/deployments/gpt-4o/chat/completions{VERSION}"
+
+
 @pytest.mark.parametrize("text", ["http://h/v1", "http://h/api/v3", "http://h/chat/completions"])
 def test_an_address_with_a_version_or_an_endpoint_is_unambiguous(text: str) -> None:
     assert ServerUrl.parse(text).other is None

@@ -57,6 +57,8 @@ def parse_goodput(texts: Sequence[str]) -> dict[str, float]:
     objectives: dict[str, float] = {}
     for text in " ".join(texts).replace(",", " ").split():
         metric, _, limit = text.partition(":")
+        if metric in objectives:
+            raise UsageError(f"--goodput {text}: {metric} has an objective already: leave one of them out")
         try:
             objectives[metric] = float(limit) / MS_PER_S
         except ValueError:

@@ -10,7 +10,7 @@ MODELS = "/v1/models"
 
 def model_names(data: Any) -> tuple[str, ...]:
     """Return the names in a list of models, which may be OpenAI's (`data`), a bare array, or have other keys."""
-    rows = data.get("data", data.get("models")) if isinstance(data, dict) else data
+    rows = data.get("data") or data.get("models") if isinstance(data, dict) else data
     cards = rows if isinstance(rows, list) else []
     names = (card if isinstance(card, str) else _name_of(card) for card in cards)
     return tuple(name for name in names if name)

@@ -19,6 +19,8 @@ _ENDPOINTS = (
     (re.compile(r"/models$"), ""),
 )
 """Endings of a full path, and the endpoint that each names."""
+_DEPLOYMENT = re.compile(r"/openai/deployments/[^/]+$")
+"""The end of a path that precedes the endpoint without a version, as on Azure."""
 _PAGES = re.compile(r"/(?:metrics|health|version|docs|openapi\.json)$")
 """Pages that lie beside the API."""
 _SAFE = "/%:=&,+@;~$!*'()[]?-._"
@@ -48,7 +50,8 @@ class ServerUrl:
     def parse(cls, text: str) -> ServerUrl:
         """Parse an address; UsageError, with the next step, if it is invalid or contains a password.
 
-        Without a version in its path, `/v1` follows the path, or nothing does: `other_api` is the second choice.
+        Without a version in its path, `/v1` follows the path, or nothing does: `other_api` is the second choice, which
+        is `/v1` for a deployment of Azure.
         """
         origin, path, query = _split(text)
         ending = next(((found, name) for pattern, name in _ENDPOINTS if (found := pattern.search(path))), None)
@@ -71,7 +74,8 @@ class ServerUrl:
             return cls(origin=origin, api=path, prefix=_prefix(path), query=query)
         if any(map(_VERSION.fullmatch, segments)):
             return cls(origin=origin, api=path, prefix=_prefix(path), query=query, other_api=f"{path}{V1}")
-        return cls(origin=origin, api=f"{path}{V1}", prefix=path, query=query, other_api=path)
+        apis = (path, f"{path}{V1}") if _DEPLOYMENT.search(path) else (f"{path}{V1}", path)
+        return cls(origin=origin, api=apis[0], prefix=path, query=query, other_api=apis[1])
 
     @classmethod
     def page(cls, text: str) -> ServerUrl:

@@ -17,7 +17,7 @@ _MAX_MILLISECONDS = 1e9
 """Maximum plausible duration: eleven days."""
 _MESSAGE_KEYS = (
     "error", "errors", "detail", "message", "msg", "error_message", "error_msg", "errorMessage", "error_description",
-    "status_msg", "Message", "title", "base_resp",
+    "status_msg", "Message", "title", "base_resp", "Error", "err", "fault", "faultstring", "exception", "failure",
 )  # fmt: skip
 _MAX_DEPTH = 8
 _MAX_MESSAGES = 4
@@ -51,7 +51,9 @@ def _finite(digits: str) -> float | None:
 
 
 def count_of(value: object) -> int | None:
-    """Return a plausible token count, or None."""
+    """Return a plausible token count, which some proxies write as `8.0`, or None."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
     return value if type(value) is int and 0 <= value < _MAX_COUNT else None
 
 

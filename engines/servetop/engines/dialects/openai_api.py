@@ -80,7 +80,7 @@ class OpenAIDialect(JsonDialect):
         texts = [self.choice_texts(choice) for choice in choices]
         text, reasoning = ("".join(each[part] for each in texts) for part in (0, 1))
         usage = openai_usage(content) or Usage()
-        tokens = sum(map(any, texts)) if usage.output is None else usage.output
+        tokens = usage.output or sum(map(any, texts))
         counts = (usage.prompt, usage.output, usage.cached)
         chunk = Chunk(text + reasoning, tokens, True, *counts, reasoning_tokens=usage.reasoning)
         return chunk._replace(reasoning_chars=len(reasoning), timing=timing_of(content))

@@ -103,7 +103,7 @@ class ResponsesDialect(JsonDialect):
             return Chunk(error=failure)
         texts, usage = list(_whole_texts(content["output"])), _usage(content) or Usage()
         text, reasoning = ("".join(each[part] for each in texts) for part in (0, 1))
-        tokens = sum(map(any, texts)) if usage.output is None else usage.output
+        tokens = usage.output or sum(map(any, texts))
         counts = (usage.prompt, usage.output, usage.cached)
         chunk = Chunk(text + reasoning, tokens, True, *counts, reasoning_tokens=usage.reasoning)
         return chunk._replace(reasoning_chars=len(reasoning), timing=timing_of(content))

@@ -24,10 +24,13 @@ _FAILED = re.compile(
 """Finish reasons after which the completion is not what the model would have said."""
 _UNFINISHED = frozenset(("", "null", "none", "not_finished", "unfinished", "in_progress", "finish_reason_unspecified"))
 _PAYLOAD_KEYS = (
-    "choices", "usage", "text", "content", "token", "text_output", "generated_text", "output", "delta", "response",
+    "choices", "text", "content", "token", "text_output", "generated_text", "output", "delta", "response",
     "meta_info",
 )  # fmt: skip
 _CODE_KEYS = ("code", "status", "status_code", "statusCode", "error_code")
+_ERROR_KEYS = ("err", "fault", "failure")
+_ERROR_ENDINGS = ("error", "errors", "exception")
+"""Names of fields, in lower case, that report an error where there is no part of a completion."""
 _FLAT_KEYS = ("detail", "message", "msg", "error_message", "error_msg", "errorMessage", "error_description", "Message",
               "title")  # fmt: skip
 
@@ -43,14 +46,18 @@ def reported_error(content: object) -> str | None:
         return None
     if content.get("error") or content.get("errors") or content.get("object") == "error":
         return error_message(content)
-    if content.get("choices") or any(content.get(key) for key in _PAYLOAD_KEYS):
+    if any(content.get(key) for key in _PAYLOAD_KEYS):
         return None
+    if content.get("usage"):  # a gateway that counts failed requests, too
+        return error_message(content) if _has_failure_code(content) else None
     return error_message(content) if _is_flat_error(content) else None
 
 
 def _is_flat_error(content: Mapping[str, Any]) -> bool:
     """Whether an object without any part of a completion is an error, such as `{"code": 503, "message": "…"}`."""
     if content.get("type") == "error" or content.get("success") is False or content.get("error") in ("", {}, []):
+        return True
+    if any(_is_error_key(key) and value and isinstance(value, str | dict | list) for key, value in content.items()):
         return True
     if _word(content.get("type")) in KEEP_ALIVES or _word(content.get("message")) in KEEP_ALIVES:
         return False
@@ -65,6 +72,16 @@ def _is_flat_error(content: Mapping[str, Any]) -> bool:
         return True
     texts = (content.get(key) for key in _FLAT_KEYS)
     return isinstance(content.get("detail"), dict) or any(isinstance(text, str | list) and text for text in texts)
+
+
+def _is_error_key(key: str) -> bool:
+    """Whether a field reports an error by its name, such as `fault`, or `throttlingException` of Amazon Bedrock."""
+    lower = key.lower()
+    return lower in _ERROR_KEYS or lower.endswith(_ERROR_ENDINGS)
+
+
+def _has_failure_code(content: Mapping[str, Any]) -> bool:
+    return any(_is_failure(content.get(key)) for key in _CODE_KEYS)
 
 
 def _is_success(code: object) -> bool:

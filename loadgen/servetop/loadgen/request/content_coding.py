@@ -5,12 +5,15 @@ Requests do not offer compression; some servers and proxies compress anyway.
 
 from __future__ import annotations
 
+import re
 import zlib
 
 MAX_DECODED_BYTES = 4 << 20
 """Bytes that one read may expand to: an event stream expands about tenfold, a compression bomb a thousandfold."""
 _GZIP = 16 + zlib.MAX_WBITS
 _CODINGS = ("gzip", "x-gzip", "deflate")
+_UNCODED = ("", "identity", "none", "utf-8", "utf8", "chunked", "null")
+"""Values of a body that is not coded: `none` keeps proxies from compressing a stream, others name the charset."""
 
 
 class CodingError(Exception):
@@ -55,5 +58,5 @@ class Decoder:
 
 def decoder_for(coding: str) -> Decoder | None:
     """Return the decoder of a `content-encoding`, None for an uncoded body; CodingError if it is not supported."""
-    coding = coding.strip().lower()
-    return None if coding in ("", "identity") else Decoder(coding)
+    codings = [name for name in re.split(r"[\s,]+", coding.lower()) if name not in _UNCODED]
+    return Decoder(", ".join(codings)) if codings else None

@@ -52,9 +52,9 @@ class RequestState:
     """
 
     __slots__ = (
-        "_decoder", "_location", "_open_choices", "body", "body_start", "cached_tokens", "chunks", "chunks_counted",
-        "deferred", "dialect", "done_at", "due_at", "error", "first_output_at", "first_token_at", "headers_at",
-        "http_status", "id", "limited", "max_tokens", "output_tokens", "parser", "prompt", "prompt_tokens",
+        "_decoder", "_location", "_open_choices", "_output_tokens", "body", "body_start", "cached_tokens", "chunks",
+        "chunks_counted", "deferred", "dialect", "done_at", "due_at", "error", "first_output_at", "first_token_at",
+        "headers_at", "http_status", "id", "limited", "max_tokens", "parser", "prompt", "prompt_tokens",
         "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens", "required_tokens",
         "retried", "sent", "stage", "stamped", "status", "streamed", "text", "timing",
     )  # fmt: skip
@@ -84,8 +84,7 @@ class RequestState:
         self._open_choices = prepared.choices
         """Choices for which the server has not sent a finish reason."""
         self.prompt_tokens = prepared.prompt.input_tokens
-        self.output_tokens: int | None = None
-        """The server's count, once it has sent one."""
+        self._output_tokens: int | None = None
         self.cached_tokens: int | None = None
         self.prompt_tokens_counted = 0
         """The part of `prompt_tokens` that the tick builder has counted."""
@@ -117,7 +116,7 @@ class RequestState:
         self.http_status = http_status
         self._location = location
         self._release_prompt()
-        self.body_start = BodyStart(is_error=http_status != 200, may_stream=self.streamed)
+        self.body_start = BodyStart(is_error=not _has_completion(http_status), may_stream=self.streamed)
         try:
             self._decoder = decoder_for(coding)
         except CodingError as error:
@@ -213,8 +212,8 @@ class RequestState:
 
     def _update_usage(self, chunk: Chunk) -> None:
         """Take over the server's token counts so far."""
-        self.output_tokens = chunk.output_tokens
-        self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
+        self._output_tokens = chunk.output_tokens
+        self.prompt_tokens = chunk.prompt_tokens or self.prompt_tokens  # some proxies fill in 0
         self.cached_tokens, self.reported_reasoning_tokens = chunk.cached_tokens, chunk.reasoning_tokens
         if chunk.timing is not None:
             self.timing = chunk.timing
@@ -242,14 +241,14 @@ class RequestState:
         message = self.dialect.error_text(body) or "no explanation"
         if self._location and self.http_status is not None and 300 <= self.http_status < 400:
             message = f"the server redirects to {redacted_url(self._location)}: give that address"
-        if self.http_status != 200:
+        if self.http_status is None or not _has_completion(self.http_status):
             self._end(RequestStatus.ERROR, at, f"HTTP {self.http_status}: {message}")
             return
         self._open_choices = 0
         for chunk in self.dialect.parse_response(body):
             if chunk.error is not None and self.streamed:
                 text = message if message in chunk.error else chunk.error
-                chunk = chunk._replace(error=f"HTTP 200, but no event stream: {text}")
+                chunk = chunk._replace(error=f"HTTP {self.http_status}, but no event stream: {text}")
             self._add(chunk, at)
 
     def connection_lost(self, reason: str, at: float) -> None:
@@ -270,6 +269,11 @@ class RequestState:
             self.status, self.done_at, self.error = status, at, error
 
     @property
+    def output_tokens(self) -> int | None:
+        """The server's count, once it has sent one; a count of 0 is none if there is text."""
+        return None if self._output_tokens == 0 and self.chunks else self._output_tokens
+
+    @property
     def completion_tokens(self) -> int:
         """The server's count, else that of the tokenizer, else that of the chunks."""
         if self.output_tokens is not None:
@@ -283,6 +287,11 @@ class RequestState:
         """Id of the first request of the conversation, or of this request if it starts one or belongs to none."""
         first = self.prompt.conversation if isinstance(self.prompt, TurnPrompt) else None
         return self.id if first is None else first
+
+
+def _has_completion(http_status: int) -> bool:
+    """Whether a response with this status has a body that may be a completion: some frameworks answer 201."""
+    return 200 <= http_status < 300 and http_status != 204
 
 
 @functools.lru_cache(maxsize=256)

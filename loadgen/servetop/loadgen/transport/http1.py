@@ -87,7 +87,6 @@ class Http1Connection(asyncio.Protocol):
         self._suffix = b""
         """Suffix of such an event."""
         self._suffix_start = 0
-        self.on_body = self._body_parts.append
         self._parser = HttpResponseParser(self)
 
     def attach(self, plain: PlainSocket) -> Self:
@@ -180,12 +179,7 @@ class Http1Connection(asyncio.Protocol):
         self._literals = None
         self._prefixes.clear()
         self.response_started = True
-        try:
-            self._parser.feed_data(data)
-        except HttpParserCallbackError:
-            raise
-        except (HttpParserError, HttpParserUpgrade) as error:
-            self.protocol_error = f"the response is not valid HTTP/1.1 ({error})"
+        self._feed(data)
         if request.headers_at is None and self._status:
             fields = (self._coding, self._media_type, self._location)
             coding, media_type, location = (field.decode("latin-1") for field in fields)
@@ -201,6 +195,16 @@ class Http1Connection(asyncio.Protocol):
             if self._head_bytes > MAX_HEAD_BYTES and self.protocol_error is None:
                 self.protocol_error = f"the response has more than {MAX_HEAD_BYTES >> 20} MiB of headers"
         return b""
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except HttpParserCallbackError:
+            raise
+        except HttpParserUpgrade:
+            self.protocol_error = "the server switches to another protocol (HTTP 101)"
+        except HttpParserError as error:
+            self.protocol_error = f"the response is not valid HTTP/1.1 ({error})"
 
     def _expect_another(self, request: RequestState, header: bytes, *, size: int) -> None:
         """Prepare to recognise events like the last one, whose HTTP chunk had `size` bytes, without parsing them."""
@@ -231,6 +235,8 @@ class Http1Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Store the header fields that matter; a callback of the parser, like the methods below."""
+        if self.complete:
+            return
         match name.lower():
             case b"content-encoding":
                 self._coding = value
@@ -244,9 +250,16 @@ class Http1Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Store the final response's status; interim responses (1xx) are skipped."""
         status = self._parser.get_status_code()
-        if status >= 200:
+        if self.complete:  # another response: servers may say why they close an idle connection (408)
+            self._keep_alive = False
+        elif status >= 200:
             self._status = status
             self._keep_alive = self._parser.should_keep_alive()
+
+    def on_body(self, part: bytes) -> None:
+        """Store a part of the body; what follows a complete response is not of it."""
+        if not self.complete:
+            self._body_parts.append(part)
 
     def on_chunk_header(self) -> None:
         """Note that an HTTP chunk has started."""

@@ -97,7 +97,7 @@ def _table_format(name: str, path: Path) -> TraceFormat:
     columns = header_of(path)
     found = format_of(columns)
     wanted = [each for each in TABLES if name in ("trace", each.name)]
-    if found is None or found not in wanted:
+    if found is None or found.name not in [each.name for each in wanted]:
         expected = " or ".join(f"{each.time},{each.input_tokens},{each.output_tokens}" for each in wanted)
         shown = sanitize_line(", ".join(columns))[:100]
         raise UsageError(f"{path}, line 1: expected the columns {expected}, found {shown}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from servetop.workload.datasets.messages import ASSISTANT, SYSTEM, TOOL, message_of
 from servetop.workload.datasets.rows import BadRow, DatasetRow, LeftOut, MalformedRow, MissingColumn, Turn
@@ -29,10 +29,16 @@ def turns_row(line: int, item: object, *, column: str = "") -> DatasetRow:
     messages = item[name]
     if not isinstance(messages, list):
         raise BadRow(name, "a list of questions or messages", messages)
-    system, turns = _script(name, (message_of(name, each) for each in messages))
+    system, turns = _script(name, (message_of(name, each) for each in (*_system_column(item), *messages)))
     if not turns:
         raise LeftOut("a conversation without a question")
     return DatasetRow(line=line, text=system, turns=tuple(turns))
+
+
+def _system_column(item: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """The system prompt of a column of its own, as in Anthropic's requests and LLaMA-Factory's files, as a message."""
+    content = item.get("system")
+    return [{"role": SYSTEM, "content": content}] if content and isinstance(content, str | list) else []
 
 
 def _script(column: str, messages: Iterable[tuple[str, str]]) -> tuple[str, list[Turn]]:

@@ -39,11 +39,12 @@ class TraceFormat:
         """
         if self.without_output and _number(values.get(self.output_tokens)) == 0:
             raise LeftOut(self.without_output)
+        needed = bool(self.blocks)  # rows of JSON lack it one by one, those of a table all together
         return DatasetRow(
             line=line,
-            at=self.seconds(self.time, value_of(values, self.time)) if self.time in values else None,
             input_tokens=tokens(self.input_tokens, value_of(values, self.input_tokens)),
             output_tokens=tokens(self.output_tokens, value_of(values, self.output_tokens)),
+            at=self.seconds(self.time, value_of(values, self.time)) if needed or self.time in values else None,
             blocks=_block_identities(self.blocks, values.get(self.blocks, ())) if self.blocks else (),
         )
 
@@ -143,6 +144,10 @@ JSON_LINES = (_MOONCAKE, _TIMED_TRACE)
 
 
 def format_of(columns: Sequence[str]) -> TraceFormat | None:
-    """The table format with these columns; None when there is none."""
+    """The table format with these columns; None when there is none. The case of the time column does not matter."""
     fits = (each for each in TABLES if each.input_tokens in columns and each.output_tokens in columns)
-    return next(fits, None)
+    found = next(fits, None)
+    if found is None:
+        return None
+    times = (name for name in columns if name.lower() == found.time.lower())
+    return replace(found, time=found.time if found.time in columns else next(times, found.time))
