@@ -9,11 +9,11 @@ from rich.console import Group
 from rich.table import Table
 
 from servetop.cli.tables import cell, light_table, out_tables, stdout_console, titled
+from servetop.core.text import formats
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, ItemOutcome
 from servetop.reports.gates.gate_text import change_text, interval_text
 from servetop.reports.gates.regression_gate import RegressionGate
 from servetop.run import console
-from servetop.tui.drawing import formats
 
 MARKS = {
     ItemOutcome.KEPT: "✓",

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from servetop.cli.tables import cell, light_table, titled
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.core.text.shorten import cut_short
-from servetop.tui.drawing import formats
 
 Data = Mapping[str, Any]
 FIRST_EVENTS, LAST_EVENTS = 4, 3

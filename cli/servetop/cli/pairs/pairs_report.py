@@ -16,10 +16,10 @@ from servetop.cli.pairs.arm_texts import arm_texts
 from servetop.cli.pairs.difference_texts import difference_text, interval_text, margin_text
 from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.errors import ExitCode
+from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.run import console
 from servetop.run.pairs.pair_series import SeriesEnd, SeriesPlan, SeriesResult
-from servetop.tui.drawing import formats
 
 
 def print_series(result: SeriesResult, plan: SeriesPlan, *, folder: Path, as_json: bool) -> None:

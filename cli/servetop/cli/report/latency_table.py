@@ -6,7 +6,7 @@ from rich.console import Group
 
 from servetop.analysis.summary.summary_types import RequestSummary
 from servetop.cli.tables import light_table, titled
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 _USUAL = ("p50", "p90", "p95", "p99")
 

@@ -8,7 +8,7 @@ from rich.console import Group
 
 from servetop.analysis.summary.summary_types import ReplicaSummary
 from servetop.cli.tables import cell, light_table, titled
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 
 def replicas_table(replicas: Sequence[ReplicaSummary]) -> Group:

@@ -12,7 +12,7 @@ from servetop.analysis.cells.attempts import AttemptState
 from servetop.analysis.summary.summary_types import StageSummary
 from servetop.cli.report.steady_table import UNSTEADY, steady_mark, steady_seconds
 from servetop.cli.tables import cell, light_table, titled
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 FAILED = "failed"
 PLOT_WIDTH = 100

@@ -8,7 +8,7 @@ from rich.console import Group
 
 from servetop.analysis.summary.summary_types import Measurements, RunSummary, StageSummary, SteadySummary
 from servetop.cli.tables import light_table, titled
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 UNSTEADY = "~"
 """Marks a figure whose stage had no steady state."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 
 _SPECIAL = frozenset("\\`*_[]<>#|")
 """Characters with a meaning in Markdown."""
@@ -27,7 +27,7 @@ def story_markdown(story: StorySummary) -> list[str]:
 def _mark(line: StoryLineSummary) -> str:
     if line.advice:
         return "→"
-    return "" if line.at is None else formats.minutes(line.at)
+    return "" if line.at is None else formats.clock(line.at)
 
 
 def escaped_markdown(text: str) -> str:

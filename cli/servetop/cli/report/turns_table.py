@@ -8,7 +8,7 @@ from rich.console import Group
 
 from servetop.analysis.summary.summary_types import TurnSummary
 from servetop.cli.tables import light_table, titled
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 
 def turns_table(turns: Sequence[TurnSummary]) -> Group:
