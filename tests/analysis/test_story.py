@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from servetop.analysis.judgement.run_verdict import RunCause
 from servetop.analysis.judgement.story import Story
 from servetop.analysis.judgement.story_line import LineKind
-from servetop.analysis.judgement.wording import clock
 from servetop.analysis.judgement.wording import seconds as duration
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
@@ -20,6 +19,7 @@ from servetop.core.errors import ExitCode
 from servetop.core.events import Note, RunEnd, Severity
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.text.formats import clock
 from servetop.core.tick import ClientTick, Tick
 from tests.analysis.story_runs import QUEUE, SLOTS, ramp, recorded, story_from
 

@@ -10,8 +10,8 @@ import pytest
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.histogram import LogHistogram
+from servetop.core.text import formats
 from servetop.tui.app import DashboardApp
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.distributions import draw_cdf, draw_constants, draw_ridgelines
 from servetop.tui.drawing.ridgeline import Ridge
 from servetop.tui.drawing.text_runs import Lines, row_width

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from servetop.core.text import formats
 from servetop.tui.app import DashboardApp
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import Lines

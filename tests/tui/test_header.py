@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.text_runs import Lines, TextRow, row_width
 from servetop.tui.panels.header import draw_header
 from servetop.tui.state.frame import Frame

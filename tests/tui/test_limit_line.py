@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from servetop.core.histogram import LogHistogram
+from servetop.core.text.formats import axis_seconds
 from servetop.tui.drawing.charts import Axes, chart
-from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.heat_map import heat_map
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.limit_line import STYLE, limit_row, limit_trace, with_limit_label

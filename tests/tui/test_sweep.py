@@ -12,8 +12,8 @@ import pytest
 
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.histogram import LogHistogram
+from servetop.core.text import formats
 from servetop.tui.app import DashboardApp
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.scale import log_ticks
 from servetop.tui.drawing.scatter import Point, draw_scatter, knees, pareto
 from servetop.tui.drawing.text_runs import Lines, row_width

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.tui.drawing.formats import axis_number
+from servetop.core.text.formats import axis_number
 from servetop.tui.drawing.scale import round_limit
 from servetop.tui.drawing.ticks import time_ticks, value_ticks
 

@@ -13,13 +13,13 @@ from servetop.cli.options.tool_options import GridOptions, PredictOptions
 from servetop.cli.tables import out_tables
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import ExitCode, UsageError
+from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 from servetop.simulator.predict.predict import DEFAULT_STAGE, PredictSpec, predict
 from servetop.simulator.predict.prediction import CellPrediction, Prediction, prediction_json
 from servetop.simulator.validate.validate import validate
 from servetop.simulator.validate.validation_tables import markdown, report
-from servetop.tui.drawing import formats
 from servetop.workload.validation import check_load
 
 ALL_AT_ONCE = "all-at-once"
@@ -81,7 +81,7 @@ def _print_cells(prediction: Prediction) -> None:
     for each in prediction.cells:
         if each.error:
             console.out(f"{each.label or each.engine}: {each.error}")
-    took = f"{formats.minutes(prediction.simulated_s)} of serving in {formats.seconds(prediction.elapsed_s)}"
+    took = f"{formats.clock(prediction.simulated_s)} of serving in {formats.seconds(prediction.elapsed_s)}"
     console.out(f"simulated  {took}")
 
 

@@ -14,6 +14,7 @@ import psutil
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import ServetopError
+from servetop.core.text import formats
 from servetop.engines.engine_registry import engine_names, load_engine
 from servetop.engines.gpu.nvidia import device_handles
 from servetop.engines.plug_in import PATIENCE, within
@@ -130,7 +131,7 @@ def _holder(pid: int, size: int) -> str:
     command = "a process that cannot be inspected"
     with suppress(psutil.Error, OSError):
         command = shortened(" ".join(psutil.Process(pid).cmdline()))
-    return f"process {pid} with {size / (1 << 30):.1f} GiB ({command})"
+    return f"process {pid} with {formats.memory(size)} ({command})"
 
 
 def _text(name: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 from servetop.analysis.judgement.rate_interval import RateInterval
 from servetop.analysis.sweep.batch_rows import BatchRow, RowKey, RowLimit
 from servetop.analysis.sweep.sweep_cell import best_cell, closest_cell
-from servetop.analysis.sweep.sweep_text import share_text, sweep_headline, sweep_lines
+from servetop.analysis.sweep.sweep_text import sweep_headline, sweep_lines
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from tests.analysis.sweep.sweep_grids import cell, grid, judged
 
@@ -187,8 +187,3 @@ def test_rates_with_a_concurrency_limit_are_rows_of_their_own() -> None:
     row = BatchRow(max_num_seqs=64, max_concurrency=32, closed=False, kept=8.0, missed=None, estimate=None,
                    estimate_interval=None, limit=None, start=0.0)  # fmt: skip
     assert (row.name, row.sustainable) == ("batch 64, concurrency 32", "≥ 8")
-
-
-@pytest.mark.parametrize(("share", "text"), [(1.0, "100 %"), (0.9999, "99.9 %"), (0.95, "95 %"), (0.0, "0 %")])
-def test_a_share_is_rounded_down(share: float, text: str) -> None:
-    assert share_text(share) == text

@@ -13,6 +13,7 @@ from servetop.analysis.confounding.conditions import GpuReadings, RunConditions
 from servetop.analysis.confounding.confounder import ALL_METRICS, Confounder, ConfounderKind
 from servetop.analysis.confounding.dependent_errors import standard_error
 from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.text import formats
 from servetop.core.units import GIB
 
 KV_LIMIT = 0.01
@@ -165,7 +166,7 @@ def other_load_confounder(a: RunConditions, b: RunConditions) -> Confounder | No
         return None
     return Confounder(
         kind=ConfounderKind.OTHER_LOAD,
-        text=f"other processes held {held[1] / GIB:.1f} GiB of the GPUs in B and {held[0] / GIB:.1f} GiB in A",
+        text=f"other processes held {formats.memory(held[1])} of the GPUs in B and {formats.memory(held[0])} in A",
         evidence={"memory of other processes": (held[0], held[1])},
         metrics=ALL_METRICS,
     )

@@ -21,9 +21,10 @@ from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.story_line import LineKind, PlannedLine
 from servetop.analysis.judgement.trailing import ticks_of
-from servetop.analysis.judgement.wording import clock, objectives_text, rate_number, seconds
+from servetop.analysis.judgement.wording import objectives_text, seconds
 from servetop.core.arrays import FloatArray
 from servetop.core.text.counted import counted
+from servetop.core.text.formats import clock, rate_number
 
 _LASTING = 5.0
 """Seconds from which a queue has lasted."""

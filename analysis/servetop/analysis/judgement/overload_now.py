@@ -15,6 +15,7 @@ from servetop.analysis.judgement.moment import Moment
 from servetop.analysis.judgement.overload import QUEUES, Limit
 from servetop.analysis.judgement.queue_detectors import SHORT_QUEUE
 from servetop.analysis.judgement.replicas_now import busy_replicas
+from servetop.core.text import formats
 
 
 def kv_bound(moment: Moment) -> Diagnosis | None:
@@ -131,4 +132,4 @@ def in_flight_text(count: int) -> str:
 
 def percent(share: float) -> str:
     """Format with one decimal, rounded down, so that `100.0 %` means all."""
-    return f"{math.floor(share * 1000) / 10:.1f} %"
+    return formats.percent(share, zeros="always")

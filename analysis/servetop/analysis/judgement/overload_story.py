@@ -16,8 +16,9 @@ from servetop.analysis.judgement.replica_text import replica_advice, replica_blo
 from servetop.analysis.judgement.run_record import RunRecord
 from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict
 from servetop.analysis.judgement.story_line import LineKind, PlannedLine
-from servetop.analysis.judgement.wording import clock, interval_text, objectives_text, rate_number, seconds
+from servetop.analysis.judgement.wording import interval_text, objectives_text, seconds
 from servetop.core.text.counted import counted
+from servetop.core.text.formats import clock, rate_number
 
 _GROWS = 1.25
 """The longest queue relative to that of its beginning, from which it grew."""

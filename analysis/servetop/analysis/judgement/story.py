@@ -25,10 +25,11 @@ from servetop.analysis.judgement.replica_text import at_replica
 from servetop.analysis.judgement.run_record import RunRecord, failure_reason
 from servetop.analysis.judgement.run_verdict import CLIENT_TOO, RunCause, RunVerdict, failed_at
 from servetop.analysis.judgement.story_line import LineKind, PlannedLine, StoryLine
-from servetop.analysis.judgement.wording import clock, seconds, shortened
+from servetop.analysis.judgement.wording import seconds, shortened
 from servetop.analysis.sweep.sweep_text import sweep_headline, sweep_lines
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.text.counted import counted
+from servetop.core.text.formats import clock
 
 _MAX_LINES = 6
 

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from servetop.analysis.manifest.command_flags import flags_of, stable_path
 from servetop.core.config import RunConfig, WorkloadConfig
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.text import formats
+from servetop.core.units import GIB
 
 NOT_SET = "not set"
 """Text of an option or variable that was not given."""
@@ -30,7 +32,6 @@ _BATCH_SIZE_FLAGS = (
 """Options for the batch size of the engines, which in a sweep belongs to the cell: the recorded one is of one start."""
 _ENGINE_SIZES = ("max_num_seqs", "max_model_len", "block_size")
 _DIGEST_CHARACTERS = 12
-_GIB = 1 << 30
 _CONTAINER = re.compile("[0-9a-f]{12}")
 """The host name of a container, which every start changes."""
 
@@ -162,7 +163,7 @@ def _with_unit(name: str, value: Any) -> str:
         if name.startswith("clocks."):
             return f"{value / 1e6:.0f} MHz"
         if name == "memory":
-            return f"{value / _GIB:.1f} GiB"
+            return formats.memory(value)
         if name == "power_limit":
             return f"{value:.0f} W"
     return _text(value)
@@ -186,7 +187,7 @@ def _client_versions(versions: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _host(host: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in host.items():
         if name == "memory" and isinstance(value, int):
-            yield name, f"{value / _GIB:.0f} GiB"  # less than what differs between two boots
+            yield name, f"{value / GIB:.0f} GiB"  # less than what differs between two boots
         elif not (name == "name" and _CONTAINER.fullmatch(str(value))):
             yield name, _text(value)
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.judgement.rate_interval import RateInterval, within
-from servetop.analysis.judgement.wording import interval_text, rate_number
+from servetop.analysis.judgement.wording import interval_text
 from servetop.analysis.sweep.sweep_cell import SweepCell
+from servetop.core.text.formats import rate_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

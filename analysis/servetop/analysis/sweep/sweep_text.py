@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from servetop.analysis.judgement import wording
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
-from servetop.analysis.judgement.wording import seconds
 from servetop.analysis.sweep.batch_rows import BatchRow
 from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.analysis.sweep.sweep_verdict import Objective, SweepVerdict
+from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.core.units import MS_PER_S
 
@@ -42,19 +43,15 @@ def sweep_lines(sweep: SweepVerdict) -> Iterable[StoryLine]:
 
 def objectives_text(objectives: Iterable[Objective]) -> str:
     """All objectives, such as `TTFT ≤ 500 ms, TPOT ≤ 50 ms`."""
-    return ", ".join(f"{each.metric.upper()} ≤ {seconds(each.limit_ms / MS_PER_S)}" for each in objectives)
-
-
-def share_text(share: float) -> str:
-    """A share with one decimal, rounded down, so that `100 %` means all."""
-    return f"{math.floor(share * 1000 + 1e-9) / 10:g} %"
+    return wording.objectives_text({each.metric: each.limit_ms / MS_PER_S for each in objectives})
 
 
 def _best_text(sweep: SweepVerdict) -> str:
     best, closest, limits = sweep.best, sweep.closest, objectives_text(sweep.objectives)
     if best is not None and best.share_within is not None:
         named = "the objective" if len(sweep.objectives) == 1 else "the objectives"
-        done = f"{_rate(best.request_throughput)} done, {share_text(best.share_within)} within {named}"
+        kept = formats.percent(best.share_within, zeros="never")
+        done = f"{_rate(best.request_throughput)} done, {kept} within {named}"
         return f"best within {limits}: {best.name} ({done})"
     if best is not None:
         done = f"{best.output_throughput or 0.0:,.0f} tok/s, {_rate(best.request_throughput)} done"
@@ -63,8 +60,10 @@ def _best_text(sweep: SweepVerdict) -> str:
         return "no cell served a request"
     near = ""
     if closest is not None:
-        near = f"; closest: {closest.name} ({share_text(closest.share_within or 0.0)} of its requests)"
-    return f"no cell keeps {limits} for {share_text(sweep.kept_share)} of its requests{near}"
+        kept = formats.percent(closest.share_within or 0.0, zeros="never")
+        near = f"; closest: {closest.name} ({kept} of its requests)"
+    share = formats.percent(sweep.kept_share, zeros="never")
+    return f"no cell keeps {limits} for {share} of its requests{near}"
 
 
 def _sustainable_text(sweep: SweepVerdict) -> str:
@@ -87,7 +86,7 @@ def _details(sweep: SweepVerdict, cell: SweepCell) -> str:
     figures = [
         f"{cell.output_throughput or 0.0:,.0f} tok/s",
         f"{_rate(cell.request_goodput)} within {objectives_text(sweep.objectives)}" if sweep.objectives else "",
-        "" if cell.p99_ttft_ms is None else f"TTFT p99 {seconds(cell.p99_ttft_ms / MS_PER_S)}",
+        "" if cell.p99_ttft_ms is None else f"TTFT p99 {formats.seconds(cell.p99_ttft_ms / MS_PER_S, prose=True)}",
         f"mean of {len(cell.stages)} repeats" if len(cell.stages) > 1 else "",
     ]
     return f"{cell.name}: {', '.join(each for each in figures if each)}"
@@ -116,4 +115,4 @@ def _unit(row: BatchRow) -> str:
 
 
 def _rate(value: float | None) -> str:
-    return f"{value or 0.0:.3g} req/s"
+    return f"{formats.rate_number(value or 0.0)} req/s"

@@ -10,12 +10,12 @@ from rich.table import Table
 
 from servetop.analysis.honesty.check_outcome import CheckOutcome
 from servetop.cli.tables import out_tables, stdout_console
+from servetop.core.text import formats
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
 from servetop.reports.gates.gate_text import change_text, interval_text
 from servetop.reports.gates.regression_gate import RegressionGate
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
-from servetop.tui.drawing import formats
 
 MARKS = {
     CheckOutcome.KEPT: "✓",

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from servetop.core.system.scheduling import HOW_TO_GRANT
+from servetop.core.text import formats
 from servetop.core.units import GIB
 
 STREAMS = 10_000
@@ -216,7 +217,7 @@ def priority_finding(*, linux: bool, permitted: bool) -> Finding:
 def limits_finding(processors: float | None, memory: int | None) -> Finding:
     """The limits of the container or control group; None for no limit."""
     parts = [] if processors is None else [f"{processors:g} processors"]
-    parts += [] if memory is None else [f"{memory / GIB:.1f} GiB of memory"]
+    parts += [] if memory is None else [f"{formats.memory(memory)} of memory"]
     text = f"limited to {' and '.join(parts)}" if parts else "none"
     if processors is not None and processors < 2:
         advice = "the sender is throttled: give the container at least 2 processors"
@@ -238,7 +239,7 @@ class Disk:
 
 def disk_finding(disk: Disk) -> Finding:
     """The free space, and whether SQLite's write-ahead log works (sqlite.org/wal.html: not on network file systems)."""
-    text = f"{disk.folder} ({disk.file_system or 'unknown file system'}, {disk.free / GIB:.1f} GiB free)"
+    text = f"{disk.folder} ({disk.file_system or 'unknown file system'}, {formats.memory(disk.free)} free)"
     elsewhere = "set SERVETOP_RECORDINGS to a folder on a local disk"
     if not disk.writable:
         return Finding("recordings", Status.FIX, f"{text} cannot be written", elsewhere)

@@ -11,10 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.core.text.shorten import cut_short
 from servetop.reports.tables import cell, light_table, titled
-from servetop.tui.drawing import formats
 
 Data = Mapping[str, Any]
 FIRST_EVENTS, LAST_EVENTS = 4, 3

@@ -9,10 +9,10 @@ from typing import Protocol
 
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.config import RunConfig, StageConfig
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.engines.process.startup_progress import startup_step
 from servetop.run import console
-from servetop.tui.drawing import formats
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_REPEATS = 30.0
@@ -90,10 +90,10 @@ def status_line(stats: LiveStats, plan: Plan, *, boot: str) -> str:
     number = plan.position(stats.load.stage) + 1
     if number < 1:
         engine = "attaching to the server" if plan.attached else "engine is loading"
-        return f"{formats.minutes(stats.at)}  {engine}  {boot}".rstrip()
+        return f"{formats.clock(stats.at)}  {engine}  {boot}".rstrip()
     ttft = stats.latencies["ttft"]
     parts = [
-        f"{formats.minutes(stats.at)}  stage {number}/{max(len(plan.stages), number)}",
+        f"{formats.clock(stats.at)}  stage {number}/{max(len(plan.stages), number)}",
         f"sent {formats.number(stats.rates.sent)} done {formats.number(stats.rates.completed)} req/s",
         f"in flight {stats.load.in_flight}",
         f"out {formats.count(stats.rates.output_tokens)} tok/s",

@@ -22,11 +22,11 @@ from servetop.analysis.summary.summary_json import plain_object
 from servetop.cli.pairs.arm_texts import arm_texts
 from servetop.cli.tables import out_tables
 from servetop.core.errors import ExitCode
+from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 from servetop.run.pairs.pair_series import SeriesEnd, SeriesPlan, SeriesResult
-from servetop.tui.drawing import formats
 
 
 def print_series(result: SeriesResult, plan: SeriesPlan, *, folder: Path, as_json: bool) -> None:

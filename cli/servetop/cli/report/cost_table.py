@@ -8,8 +8,8 @@ from rich.console import Group
 
 from servetop.analysis.cost.cost_summary import BreakEven, CostSummary, Interval
 from servetop.analysis.summary.summary_types import StageSummary
+from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
-from servetop.tui.drawing import formats
 
 
 def cost_rows(cost: CostSummary | None) -> Iterator[tuple[str, str]]:

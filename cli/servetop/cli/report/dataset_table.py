@@ -14,10 +14,10 @@ from servetop.cli.options.tool_options import DatasetOptions
 from servetop.cli.tables import out_tables
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import ExitCode
+from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
-from servetop.tui.drawing import formats
 from servetop.workload.datasets.catalogue import DATASETS
 from servetop.workload.datasets.dataset_options import likely_names
 from servetop.workload.datasets.preview import MOST_COMPARED, DatasetPreview, preview
@@ -66,7 +66,7 @@ def _lines(found: DatasetPreview, others: tuple[str, ...], workload: WorkloadCon
         yield f"not sent         {remark}"
     if found.duration is not None:
         rate = f", {(found.rows - 1) / found.duration:.4g} req/s" if found.duration else ""
-        yield f"times            {formats.minutes(found.duration)} from first to last{rate}"
+        yield f"times            {formats.clock(found.duration)} from first to last{rate}"
     if found.shared_prefixes is None:
         yield "shared prefixes  none: prompts are random tokens"
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from servetop.analysis.summary.summary_types import EnergySummary
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 NEARLY_ALL = 0.99
 """Share of the time for which the energy must be known to be shown without a remark."""

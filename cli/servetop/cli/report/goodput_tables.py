@@ -9,10 +9,10 @@ from rich.console import Group
 
 from servetop.analysis.sweep.batch_rows import RowKey, grouped
 from servetop.analysis.sweep.sweep_cell import SweepCell
-from servetop.analysis.sweep.sweep_text import objectives_text, share_text
+from servetop.analysis.sweep.sweep_text import objectives_text
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
+from servetop.core.text import formats
 from servetop.reports.tables import light_table, titled
-from servetop.tui.drawing import formats
 
 BEST, MISSED, FEW, REPEATED = "★", "✗", "~", "×"
 _Figure = Callable[[SweepCell], str]
@@ -40,7 +40,7 @@ def _figures(sweep: SweepVerdict) -> list[tuple[str, _Figure]]:
     limits = objectives_text(sweep.objectives)
     return [
         (f"Goodput within {limits}, req/s", lambda cell: formats.number(cell.request_goodput)),
-        (f"Requests within {limits}", lambda cell: "–" if cell.share_within is None else share_text(cell.share_within)),
+        (f"Requests within {limits}", lambda cell: formats.percent(cell.share_within, zeros="never")),
     ]
 
 
@@ -77,9 +77,10 @@ def marks(sweep: SweepVerdict, cell: SweepCell) -> str:
 def _legend(sweep: SweepVerdict) -> str:
     shown = "".join(marks(sweep, cell) for cell in sweep.cells)
     loads = "in flight" if sweep.cells[0].closed else "requests/s"
+    share = formats.percent(sweep.kept_share, zeros="never")
     parts = {
         f"{BEST} best": BEST in shown,
-        f"{MISSED} under {share_text(sweep.kept_share)} within": MISSED in shown,
+        f"{MISSED} under {share} within": MISSED in shown,
         f"{FEW} not steady": FEW in shown,
         f"{REPEATED}n mean of n": REPEATED in shown,
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Group
 
 from servetop.analysis.summary.summary_types import RequestSummary
+from servetop.core.text import formats
 from servetop.reports.tables import light_table, titled
-from servetop.tui.drawing import formats
 
 _USUAL = ("p50", "p90", "p95", "p99")
 

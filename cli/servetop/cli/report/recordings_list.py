@@ -11,11 +11,11 @@ from rich.table import Table
 from servetop.cli.tables import out_first_that_fits
 from servetop.core.errors import ExitCode
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingState
+from servetop.core.text import formats
 from servetop.recordings.library.catalog import list_recordings
 from servetop.recordings.library.paths import recordings_folder
 from servetop.reports.tables import cell, light_table
 from servetop.run import console
-from servetop.tui.drawing import formats
 
 LEFT_OUT = ("model", "engine", "peak tok/s", "requests")
 """Columns that a narrow terminal omits, in this order: as a rule the name contains the first two."""
@@ -57,7 +57,7 @@ def _list_row(info: RecordingInfo) -> dict[str, str]:
         "recording": info.path.stem,
         "engine": info.engine or formats.UNKNOWN,
         "model": info.model or formats.UNKNOWN,
-        "time": formats.minutes(info.duration or 0.0),
+        "time": formats.clock(info.duration or 0.0),
         "requests": formats.exact(info.requests),
         "peak tok/s": formats.count(info.peak_output_tokens_per_s),
         "state": _state(info),

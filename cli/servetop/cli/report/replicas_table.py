@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group
 
 from servetop.analysis.summary.summary_types import ReplicaSummary
+from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
-from servetop.tui.drawing import formats
 
 
 def replicas_table(replicas: Sequence[ReplicaSummary]) -> Group:

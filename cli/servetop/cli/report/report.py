@@ -30,6 +30,7 @@ from servetop.core.config import AS_IS
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.unrecorded import Unrecorded
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
@@ -37,7 +38,6 @@ from servetop.reports.summary.run_story import run_story
 from servetop.reports.summary.summary import run_summary
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
-from servetop.tui.drawing import formats
 
 LOG_TAIL = 12
 """Lines of an engine's log that a failure shows."""
@@ -136,7 +136,7 @@ def _totals(summary: RunSummary) -> Group:
     ends = " / ".join(map(formats.exact, (requests.completed, requests.failed, requests.cancelled)))
     for label, value in (
         ("Requests ok / failed / cancelled", ends),
-        ("Duration", formats.minutes(requests.duration)),
+        ("Duration", formats.clock(requests.duration)),
         ("Request throughput", _number(requests.request_throughput, " req/s")),
         ("Output throughput", _number(requests.output_throughput, " tok/s")),
         ("Total token throughput", _number(requests.total_token_throughput, " tok/s")),

@@ -11,8 +11,8 @@ from rich.text import Text
 from servetop.analysis.cells.attempts import AttemptState
 from servetop.analysis.summary.summary_types import StageSummary
 from servetop.cli.report.steady_table import UNSTEADY, steady_mark, steady_seconds
+from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
-from servetop.tui.drawing import formats
 
 FAILED = "failed"
 PLOT_WIDTH = 100

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group
 
 from servetop.analysis.summary.summary_types import Measurements, RunSummary, StageSummary, SteadySummary
+from servetop.core.text import formats
 from servetop.reports.tables import light_table, titled
-from servetop.tui.drawing import formats
 
 UNSTEADY = "~"
 """Marks a figure whose stage had no steady state."""

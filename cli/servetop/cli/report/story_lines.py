@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.reports.markdown import escaped
-from servetop.tui.drawing import formats
 
 
 def story_lines(story: StorySummary) -> list[str]:
@@ -25,4 +25,4 @@ def story_markdown(story: StorySummary) -> list[str]:
 def _mark(line: StoryLineSummary) -> str:
     if line.advice:
         return "→"
-    return "" if line.at is None else formats.minutes(line.at)
+    return "" if line.at is None else formats.clock(line.at)

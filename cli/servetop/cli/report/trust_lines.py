@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from servetop.analysis.summary.summary_types import RunSummary, StageSummary
 from servetop.analysis.summary.trust_types import EngineTimesSummary, TrustSummary
 from servetop.analysis.verdicts.trust_check import CLIENT_CHECKS, ENGINE_CHECKS
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 
 def trust_lines(summary: RunSummary) -> list[str]:

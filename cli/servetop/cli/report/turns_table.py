@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group
 
 from servetop.analysis.summary.summary_types import TurnSummary
+from servetop.core.text import formats
 from servetop.reports.tables import light_table, titled
-from servetop.tui.drawing import formats
 
 
 def turns_table(turns: Sequence[TurnSummary]) -> Group:

@@ -47,8 +47,8 @@ def _print_table(runs: list[RegisteredRun], now: float) -> None:
 
 
 def _table(runs: list[RegisteredRun], now: float, *, whole_paths: bool) -> Table:
+    from servetop.core.text.formats import clock
     from servetop.reports.tables import cell, light_table
-    from servetop.tui.drawing.formats import minutes
 
     table = light_table("id", "engine", "age", "state", "recording")
     for column in (1, 3, 4):
@@ -56,7 +56,7 @@ def _table(runs: list[RegisteredRun], now: float, *, whole_paths: bool) -> Table
     for run in runs:
         state = f"{run.state}{', detached' if run.detached else ''}{', not recorded now' if run.trouble else ''}"
         recording = run.recording if whole_paths else run.recording.stem
-        table.add_row(cell(run.id), cell(run.engine), minutes(now - run.began), cell(state), cell(recording))
+        table.add_row(cell(run.id), cell(run.engine), clock(now - run.began), cell(state), cell(recording))
     return table
 
 

@@ -1,1 +1,1 @@
-"""Keeps terminal control sequences and secrets out of printed and stored text."""
+"""Text: numbers for people, and what keeps terminal control sequences and secrets out of what is printed and stored."""

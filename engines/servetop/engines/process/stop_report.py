@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from servetop.core.text import formats
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReport:
@@ -26,6 +28,6 @@ class StopReport:
             pids = " ".join(map(str, self.leftover_pids))
             return f"processes of the engine are still running: try kill -9 {pids}"
         if self.gpu_memory:
-            size = f"{self.gpu_memory / (1 << 30):.1f} GiB"
+            size = formats.memory(self.gpu_memory)
             return f"the engine has exited, but {size} of its GPU memory is still in use: see servetop doctor"
         return "the engine has exited, but its port is still in use" if self.port_free is False else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.core.text import formats
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
 from servetop.reports.gates.gate_text import change_text, interval_text
 from servetop.reports.markdown import escaped, table
-from servetop.tui.drawing import formats
 
 _SIGNS = {
     CheckOutcome.KEPT: "✅",

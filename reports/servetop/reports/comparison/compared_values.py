@@ -11,8 +11,8 @@ from servetop.analysis.comparison.report_types import ArmComparison, ComparedArm
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.undecided_texts import undecided_text
 from servetop.analysis.comparison.verdicts import Verdict
+from servetop.core.text import formats
 from servetop.core.text.counted import counted
-from servetop.tui.drawing import formats
 
 _SHORT = {"output tokens": "output", "preemptions": "preempt."}
 _BASES: Mapping[str, str] = {

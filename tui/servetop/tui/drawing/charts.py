@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.core.arrays import BoolArray, FloatArray
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.braille import ChartLine, raster
 from servetop.tui.drawing.cursor import column_of, crossed
 from servetop.tui.drawing.text_runs import Run, TextRow, joined, merged, overlaid
@@ -186,7 +186,7 @@ def _value_axis(labels: Mapping[float, str], window: tuple[float, float], canvas
 
 def time_axis(window: tuple[float, float], canvas: int, gutter: int, *, from_now: bool = False) -> TextRow:
     """Times of the run, or distances from the right edge if `from_now`: these stay in place while the chart scrolls."""
-    right = (formats.minutes(window[1]) if canvas >= 30 else "now") if from_now else ""
+    right = (formats.clock(window[1]) if canvas >= 30 else "now") if from_now else ""
     text = ""
     for column, label in time_ticks(window, width=canvas, from_now=from_now).items():
         if len(text) < column + bool(not text) and column + 1 + len(label) <= canvas - len(right) - bool(right):

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from servetop.core.histogram import LogHistogram, bucket_values
+from servetop.core.text.formats import axis_seconds
 from servetop.tui.drawing.braille import DASHES, ChartLine, raster
 from servetop.tui.drawing.charts import GUTTER, with_marks
-from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.palette import HUES
 from servetop.tui.drawing.ridgeline import Ridge, indent_of, ridgelines
 from servetop.tui.drawing.scale import log_ticks

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len, chop_cells
 
 from servetop.core.events import Severity
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted
 
 SEVERITY_STYLES = {Severity.INFO: "", Severity.WARNING: "warn", Severity.ERROR: "bad"}

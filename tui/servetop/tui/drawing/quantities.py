@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from servetop.analysis.exported.metric_spec import Unit
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 
 def value_text(

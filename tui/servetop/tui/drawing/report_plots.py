@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.scale import round_limit
 
 MARKERS = ("●", "▲", "■", "◆", "○", "□", "◇", "▼")

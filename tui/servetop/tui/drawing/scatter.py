@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
+from servetop.core.text.formats import axis_seconds
 from servetop.tui.drawing.braille import cells_of
 from servetop.tui.drawing.charts import GUTTER
-from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.knee import knee
 from servetop.tui.drawing.palette import HUES
 from servetop.tui.drawing.scale import log_ticks, round_limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 MOST_TICKS = 5
 """Ticks of a value axis, at most; at least two from 3 rows on."""
@@ -39,14 +39,14 @@ def time_ticks(window: tuple[float, float], *, width: int, from_now: bool) -> di
     """Labels by column: times of the run at round seconds, or distances from the right edge if `from_now`."""
     start, end = window
     span = end - start
-    room = len(formats.minutes(end)) + from_now + _GAP
+    room = len(formats.clock(end)) + from_now + _GAP
     days = math.ceil(span / width * room / TIME_STEPS[-1]) * TIME_STEPS[-1]
     step = next((each for each in TIME_STEPS if each / span * width >= room), days)
     if from_now:
         times = [end - number * step for number in range(int(span / step + _NEGLIGIBLE), 0, -1)]
-        labelled: Callable[[float], str] = lambda at: f"−{formats.minutes(end - at)}"  # noqa: E731
+        labelled: Callable[[float], str] = lambda at: f"−{formats.clock(end - at)}"  # noqa: E731
     else:
         first = math.ceil(start / step - _NEGLIGIBLE)
         times = [number * step for number in range(first, math.floor(end / step + _NEGLIGIBLE) + 1)]
-        labelled = formats.minutes
+        labelled = formats.clock
     return {round((at - start) / span * width): labelled(at) for at in times}

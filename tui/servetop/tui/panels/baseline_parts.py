@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from servetop.core.arrays import FloatArray
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.braille import ChartLine, parted, raster
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, with_cursor
 from servetop.tui.drawing.text_runs import Run, TextRow, shortened

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, spread
 from servetop.tui.keys import ALWAYS, COMPARE, LIVE_LINE, REPLAY_LINE, STORY_LINE, TABS, screen_line
 from servetop.tui.panels.live.story_card import card_shown
@@ -67,7 +67,7 @@ def draw_screen_line(frame: Frame, keys: Sequence[tuple[str, str]], width: int, 
     """A message at the left if there is one, then as many keys as fit; the time axis before esc, help and quit."""
     message = fitted(_message(frame), width // 2)
     shown = time_axis and not frame.booting
-    axis: list[Run] = [(f"axis {formats.minutes(frame.axis.span)}   ", "faint")] if shown else []
+    axis: list[Run] = [(f"axis {formats.clock(frame.axis.span)}   ", "faint")] if shown else []
     right: list[Run] = [*_pointed(frame), *axis, ("esc", "key"), (" back  ", "muted")]
     left: TextRow = [*message, ("   ", "")] if message else []
     return [*left, *draw_keys(keys, width - row_width(left), before_help=right)]
@@ -95,14 +95,14 @@ def _axis(frame: Frame) -> str:
     if frame.booting:
         return ""
     shown, selected = frame.axis.span, frame.view.span
-    return f"axis {formats.minutes(shown)}" + (f", grows to {formats.minutes(selected)}" if shown < selected else "")
+    return f"axis {formats.clock(shown)}" + (f", grows to {formats.clock(selected)}" if shown < selected else "")
 
 
 def _pointed(frame: Frame) -> list[Run]:
     """The cursor's time, and its distance from the playhead."""
     if frame.cursor is None:
         return []
-    back = formats.minutes(frame.view.playhead.at - frame.cursor)
+    back = formats.clock(frame.view.playhead.at - frame.cursor)
     where = "" if frame.cursor >= frame.window[0] else ", left of the axis"
     return [("│ ", "cursor"), (formats.clock_time(frame.cursor), "strong"), (f" −{back}{where}   ", "muted")]
 

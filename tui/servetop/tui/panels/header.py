@@ -6,9 +6,9 @@ import math
 from collections.abc import Set
 
 from servetop.core.events import StageChange
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.core.tick import LoadGauges
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, shortened, spread
 from servetop.tui.panels.live.gpu import gpu_name
 from servetop.tui.panels.panel import Panel
@@ -212,7 +212,7 @@ def state(frame: Frame) -> list[Run]:
         return [("● REC", "bad")]
     motion = "▶" if playhead.playing else "‖"
     if frame.live:
-        behind = formats.minutes(frame.edge - playhead.at)
+        behind = formats.clock(frame.edge - playhead.at)
         return [(f"{motion} {formats.speed(playhead.speed)} ", "key"), (f"−{behind}", "warn")]
     if frame.shows_the_end:
         return [ending(frame)]

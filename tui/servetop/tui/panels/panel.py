@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.charts import Axes
 from servetop.tui.drawing.cursor import MARK
 from servetop.tui.drawing.scale import steady_limit

@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from servetop.analysis.series.stats_series import FELT_SECONDS, FELT_SHARE
 from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, LATENESS_SHARE, SENT_SHARE_LIMIT, SLIP_LIMIT, TURNAROUND
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.palette import STYLES
 from servetop.tui.drawing.text_runs import Lines, TextRow
 from servetop.tui.keys import tables

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Button, Input
 
 from servetop.core.errors import UsageError
-from servetop.tui.drawing.formats import clock_time
+from servetop.core.text.formats import clock_time
 from servetop.tui.screens.modal import Modal, PlainText
 from servetop.tui.state.command_requests import Question
 from servetop.tui.state.time_input import parse_time

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from servetop.core.events import Action
 from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.text import formats
 from servetop.core.tick import LoadGauges
 from servetop.core.units import MAX_REQUEST_RATE
-from servetop.tui.drawing import formats
 
 NOTHING_TO_STEER = "nothing to steer: the run has ended"
 READ_ONLY = "this page is read-only: start it with --web-steer to allow changes"

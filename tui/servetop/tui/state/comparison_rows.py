@@ -10,8 +10,8 @@ from servetop.analysis.comparison.comparison import MetricComparison, StageCompa
 from servetop.analysis.comparison.measured_difference import measured_difference
 from servetop.analysis.comparison.run_comparison import BASELINE_AND_RUN, RunComparison
 from servetop.analysis.comparison.undecided_texts import undecided_text
+from servetop.core.text import formats
 from servetop.core.units import MS_PER_S
-from servetop.tui.drawing import formats
 from servetop.tui.state.comparison_table import ComparisonRow, ComparisonTable, StageVerdicts
 
 

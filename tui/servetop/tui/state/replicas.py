@@ -10,8 +10,8 @@ from servetop.analysis.series.paged_columns import PagedColumns
 from servetop.analysis.series.scratch import Scratch
 from servetop.core.events import ReplicaSample
 from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import TextRow, fitted, shortened
 
 AWAY_AFTER = 3.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.judgement.run_record import run_failure
 from servetop.core.events import Action, Note, Severity
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
-from servetop.tui.drawing import formats
 from servetop.tui.state.command_requests import described
 from servetop.tui.state.frame import Frame
 
@@ -63,7 +63,7 @@ def _episode(episode: Episode) -> TimelineEvent:
 
 def episode_text(episode: Episode) -> str:
     """The episode in words, with its length and its worst value."""
-    lasting = "" if episode.end is None else f" for {formats.minutes(max(episode.end - episode.begin, 1.0))}"
+    lasting = "" if episode.end is None else f" for {formats.clock(max(episode.end - episode.begin, 1.0))}"
     return f"{episode.kind.value}{lasting}{_WORST[episode.kind](episode)}"
 
 

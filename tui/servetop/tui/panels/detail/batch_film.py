@@ -11,7 +11,7 @@ from textual.message import Message
 
 from servetop.core.arrays import IntArray
 from servetop.core.events import RequestRecord
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.charts import GUTTER
 from servetop.tui.drawing.cursor import column_of, time_at_column
 from servetop.tui.drawing.film_grid import FilmGrid, FilmScale, film_grid

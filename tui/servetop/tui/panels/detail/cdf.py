@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from servetop.analysis.goodput import goodput_bounds, histogram_for, share_within
+from servetop.core.text import formats
+from servetop.core.text.formats import axis_seconds
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.distributions import constant_value, draw_cdf, draw_constants, draw_ridgelines, stage_swatch
-from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.palette import HUES
 from servetop.tui.drawing.ridgeline import Ridge
 from servetop.tui.drawing.text_runs import TextRow, joined, row_width, shortened

@@ -13,9 +13,9 @@ from textual.reactive import reactive
 from servetop.core.config import to_data, unit_of
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.core.units import MS_PER_S
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import TextRow, fitted
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from textual.reactive import reactive
 
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.quantities import value_text
 from servetop.tui.drawing.text_runs import TextRow, fitted, placard, shortened
 from servetop.tui.drawing.trend import trend_text
@@ -60,7 +60,7 @@ class EngineMetricsPanel(Panel):
             [(f"last {page.window:.0f} s, pairs are p50 / p90", "muted")],
         ]
         if page.groups:
-            step = formats.minutes(page.step) if page.step >= 60 else f"{page.step:g} s"
+            step = formats.clock(page.step) if page.step >= 60 else f"{page.step:g} s"
             parts.append([(f"one bar {step}", "muted")])
         return parts
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.core.events import RequestRecord
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, time_axis
 from servetop.tui.drawing.cursor import column_of, crossed
 from servetop.tui.drawing.film_grid import (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from servetop.core.arrays import FloatArray
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, chart
 from servetop.tui.drawing.scale import peak_of, round_limit

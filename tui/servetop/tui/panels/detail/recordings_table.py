@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -165,7 +165,7 @@ def _texts(preview: RecordingPreview) -> dict[str, Run]:
         "started": (when_started(info.started), "muted"),
         "engine": (sanitize_line(info.engine) or formats.UNKNOWN, ""),
         "model": (sanitize_line(info.model).rsplit("/", 1)[-1] or formats.UNKNOWN, ""),
-        "time": (formats.minutes(info.duration) if known else formats.UNKNOWN, "strong"),
+        "time": (formats.clock(info.duration) if known else formats.UNKNOWN, "strong"),
         "requests": (formats.count(info.requests if known else None), ""),
         "peak tok/s": (formats.count(info.peak_output_tokens_per_s if known else None), ""),
         "TTFT p99": (formats.seconds(results.ttft_p99), "strong"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from servetop.core.text import formats
 from servetop.core.text.counted import counted
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.state.request_phases import DECODE, ENGINE_QUEUE, PREEMPTED, PREFILL, QUEUED, STALL, TO_FIRST_TOKEN
 from servetop.tui.state.request_rows import RequestRow, bar

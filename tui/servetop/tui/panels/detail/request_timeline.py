@@ -9,10 +9,10 @@ import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.events import RequestRecord, RequestStatus
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
+from servetop.core.text.formats import axis_seconds
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart, legend
-from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.scale import peak_of, round_limit
 from servetop.tui.drawing.text_runs import TextRow, fitted, joined, placard
 from servetop.tui.state.request_phases import Preemptions, Span, ended_at, spans, unknown_preemptions

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from servetop.core.events import RequestRecord
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.scale import steady_limit
 from servetop.tui.drawing.text_runs import TextRow, placard

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.heat_map import SHADES
 from servetop.tui.drawing.scatter import Point, draw_scatter
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened

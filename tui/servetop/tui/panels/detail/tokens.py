@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servetop.core.events import RequestRecord, RequestStatus
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import TextRow
 from servetop.tui.panels.detail.request_timeline import draw_request
 from servetop.tui.panels.panel import Panel

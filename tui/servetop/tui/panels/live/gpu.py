@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from servetop.core.events import GpuSample
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import gauge
 from servetop.tui.drawing.text_runs import Run, TextRow, joined, row_width
 from servetop.tui.panels.panel import Panel

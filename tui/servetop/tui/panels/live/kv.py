@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from servetop.analysis.engine_gauges import KV_HIGH, kv_usage
 from servetop.analysis.live_stats import LiveStats
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.block_map import block_map, blocks_per_cell
 from servetop.tui.drawing.braille import ChartLine, parted
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, chart, gauge

@@ -9,11 +9,11 @@ import numpy as np
 
 from servetop.analysis.live_stats import LiveStats, Percentiles
 from servetop.analysis.series.stats_series import CHARTED, LATENCIES
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
+from servetop.core.text.formats import axis_seconds
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, chart
 from servetop.tui.drawing.end_labels import with_end_labels
-from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import TextRow
 from servetop.tui.panels.baseline_parts import bars_or_lines, delta

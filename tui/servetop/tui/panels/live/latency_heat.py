@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from textual import events
 
+from servetop.core.text.formats import axis_seconds
 from servetop.tui.drawing.charts import GUTTER, Axes, time_axis, with_cursor
-from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.heat_map import SHADES, HeatMap, heat_map
 from servetop.tui.drawing.text_runs import Run, TextRow, joined, placard
 from servetop.tui.panels.limit_line import STYLE, with_axis_label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from servetop.analysis.live_stats import LiveStats, Percentiles
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.braille import SWATCHES
 from servetop.tui.drawing.text_runs import Run, fitted
 from servetop.tui.state.baseline import STYLE, Baseline

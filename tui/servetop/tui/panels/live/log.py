@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from servetop.core.events import LogLine
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.engines.process.startup_progress import startup_step
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.log_rows import SEVERITY_STYLES, head
 from servetop.tui.drawing.text_runs import TextRow, fitted, placard
 from servetop.tui.panels.panel import Panel

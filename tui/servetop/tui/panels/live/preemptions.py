@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, bar_chart, chart
 from servetop.tui.drawing.scale import peak_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.arrays import FloatArray
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, chart
 from servetop.tui.drawing.scale import peak_of

@@ -12,8 +12,8 @@ from textual.message import Message
 
 from servetop.analysis.judgement.story import Story
 from servetop.analysis.judgement.story_line import LineKind, StoryLine
-from servetop.analysis.judgement.wording import clock
 from servetop.core.text.counted import counted
+from servetop.core.text.formats import clock
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
 from servetop.tui.panels.live.diagnosis import story_mark

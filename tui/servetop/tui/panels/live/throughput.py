@@ -10,7 +10,7 @@ import numpy as np
 from servetop.analysis.cost.hourly_price import recorded_prices
 from servetop.analysis.cost.live_cost import cost_per_million_tokens
 from servetop.analysis.live_stats import LiveStats
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of, round_limit

@@ -9,8 +9,8 @@ from textual import events
 from textual.message import Message
 
 from servetop.analysis.judgement.episode import KINDS
+from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes, Bars, block_bars
 from servetop.tui.drawing.cursor import MARK
 from servetop.tui.drawing.scale import peak_of, round_limit
@@ -38,9 +38,9 @@ class TimelinePanel(Panel):
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         named = _named(timeline_events(frame), frame.view.playhead.at)
-        where = f"{formats.minutes(frame.view.playhead.at)} of {formats.minutes(frame.edge)}"
+        where = f"{formats.clock(frame.view.playhead.at)} of {formats.clock(frame.edge)}"
         parts: list[TextRow] = [[("Timeline ", "title"), (where, "strong")]]
-        return parts + [[(f"{each.symbol} {formats.minutes(each.at)} ", each.style), (each.text, "")] for each in named]
+        return parts + [[(f"{each.symbol} {formats.clock(each.at)} ", each.style), (each.text, "")] for each in named]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         return draw_timeline(frame, width, height)

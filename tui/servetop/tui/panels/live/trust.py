@@ -15,7 +15,7 @@ from servetop.analysis.verdicts.trust import (
 )
 from servetop.analysis.verdicts.trust_check import CheckState, TrustCheck
 from servetop.analysis.verdicts.trust_verdict import TrustVerdict
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
@@ -138,7 +138,7 @@ def _ttft_row(trust: Trust) -> list[_CheckRow]:
 
 def _percent(limit: float) -> str:
     """`5 %`, `10.5 %`: never rounded to a limit other than the one in force."""
-    return f"{limit * 100:.1f}".removesuffix(".0") + " %"
+    return formats.percent(round(limit, 3), zeros="never")
 
 
 SIGNS: dict[CheckState, Run] = {

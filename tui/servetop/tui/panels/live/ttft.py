@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from servetop.analysis.ttft_breakdown import TtftBreakdown
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import staleness, why_missing

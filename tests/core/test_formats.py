@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.tui.drawing import formats
+from servetop.core.text import formats
 
 
 @pytest.mark.parametrize(
@@ -51,16 +51,45 @@ def test_a_share_below_one_is_never_100_percent() -> None:
     assert formats.percent(math.nan) == "–"
 
 
+@pytest.mark.parametrize(
+    ("share", "text"), [(1.0, "100 %"), (0.9999, "99.9 %"), (0.95, "95 %"), (0.0, "0 %"), (1.055, "105.5 %")]
+)
+def test_a_share_without_zeros_is_rounded_down(share: float, text: str) -> None:
+    assert formats.percent(share, zeros="never") == text
+
+
+@given(st.integers(min_value=0, max_value=1000))
+def test_a_share_of_tenths_of_a_percent_is_shown_as_it_is(tenths: int) -> None:
+    assert formats.percent(tenths / 1000, zeros="always") == f"{tenths // 10}.{tenths % 10} %"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.00042, "0.42 ms"),
+        (0.098, "98 ms"),
+        (0.9996, "1.0 s"),
+        (3.41, "3.4 s"),
+        (17.2, "17 s"),
+        (270.0, "270 s"),
+        (math.nan, "–"),
+    ],
+)
+def test_durations_in_prose_have_no_zeros_and_no_minutes(value: float, text: str) -> None:
+    assert formats.seconds(value, prose=True) == text
+
+
 def test_a_difference_shows_its_sign() -> None:
     assert [formats.signed_percent(each) for each in (0.012, -0.003, 0.0001)] == ["+1.2 %", "−0.3 %", "±0.0 %"]
 
 
 def test_times_and_memory() -> None:
     assert formats.clock_time(134.9) == "00:02:14"
-    assert formats.minutes(7.0) == "0:07"
-    assert formats.minutes(3734.0) == "1:02:14"
+    assert formats.clock(7.0) == "0:07"
+    assert formats.clock(3734.0) == "1:02:14"
     assert formats.memory(71 << 30, 140 << 30) == "71.0/140.0 GiB"
     assert formats.memory(None, 140 << 30) == "–"
+    assert formats.memory(71.2 * (1 << 30)) == "71.2 GiB"
 
 
 @pytest.mark.parametrize(

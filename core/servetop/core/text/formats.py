@@ -1,11 +1,12 @@
-"""Human-readable units: the only place of the dashboard where seconds become "340 ms" and counts "1.2 k".
+"""Numbers, times and shares as text: the one place where seconds become `340 ms` and counts `12.9k`.
 
-Every function returns "–" for NaN and None; no text is longer than its documented width.
+A function that takes None returns `–` for it and for NaN; no text is longer than its documented width.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from servetop.core.units import GIB, MS_PER_S
 
@@ -14,10 +15,15 @@ UNKNOWN = "–"
 _MINUTE, _HOUR = 60.0, 3600.0
 
 
-def seconds(value: float | None) -> str:
-    """A duration in at most 7 characters: `0.42 ms`, `340 ms`, `1.23 s`, `12.3 s`, `4.5 min`, `2.0 h`."""
+def seconds(value: float | None, *, prose: bool = False) -> str:
+    """A duration in at most 7 characters: `0.42 ms`, `340 ms`, `1.23 s`, `12.3 s`, `4.5 min`, `2.0 h`.
+
+    In `prose` it is never in minutes and has no zeros at its end: `0.42 ms`, `98 ms`, `3.4 s`, `17 s`, `270 s`.
+    """
     if value is None or math.isnan(value):
         return UNKNOWN
+    if prose:
+        return _seconds_in_prose(value)
     if value < 0.9995:
         return f"{_digits(value * MS_PER_S)} ms"
     if value < 99.95:
@@ -25,6 +31,12 @@ def seconds(value: float | None) -> str:
     if value < 99.5 * _MINUTE:
         return f"{value / _MINUTE:.1f} min" if value < 9.95 * _MINUTE else f"{value / _MINUTE:.0f} min"
     return f"{value / _HOUR:.1f} h" if value < 999.5 * _HOUR else f"{value / _HOUR:.0f} h"
+
+
+def _seconds_in_prose(value: float) -> str:
+    if value < 0.9995:
+        return f"{value * MS_PER_S:.3g} ms"
+    return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
 
 
 def _digits(value: float) -> str:
@@ -68,13 +80,22 @@ def in_full(value: float | None) -> str:
     return number(value) if value is None or value < 99.95 or math.isinf(value) else exact(value)
 
 
-def percent(share: float | None) -> str:
-    """A share of 1 in at most 7 characters: `0.4 %`, `99.7 %`, `100 %`; never `100 %` for less than all."""
+def rate_number(value: float) -> str:
+    """A rate in a sentence with up to three digits, or all whole ones, as `0.52`, `64`, `1,250`."""
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+
+
+def percent(share: float | None, *, zeros: Literal["below all", "always", "never"] = "below all") -> str:
+    """A share of 1 in at most 7 characters: `0.4 %`, `99.7 %`, `100 %`; never `100 %` for less than all.
+
+    `zeros` tells where a decimal of 0 is kept: below 100 %, `always` (`100.0 %`) or `never` (`5 %`).
+    """
     if share is None or math.isnan(share):
         return UNKNOWN
-    if share >= 1:
+    if share >= 1 and zeros == "below all":
         return f"{share * 100:.0f} %"
-    return f"{math.floor(share * 1000) / 10:.1f} %"
+    number = f"{math.floor(share * 1000) / 10:.1f}"
+    return f"{number.removesuffix('.0') if zeros == 'never' else number} %"
 
 
 def signed_percent(share: float | None) -> str:
@@ -100,19 +121,24 @@ def relative(now: float, then: float) -> str:
 
 def clock_time(value: float) -> str:
     """A time of the run as `00:02:14`, 8 characters up to a hundred hours."""
-    whole = max(0, int(value + 1e-9))
-    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    hours, minutes, second = _parts(value)
+    return f"{hours:02d}:{minutes:02d}:{second:02d}"
 
 
-def minutes(value: float) -> str:
-    """A short span or time as `0:07`, `2:14`, `1:02:14`."""
-    whole = max(0, int(value + 1e-9))
-    hours, rest = divmod(whole, 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+def clock(value: float) -> str:
+    """A span or a time of the run without leading zeros, as `0:07`, `2:14`, `1:02:14`."""
+    hours, minutes, second = _parts(value)
+    return f"{hours}:{minutes:02d}:{second:02d}" if hours else f"{minutes}:{second:02d}"
 
 
-def memory(used: int | None, total: int | None) -> str:
-    """Bytes in use of the total, in GiB: `71.2/139.8 GiB`."""
+def _parts(value: float) -> tuple[int, int, int]:
+    """The whole hours, minutes and seconds."""
+    minutes, second = divmod(max(0, int(value + 1e-9)), 60)
+    return (*divmod(minutes, 60), second)
+
+
+def memory(used: float | None, total: float | None = None) -> str:
+    """Bytes in GiB, `71.2 GiB`, or those in use of the total, `71.2/139.8 GiB`."""
     if used is None:
         return UNKNOWN
     return f"{used / GIB:.1f} GiB" if total is None else f"{used / GIB:.1f}/{total / GIB:.1f} GiB"
