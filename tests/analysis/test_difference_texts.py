@@ -45,7 +45,7 @@ def test_a_relative_difference_is_in_percent() -> None:
 
 def test_a_difference_of_shares_is_in_points_and_others_in_their_unit() -> None:
     usage = value("mean_kv_usage", "worse", difference=0.016, low=0.006, high=0.026)
-    assert (difference_text(usage), interval_text(usage), margin_text(usage)) == ("+1.6 pts", "[+0.60, +2.6]", "2 pts")
+    assert (difference_text(usage), interval_text(usage), margin_text(usage)) == ("+1.6 pt", "[+0.60, +2.6]", "2 pt")
     preemptions = value("preemptions_per_request", "worse", difference=0.5, low=0.1, high=None)
     assert (difference_text(preemptions), interval_text(preemptions)) == ("+0.50 /req", "[+0.10, +∞]")
 

@@ -82,7 +82,7 @@ def test_an_answered_series_is_done_and_early_intervals_are_not_shown() -> None:
 
 def test_texts_have_the_unit_of_the_difference() -> None:
     points = paired_difference(paired(0.01, 0.01, 0.01, key="mean_kv_usage", scale=Scale.ABSOLUTE))
-    assert (difference_text(points), interval_text(points)) == ("+1.0 pts", "[+1.0, +1.0]")
+    assert (difference_text(points), interval_text(points)) == ("+1.0 pt", "[+1.0, +1.0]")
     assert margin_text(paired_difference(OPEN)) == "2 %"
     assert paired_difference(OPEN).more_pairs == 5
     for differences, text in (

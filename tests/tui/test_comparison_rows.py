@@ -46,7 +46,7 @@ def test_values_have_the_units_of_their_metric_and_notes_what_would_tell() -> No
     latency, usage, unknown = (rows()[name] for name in ("TTFT p99", "KV usage", "goodput"))
     assert (latency.baseline, latency.run, latency.difference) == ("20.0 ms", "2.30 s", "×115")
     assert latency.note == "3 more starts"
-    assert (usage.baseline, usage.difference) == ("50.0 %", "+2.0 pts")
+    assert (usage.baseline, usage.difference) == ("50.0 %", "+2.0 pt")
     assert (unknown.run, unknown.interval, unknown.note) == ("–", "", "not measured in the run")
 
 

@@ -36,12 +36,12 @@ def table(lines: list[str]) -> list[str]:
 
 def test_a_stage_is_a_table_that_fits_into_80_columns() -> None:
     assert table(printed(report(comparison(stage(LOSS, UNCLEAR, USAGE, MISSING))))) == [
-        "                    A       B      B − A  95 % interval  verdict",
-        "─────────────────────────────────────────────────────────────────────────────",
-        "output tok/s   12,880  12,480     −3.1 %   [−3.6, −2.6]  ▼ worse",
-        "TTFT p99 ms    59,912  65,912     −3.1 %    [−12, +210]  ? 2 h 10 min more",
-        "KV usage       42.0 %  42.1 %  +0.10 pts     [0, +0.20]  = no difference seen",
-        "goodput req/s       –    96.9          –              –  ? not measured in B",
+        "                    A       B     B − A  95 % interval  verdict",
+        "────────────────────────────────────────────────────────────────────────────",
+        "output tok/s   12,880  12,480    −3.1 %   [−3.6, −2.6]  ▼ worse",
+        "TTFT p99 ms    59,912  65,912    −3.1 %    [−12, +210]  ? 2 h 10 min more",
+        "KV usage       42.0 %  42.1 %  +0.10 pt     [0, +0.20]  = no difference seen",
+        "goodput req/s       –    96.9         –              –  ? not measured in B",
     ]
 
 

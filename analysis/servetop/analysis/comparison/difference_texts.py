@@ -14,7 +14,7 @@ _POINTS = "share"
 
 
 def difference_text(value: MeasuredDifference) -> str:
-    """Return the difference with its sign and unit: `−3.1 %`, `+2.0 pts`, `+0.05 /req`; `–` if unknown."""
+    """Return the difference with its sign and unit: `−3.1 %`, `+2.0 pt`, `+0.05 /req`; `–` if unknown."""
     if value.difference is None:
         return "–"
     return f"{signed(value.difference * _factor(value))} {unit_text(value)}"
@@ -37,10 +37,10 @@ def margin_text(value: MeasuredDifference) -> str:
 
 
 def unit_text(value: MeasuredDifference) -> str:
-    """Return the unit of the difference; `pts` are points of a percentage."""
+    """Return the unit of the difference; `pt` are points of a percentage."""
     if value.scale == "relative":
         return "%"
-    return "pts" if value.unit == _POINTS else value.unit
+    return "pt" if value.unit == _POINTS else value.unit
 
 
 def signed(value: float) -> str:

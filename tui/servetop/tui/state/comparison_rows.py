@@ -76,7 +76,7 @@ def _relative(share: float) -> str:
 def _signed(value: float, unit: str) -> str:
     """A difference in the metric's own unit; shares differ by points."""
     sign = "−" if value < 0 else "+"
-    return f"{sign}{abs(value) * 100:.1f} pts" if unit == "share" else sign + _value(abs(value), unit)
+    return f"{sign}{abs(value) * 100:.1f} pt" if unit == "share" else sign + _value(abs(value), unit)
 
 
 def _interval(ends: Sequence[float], unit: str, *, relative: bool) -> str:
@@ -84,5 +84,5 @@ def _interval(ends: Sequence[float], unit: str, *, relative: bool) -> str:
     if not all(math.isfinite(end) for end in ends):
         return ""
     low, high = (_relative(end) if relative else _signed(end, unit) for end in ends)
-    shared = next((each for each in (" %", " pts", " ms") if low.endswith(each) and high.endswith(each)), "")
+    shared = next((each for each in (" %", " pt", " ms") if low.endswith(each) and high.endswith(each)), "")
     return f"{low.removesuffix(shared)} to {high}"
