@@ -32,7 +32,7 @@ def test_a_batch_of_one_is_found_to_be_worse(servetop: Servetop, tmp_path: Path)
     done = servetop(*command_of_the_guide(), "--metric", "mean_ttft_ms", "--into", str(tmp_path / "s"), "--json")
     assert done.code == 0, done.err
     (metric,) = done.summary["metrics"]
-    assert (done.summary["end"], metric["verdict"]) == ("answered", "worse")
+    assert (done.summary["end"], metric["measured"]["verdict"]) == ("answered", "worse")
     pairs = done.summary["pairs"]
     assert names(tmp_path / "s") == [f"{arm}-{pair:03d}.servetop" for arm in "ab" for pair in range(1, pairs + 1)]
     assert [line[:10] for line in done.err.splitlines() if "seed" in line][:4] == [

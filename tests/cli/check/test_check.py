@@ -171,8 +171,10 @@ def test_without_engine_metrics_only_the_client_is_judged(
     unseen = Path(shutil.copy(equal, folder / "unseen.servetop"))
     change(unseen, "DELETE FROM engine_sample")
     code, found, _ = check(str(unseen), "--baseline", baseline, *LIMITS, "--max-regression", "mean_kv_usage=0.1")
-    texts = {item["text"] for item in found["items"] if item.get("metric") == "mean_kv_usage"}
+    of_limits = [item for item in found["items"] if item["kind"] == "max-regression"]
+    texts = {item["text"] for item in of_limits if item["measured"]["key"] == "mean_kv_usage"}
     assert (code, texts) == (98, {"not measured in the run"})
+    assert comparison_errors(found, "check") == []
     rules = {item["name"]: item["outcome"] for item in check(str(unseen))[1]["items"]}
     assert (rules["littles-law"], rules["token-counts"]) == ("not applicable", "not applicable")
 
@@ -194,7 +196,8 @@ def test_several_starts_are_compared_by_their_spread(check: Check, folder: Path)
     arms = [[recorded(folder / f"{name}{seed}.servetop", seed=seed) for seed in (1, 2, 3)] for name in ("a", "b")]
     baselines = [word for path in arms[0] for word in ("--baseline", path)]
     code, found, _ = check(*arms[1], *baselines, *LIMITS)
-    assert (code, {item.get("basis") for item in found["items"]} - {None}) == (0, {"paired starts"})
+    bases = {item["measured"]["basis"] for item in found["items"] if item["kind"] == "max-regression"}
+    assert (code, bases) == (0, {"paired starts"})
     alone = folder / "alone"
     alone.mkdir()
     for path in arms[0]:

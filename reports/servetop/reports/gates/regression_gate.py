@@ -55,9 +55,12 @@ class RegressionGate:
 
     @property
     def shown(self) -> MeasuredDifference | None:
-        """The difference on the scale of the limit, which is its margin, with what would tell; None if unknown."""
-        if self.measured is None or self.difference is None:
+        """The difference on the scale of the limit, which is its margin, with what would tell; None if not compared."""
+        if self.measured is None:
             return None
+        scale = Scale.RELATIVE if self.limit.relative else Scale.ABSOLUTE
+        if self.difference is None:
+            return replace(self.measured, margin=self.limit.amount, scale=scale)
         known = self.measured.verdict is not Verdict.CANNOT_TELL
         verdict = _VERDICTS.get(self.outcome, self.measured.verdict if known else Verdict.NO_DIFFERENCE)
         undecided = self.outcome is CheckOutcome.CANNOT_TELL
@@ -69,7 +72,7 @@ class RegressionGate:
             reason=(self.measured.reason or UndecidedReason.WIDE_INTERVAL) if undecided else None,
             note=self.note,
         )
-        return found.on_scale(Scale.RELATIVE if self.limit.relative else Scale.ABSOLUTE)
+        return found.on_scale(scale)
 
     @property
     def largest_loss(self) -> float:
