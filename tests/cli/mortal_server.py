@@ -113,6 +113,7 @@ def main() -> None:
         _die()
     if options.never_ready_once is not None:
         if options.never_ready_once.exists():
+            options.never_ready_once.with_suffix(".again").touch()
             signal.pause()
         options.never_ready_once.touch()
     while options.boot_until is not None and not options.boot_until.exists():

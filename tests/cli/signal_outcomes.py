@@ -92,7 +92,8 @@ def _reached(phase: str, reader: RecordingReader, case: Case) -> bool:
         case "drain":
             return any(_drains(reader)) and received(reader)
         case "restart":
-            return any(note.text.endswith("restarting the engine") for note in reader.notes())
+            started = (case.folder / "mark.again").exists()  # the engine that was noted to restart may still be ending
+            return started and any(note.text.endswith("restarting the engine") for note in reader.notes())
         case "stop":
             return (case.folder / "requested").exists()
     stages: list[StageChange] = reader.stages()
