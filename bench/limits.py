@@ -21,7 +21,7 @@ from client import BEGIN_AHEAD, Shape, build, pinned, run_once
 from contenders import CPUS
 from duel import serving
 
-from servetop.analysis.verdicts.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
+from servetop.analysis.trust.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.tick import ClientTick, merge_client_ticks

@@ -73,7 +73,7 @@ def main() -> None:
     command = [
         sys.executable,
         "-m",
-        "servetop.simulator.server.server",
+        "servetop.simulator.serve",
         "--port",
         str(options.port),
         "--gpu",

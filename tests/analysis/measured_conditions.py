@@ -18,7 +18,7 @@ from servetop.analysis.confounding.conditions import (
     ReplicaCounts,
     RunConditions,
 )
-from servetop.analysis.verdicts.trust import Trust
+from servetop.analysis.trust.trust import Trust
 from servetop.core.config import RunConfig, WorkloadConfig
 
 NO_CACHE = CacheCounts(hits=np.empty(0), queries=np.empty(0), generated=np.empty(0))

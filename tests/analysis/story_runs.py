@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.observation import Observation
-from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import run_verdict
-from servetop.analysis.judgement.story import Story, story_of
+from servetop.analysis.diagnosis.episode_fold import EpisodeFold
+from servetop.analysis.diagnosis.observation import Observation
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import run_verdict
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.story.story import Story, story_of
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.events import EngineSample, RunEnd, StageChange

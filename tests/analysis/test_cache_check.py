@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.verdicts.cache_check import CacheCheck
-from servetop.analysis.verdicts.trust import Trust
-from servetop.analysis.verdicts.trust_verdict import TrustVerdict
+from servetop.analysis.trust.cache_check import CacheCheck
+from servetop.analysis.trust.trust import Trust
+from servetop.analysis.trust.trust_verdict import TrustVerdict
 
 
 @pytest.mark.parametrize(

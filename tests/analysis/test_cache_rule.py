@@ -9,7 +9,7 @@ import pytest
 
 from servetop.analysis.confounding.cache_rule import cache_confounder
 from servetop.analysis.confounding.conditions import CacheCounts, ReplicaCounts, RunConditions
-from servetop.analysis.verdicts.cache_check import CacheCheck
+from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.core.config import WorkloadConfig
 from tests.analysis.measured_conditions import conditions, lengths
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from servetop.analysis.judgement.capacity import (
+from servetop.analysis.diagnosis.capacity import (
     Capacity,
     ServiceTimes,
     prefill_capacity,
     prefill_service,
     sustainable_rate,
 )
-from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.overload import Overload
-from servetop.analysis.judgement.run_verdict import RunCause
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.overload import Overload
+from servetop.analysis.diagnosis.run_verdict import RunCause
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.summary.story_summary import story_summary
 from servetop.core.config import WorkloadConfig

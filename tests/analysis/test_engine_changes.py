@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.analysis.judgement.engine_changes import batch_changes, change_text
-from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.diagnosis.engine_changes import batch_changes, change_text
+from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig

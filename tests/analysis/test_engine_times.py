@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from servetop.analysis.verdicts.consistency import EngineCounts, increase
-from servetop.analysis.verdicts.engine_times import TOTALS, ClientTimes, EngineTimes, engine_times
+from servetop.analysis.trust.consistency import EngineCounts, increase
+from servetop.analysis.trust.engine_times import TOTALS, ClientTimes, EngineTimes, engine_times
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick
 

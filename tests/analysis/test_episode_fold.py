@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.episode_fold import LOG_QUIET, EpisodeFold
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.episode_fold import LOG_QUIET, EpisodeFold
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import EngineSample, LogLine, StageChange
 from servetop.core.histogram import LogHistogram

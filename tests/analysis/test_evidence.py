@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from servetop.analysis.judgement import clauses
-from servetop.analysis.judgement.clauses import CLAUSES, Phrase, supported
-from servetop.analysis.judgement.evidence import observed
-from servetop.analysis.judgement.observation import Observation
-from servetop.analysis.judgement.story import Story
+from servetop.analysis.diagnosis import clauses
+from servetop.analysis.diagnosis.clauses import CLAUSES, Phrase, supported
+from servetop.analysis.diagnosis.evidence import observed
+from servetop.analysis.diagnosis.observation import Observation
+from servetop.analysis.story.story import Story
 from servetop.core.tick import Tick
 from tests.analysis.story_runs import QUEUE, SLOTS, facts_without, ramp, record_from, story_from
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from servetop.analysis.judgement import clauses
-from servetop.analysis.judgement.observation import Observation
-from servetop.analysis.judgement.run_verdict import run_verdict
-from servetop.analysis.judgement.story import story_of
+from servetop.analysis.diagnosis import clauses
+from servetop.analysis.diagnosis.observation import Observation
+from servetop.analysis.diagnosis.run_verdict import run_verdict
+from servetop.analysis.story.story import story_of
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import Tick
 from tests.analysis.story_runs import QUEUE, facts_without, ramp, record_from, story_from

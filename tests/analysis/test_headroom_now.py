@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis.overload import Limit
 from servetop.analysis.goodput import Attainment
-from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.overload import Limit
 from servetop.analysis.live_stats import Rates
-from servetop.analysis.verdicts.trust import Trust
+from servetop.analysis.trust.trust import Trust
 from servetop.core.tick import LoadGauges
 from tests.analysis.test_verdict_now import FACTS, FALLING_BEHIND, KEEPING_UP, SAMPLE, episode, line_of, stats_of
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from servetop.analysis.diagnosis.diagnosis import Bottleneck
+from servetop.analysis.diagnosis.live_clauses import VERDICTS, observed_now
+from servetop.analysis.diagnosis.moment import Moment
+from servetop.analysis.diagnosis.observation import Observation
+from servetop.analysis.diagnosis.overload import Limit
+from servetop.analysis.diagnosis.verdict_now import verdict_now
 from servetop.analysis.engine_gauges import kv_usage
-from servetop.analysis.judgement.diagnosis import Bottleneck
-from servetop.analysis.judgement.live_clauses import VERDICTS, observed_now
-from servetop.analysis.judgement.moment import Moment
-from servetop.analysis.judgement.observation import Observation
-from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.judgement.verdict_now import verdict_now
 from tests.analysis.test_verdict_now import FACTS, FALLING_BEHIND, KEEPING_UP, SAMPLE, STAGE, stats_of
 
 FIELDS: Mapping[Observation, str] = {

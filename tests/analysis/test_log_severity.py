@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.judgement.log_severity import severity_of
+from servetop.analysis.diagnosis.log_severity import severity_of
 from servetop.core.events import Severity
 
 

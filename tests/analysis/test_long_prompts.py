@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from servetop.analysis.judgement.episode import EpisodeKind
+from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import Tick
 from tests.analysis.test_episode_fold import found, tick

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from servetop.analysis.verdicts.objectives import meets_objectives
+from servetop.analysis.trust.objectives import meets_objectives
 from servetop.core.events import RequestRecord, RequestStatus
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.verdicts.other_clients import requests_text
-from servetop.analysis.verdicts.trust_check import CheckState
-from servetop.analysis.verdicts.trust_verdict import TrustVerdict
+from servetop.analysis.trust.other_clients import requests_text
+from servetop.analysis.trust.trust_check import CheckState
+from servetop.analysis.trust.trust_verdict import TrustVerdict
 from tests.analysis.test_trust import trust
 
 

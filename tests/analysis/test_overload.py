@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.overload import Limit, Overload, limit_at, limit_of, named_at
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.overload import Limit, Overload, limit_at, limit_of, named_at
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import EngineSample
 from servetop.core.tick import ClientTick, Tick

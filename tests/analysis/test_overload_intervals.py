@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.judgement.claimed_rates import ClaimedRates
-from servetop.analysis.judgement.overload import overloads
-from servetop.analysis.judgement.overload_intervals import RateEvidence, evidence, missed_rate, overload_intervals
-from servetop.analysis.judgement.rate_factors import KNEE, SUSTAINABLE
-from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import run_verdict
-from servetop.analysis.judgement.story import story_of
+from servetop.analysis.diagnosis.claimed_rates import ClaimedRates
+from servetop.analysis.diagnosis.overload import overloads
+from servetop.analysis.diagnosis.overload_intervals import RateEvidence, evidence, missed_rate, overload_intervals
+from servetop.analysis.diagnosis.rate_factors import KNEE, SUSTAINABLE
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import run_verdict
+from servetop.analysis.story.story import story_of
 from servetop.analysis.summary.story_summary import story_summary
 from tests.analysis.story_runs import QUEUE, SLOTS, ramp, record_from
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.overload import Overload, overloads
-from servetop.analysis.judgement.passing_overload import (
+from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis.overload import Overload, overloads
+from servetop.analysis.diagnosis.passing_overload import (
     follows_stalls,
     is_long,
     length,
@@ -16,9 +16,9 @@ from servetop.analysis.judgement.passing_overload import (
     passed,
     stalls_apart_from,
 )
-from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
-from servetop.analysis.judgement.story import story_of
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import RunCause, run_verdict
+from servetop.analysis.story.story import story_of
 from servetop.core.tick import Tick
 from tests.analysis.story_runs import LENGTH, ramp, record_from
 

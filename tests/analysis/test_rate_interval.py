@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from servetop.analysis.judgement.rate_factors import KNEE, SUSTAINABLE
-from servetop.analysis.judgement.rate_interval import scaled, within
-from servetop.analysis.judgement.wording import interval_text, without_intervals
+from servetop.analysis.diagnosis.rate_factors import KNEE, SUSTAINABLE
+from servetop.analysis.diagnosis.rate_interval import scaled, within
+from servetop.analysis.diagnosis.wording import interval_text, without_intervals
 from servetop.core.text.formats import rate_number
 
 RATES = st.floats(0.01, 1e4)

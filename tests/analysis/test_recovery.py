@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from servetop.analysis.judgement.overload import overloads
-from servetop.analysis.judgement.recovery import queue_end, still_waits
+from servetop.analysis.diagnosis.overload import overloads
+from servetop.analysis.diagnosis.recovery import queue_end, still_waits
 from servetop.core.tick import Tick
 from tests.analysis.story_runs import QUEUE, ramp, record_from, story_from
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.judgement.replica_limits import replica_limits, ticks_of_replica
-from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import RunCause, run_verdict
-from servetop.analysis.judgement.story import story_of
+from servetop.analysis.diagnosis.overload import Limit
+from servetop.analysis.diagnosis.replica_limits import replica_limits, ticks_of_replica
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import RunCause, run_verdict
+from servetop.analysis.story.story import story_of
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from tests.analysis.test_run_verdict import record_of, with_objectives

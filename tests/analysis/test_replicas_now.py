@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.judgement.moment import Moment
-from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.judgement.replicas_now import busy_replicas
-from servetop.analysis.judgement.verdict_now import verdict_now
+from servetop.analysis.diagnosis.moment import Moment
+from servetop.analysis.diagnosis.overload import Limit
+from servetop.analysis.diagnosis.replicas_now import busy_replicas
+from servetop.analysis.diagnosis.verdict_now import verdict_now
 from servetop.core.events import ReplicaSample
 from tests.analysis.test_verdict_now import FACTS, FALLING_BEHIND, KEEPING_UP, SAMPLE, STAGE, stats_of
 

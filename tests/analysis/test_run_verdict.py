@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.kept_load import kept_rate, served_rate
-from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict, run_verdict
-from servetop.analysis.judgement.story import story_of
+from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis.episode_fold import EpisodeFold
+from servetop.analysis.diagnosis.kept_load import kept_rate, served_rate
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict, run_verdict
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.story.story import story_of
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import StageChange
 from servetop.simulator.virtual_run.engine_faults import KvLeak

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.stalls import is_prefill
+from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis.episode_fold import EpisodeFold
+from servetop.analysis.diagnosis.stalls import is_prefill
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges, Tick

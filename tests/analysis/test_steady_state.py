@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.analysis.series.tick_columns import TickColumns
-from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow, mser, shows_trend, steady_window
+from servetop.analysis.trust.steady_state import MIN_TICKS, SteadyWindow, mser, shows_trend, steady_window
 from servetop.core.arrays import FloatArray
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 

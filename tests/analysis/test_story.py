@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.judgement.run_verdict import RunCause
-from servetop.analysis.judgement.story import Story
-from servetop.analysis.judgement.story_line import LineKind
-from servetop.analysis.judgement.wording import seconds as duration
+from servetop.analysis.diagnosis.run_verdict import RunCause
+from servetop.analysis.diagnosis.story_line import LineKind
+from servetop.analysis.diagnosis.wording import seconds as duration
+from servetop.analysis.story.story import Story
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import ExitCode

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from servetop.analysis.live_stats import engine_stats, live_stats
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.trust import Trust
-from servetop.analysis.verdicts.trust_verdict import TrustVerdict
+from servetop.analysis.trust.trust import Trust
+from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import COUNTERS, HISTOGRAMS, OPTIONAL_COUNTERS, ClientTick, LoadGauges, Tick, merge_client_ticks

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from servetop.analysis.verdicts.engine_times import EngineTimes, MeanTimes
-from servetop.analysis.verdicts.trust import Trust
-from servetop.analysis.verdicts.trust_check import CheckState
-from servetop.analysis.verdicts.trust_verdict import TrustVerdict
+from servetop.analysis.trust.engine_times import EngineTimes, MeanTimes
+from servetop.analysis.trust.trust import Trust
+from servetop.analysis.trust.trust_check import CheckState
+from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.tick import SenderClass
 
 TRUSTED = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10.0, sent_rate=10.0, seconds=10.0)

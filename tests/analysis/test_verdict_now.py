@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.moment import Moment
+from servetop.analysis.diagnosis.overload import Limit
+from servetop.analysis.diagnosis.verdict_now import WARM_REQUESTS, verdict_now
 from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage
-from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
-from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.moment import Moment
-from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.judgement.verdict_now import WARM_REQUESTS, verdict_now
 from servetop.analysis.live_stats import LiveStats, Rates, Totals
 from servetop.analysis.series.stats_series import StatsSeries
-from servetop.analysis.verdicts.trust import Trust
+from servetop.analysis.trust.trust import Trust
 from servetop.core.events import EngineSample, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import LoadGauges

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from servetop.analysis.judgement.worst_ttft import worst_ttft
+from servetop.analysis.diagnosis.worst_ttft import worst_ttft
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import Tick
 from tests.analysis.story_runs import ramp, record_from

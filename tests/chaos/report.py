@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from servetop.run.process.versions import servetop_version
+from servetop.run.manifest.versions import servetop_version
 from tests.chaos.case import Case, Fault, Kind, Result
 from tests.chaos.kinds import KINDS
 

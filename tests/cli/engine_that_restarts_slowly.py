@@ -19,7 +19,7 @@ def main() -> None:
         signal.pause()
     mark.touch()
     server = [
-        "servetop.simulator.server.server",
+        "servetop.simulator.serve",
         "--host",
         options.host,
         "--port",

@@ -15,9 +15,9 @@ from servetop.cli.options.compare_options import CompareOptions
 from servetop.core.config import StageConfig
 from servetop.core.errors import RecordingError, UsageError
 from servetop.reports.check.check_runs import check_recordings, wanted_of
+from servetop.reports.check.gate_text import change_text
+from servetop.reports.check.gate_text import interval_text as gate_interval
 from servetop.reports.comparison.compare_recordings import compare_recordings
-from servetop.reports.gates.gate_text import change_text
-from servetop.reports.gates.gate_text import interval_text as gate_interval
 from servetop.reports.schema.comparison_schema import comparison_schema
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind
 from tests.judgement.brief_recordings import record_briefly

@@ -60,7 +60,7 @@ def test_recordings_are_offered_by_name_and_by_path(monkeypatch: pytest.MonkeyPa
 def test_completion_imports_neither_textual_nor_the_simulator() -> None:
     script = (
         "import contextlib, sys\nfrom servetop.cli.main import main\nwith contextlib.suppress(SystemExit): main([])\n"
-        "print(sorted({'textual', 'rich', 'servetop.simulator.server.server'} & set(sys.modules)))"
+        "print(sorted({'textual', 'rich', 'servetop.simulator.serve'} & set(sys.modules)))"
     )
     environment = {
         "_SERVETOP_COMPLETE": "complete_bash", "COMP_WORDS": "servetop sweep w", "COMP_CWORD": "2",

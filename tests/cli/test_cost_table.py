@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from servetop.analysis.cost.cost_summary import CostSummary
 from servetop.analysis.cost.costs import ServedRates, cost_summary
+from servetop.analysis.summary.cost_summary import CostSummary
 from servetop.cli.report.cost_table import cost_rows, cost_table
 from servetop.cli.tables import out_tables
 from servetop.core.config_values.price import Prices

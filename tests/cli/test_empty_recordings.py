@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.viewing.empty_recordings import is_empty, remove_empty
+from servetop.cli.empty_recordings import is_empty, remove_empty
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import ExitCode

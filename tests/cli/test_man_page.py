@@ -15,7 +15,7 @@ from servetop.cli.commands import COMMANDS
 from servetop.cli.man_page import man_page
 from servetop.cli.options.declaration import Option, declared
 from servetop.cli.options.run_options import RunOptions
-from servetop.simulator.server.server_options import option_names
+from servetop.simulator.serve_options import option_names
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "servetop.1"

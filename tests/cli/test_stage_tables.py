@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rich.console import Group
 
+from servetop.analysis.summary.measured_sweep import measured_cells
 from servetop.analysis.summary.summary_types import StageSummary
-from servetop.analysis.sweep.measured_sweep import measured_cells
 from servetop.cli.report.stage_tables import grid_tables, stages_table
 from servetop.cli.tables import SanitizingConsole
 from tests.cli.summaries import stage

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from servetop.analysis.verdicts.objectives import meets_objectives
+from servetop.analysis.trust.objectives import meets_objectives
 from servetop.core.events import RequestStatus
 from servetop.core.text.counted import counted
 from servetop.recordings.read.reader import RecordingReader

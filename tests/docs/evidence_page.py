@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from servetop.analysis.judgement.clauses import CLAUSES, Clause
-from servetop.analysis.judgement.live_clauses import LIVE_CLAUSES
-from servetop.analysis.judgement.observation import Observation
+from servetop.analysis.diagnosis.clauses import CLAUSES, Clause
+from servetop.analysis.diagnosis.live_clauses import LIVE_CLAUSES
+from servetop.analysis.diagnosis.observation import Observation
 from servetop.reports.comparison.headline_clauses import HEADLINE_CLAUSES
 
 HEAD = """# What a verdict needs to be said

@@ -10,9 +10,9 @@ import numpy as np
 import psutil
 import pytest
 
-from servetop.analysis.judgement.diagnosis import Bottleneck
-from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.run_record import RESTARTING
+from servetop.analysis.diagnosis.diagnosis import Bottleneck
+from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis.run_record import RESTARTING
 from servetop.core.events import Action
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import Servetop, wait_for

@@ -13,10 +13,10 @@ import numpy as np
 from servetop.core.arrays import BoolArray
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.predict.virtual_client import VirtualSender
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.scheduling.sim_request import SimSequence
 
 TOLERANCE = 0.02
 """Relative width of the interval at which a bisection ends."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from servetop.analysis.cost.cost_summary import CostSummary
+from servetop.analysis.summary.cost_summary import CostSummary
 from servetop.core.config import StageConfig
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.summary import run_summary

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import RunCause, RunVerdict, run_verdict
-from servetop.analysis.judgement.story import Story, story_of
+from servetop.analysis.diagnosis.episode_fold import EpisodeFold
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict, run_verdict
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.story.story import Story, story_of
 from tests.judgement.scenario import Cause, Scenario
 
 CAUSES = {

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from servetop.analysis.judgement.diagnosis import Bottleneck
-from servetop.analysis.judgement.run_verdict import RunCause
+from servetop.analysis.diagnosis.diagnosis import Bottleneck
+from servetop.analysis.diagnosis.run_verdict import RunCause
 from servetop.analysis.live_stats import live_stats
 from servetop.tui.state.judged_run import JudgedRun
 from tests.judgement.judged import ONSET_WITHIN, RATE_WITHIN, JudgedScenario

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from servetop.analysis.judgement.rate_interval import Factors, scaled, within
+from servetop.analysis.diagnosis.rate_interval import Factors, scaled, within
 
 TAIL = 0.05
 """Fraction of the truths that may lie below an interval, and above it."""
@@ -76,7 +76,7 @@ def factors_of(errors: Iterable[RateError], rate: str, kinds: Iterable[str]) -> 
 
 
 def factors_module(factors: Mapping[str, Mapping[str, Factors]]) -> str:
-    """The text of `analysis/judgement/rate_factors.py`: the factors by evidence, for each of RATES."""
+    """The text of `analysis/diagnosis/rate_factors.py`: the factors by evidence, for each of RATES."""
     lines = [
         '"""What estimated rates are multiplied with for an interval of 90 %, by the evidence.',
         "",
@@ -87,7 +87,7 @@ def factors_module(factors: Mapping[str, Mapping[str, Factors]]) -> str:
         "",
         "from collections.abc import Mapping",
         "",
-        "from servetop.analysis.judgement.rate_interval import Factors",
+        "from servetop.analysis.diagnosis.rate_interval import Factors",
     ]
     for rate, by_evidence in factors.items():
         lines += ["", f"{rate.upper()}: Mapping[str, Factors] = {{"]

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from servetop.analysis.judgement import rate_factors
-from servetop.analysis.judgement.kept_load import kept_rate
-from servetop.analysis.judgement.overload_intervals import RateEvidence, evidence, missed_rate
+from servetop.analysis.diagnosis import rate_factors
+from servetop.analysis.diagnosis.kept_load import kept_rate
+from servetop.analysis.diagnosis.overload_intervals import RateEvidence, evidence, missed_rate
 from tests.judgement.constant_rates import ConstantRates
 from tests.judgement.judged import JudgedScenario
 from tests.judgement.kinds import scenario

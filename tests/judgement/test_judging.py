@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from servetop.analysis.judgement.run_verdict import RunCause
+from servetop.analysis.diagnosis.run_verdict import RunCause
 from tests.judgement.__main__ import MARK, main
 from tests.judgement.judging import Score, report, score
 from tests.judgement.kinds import KINDS, scenario

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.judgement.diagnosis import Bottleneck
-from servetop.analysis.judgement.run_verdict import RunCause
+from servetop.analysis.diagnosis.diagnosis import Bottleneck
+from servetop.analysis.diagnosis.run_verdict import RunCause
 from tests.judgement.statements import UnknownStatementError, statements_of
 from tests.judgement.templates import Template, templates
 

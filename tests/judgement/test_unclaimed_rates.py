@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from servetop.analysis.judgement.run_verdict import RunCause
+from servetop.analysis.diagnosis.run_verdict import RunCause
 from tests.judgement.judging import Score, report
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from servetop.analysis.summary.summary_types import RunSummary
-from servetop.analysis.verdicts.trust_verdict import TrustVerdict
+from servetop.analysis.trust.trust_verdict import TrustVerdict
 
 ENGINE_CAUSES = ("KV-bound", "batch-bound", "rate above capacity", "long prompts", "overloaded")
 """Verdicts that blame the engine, or the load on it."""

@@ -10,7 +10,7 @@ import pytest
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.verify.wal_check import check_wal
+from servetop.recordings.read.wal_check import check_wal
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 
@@ -48,7 +48,7 @@ def ticks_and_damage(path: Path) -> tuple[int, str]:
 @pytest.fixture(autouse=True)
 def dead_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat the writer, which is the test itself, as dead."""
-    monkeypatch.setattr("servetop.recordings.library.liveness.Writer.is_alive", lambda self: False)
+    monkeypatch.setattr("servetop.recordings.format.liveness.Writer.is_alive", lambda self: False)
 
 
 def test_the_log_of_a_killed_run_is_sound(copied_recording: Path) -> None:

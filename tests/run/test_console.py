@@ -26,7 +26,7 @@ from servetop.cli.viewing.live_runs import print_runs
 from servetop.core.config import RunConfig
 from servetop.core.errors import EngineError, ServetopError
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingState
-from servetop.recordings.library.liveness import Writer
+from servetop.recordings.format.liveness import Writer
 from servetop.reports.tables import cell, light_table
 from servetop.run import console
 from servetop.run.process.registered_run import RegisteredRun

@@ -18,7 +18,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.summary.summary import run_summary
-from servetop.run.run_verdict import close_recording
+from servetop.run.exit_code import close_recording
 
 
 def request(number: int, stage: int) -> RequestRecord:

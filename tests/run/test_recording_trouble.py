@@ -8,7 +8,7 @@ from pathlib import Path
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.recordings.library.liveness import Writer
+from servetop.recordings.format.liveness import Writer
 from servetop.run.process.recording_trouble import CHECK_SECONDS, RecordingTrouble
 from servetop.run.process.registered_run import RegisteredRun
 from servetop.run.process.run_registry import RunRegistry

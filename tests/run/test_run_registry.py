@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from servetop.core.errors import UsageError
-from servetop.recordings.library.liveness import Writer
+from servetop.recordings.format.liveness import Writer
 from servetop.run.process.registered_run import RegisteredRun
 from servetop.run.process.run_registry import Registration, RegistryError, RunRegistry, registry_folder
 

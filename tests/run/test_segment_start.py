@@ -21,7 +21,7 @@ from servetop.run.engine_session import EngineSession
 from servetop.run.stage_plan import FreshStarts, Segment, segments
 from servetop.run.tick_recorder import TickRecorder
 from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import SimulatorServer
+from servetop.simulator.serve import SimulatorServer
 from servetop.workload.plan import LoadPlan
 
 STAGES = (StageConfig(num_prompts=2), StageConfig(num_prompts=3))

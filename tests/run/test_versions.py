@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from servetop.run.process.versions import PACKAGES, host_facts, servetop_version, versions
+from servetop.run.manifest.versions import PACKAGES, host_facts, servetop_version, versions
 
 
 def test_versions_name_python_and_every_measured_package() -> None:

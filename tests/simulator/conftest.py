@@ -7,7 +7,7 @@ import pytest
 
 from servetop.core.clock import MonotonicClock
 from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import SimulatorServer
+from servetop.simulator.serve import SimulatorServer
 from tests.simulator.server_process import client_of
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
-from servetop.simulator.server.server import SimulatorServer
+from servetop.simulator.serve import SimulatorServer
 from tests.harness import SLOW_MACHINE
 
 
@@ -21,7 +21,7 @@ def start(*options: str) -> tuple[subprocess.Popen[str], str]:
     command = [
         sys.executable,
         "-m",
-        "servetop.simulator.server.server",
+        "servetop.simulator.serve",
         "--port",
         "0",
         "--time-scale",

@@ -13,7 +13,7 @@ from servetop.engines.attach import attach_engine
 from servetop.engines.handle import EngineHandle
 from servetop.engines.replicas import attach_replicas
 from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import SimulatorServer
+from servetop.simulator.serve import SimulatorServer
 
 PROMPT = list(range(100, 164))
 FOUR_BLOCKS = 48

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from servetop.simulator.model.cost import CostModel, HostCost
 from servetop.simulator.model.profile_files import load_gpu, load_model
+from servetop.simulator.model.sim_request import SimRequest, SimSequence
+from servetop.simulator.model.work import PrefillChunk, Work, on_grid
 from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
-from servetop.simulator.scheduling.work import PrefillChunk, Work, on_grid
 from servetop.workload.arrivals.arrival_spec import arrivals_for
 
 MANY = settings(max_examples=200, deadline=None)

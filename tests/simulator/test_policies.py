@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from servetop.core.errors import UsageError
+from servetop.simulator.model.sim_request import SimRequest
 from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.scheduling.sim_request import SimRequest
 
 
 def run(policy: str, requests: list[SimRequest], times: list[float] | None = None, **keys: object) -> VirtualEngine:

@@ -11,7 +11,7 @@ import pytest
 from servetop.core.interfaces.dialect import Chunk
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import SimulatorServer
+from servetop.simulator.serve import SimulatorServer
 from tests.simulator.server_process import client_of
 
 DIALECT = dialect_for("responses", model="tiny", continuous_usage=False)

@@ -8,7 +8,7 @@ import socket
 import httpx
 import pytest
 
-from servetop.simulator.server.server import main
+from servetop.simulator.serve import main
 from tests.simulator.server_process import start, stop
 
 

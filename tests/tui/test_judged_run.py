@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
+from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import EngineSample, StageChange

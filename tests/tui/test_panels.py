@@ -8,10 +8,10 @@ from types import ModuleType
 
 import pytest
 
-from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
+from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.trust import Trust
+from servetop.analysis.trust.trust import Trust
 from servetop.core.events import Action, Command, GpuSample, LogLine
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick

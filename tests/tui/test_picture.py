@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from servetop.analysis.judgement.episode import EpisodeKind
+from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.core.interfaces.run_source import RunSource
 from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.library.samples import sample_path

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.judgement.diagnosis import Bottleneck
-from servetop.analysis.judgement.run_verdict import RunCause
-from servetop.analysis.judgement.story_line import StoryLine
+from servetop.analysis.diagnosis.diagnosis import Bottleneck
+from servetop.analysis.diagnosis.run_verdict import RunCause
+from servetop.analysis.diagnosis.story_line import StoryLine
 from servetop.core.events import Note, RunEnd, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.cursor import Cursor

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from servetop.analysis.judgement.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.core.events import Note, Severity
 from servetop.tui.drawing.cursor import MARK, Cursor
 from servetop.tui.drawing.text_runs import Lines

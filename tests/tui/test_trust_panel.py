@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from servetop.analysis.verdicts.trust import Trust
+from servetop.analysis.trust.trust import Trust
 from servetop.tui.drawing.text_runs import Lines, TextRow
 from servetop.tui.panels.live.trust import draw_trust
 

@@ -21,9 +21,9 @@ from servetop.analysis.series.stats_series import (
     stats_series,
 )
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.trust.live_trust import live_trust
+from servetop.analysis.trust.trust import Trust
 from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_breakdown
-from servetop.analysis.verdicts.live_trust import live_trust
-from servetop.analysis.verdicts.trust import Trust
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS, LoadGauges

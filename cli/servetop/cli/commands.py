@@ -38,13 +38,13 @@ def run(line: CommandLine[RunOptions]) -> int:
     """Start or attach to an engine, send load to it, show and record it."""
     if line.options.version:
         from servetop.run.console import out
-        from servetop.run.process.versions import servetop_version
+        from servetop.run.manifest.versions import servetop_version
 
         out(f"servetop {servetop_version()}")
         return 0
     from servetop.cli.configuration.configure import run_config
+    from servetop.cli.launch import launch, output_of
     from servetop.cli.options.config_file import with_config_file
-    from servetop.cli.viewing.launch import launch, output_of
 
     options, file = with_config_file(line.given)
     config = run_config(options, line.invocation.engine_args, file)
@@ -53,8 +53,8 @@ def run(line: CommandLine[RunOptions]) -> int:
 
 def sweep(line: CommandLine[SweepOptions]) -> int:
     """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
+    from servetop.cli.configuration.output import Output
     from servetop.cli.sweep_command import run_sweep
-    from servetop.cli.viewing.launch import Output
     from servetop.run.sweep.presets import example_sweep
 
     options = line.options
@@ -137,8 +137,8 @@ def summary(line: CommandLine[SummaryOptions]) -> int:
 
 def rerun(line: CommandLine[RerunOptions]) -> int:
     """Repeat the run of a recording; options override it. Exit code 2 if something that it needs is missing here."""
+    from servetop.cli.launch import output_of
     from servetop.cli.rerun_command import run_rerun
-    from servetop.cli.viewing.launch import output_of
 
     options, output = line.options, output_of(line.options, line)
     return run_rerun(options, line.given, engine_args=line.invocation.engine_args, output=output)
@@ -231,7 +231,7 @@ class ServeCommand(PlainCommand):
 
     def get_help(self, ctx: Context) -> str:  # noqa: ARG002
         """The help page of the server."""
-        from servetop.simulator.server.server_options import help_text
+        from servetop.simulator.serve_options import help_text
 
         return help_text()
 
@@ -239,14 +239,14 @@ class ServeCommand(PlainCommand):
         """The server's options that start with the incomplete text."""
         from typer._click.shell_completion import CompletionItem
 
-        from servetop.simulator.server.server_options import option_names
+        from servetop.simulator.serve_options import option_names
 
         return [CompletionItem(each) for each in starting_with(incomplete, option_names())]
 
 
 def serve(line: CommandLine[ServeOptions]) -> int:
     """Run the simulator as a standalone OpenAI-compatible server (serve --help lists its options)."""
-    from servetop.simulator.server.server import main as serve_simulator
+    from servetop.simulator.serve import main as serve_simulator
 
     return serve_simulator(list(line.options.arguments))
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from servetop.analysis.manifest.manifest_diff import manifest_differences
 from servetop.analysis.manifest.manifest_entries import launch_arguments
 from servetop.cli.configuration.configure import run_config
+from servetop.cli.configuration.output import Output
+from servetop.cli.launch import launch
 from servetop.cli.options.config_file import missing_secrets, with_config_file
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.run_options import RerunOptions
-from servetop.cli.viewing.launch import Output, launch
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
 from servetop.core.interfaces.run_source import RunHeader

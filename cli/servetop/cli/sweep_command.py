@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from servetop.cli.configuration.output import Output
 from servetop.cli.configuration.prediction import predict_specs
 from servetop.cli.configuration.sweep_file import GRID, read_sweep, sweep_config
+from servetop.cli.launch import launch
 from servetop.cli.options.declaration import GivenValues
-from servetop.cli.viewing.launch import Output, launch
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import UsageError
 from servetop.core.text.counted import counted

@@ -16,8 +16,7 @@ from servetop.core.tick import TICK_SECONDS
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.control.model_list import model_names
 from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
-from servetop.engines.metrics.metrics_reader import MetricsReader
-from servetop.engines.metrics.metrics_source import SCRAPE_TIMEOUT
+from servetop.engines.metrics.metrics_reader import SCRAPE_TIMEOUT, MetricsReader
 from servetop.engines.process.startup_failures import COMMON_FAILURES, KnownFailure, known_failure, last_error
 from servetop.engines.server_facts import ServerFacts
 

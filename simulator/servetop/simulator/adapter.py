@@ -18,7 +18,7 @@ from servetop.engines.server_facts import ServerFacts
 from servetop.simulator.model.profile_files import load_model
 
 CONFIG = "/servetop/config"
-SERVER = "servetop.simulator.server.server"
+SERVER = "servetop.simulator.serve"
 
 
 class SimEngine(Engine):

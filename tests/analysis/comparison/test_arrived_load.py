@@ -8,12 +8,12 @@ import pytest
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.arrived_load import ArrivedLoad, arrival_error, correlation_time
-from servetop.analysis.comparison.batch_means import StandardError
 from servetop.analysis.comparison.compared_metrics import METRICS, metric_named
 from servetop.analysis.comparison.comparison import ComparisonOptions, compare
 from servetop.analysis.comparison.estimate import estimate
 from servetop.analysis.comparison.slices import sliced
 from servetop.analysis.comparison.stage_sample import Cumulative, StageSample
+from servetop.analysis.statistics.batch_means import StandardError
 from tests.analysis.comparison.samples import run, stage, steady_counter
 
 SECONDS = 200.0

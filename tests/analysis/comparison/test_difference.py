@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from servetop.analysis.comparison.batch_means import StandardError
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Scale, metric_named
 from servetop.analysis.comparison.difference import ArmUnit, Basis, difference
 from servetop.analysis.comparison.estimate import Estimate
+from servetop.analysis.statistics.batch_means import StandardError
 
 
 def throughput() -> ComparedMetric:

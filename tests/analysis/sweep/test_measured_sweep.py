@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.summary.measured_sweep import is_sweep, measured_cells, measured_sweep
 from servetop.analysis.summary.summary_types import StageSummary
-from servetop.analysis.sweep.measured_sweep import is_sweep, measured_cells, measured_sweep
 from servetop.analysis.sweep.row_limits import overloaded_stages, row_limits, stage_periods
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.events import StageChange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.judgement.rate_interval import RateInterval
+from servetop.analysis.diagnosis.rate_interval import RateInterval
 from servetop.analysis.sweep.batch_rows import BatchRow, RowKey, RowLimit
 from servetop.analysis.sweep.sweep_cell import best_cell, closest_cell
 from servetop.analysis.sweep.sweep_text import sweep_headline, sweep_lines

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from servetop.analysis.honesty.check_outcome import CheckOutcome
-from servetop.analysis.honesty.rule_result import Bearing, RuleResult
+from servetop.analysis.checks.check_outcome import CheckOutcome
+from servetop.analysis.checks.rule_result import Bearing, RuleResult
 from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind, gate_items, rule_items
-from servetop.reports.gates.regression_gate import judge_regressions
-from servetop.reports.gates.regression_limit import parse_regression_limit
-from tests.reports.gates.gates_for_tests import LOAD, comparison, differing
+from servetop.reports.check.regression_gate import judge_regressions
+from servetop.reports.check.regression_limit import parse_regression_limit
+from tests.reports.check.gates_for_tests import LOAD, comparison, differing
 
 HOSTILE = "a<b> & \"c\" 'd' | `e` *f* [g](h) 100% ::error::i\nj,k:l\x1b[31m\x00"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.honesty.check_outcome import CheckOutcome
-from servetop.analysis.honesty.rule_result import Bearing, RuleResult
+from servetop.analysis.checks.check_outcome import CheckOutcome
+from servetop.analysis.checks.rule_result import Bearing, RuleResult
 from servetop.core.errors import ExitCode
 from servetop.reports.check.check_report import (
     CheckItem,
@@ -15,10 +15,10 @@ from servetop.reports.check.check_report import (
     rule_items,
     threshold_items,
 )
+from servetop.reports.check.regression_gate import judge_regressions
+from servetop.reports.check.regression_limit import parse_regression_limit
 from servetop.reports.check.thresholds import parse_threshold
-from servetop.reports.gates.regression_gate import judge_regressions
-from servetop.reports.gates.regression_limit import parse_regression_limit
-from tests.reports.gates.gates_for_tests import LOAD, comparison, differing
+from tests.reports.check.gates_for_tests import LOAD, comparison, differing
 
 CLIENT = RuleResult(
     name="client-bound", state=CheckOutcome.BROKEN, bearing=Bearing.FIGURES, text="late", stage=1, label="8 req/s"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.judgement.observation import Observation
+from servetop.analysis.diagnosis.observation import Observation
 from servetop.reports.comparison.headline import headline
 from servetop.reports.comparison.headline_clauses import HEADLINE_CLAUSES, observed_of
 from tests.analysis.comparison_values import stage, value

@@ -14,7 +14,7 @@ from servetop.analysis.comparison.start_spread import ELSEWHERE, SAME
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_arm import load_arm_run
-from servetop.reports.comparison.plain_requests import load_plain_requests
+from servetop.reports.summary.plain_requests import load_plain_requests
 from servetop.reports.summary.summary import run_summary
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan

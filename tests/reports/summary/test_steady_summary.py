@@ -12,7 +12,7 @@ import pytest
 
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.summary.summary_json import summary_json
-from servetop.analysis.verdicts.steady_state import METHOD
+from servetop.analysis.trust.steady_state import METHOD
 from servetop.core.events import RequestRecord, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS, Tick

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
-from servetop.analysis.verdicts.objectives import meets_objectives
+from servetop.analysis.trust.objectives import meets_objectives
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestRecord, RequestStatus, RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader

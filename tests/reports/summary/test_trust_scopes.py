@@ -10,8 +10,8 @@ import pytest
 
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.summary.summary_json import summary_json
-from servetop.analysis.verdicts.live_trust import live_trust
-from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
+from servetop.analysis.trust.live_trust import live_trust
+from servetop.analysis.trust.steady_state import METHOD, SteadyWindow
 from servetop.core.events import EngineSample, RequestRecord, RunEnd
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader

@@ -13,7 +13,7 @@ import httpx
 from servetop.simulator.dialects.registry import server_dialect_class
 from servetop.simulator.dialects.server_dialect import EmulationOptions
 from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import SimulatorServer
+from servetop.simulator.serve import SimulatorServer
 from tests.simulator.server_process import client_of
 
 _VALUE = re.compile(r'="([^"]*)"')

@@ -7,7 +7,7 @@ import pytest
 
 from servetop.simulator.dialects.registry import server_dialect_class, server_dialect_names
 from servetop.simulator.model.profile_files import load_engine
-from servetop.simulator.server.server import main
+from servetop.simulator.serve import main
 from tests.simulator.server_process import start, stop
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from servetop.simulator.server.server import main
+from servetop.simulator.serve import main
 from tests.simulator.dialects.captured import body, captured_events, keys_of
 from tests.simulator.dialects.served import events, names, samples, server_of
 from tests.simulator.server_process import client_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from servetop.simulator.model.sim_request import SimRequest
 from servetop.simulator.predict.client_requests import block_hashes
 from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.scheduling.sim_request import SimRequest
 from tests.simulator.predict.cells import result_of
 
 MANY = settings(max_examples=200, deadline=None)

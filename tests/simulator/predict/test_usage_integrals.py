@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from servetop.analysis.percentiles import Distribution
+from servetop.analysis.statistics.percentiles import Distribution
 from servetop.simulator.predict.cell_result import predicted_latency
 from servetop.simulator.predict.prediction import PredictedLatency
 from servetop.simulator.predict.usage_integrals import UsageIntegrals

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.model.sim_request import SimRequest
 from servetop.simulator.predict.virtual_client import InProcessClient, OpenLoop, VirtualSender
 from servetop.simulator.predict.virtual_time import Client
 from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.scheduling.sim_request import SimRequest
 from tests.simulator.predict.cells import result_of
 
 TINY = sim_spec("opt-125m", gpu="a100-40", engine="vllm-0.2.1")

@@ -7,7 +7,7 @@ import pytest
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.datasets.dataset_options import likely_names
+from servetop.workload.dataset_options import likely_names
 from servetop.workload.datasets.preview import preview
 
 

@@ -16,7 +16,7 @@ from servetop.workload.datasets.catalogue import texts_of
 from servetop.workload.datasets.conversation_rows import turns_row
 from servetop.workload.datasets.rows import BadRow, LeftOut, SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
-from servetop.workload.prompts.token_estimate import estimated_tokens
+from servetop.workload.token_estimate import estimated_tokens
 from servetop.workload.validation import check_fits, check_load, resolve_workload
 
 MESSAGES = [

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from servetop.analysis.sweep.measured_sweep import is_sweep
+from servetop.analysis.summary.measured_sweep import is_sweep
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.errors import ServetopError
 from servetop.tui.run_viewer import RunViewer

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from servetop.analysis.percentiles import Distribution
+from servetop.analysis.statistics.percentiles import Distribution
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestStatus, TokenSource
 

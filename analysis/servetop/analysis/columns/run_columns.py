@@ -11,8 +11,8 @@ import numpy as np
 from servetop.analysis.cells.attempts import CellAttempt
 from servetop.analysis.energy import EnergyMeter
 from servetop.analysis.series.tick_columns import TickColumns
-from servetop.analysis.verdicts.consistency import ClientTokens, increase
-from servetop.analysis.verdicts.engine_times import TOTALS, ClientTimes
+from servetop.analysis.trust.consistency import ClientTokens, increase
+from servetop.analysis.trust.engine_times import TOTALS, ClientTimes
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample, RunEnd, StageChange

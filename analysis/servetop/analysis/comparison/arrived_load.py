@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.comparison.batch_means import StandardError, standard_error
 from servetop.analysis.comparison.slices import SlicedStage
 from servetop.analysis.comparison.stage_sample import StageSample
+from servetop.analysis.statistics.batch_means import StandardError, standard_error
 from servetop.core.arrays import FloatArray
 
 ENGINE_LIMITED = 0.9

@@ -22,10 +22,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from servetop.analysis.comparison.batch_means import standard_error
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Scale
 from servetop.analysis.comparison.estimate import CONFIDENCE, Estimate
-from servetop.analysis.comparison.student_t import quantile
+from servetop.analysis.statistics.batch_means import standard_error
+from servetop.analysis.statistics.student_t import quantile
 from servetop.core.arrays import FloatArray
 
 MIN_START_DF = 2

@@ -17,11 +17,11 @@ from typing import Protocol
 import numpy as np
 
 from servetop.analysis.comparison.arrived_load import arrival_error, correlation_time
-from servetop.analysis.comparison.batch_means import StandardError, standard_error
 from servetop.analysis.comparison.compared_metrics import COST_METRIC, ComparedMetric, Family
 from servetop.analysis.comparison.slices import SlicedStage
-from servetop.analysis.comparison.student_t import quantile
 from servetop.analysis.cost.hourly_price import MILLION, SECONDS_PER_HOUR
+from servetop.analysis.statistics.batch_means import StandardError, standard_error
+from servetop.analysis.statistics.student_t import quantile
 from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.core.units import MS_PER_S

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from servetop.analysis.comparison.batch_means import BATCHES, SERIES
 from servetop.analysis.comparison.slices import MIN_PER_SLICE
 from servetop.analysis.comparison.stage_sample import StageSample
+from servetop.analysis.statistics.batch_means import BATCHES, SERIES
 from servetop.core.tick import TICK_SECONDS
 
 _BLOCKS = max(BATCHES)

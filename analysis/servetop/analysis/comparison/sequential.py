@@ -25,8 +25,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.comparison.compared_metrics import Scale
-from servetop.analysis.comparison.student_t import quantile, upper_tail
 from servetop.analysis.comparison.verdicts import ERROR_RATE, MIN_STARTS, POWER, Verdict, holm
+from servetop.analysis.statistics.student_t import quantile, upper_tail
 
 HALF_SPENT = 8
 """Pairs by which half of the error rate is spent."""

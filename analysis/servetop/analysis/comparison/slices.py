@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.comparison.batch_means import MIN_OBSERVATIONS, SERIES
 from servetop.analysis.comparison.stage_sample import StageSample
+from servetop.analysis.statistics.batch_means import MIN_OBSERVATIONS, SERIES
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 
 MIN_PER_SLICE = 2

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Scale
 from servetop.analysis.comparison.difference import Basis, Difference
-from servetop.analysis.comparison.student_t import quantile, upper_tail
+from servetop.analysis.statistics.student_t import quantile, upper_tail
 
 ERROR_RATE = 0.05
 """Largest probability of a wrong *better* or *worse* in a family of metrics."""

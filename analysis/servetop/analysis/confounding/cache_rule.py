@@ -9,8 +9,8 @@ import numpy as np
 
 from servetop.analysis.confounding.conditions import CacheCounts, RunConditions
 from servetop.analysis.confounding.confounder import Confounder, ConfounderKind
-from servetop.analysis.confounding.dependent_errors import ratio_error
 from servetop.analysis.confounding.lengths_rule import same_requests_configured
+from servetop.analysis.statistics.dependent_errors import ratio_error
 
 SAME_PROMPTS_LIMIT = 0.03
 """Difference of the hit rates that matters if one server received the same prompts in the same order in both runs."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from servetop.analysis.verdicts.cache_check import CacheCheck
-from servetop.analysis.verdicts.trust import Trust
+from servetop.analysis.trust.cache_check import CacheCheck
+from servetop.analysis.trust.trust import Trust
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.config import RunConfig
 

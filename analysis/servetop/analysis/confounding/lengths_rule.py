@@ -9,7 +9,7 @@ import numpy as np
 
 from servetop.analysis.confounding.conditions import RunConditions
 from servetop.analysis.confounding.confounder import ALL_METRICS, Confounder, ConfounderKind
-from servetop.analysis.confounding.dependent_errors import effective_size, standard_error
+from servetop.analysis.statistics.dependent_errors import effective_size, standard_error
 from servetop.core.arrays import FloatArray
 from servetop.core.config import RunConfig, WorkloadConfig
 

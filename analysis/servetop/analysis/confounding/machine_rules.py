@@ -11,7 +11,7 @@ import numpy as np
 
 from servetop.analysis.confounding.conditions import GpuReadings, RunConditions
 from servetop.analysis.confounding.confounder import ALL_METRICS, Confounder, ConfounderKind
-from servetop.analysis.confounding.dependent_errors import standard_error
+from servetop.analysis.statistics.dependent_errors import standard_error
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.text import formats
 from servetop.core.units import GIB

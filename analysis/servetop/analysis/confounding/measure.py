@@ -20,11 +20,11 @@ from servetop.analysis.confounding.conditions import (
     ReplicaCounts,
     RunConditions,
 )
-from servetop.analysis.judgement.log_severity import severity_of
+from servetop.analysis.diagnosis.log_severity import severity_of
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.cache_check import CacheCheck
-from servetop.analysis.verdicts.consistency import increase
-from servetop.analysis.verdicts.live_trust import live_trust
+from servetop.analysis.trust.cache_check import CacheCheck
+from servetop.analysis.trust.consistency import increase
+from servetop.analysis.trust.live_trust import live_trust
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.events import EngineSample, GpuSample, LogLine, ReplicaSample, Severity
 from servetop.core.interfaces.run_source import RunHeader

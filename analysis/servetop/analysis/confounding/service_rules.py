@@ -6,7 +6,7 @@ import math
 
 from servetop.analysis.confounding.conditions import ClientLoad, RunConditions
 from servetop.analysis.confounding.confounder import ALL_METRICS, RATES, Confounder, ConfounderKind
-from servetop.analysis.verdicts.trust_verdict import TrustVerdict
+from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.events import Severity
 from servetop.core.text.counted import counted
 from servetop.core.units import MS_PER_S

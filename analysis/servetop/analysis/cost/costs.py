@@ -11,10 +11,10 @@ import math
 from dataclasses import dataclass
 
 from servetop.analysis.columns.run_columns import Period, RunColumns
-from servetop.analysis.comparison.batch_means import standard_error
-from servetop.analysis.comparison.student_t import quantile
-from servetop.analysis.cost.cost_summary import BreakEven, CostSummary, Interval
 from servetop.analysis.cost.hourly_price import MILLION, SECONDS_PER_HOUR, hourly_cost
+from servetop.analysis.statistics.batch_means import standard_error
+from servetop.analysis.statistics.student_t import quantile
+from servetop.analysis.summary.cost_summary import BreakEven, CostSummary, Interval
 from servetop.analysis.summary.summary_types import RequestSummary
 from servetop.core.arrays import FloatArray
 from servetop.core.config_values.price import HourlyPrice, Prices, TokenPrices

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.comparison.student_t import quantile
+from servetop.analysis.statistics.student_t import quantile
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 
 CONFIDENCE = 0.975

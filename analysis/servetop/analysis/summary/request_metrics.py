@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from servetop.analysis.columns.request_columns import RequestColumns
-from servetop.analysis.percentiles import Distribution
+from servetop.analysis.statistics.percentiles import Distribution
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.summary_types import (
     METRICS,

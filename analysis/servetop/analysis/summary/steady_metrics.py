@@ -9,7 +9,7 @@ import numpy as np
 
 from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.summary.summary_types import Measurements, SteadySummary
-from servetop.analysis.verdicts.steady_state import SteadyWindow, steady_window
+from servetop.analysis.trust.steady_state import SteadyWindow, steady_window
 
 _ROUNDING = 1e-6
 

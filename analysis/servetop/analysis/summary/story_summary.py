@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from servetop.analysis.judgement.rate_interval import RateInterval
-from servetop.analysis.judgement.story import Story
+from servetop.analysis.diagnosis.rate_interval import RateInterval
+from servetop.analysis.story.story import Story
 from servetop.core.units import MS_PER_S
 
 

@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from servetop.analysis.cost.cost_summary import CostSummary
 from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.failure_reasons import Failure
-from servetop.analysis.summary.field_metadata import FLAT, OMITTED, RATE
+from servetop.analysis.field_metadata import FLAT, OMITTED, RATE
+from servetop.analysis.summary.cost_summary import CostSummary
 from servetop.analysis.summary.story_summary import StorySummary
 from servetop.analysis.summary.trust_types import TrustSummary
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict

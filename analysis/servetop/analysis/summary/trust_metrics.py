@@ -1,4 +1,4 @@
-"""The inputs of the trust meter over a period, from raw rows; analysis/verdicts/trust.py evaluates them."""
+"""The inputs of the trust meter over a period, from raw rows; analysis/trust/trust.py evaluates them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.request_metrics import finite, span_of
 from servetop.analysis.summary.trust_types import EngineTimesSummary, TrustSummary
-from servetop.analysis.verdicts.cache_check import CacheCheck
-from servetop.analysis.verdicts.consistency import EngineCounts, littles_law, token_error
-from servetop.analysis.verdicts.engine_times import TOTALS, engine_times
-from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust
-from servetop.analysis.verdicts.trust_inputs import is_stamped, itl_uncertainty, limit_in_force
+from servetop.analysis.trust.cache_check import CacheCheck
+from servetop.analysis.trust.consistency import EngineCounts, littles_law, token_error
+from servetop.analysis.trust.engine_times import TOTALS, engine_times
+from servetop.analysis.trust.trust import COUNT_LIMIT, Trust
+from servetop.analysis.trust.trust_inputs import is_stamped, itl_uncertainty, limit_in_force
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from servetop.analysis.verdicts.engine_times import EngineTimes
+from servetop.analysis.trust.engine_times import EngineTimes
 from servetop.core.units import MS_PER_S
 
 

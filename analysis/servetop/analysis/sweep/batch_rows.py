@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from servetop.analysis.judgement.rate_interval import RateInterval, within
-from servetop.analysis.judgement.wording import interval_text
+from servetop.analysis.diagnosis.rate_interval import RateInterval, within
+from servetop.analysis.diagnosis.wording import interval_text
 from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.core.text.formats import rate_number
 

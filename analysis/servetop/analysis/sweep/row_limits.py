@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from servetop.analysis.judgement.episode import Episode
-from servetop.analysis.judgement.overload_intervals import sustainable_interval
-from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.run_verdict import RunVerdict, longest_overload
+from servetop.analysis.diagnosis.episode import Episode
+from servetop.analysis.diagnosis.overload_intervals import sustainable_interval
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import RunVerdict, longest_overload
 from servetop.analysis.sweep.batch_rows import RowKey, RowLimit, grouped
 from servetop.analysis.sweep.sweep_cell import SweepCell
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from servetop.analysis.summary.field_metadata import RATE
+from servetop.analysis.field_metadata import RATE
 
 TIED = 0.01
 """Relative difference up to which two cells count as equally good."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from servetop.analysis.judgement import wording
-from servetop.analysis.judgement.story_line import LineKind, StoryLine
+from servetop.analysis.diagnosis import wording
+from servetop.analysis.diagnosis.story_line import LineKind, StoryLine
 from servetop.analysis.sweep.batch_rows import BatchRow
 from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.analysis.sweep.sweep_verdict import Objective, SweepVerdict

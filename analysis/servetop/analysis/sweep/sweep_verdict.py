@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from servetop.analysis.judgement.capacity import KEPT_SHARE
-from servetop.analysis.summary.field_metadata import OMITTED
+from servetop.analysis.diagnosis.capacity import KEPT_SHARE
+from servetop.analysis.field_metadata import OMITTED
 from servetop.analysis.sweep.batch_rows import BatchRow, RowKey, RowLimit, batch_rows, row_key
 from servetop.analysis.sweep.sweep_cell import SweepCell, best_cell, closest_cell
 from servetop.core.units import MS_PER_S

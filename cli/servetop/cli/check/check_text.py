@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from rich.console import Group
 from rich.table import Table
 
-from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.cli.tables import out_tables, stdout_console
 from servetop.core.text import formats
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
-from servetop.reports.gates.gate_text import change_text, interval_text
-from servetop.reports.gates.regression_gate import RegressionGate
+from servetop.reports.check.gate_text import change_text, interval_text
+from servetop.reports.check.regression_gate import RegressionGate
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 

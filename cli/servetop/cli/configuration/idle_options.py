@@ -20,7 +20,7 @@ from servetop.core.config import RunConfig, StageConfig
 from servetop.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from servetop.cli.viewing.launch import Output
+    from servetop.cli.configuration.output import Output
 
 _Choices = TypeVar("_Choices")
 

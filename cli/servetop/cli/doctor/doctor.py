@@ -63,7 +63,7 @@ def _wrapped(head: str, text: str, columns: int | None) -> list[str]:
 
 
 def _python() -> list[Finding]:
-    from servetop.run.process.versions import servetop_version
+    from servetop.run.manifest.versions import servetop_version
 
     return [checks.python_finding((sys.version_info[0], sys.version_info[1], sys.version_info[2]), servetop_version())]
 

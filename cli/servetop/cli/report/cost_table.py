@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Group
 
-from servetop.analysis.cost.cost_summary import BreakEven, CostSummary, Interval
+from servetop.analysis.summary.cost_summary import BreakEven, CostSummary, Interval
 from servetop.analysis.summary.summary_types import StageSummary
 from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled

@@ -18,8 +18,8 @@ from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
+from servetop.workload.dataset_options import likely_names
 from servetop.workload.datasets.catalogue import DATASETS
-from servetop.workload.datasets.dataset_options import likely_names
 from servetop.workload.datasets.preview import MOST_COMPARED, DatasetPreview, preview
 from servetop.workload.datasets.rows import DatasetRow
 

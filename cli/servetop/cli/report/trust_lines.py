@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from servetop.analysis.summary.summary_types import RunSummary, StageSummary
 from servetop.analysis.summary.trust_types import EngineTimesSummary, TrustSummary
-from servetop.analysis.verdicts.trust_check import CLIENT_CHECKS, ENGINE_CHECKS
+from servetop.analysis.trust.trust_check import CLIENT_CHECKS, ENGINE_CHECKS
 from servetop.core.text import formats
 
 

@@ -16,6 +16,8 @@ from servetop.engines.server_facts import ServerFacts
 GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
 """The fields of EngineSample, each of which an engine may or may not export."""
 
+SCRAPE_TIMEOUT = 1.0
+"""Seconds until a scrape times out; a later page would be too old to show as current."""
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 Found = Mapping[str, list[PrometheusSample]]

@@ -16,7 +16,7 @@ from servetop.engines.control.credentials import metrics_client
 from servetop.engines.control.patient_client import PatientClient
 from servetop.engines.control.server_url import ServerUrl
 from servetop.engines.metrics.exported_tables import exported_by
-from servetop.engines.metrics.metrics_reader import MetricsReader
+from servetop.engines.metrics.metrics_reader import SCRAPE_TIMEOUT, MetricsReader
 from servetop.engines.metrics.model_rows import other_models, own_rows
 from servetop.engines.metrics.prometheus_server import (
     SERVER_TIME,
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from servetop.engines.engine import Engine
 
 METRICS_KEY_HELP = "it wants credentials: give --metrics-api-key-env or --metrics-header-env"
-SCRAPE_TIMEOUT = 1.0
-"""Seconds until a scrape times out; a later page would be too old to show as current."""
 _MODELS_SHOWN = 4
 _RETRY_INTERVAL = 0.05
 """Seconds between attempts to reach a server that refuses connections."""

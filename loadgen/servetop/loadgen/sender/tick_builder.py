@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from servetop.analysis.verdicts.objectives import meets_objectives
+from servetop.analysis.trust.objectives import meets_objectives
 from servetop.core.chunk_codec import UNSIZED_LIMIT, chunk_sizes_known
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from servetop.analysis.verdicts.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
+from servetop.analysis.trust.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
 from servetop.core.tick import TICK_SECONDS, ClientTick
 from servetop.core.units import MS_PER_S
 

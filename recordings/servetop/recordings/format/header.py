@@ -14,7 +14,7 @@ from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.text.encodable import encodable_data
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
-from servetop.recordings.library.liveness import Writer
+from servetop.recordings.format.liveness import Writer
 
 
 def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> dict[str, Any]:

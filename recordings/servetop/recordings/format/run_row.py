@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from servetop.recordings.format.column_bounds import MAX_RUN_SECONDS
+from servetop.recordings.format.liveness import MAX_PID
 from servetop.recordings.format.schema import RUN_COLUMNS
-from servetop.recordings.library.liveness import MAX_PID
 
 _TYPES: Mapping[str, type] = {"INTEGER": int, "REAL": float, "TEXT": str}
 _END = ("end_at", "exit_code", "end_reason", "steady", "headline")

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.config import from_data
 from servetop.core.errors import UsageError
 from servetop.recordings.format.column_bounds import MAX_RUN_SECONDS

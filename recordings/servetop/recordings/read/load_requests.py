@@ -19,7 +19,7 @@ from servetop.analysis.columns.request_columns import (
     narrowed,
     source_codes,
 )
-from servetop.analysis.percentiles import Distribution
+from servetop.analysis.statistics.percentiles import Distribution
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.chunk_codec import chunk_sizes_known, unpack_counts

@@ -13,7 +13,7 @@ from servetop.analysis.columns.run_columns import Period, RunColumns, StagePerio
 from servetop.analysis.energy import energy_meters
 from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.series.tick_columns import TickColumns
-from servetop.analysis.verdicts.engine_times import ClientTimes
+from servetop.analysis.trust.engine_times import ClientTimes
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
 from servetop.core.tick import Tick

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from servetop.analysis.percentiles import Distribution
+from servetop.analysis.statistics.percentiles import Distribution
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestStatus
 from servetop.core.interfaces.recording_store import RecordingResults
-
-if TYPE_CHECKING:
-    from servetop.recordings.read.reader import RecordingReader
-    from servetop.recordings.read.table_reader import TableReader
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.recordings.format.column_bounds import valid_request_condition
+from servetop.recordings.read.table_reader import TableReader
 
 MOST_REQUESTS = 20_000
 """Requests of a recording whose latencies are read: about 50 ms."""
@@ -52,17 +51,20 @@ class _Times:
         return {"ttft": self.first_token_at - self.sent, "e2el": self.done_at - self.sent}
 
 
-def quick_results(reader: RecordingReader, tables: TableReader, *, requests: int) -> RecordingResults:
-    """Read the results of a run with this number of ended requests."""
+def quick_results(
+    tables: TableReader, header: RunHeader, *, warmups: Collection[int], requests: int
+) -> RecordingResults:
+    """Read the results of a run with this number of ended requests; those of the stages `warmups` do not count."""
     preemptions, verdict = _preemptions(tables), _headline(tables)
     if not 0 < requests <= MOST_REQUESTS:
         return RecordingResults(preemptions=preemptions, verdict=verdict)
-    warmups = {stage.index for stage in reader.stages() if stage.warmup}
-    times = _Times.of([row for row in reader.request_rows(_COLUMNS) if row[0] not in warmups])
+    columns = tables.or_null("request", _COLUMNS)
+    rows = tables.rows("request", columns, where=valid_request_condition(columns))
+    times = _Times.of([row for row in rows if row[0] not in warmups])
     p99 = Distribution.of(times.latencies["ttft"][times.ok]).percentile(99)
     return RecordingResults(
         ttft_p99=p99 if math.isfinite(p99) else None,
-        goodput_share=_goodput_share(times, reader.header.config.goodput),
+        goodput_share=_goodput_share(times, header.config.goodput),
         preemptions=preemptions,
         verdict=verdict,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from servetop.analysis.cells.stage_load import with_plan
-from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import RecordingError
 from servetop.core.events import (
@@ -34,17 +34,17 @@ from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.format.column_bounds import valid_request_condition
 from servetop.recordings.format.header import decode_end
+from servetop.recordings.format.liveness import Writer
 from servetop.recordings.format.reader_limits import MAX_STAGES
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.format.steady_codec import decode_windows
-from servetop.recordings.library.liveness import Writer
+from servetop.recordings.read.damage import check_request_rows, find_losses
 from servetop.recordings.read.new_commands import PendingCommands
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal, open_for_reading
 from servetop.recordings.read.recent_requests import RecentRequests
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.read.tick_totals import TickTotals, output_tokens_by_bin, tick_totals
-from servetop.recordings.verify.damage import check_request_rows, find_losses
 
 SEND_TIMEOUT = 2.0
 """Seconds to wait for the writer's transaction before a command is written."""
@@ -255,7 +255,8 @@ class RecordingReader:
         """Return the main results of the run as far as they are read within milliseconds."""
         from servetop.recordings.read.quick_results import quick_results  # needs NumPy
 
-        return quick_results(self, self._tables, requests=self.request_count())
+        warmups = {stage.index for stage in self.stages() if stage.warmup}
+        return quick_results(self._tables, self.header, warmups=warmups, requests=self.request_count())
 
     def output_tokens_by_bin(self, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
         """Yield (bin, output tokens) for each bin of ticks with output, from an index; bin 0 starts at second 0."""

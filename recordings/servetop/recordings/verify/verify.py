@@ -26,12 +26,12 @@ from servetop.recordings.format.schema import (
     EventTable,
 )
 from servetop.recordings.format.tick_checksum import CHECKSUM
+from servetop.recordings.read.damage import check_request_rows, cut_page
 from servetop.recordings.read.open import OpenedFile, open_for_reading
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.table_reader import TableReader
-from servetop.recordings.verify.damage import check_request_rows, cut_page
+from servetop.recordings.read.wal_check import check_wal
 from servetop.recordings.verify.verdict import Verified, VerifyCheck, VerifyVerdict
-from servetop.recordings.verify.wal_check import check_wal
 
 _COUNTERS = {
     RequestStatus.OK: "ok",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.errors import RecordingError
 from servetop.core.events import Command, Note, RunEnd, Severity
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
@@ -21,10 +21,10 @@ from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
 from servetop.recordings.format import schema
 from servetop.recordings.format.header import encode_engine, encode_header, encode_manifest
+from servetop.recordings.format.liveness import Writer
 from servetop.recordings.format.row_codec import COMMANDS
 from servetop.recordings.format.steady_codec import encode_windows
 from servetop.recordings.format.tick_checksum import checksum_in
-from servetop.recordings.library.liveness import Writer
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.connection import claim_path, connect_for_writing, write_batch

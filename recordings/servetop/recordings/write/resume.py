@@ -16,8 +16,8 @@ from servetop.core.events import Note, Severity
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.tick import TICK_SECONDS
 from servetop.core.units import NS_PER_S
+from servetop.recordings.format.liveness import Writer
 from servetop.recordings.format.schema import add_missing_columns
-from servetop.recordings.library.liveness import Writer
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.connection import connect_for_writing
 from servetop.recordings.write.recorder import Recorder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.core.text.sanitize import break_ci_commands
 from servetop.reports.check.check_report import CheckItem, CheckReport
 

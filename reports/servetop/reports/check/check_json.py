@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from servetop.analysis.honesty.rule_result import RuleResult
+from servetop.analysis.checks.rule_result import RuleResult
 from servetop.analysis.summary.summary_json import plain_object
 from servetop.reports.check.check_report import CheckItem, CheckReport
 

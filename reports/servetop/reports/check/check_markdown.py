@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.core.text import formats
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
-from servetop.reports.gates.gate_text import change_text, interval_text
+from servetop.reports.check.gate_text import change_text, interval_text
 from servetop.reports.markdown import escaped, table
 
 _SIGNS = {

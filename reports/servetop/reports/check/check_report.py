@@ -9,13 +9,13 @@ from enum import StrEnum
 from typing import Any
 
 from servetop.analysis.cells.stage_load import StageLoad
-from servetop.analysis.honesty.check_outcome import CheckOutcome
-from servetop.analysis.honesty.rule_result import RuleResult
+from servetop.analysis.checks.check_outcome import CheckOutcome
+from servetop.analysis.checks.rule_result import RuleResult
 from servetop.analysis.manifest.manifest_diff import ManifestDifference
 from servetop.core.errors import ExitCode
+from servetop.reports.check.gate_text import sentence
+from servetop.reports.check.regression_gate import RegressionGate, same_load
 from servetop.reports.check.thresholds import Threshold
-from servetop.reports.gates.gate_text import sentence
-from servetop.reports.gates.regression_gate import RegressionGate, same_load
 
 
 class ItemKind(StrEnum):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.analysis.cells.stage_load import StageLoad
+from servetop.analysis.checks.check_outcome import CheckOutcome
+from servetop.analysis.checks.honesty import chosen_rules, judge_honesty, worst_by_rule
+from servetop.analysis.checks.rule_result import TAIL_FROM, RuleResult
+from servetop.analysis.checks.stage_rules import HonestyRule, too_few_samples
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.start_spread import StartSpread
-from servetop.analysis.honesty.check_outcome import CheckOutcome
-from servetop.analysis.honesty.honesty import chosen_rules, judge_honesty, worst_by_rule
-from servetop.analysis.honesty.rule_result import TAIL_FROM, RuleResult
-from servetop.analysis.honesty.stage_rules import HonestyRule, too_few_samples
 from servetop.core.errors import UsageError
 from servetop.reports.check.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
 from servetop.reports.check.checked_run import (
@@ -23,9 +23,9 @@ from servetop.reports.check.checked_run import (
     refuse_unlike,
     state_warnings,
 )
+from servetop.reports.check.regression_gate import judge_regressions, same_load
+from servetop.reports.check.regression_limit import RegressionLimit, parse_regression_limit
 from servetop.reports.check.thresholds import Threshold, parse_threshold, percentiles_needed
-from servetop.reports.gates.regression_gate import judge_regressions, same_load
-from servetop.reports.gates.regression_limit import RegressionLimit, parse_regression_limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from servetop.analysis.checks.stage_figures import StageFigures
 from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.manifest.manifest_diff import (
     DifferenceKind,
     ManifestDifference,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from servetop.analysis.honesty.check_outcome import CheckOutcome
+from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -13,8 +13,8 @@ from servetop.analysis.comparison.report_types import ComparedStage, RunPairsAdv
 from servetop.analysis.comparison.undecided import BLOCKED as BLOCKED_REASONS
 from servetop.analysis.comparison.undecided_texts import cost_text, measured_text, stage_length_text
 from servetop.analysis.comparison.verdicts import Verdict
-from servetop.analysis.judgement.observation import Observation
-from servetop.analysis.verdicts.steady_state import shows_trend
+from servetop.analysis.diagnosis.observation import Observation
+from servetop.analysis.trust.steady_state import shows_trend
 from servetop.core.text.counted import counted
 from servetop.reports.comparison.headline_clauses import HEADLINE_CLAUSES, observed_of
 from servetop.reports.comparison.run_pairs_advice import time_text

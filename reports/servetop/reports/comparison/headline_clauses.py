@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from servetop.analysis.comparison.measured_difference import MeasuredDifference
 from servetop.analysis.comparison.report_types import ComparedStage
 from servetop.analysis.comparison.verdicts import Verdict
-from servetop.analysis.judgement.clauses import Clause, clause
-from servetop.analysis.judgement.observation import Observation as O
+from servetop.analysis.diagnosis.clauses import Clause, clause
+from servetop.analysis.diagnosis.observation import Observation as O
 
 HEADLINE_CLAUSES: Mapping[str, Clause] = {
     Verdict.WORSE: clause("B is worse: TTFT p99 +12 % [+8.0, +16] at 8 req/s", {O.BOTH_FIGURES, O.ERROR}),

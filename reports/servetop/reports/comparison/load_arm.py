@@ -20,13 +20,13 @@ from servetop.analysis.cost.hourly_price import recorded_prices
 from servetop.analysis.engine_gauges import describe_before
 from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
 from servetop.analysis.summary.steady_metrics import steady_windows
-from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.comparison.plain_requests import PlainRequests, load_plain_requests
+from servetop.reports.summary.plain_requests import PlainRequests, load_plain_requests
 
 _SIMULATOR = "sim"
 _LATENCIES = ("ttft", "tpot", "e2el")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from servetop.analysis.checks.stage_figures import StageFigures
 from servetop.analysis.columns.request_columns import STATUSES
 from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.confounding.conditions import RunConditions
-from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.summary.engine_metrics import hits_in_period
-from servetop.analysis.verdicts.cache_check import CacheCheck
+from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.core.arrays import BoolArray
 from servetop.core.errors import UsageError
 from servetop.core.events import RequestStatus
@@ -29,9 +29,9 @@ from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_arm import arm_run_of, compared_stages
 from servetop.reports.comparison.measured_arm import MeasuredArm, MeasuredRun
-from servetop.reports.comparison.plain_requests import PlainRequests, load_plain_requests
 from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts
 from servetop.reports.summary.load_stage_figures import load_stage_figures
+from servetop.reports.summary.plain_requests import PlainRequests, load_plain_requests
 from servetop.reports.summary.run_conditions import run_conditions
 
 _FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from servetop.analysis.comparison.batch_means import SERIES
 from servetop.analysis.comparison.report_types import ComparedStage
 from servetop.analysis.comparison.slices import MIN_PER_SLICE
 from servetop.analysis.manifest.manifest_diff import (
@@ -13,6 +12,7 @@ from servetop.analysis.manifest.manifest_diff import (
     comparable,
     manifest_differences,
 )
+from servetop.analysis.statistics.batch_means import SERIES
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.text.counted import counted

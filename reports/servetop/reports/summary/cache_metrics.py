@@ -19,7 +19,7 @@ from servetop.analysis.prefix_cache.ideal_hits import (
     own_draws,
 )
 from servetop.analysis.prefix_cache.ttft_by_position import PrefixUses
-from servetop.analysis.verdicts.cache_check import CacheCheck
+from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.config import AS_IS, RANDOM, WARM, WorkloadConfig
 from servetop.core.events import Note

@@ -11,24 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.checks.stage_figures import StageFigures
 from servetop.analysis.columns.request_columns import STATUSES
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
-from servetop.analysis.honesty.stage_figures import StageFigures
 from servetop.analysis.summary.engine_metrics import counted_hits, server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.summary.trust_metrics import trust_summary
-from servetop.analysis.verdicts.cache_check import CacheCheck
-from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow
+from servetop.analysis.trust.cache_check import CacheCheck
+from servetop.analysis.trust.steady_state import MIN_TICKS, SteadyWindow
 from servetop.core.events import RequestStatus, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.read.load_requests import Selection, load_timeline
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.comparison.plain_requests import PlainRequests, load_plain_requests
 from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts
 from servetop.reports.summary.cooldown import CoolDowns
+from servetop.reports.summary.plain_requests import PlainRequests, load_plain_requests
 
 _FAILED = [STATUSES.index(each) for each in (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)]
 

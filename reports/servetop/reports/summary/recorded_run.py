@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.run_record import RunRecord
+from servetop.analysis.diagnosis.episode_fold import EpisodeFold
+from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import RunEnd
 from servetop.recordings.read.load_requests import Selection

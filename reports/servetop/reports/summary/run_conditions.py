@@ -9,7 +9,7 @@ import numpy as np
 from servetop.analysis.confounding.conditions import RunConditions
 from servetop.analysis.confounding.measure import RequestTable, RunEvidence, measure_conditions
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.cache_check import CacheCheck
+from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.core.events import RequestStatus
 from servetop.core.tick import Tick
 from servetop.recordings.read.load_attempts import load_attempts

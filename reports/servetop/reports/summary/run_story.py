@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from servetop.analysis.judgement.run_verdict import run_verdict
-from servetop.analysis.judgement.story import story_of
+from servetop.analysis.diagnosis.run_verdict import run_verdict
+from servetop.analysis.story.story import story_of
+from servetop.analysis.summary.measured_sweep import is_sweep
 from servetop.analysis.summary.story_summary import StorySummary, story_summary
-from servetop.analysis.sweep.measured_sweep import is_sweep
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.events import RunEnd
 from servetop.recordings.read.reader import RecordingReader

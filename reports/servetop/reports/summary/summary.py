@@ -13,11 +13,12 @@ from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
 from servetop.analysis.cost.costs import cost_summary, served_rates, weights_of
 from servetop.analysis.cost.hourly_price import recorded_prices
-from servetop.analysis.judgement.run_verdict import run_verdict
-from servetop.analysis.judgement.story import story_of
+from servetop.analysis.diagnosis.run_verdict import run_verdict
+from servetop.analysis.story.story import story_of
 from servetop.analysis.summary.energy_metrics import energy_summary
 from servetop.analysis.summary.engine_metrics import counted_hits, engine_summary, server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
+from servetop.analysis.summary.measured_sweep import measured_sweep
 from servetop.analysis.summary.request_metrics import finite, request_summary
 from servetop.analysis.summary.steady_metrics import steady_summary, steady_windows, whole_steady, with_rates_within
 from servetop.analysis.summary.story_summary import story_summary
@@ -28,8 +29,7 @@ from servetop.analysis.summary.summary_types import (
     SteadySummary,
 )
 from servetop.analysis.summary.trust_metrics import trust_summary
-from servetop.analysis.sweep.measured_sweep import measured_sweep
-from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
+from servetop.analysis.trust.steady_state import METHOD, SteadyWindow
 from servetop.core.config_values.price import Prices
 from servetop.core.events import RunEnd
 from servetop.recordings.read.load_requests import Selection, load_requests, load_timeline

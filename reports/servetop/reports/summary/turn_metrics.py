@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from servetop.analysis.columns.request_columns import source_codes
-from servetop.analysis.percentiles import Distribution
+from servetop.analysis.statistics.percentiles import Distribution
 from servetop.analysis.summary.request_metrics import finite, no_itl_reason
 from servetop.analysis.summary.summary_types import TurnSummary
 from servetop.core.arrays import FloatArray

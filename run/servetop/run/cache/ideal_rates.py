@@ -94,7 +94,7 @@ def _counts(
     prompts: Iterator[Prompt], stage_of: Mapping[int, int], cold: Set[int], *, block_size: int
 ) -> dict[int, HitCount]:
     """Hits of each stage, in the order of the requests; the cache is empty when a cold cell begins."""
-    from servetop.workload.prompts.repeated_prompts import Seen, found_shares
+    from servetop.workload.datasets.repeated_prompts import Seen, found_shares
 
     counts: dict[int, HitCount] = {}
     seen: Seen = set()

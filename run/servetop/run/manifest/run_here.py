@@ -22,7 +22,7 @@ from servetop.engines.inventory import EXAMPLE_PORT
 from servetop.engines.process.container import with_launcher
 from servetop.run.manifest.machine_details import machine_details
 from servetop.run.manifest.manifest_recorder import launched_details
-from servetop.run.process.versions import host_facts, versions
+from servetop.run.manifest.versions import host_facts, versions
 from servetop.workload.request_headers import all_headers
 
 

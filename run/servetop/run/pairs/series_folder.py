@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.verdicts.trust_verdict import TrustVerdict
+from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, RecordingError, UsageError
 from servetop.recordings.format.header import as_recorded

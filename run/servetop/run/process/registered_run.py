@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from servetop.recordings.library.liveness import Writer
+from servetop.recordings.format.liveness import Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ def execute(
 
     with context.at_end:
         recorder, end = uvloop.run(_run_loop(config, recording, resume=resume, context=context, sender=sender))
-        from servetop.run.run_verdict import close_recording
+        from servetop.run.exit_code import close_recording
 
         end, summary = close_recording(recorder, end, config)
     return FinishedRun(end=end, recorder=recorder, summary=summary)
@@ -144,7 +144,7 @@ def _open_recording(
     from servetop.core.interfaces.run_source import RunHeader
     from servetop.recordings.write.recorder import Recorder
     from servetop.recordings.write.resume import RunStart, resume_recording
-    from servetop.run.process.versions import host_facts, versions
+    from servetop.run.manifest.versions import host_facts, versions
 
     if resume:
         return resume_recording(recording, config)
@@ -162,7 +162,7 @@ def _open_recording(
 
 def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration:
     """Register the run for `servetop ps`."""
-    from servetop.recordings.library.liveness import Writer
+    from servetop.recordings.format.liveness import Writer
     from servetop.run.process.registered_run import RegisteredRun
     from servetop.run.process.run_registry import Registration, RunRegistry
 

@@ -16,7 +16,7 @@ from servetop.engines.handle import EngineHandle
 from servetop.run.attached.find_format import SHORT_TEXT
 from servetop.run.attached.request_format import RequestFormat
 from servetop.run.attached.single_request import RequestTarget
-from servetop.run.process.versions import servetop_version
+from servetop.run.manifest.versions import servetop_version
 from servetop.run.server_check.check_endpoint import TOKEN_IDS, check_endpoint, requests_for
 from servetop.run.server_check.metrics_check import check_metrics
 from servetop.run.server_check.server_report import EndpointCheck, ServerReport

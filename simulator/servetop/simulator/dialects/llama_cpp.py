@@ -25,7 +25,7 @@ from servetop.simulator.dialects.llama_cpp_completions import (
 )
 from servetop.simulator.dialects.llama_cpp_metrics import LlamaCppCounters
 from servetop.simulator.dialects.server_dialect import TEXT, Handler, ServerContext, ServerDialect, json_route
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.server.admission import CompletionFactories
 from servetop.simulator.server.generation_request import ApiError, GenerationRequest, read_body, read_generation
 from servetop.simulator.server.httpd import Connection, HttpRequest

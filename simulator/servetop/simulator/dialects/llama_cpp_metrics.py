@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from servetop.simulator.dialects.metric_counters import Metric, MetricCounters, page_of, series
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 
 
 class LlamaCppCounters(MetricCounters):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.server.exposition import Histogram, Labels, SampleSeries
 from servetop.simulator.server.realtime import RealTimeEngine
 

@@ -11,7 +11,7 @@ import orjson
 
 from servetop.core.clock import wall_clock
 from servetop.simulator.model.settings import SimSpec
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.server.admission import Admission, CompletionFactories
 from servetop.simulator.server.exposition import openmetrics
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation

@@ -19,7 +19,7 @@ from servetop.simulator.dialects.metric_counters import (
     phases_of,
     series,
 )
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.server.exposition import SampleSeries
 
 MAX_UNREAD = 1000

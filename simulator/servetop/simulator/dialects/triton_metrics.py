@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from servetop.core.clock import wall_clock
 from servetop.simulator.dialects.metric_counters import HistogramSpec, MetricCounters, page_of
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.server.exposition import SampleSeries
 
 ENSEMBLE, BACKEND = {"model": "ensemble", "version": "1"}, {"model": "tensorrt_llm", "version": "1"}

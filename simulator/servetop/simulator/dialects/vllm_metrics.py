@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from servetop.simulator.model.settings import SimSpec
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.server.exposition import Histogram, Labels, SampleSeries
 from servetop.simulator.server.process_metrics import process_metrics
 from servetop.simulator.server.realtime import RealTimeEngine

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from servetop.simulator.model.profiles import GpuProfile, ModelProfile
-from servetop.simulator.scheduling.work import PrefillChunk, on_grid
+from servetop.simulator.model.work import PrefillChunk, on_grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 
 
 class AdmissionPolicy(Protocol):

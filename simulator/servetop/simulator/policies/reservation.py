@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from servetop.simulator.scheduling.kv_blocks import BlockManager
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.kv_blocks import BlockManager
+from servetop.simulator.model.sim_request import SimSequence
 
 
 class ReservationPolicy(Protocol):

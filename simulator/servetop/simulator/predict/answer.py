@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from servetop.analysis.judgement.capacity import KEPT_SHARE
+from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.sweep.batch_rows import BatchRow, batch_rows, grouped
 from servetop.analysis.sweep.sweep_cell import SweepCell, best_cell
 from servetop.analysis.sweep.sweep_text import objectives_text

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from servetop.analysis.diagnosis.capacity import KEPT_SHARE
+from servetop.analysis.diagnosis.overload import Limit
 from servetop.analysis.engine_gauges import KV_ROOMY
-from servetop.analysis.judgement.capacity import KEPT_SHARE
-from servetop.analysis.judgement.overload import Limit
-from servetop.analysis.percentiles import Distribution
+from servetop.analysis.statistics.percentiles import Distribution
 from servetop.core.units import MS_PER_S
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.predict.client_requests import ClientRequest
 from servetop.simulator.predict.prediction import CellResult, PredictedLatency
 from servetop.simulator.predict.virtual_time import VirtualEngine
-from servetop.simulator.scheduling.sim_request import SimSequence
 
 
 def cell_result(engines: Sequence[VirtualEngine], *, objectives: Mapping[str, float]) -> CellResult:

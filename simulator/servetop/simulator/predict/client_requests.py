@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from servetop.core.config import WorkloadConfig
 from servetop.simulator.model.settings import SimSpec
-from servetop.simulator.scheduling.sim_request import SimRequest
+from servetop.simulator.model.sim_request import SimRequest
 from servetop.simulator.server.tokens import draw_output_length
 from servetop.workload.prompts.random_cancellation import tokens_before_cancel
 from servetop.workload.prompts.request_lengths import RequestLengths, SharedTokens, request_lengths

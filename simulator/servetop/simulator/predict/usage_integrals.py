@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from servetop.analysis.percentiles import Distribution
-from servetop.simulator.scheduling.sim_request import SimSequence
-from servetop.simulator.scheduling.work import Work
+from servetop.analysis.statistics.percentiles import Distribution
+from servetop.simulator.model.sim_request import SimSequence
+from servetop.simulator.model.work import Work
 
 
 class UsageIntegrals:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.model.sim_request import SimRequest, SimSequence
 from servetop.simulator.predict.client_requests import ClientRequest, ClientRequests
 from servetop.simulator.predict.virtual_time import Client
-from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.workload.arrivals.arrival_process import InProcessBursts
 from servetop.workload.arrivals.arrival_spec import IN_PROCESS_BURST, parse_arrivals
 from servetop.workload.build import arrivals_of

@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
+from servetop.simulator.model.sim_request import SimRequest, SimSequence
+from servetop.simulator.model.work import Work, grid_after
 from servetop.simulator.predict.usage_integrals import UsageIntegrals
 from servetop.simulator.scheduling.scheduler import Scheduler
-from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
-from servetop.simulator.scheduling.work import Work, grid_after
 
 
 class Client(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 
 
 class RunningBatch:

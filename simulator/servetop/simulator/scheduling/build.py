@@ -9,14 +9,15 @@ from typing import Any
 
 from servetop.core.errors import UsageError
 from servetop.simulator.model.cost import CostModel, HostCost, OffloadedCostModel
+from servetop.simulator.model.kv_blocks import BlockManager
 from servetop.simulator.model.kv_capacity import host_blocks, kv_blocks
 from servetop.simulator.model.profile_files import load_engine, load_gpu, load_model
 from servetop.simulator.model.profiles import GpuProfile, ModelProfile
 from servetop.simulator.model.settings import SimSpec, apply
 from servetop.simulator.policies.policy import PolicyParameters, make_policy
-from servetop.simulator.scheduling.kv_blocks import BlockManager
+from servetop.simulator.policies.scheduler_steps import Limits
 from servetop.simulator.scheduling.prefix_cache import PrefixCache
-from servetop.simulator.scheduling.scheduler import Limits, Scheduler
+from servetop.simulator.scheduling.scheduler import Scheduler
 
 
 def sim_spec(model: str, *, gpu: str, engine: str, settings: Mapping[str, Any] | None = None) -> SimSpec:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from servetop.simulator.scheduling.kv_blocks import BlockManager
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.kv_blocks import BlockManager
+from servetop.simulator.model.sim_request import SimSequence
 
 
 class PrefixCache:

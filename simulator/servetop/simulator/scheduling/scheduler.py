@@ -8,24 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
 from servetop.simulator.model.cost import CostModel
+from servetop.simulator.model.kv_blocks import BlockManager
+from servetop.simulator.model.sim_request import SimSequence
+from servetop.simulator.model.work import PrefillChunk, Work
 from servetop.simulator.policies.policy import Policy
+from servetop.simulator.policies.scheduler_steps import Limits
 from servetop.simulator.scheduling.batch import RunningBatch
-from servetop.simulator.scheduling.kv_blocks import BlockManager
 from servetop.simulator.scheduling.prefix_cache import PrefixCache
-from servetop.simulator.scheduling.sim_request import SimSequence
-from servetop.simulator.scheduling.work import PrefillChunk, Work
-
-
-@dataclass(slots=True, kw_only=True)
-class Limits:
-    """The limits that may change at run time."""
-
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    max_model_len: int
 
 
 class Scheduler:
@@ -167,6 +158,10 @@ class Scheduler:
         if need > self.blocks.free or self.prefilling:
             return False
         return len(self.batch) == 1 or (need == self.blocks.free and self.batch.needs_block(self.batch.newest()))
+
+    def resume_preempted(self) -> None:
+        """Return preempted sequences to the batch, if the preemption policy keeps any and there is room."""
+        self.policy.preemption.resume(self)
 
     def decode_work(self) -> Work | None:
         """Return the decode steps up to the next finish, block shortage or admission; None for an empty batch."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from servetop.core.clock import wall_clock
 from servetop.simulator.model.settings import SimSpec
-from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
+from servetop.simulator.model.sim_request import SimRequest, SimSequence
 from servetop.simulator.server.choices import Choices
 from servetop.simulator.server.completion import Completion, ResponseHeader
 from servetop.simulator.server.generation_request import ApiError, GenerationRequest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.server.choices import Choices
 from servetop.simulator.server.generation_request import GenerationRequest
 from servetop.simulator.server.httpd import Connection

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from servetop.simulator.model.cost import CostModel
+from servetop.simulator.model.sim_request import SimRequest, SimSequence
+from servetop.simulator.model.work import Work, grid_after, on_grid
 from servetop.simulator.scheduling.scheduler import Scheduler
-from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
-from servetop.simulator.scheduling.work import Work, grid_after, on_grid
 
 STEPS_PER_TURN = 8
 """Overdue iterations that run in a row before the event loop reads and writes again."""

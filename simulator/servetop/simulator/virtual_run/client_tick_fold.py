@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from servetop.analysis.verdicts.objectives import meets_objectives
+from servetop.analysis.trust.objectives import meets_objectives
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import HISTOGRAMS, ClientTick, LoadGauges

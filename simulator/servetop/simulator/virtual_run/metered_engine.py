@@ -11,8 +11,8 @@ from servetop.core.events import EngineSample
 from servetop.simulator.dialects.metric_counters import MetricCounters
 from servetop.simulator.model.cost import CostModel
 from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.scheduling.build import build_scheduler
-from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.realtime import RealTimeEngine
 from servetop.simulator.virtual_run.admission_log import AdmissionState, admission_state
 from servetop.simulator.virtual_run.engine_faults import EnginePause, FaultSchedule, KvLeak

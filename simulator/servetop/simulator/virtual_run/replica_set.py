@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from servetop.core.clock import ManualClock
 from servetop.core.events import EngineSample, GpuSample, ReplicaSample
 from servetop.core.interfaces.run_source import EngineFacts
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.predict.client_requests import ClientRequests
 from servetop.simulator.scheduling.build import build_scheduler
-from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.virtual_run.admission_log import AdmissionState
 from servetop.simulator.virtual_run.metered_engine import MeteredEngine, TokenListener
 from servetop.simulator.virtual_run.sent_request import SentRequest

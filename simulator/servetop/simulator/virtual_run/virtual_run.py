@@ -19,7 +19,7 @@ from servetop.core.events import (
 )
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.tick import TICK_SECONDS, Tick
-from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.virtual_run.admission_log import AdmissionState
 from servetop.simulator.virtual_run.client_tick_fold import ClientTickFold
 from servetop.simulator.virtual_run.paced_client import PacedClient

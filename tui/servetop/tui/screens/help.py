@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from servetop.analysis.series.stats_series import FELT_SECONDS, FELT_SHARE
-from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, LATENESS_SHARE, SENT_SHARE_LIMIT, SLIP_LIMIT, TURNAROUND
+from servetop.analysis.trust.trust import AGREEMENT_LIMIT, LATENESS_SHARE, SENT_SHARE_LIMIT, SLIP_LIMIT, TURNAROUND
 from servetop.core.text import formats
 from servetop.tui.drawing.palette import STYLES
 from servetop.tui.drawing.text_runs import Lines, TextRow

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from servetop.analysis.diagnosis.run_record import last_restart
 from servetop.analysis.engine_gauges import STALE_AFTER
-from servetop.analysis.judgement.run_record import last_restart
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line

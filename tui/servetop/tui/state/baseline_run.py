@@ -10,7 +10,7 @@ import numpy as np
 from servetop.analysis.cells.attempts import StageHistory
 from servetop.analysis.series.stats_series import SHOWN
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Command, Note, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader, RunSource, RunUpdate

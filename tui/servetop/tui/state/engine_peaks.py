@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.engine_gauges import describe_before
-from servetop.analysis.judgement.episode import Episode, EpisodeKind
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from servetop.analysis.judgement.diagnosis import Diagnosis
-from servetop.analysis.judgement.episode import Episode
-from servetop.analysis.judgement.story import Story
+from servetop.analysis.diagnosis.diagnosis import Diagnosis
+from servetop.analysis.diagnosis.episode import Episode
 from servetop.analysis.live_stats import LiveStats
+from servetop.analysis.story.story import Story
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
-from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Command, LogLine, Note, RequestRecord, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram

@@ -8,19 +8,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from servetop.analysis.diagnosis.diagnosis import Diagnosis
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.episode_fold import EpisodeFold
+from servetop.analysis.diagnosis.held_back import COLD_SECONDS
+from servetop.analysis.diagnosis.moment import GROWTH_SECONDS, PEAK_SECONDS, Moment
+from servetop.analysis.diagnosis.overload import OVERLOAD, limit_at
+from servetop.analysis.diagnosis.run_record import RunRecord, failure_reason, last_restart, run_failure
+from servetop.analysis.diagnosis.run_verdict import run_verdict
+from servetop.analysis.diagnosis.verdict_now import verdict_now
 from servetop.analysis.engine_gauges import kv_usages
-from servetop.analysis.judgement.diagnosis import Diagnosis
-from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.episode_fold import EpisodeFold
-from servetop.analysis.judgement.held_back import COLD_SECONDS
-from servetop.analysis.judgement.moment import GROWTH_SECONDS, PEAK_SECONDS, Moment
-from servetop.analysis.judgement.overload import OVERLOAD, limit_at
-from servetop.analysis.judgement.run_record import RunRecord, failure_reason, last_restart, run_failure
-from servetop.analysis.judgement.run_verdict import run_verdict
-from servetop.analysis.judgement.story import Story, story_of
-from servetop.analysis.judgement.verdict_now import verdict_now
 from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.story.story import Story, story_of
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.events import LogLine, Note, ReplicaSample, StageChange
 from servetop.core.interfaces.run_source import EngineFacts

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from servetop.analysis.judgement.episode import EpisodeKind
-from servetop.analysis.judgement.log_severity import severity_of
+from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis.log_severity import severity_of
 from servetop.core.events import LogLine, Severity
 from servetop.core.text.sanitize import sanitize_log_line
 from servetop.tui.state.frame import Frame

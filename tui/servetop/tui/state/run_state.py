@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from servetop.analysis.cells.attempts import StageHistory
+from servetop.analysis.diagnosis.diagnosis import Diagnosis
+from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.exported.gpu_peaks import engine_gpus
-from servetop.analysis.judgement.diagnosis import Diagnosis
-from servetop.analysis.judgement.run_record import RunRecord
-from servetop.analysis.judgement.story import Story
 from servetop.analysis.live_stats import LiveStats, engine_stats, live_stats
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.stats_series import CHARTED
 from servetop.analysis.series.tick_cache import ReadTicks
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.sweep.measured_sweep import is_sweep
+from servetop.analysis.story.story import Story
+from servetop.analysis.summary.measured_sweep import is_sweep
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Action, Command, LogLine, Note, RunEnd, StageChange

@@ -9,7 +9,7 @@ import numpy as np
 
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.steady_state import SteadyWindow, steady_window
+from servetop.analysis.trust.steady_state import SteadyWindow, steady_window
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
 from servetop.core.tick import TICK_SECONDS

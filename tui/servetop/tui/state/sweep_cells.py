@@ -10,10 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from servetop.analysis.cells.attempts import AttemptState
-from servetop.analysis.judgement.capacity import KEPT_SHARE
+from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.sweep.sweep_cell import SweepCell, best_cell
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
-from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.config import StageConfig
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.events import StageChange

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from servetop.analysis.judgement.episode import Episode
+from servetop.analysis.diagnosis.episode import Episode
 from servetop.core.errors import UsageError
 from servetop.core.events import Command, Note, StageChange
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from servetop.analysis.judgement.episode import Episode, EpisodeKind
-from servetop.analysis.judgement.run_record import run_failure
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.run_record import run_failure
 from servetop.core.events import Action, Note, Severity
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line, sanitize_log_line

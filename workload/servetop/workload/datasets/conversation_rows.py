@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from servetop.workload.datasets.messages import ASSISTANT, SYSTEM, TOOL, message_of
 from servetop.workload.datasets.rows import BadRow, DatasetRow, LeftOut, MalformedRow, MissingColumn, Turn
-from servetop.workload.prompts.token_estimate import estimated_tokens
+from servetop.workload.token_estimate import estimated_tokens
 
 MTBENCH = "mtbench.jsonl.gz"
 COLUMNS = ("messages", "turns", "conversations", "conversation")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from servetop.workload.datasets.messages import text_of
 from servetop.workload.datasets.rows import BadRow, DatasetRow, LeftOut, MalformedRow, MissingColumn, valid_text
 from servetop.workload.datasets.trace_formats import tokens
-from servetop.workload.prompts.token_estimate import estimated_tokens
+from servetop.workload.token_estimate import estimated_tokens
 
 OUTPUT_COLUMNS = ("output_tokens", "output_len")
 """Columns of a table that may hold the output length."""

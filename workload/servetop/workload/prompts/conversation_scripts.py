@@ -13,7 +13,7 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.datasets.rows import Turn
 from servetop.workload.distribution_spec import DistributionSpec, KnownDistributions, SpecParameter, parse_distribution
 from servetop.workload.prompts.prompt_source import CommonWords, LengthStream, Rows, SharedPrefixes
-from servetop.workload.prompts.token_estimate import estimated_tokens
+from servetop.workload.token_estimate import estimated_tokens
 
 _MOST_TURNS = 10_000
 _COUNT = SpecParameter(low=1, high=_MOST_TURNS, low_included=True)

@@ -13,7 +13,7 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.datasets.rows import DatasetRow
 from servetop.workload.prompts.length_sources import LengthPair
 from servetop.workload.prompts.ordinary_tokens import UNCHECKED_IDS
-from servetop.workload.prompts.token_estimate import CHARACTERS_PER_TOKEN, estimated_tokens
+from servetop.workload.token_estimate import CHARACTERS_PER_TOKEN, estimated_tokens
 
 _PREFIX, _BLOCK_OF_TRACE = 0x9F1, 0xB10C
 _PICKS = 64

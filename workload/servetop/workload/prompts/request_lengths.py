@@ -17,7 +17,7 @@ from servetop.workload.prompts.hit_rate_prompts import USUAL_BLOCK, shared_token
 from servetop.workload.prompts.length_sources import LengthPair, LengthSource
 from servetop.workload.prompts.lengths import expected_lengths, output_limit
 from servetop.workload.prompts.prompt_source import prefix_picks
-from servetop.workload.prompts.token_estimate import estimated_tokens
+from servetop.workload.token_estimate import estimated_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from servetop.analysis.judgement.diagnosis import Bottleneck, Diagnosis
-from servetop.analysis.judgement.run_verdict import RunCause
-from servetop.analysis.judgement.story import Story
-from servetop.analysis.judgement.wording import without_intervals
+from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
+from servetop.analysis.diagnosis.run_verdict import RunCause
+from servetop.analysis.diagnosis.wording import without_intervals
+from servetop.analysis.story.story import Story
 from servetop.core.errors import ExitCode
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width, shortened

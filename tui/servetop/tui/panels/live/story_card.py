@@ -10,8 +10,8 @@ from textual import events
 from textual.geometry import Size
 from textual.message import Message
 
-from servetop.analysis.judgement.story import Story
-from servetop.analysis.judgement.story_line import LineKind, StoryLine
+from servetop.analysis.diagnosis.story_line import LineKind, StoryLine
+from servetop.analysis.story.story import Story
 from servetop.core.text.counted import counted
 from servetop.core.text.formats import clock
 from servetop.core.text.sanitize import sanitize_line

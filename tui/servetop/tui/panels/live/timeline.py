@@ -8,7 +8,7 @@ import numpy as np
 from textual import events
 from textual.message import Message
 
-from servetop.analysis.judgement.episode import KINDS
+from servetop.analysis.diagnosis.episode import KINDS
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.charts import Axes, Bars, block_bars

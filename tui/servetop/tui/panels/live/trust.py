@@ -7,14 +7,14 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from servetop.analysis.verdicts.trust import (
+from servetop.analysis.trust.trust import (
     AGREEMENT_LIMIT,
     LATE_SHARE_LIMIT,
     SENT_SHARE_LIMIT,
     Trust,
 )
-from servetop.analysis.verdicts.trust_check import CheckState, TrustCheck
-from servetop.analysis.verdicts.trust_verdict import TrustVerdict
+from servetop.analysis.trust.trust_check import CheckState, TrustCheck
+from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.text import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width
 from servetop.tui.panels.panel import Panel

@@ -1,0 +1,70 @@
+"""The rates that are claimed of an overloaded engine: those of the model, checked against what the run served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servetop.analysis.diagnosis.capacity import BURSTY, Capacity, arrival_variability
+from servetop.analysis.diagnosis.kept_load import UNCERTAIN, kept_rate, served_rate, work_error
+from servetop.analysis.diagnosis.overload import Limit, Overload
+from servetop.analysis.diagnosis.overload_rates import holds_too_few, overload_rates
+from servetop.analysis.diagnosis.run_record import RunRecord
+
+_BURST_SECONDS = 0.5
+"""Delay of the metrics pages from which bursts come and go unseen."""
+MODEL_ERROR = 0.75
+"""Fraction of what a run itself served below which a rate of the model is not believed."""
+_FEWEST = 8.0
+"""Fewest sequences in a full cache that holds too few, of which a rate is claimed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedRates:
+    """The rates that a run claims, requests/s; None if unknown."""
+
+    sustainable: float | None = None
+    knee: float | None = None
+    is_lower_bound: bool = False
+
+
+def claimed_rates(limit: Limit, capacity: Capacity | None, main: Overload, run: RunRecord) -> ClaimedRates:
+    """Return what the engine sustains by an overload; nothing without a capacity, or if too little completed."""
+    return ClaimedRates() if capacity is None or _is_vague(limit, main, run) else _modelled(limit, capacity, main, run)
+
+
+def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
+    """Whether an overload does not show what the engine sustains.
+
+    If a limit keeps requests at the client, the engine was not offered the rate. Old or rare pages do not tell when
+    prompts wait, nor when bursts come and go. With bursty arrivals few completed requests tell nothing either, nor do
+    the times of prompts, which wait for their own burst. Otherwise the interval of a rate shows how sure it is.
+    """
+    until = run.until if main.end is None else main.end
+    first, stop = run.history.first_from(main.begin), run.history.up_to(until)
+    completed = float(run.history.column("ok", start=first, stop=max(first, stop)).sum())
+    if not completed or run.history.column("queued", start=first, stop=max(first, stop)).any():
+        return True
+    if arrival_variability(run.header.config.workload) <= BURSTY:
+        return limit is Limit.RATE and run.sees_little
+    if limit is Limit.RATE or run.page_delay > _BURST_SECONDS:
+        return True
+    return work_error(run, first, max(first, stop), completed) > UNCERTAIN
+
+
+def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) -> ClaimedRates:
+    """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above.
+
+    An engine whose blocks are held by something else no longer serves what it did before; nothing is claimed of one
+    whose cache holds fewer sequences than those of which the errors of the model are known.
+    """
+    few = holds_too_few(run, main)
+    if few and capacity.running < _FEWEST:
+        return ClaimedRates()
+    sustainable, knee = overload_rates(limit, capacity, run)
+    served = 0.0 if few else served_rate(run, at=main.begin)
+    if sustainable is None or sustainable >= served:
+        return ClaimedRates(sustainable=sustainable, knee=knee)
+    if sustainable < served * MODEL_ERROR:
+        kept = kept_rate(run, at=main.begin)
+        return ClaimedRates(sustainable=kept, is_lower_bound=kept is not None)
+    return ClaimedRates(sustainable=served, knee=None if knee is None else max(knee, served))

@@ -1,0 +1,113 @@
+"""What else than the engine's limits keeps requests waiting: the client's own limit, the network, a cold start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.diagnosis.capacity import KEPT_SHARE
+from servetop.analysis.diagnosis.kept_load import share_kept
+from servetop.analysis.diagnosis.overload import Overload
+from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.trailing import ticks_of
+from servetop.analysis.diagnosis.wording import seconds
+from servetop.analysis.trust.trust import Trust
+from servetop.analysis.trust.trust_inputs import limit_in_force
+
+HELD_SECONDS = 5.0
+"""Seconds with requests queued at the client from which its concurrency limit is what limits a run."""
+HELD_SHARE = 0.1
+"""The same as a fraction of the load, if that is shorter."""
+ELSEWHERE = -0.6
+"""Requests in the engine / in flight at the client - 1, below which most requests are not in the engine."""
+_MIN_IN_FLIGHT = 8.0
+COLD_SECONDS = 10.0
+"""Seconds after the start of the load within which a cold start begins."""
+_COLD_STEPS = (5.0, 10.0, 20.0, 40.0)
+"""Lengths of a cold start without an overload that are tried, seconds."""
+_WARM_SECONDS = 20.0
+"""Minimum seconds of the same load that the engine serves after its cold start."""
+
+
+def held_back_since(run: RunRecord) -> float | None:
+    """Return from when on an open loop's requests were queued at the client by its concurrency limit; None if not."""
+    queued, open_loop = run.history.column("queued"), np.isfinite(run.history.column("request_rate"))
+    held = (queued > 0) & open_loop
+    loaded = run.until - run.load_since
+    if held.sum() < min(ticks_of(HELD_SECONDS), HELD_SHARE * ticks_of(max(loaded, 0.0))) or not held.any():
+        return None
+    several = held & (queued > SHORT_QUEUE)
+    return run.history.ticks[int(np.argmax(several if several.any() else held))].start
+
+
+def held_between(run: RunRecord, trust: Trust) -> str | None:
+    """Return in words what shows that requests, or first tokens, wait between client and engine; None if nothing does.
+
+    The engine's own TTFT keeps the objective and the client's misses it because of the difference; or most requests in
+    flight are not in the engine.
+    """
+    engine, client = trust.times.ttft.engine, trust.times.ttft.client
+    facts = run.header.engine
+    replicas = facts is not None and len(facts.replica_urls) > 1  # one of them may export nothing
+    if not replicas and trust.littles_law_error < ELSEWHERE and trust.in_flight >= _MIN_IN_FLIGHT:
+        held = trust.in_flight * (1 + trust.littles_law_error)
+        return f"of {trust.in_flight:.0f} requests in flight the engine holds {held:.0f}"
+    objective = run.ttft_objective
+    if not engine <= 0.5 * objective or not client > 0.8 * objective or not client - engine > 0.5 * objective:
+        return None
+    return f"mean TTFT is {seconds(client)}, the engine's own {seconds(engine)}"
+
+
+def began_cold(run: RunRecord, main: Overload) -> bool:
+    """Whether the run began with an overload that ended, long before the same load did."""
+    same = _same_load(run)
+    if main.end is None or same is None or main.begin > run.load_since + COLD_SECONDS:
+        return False
+    return same.until - main.end >= max(_WARM_SECONDS, 3 * (main.end - run.load_since))
+
+
+def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
+    """Return when a cold start ended; None without one.
+
+    The run began with the overload `main`, or missed its objectives at first, and the engine then served the same load
+    within the objectives for longer.
+    """
+    if main is not None and (main.end is None or main.begin > run.load_since + COLD_SECONDS):
+        return None
+    earliest = run.load_since if main is None or main.end is None else main.end
+    begin = run.history.first_from(run.load_since)
+    steps = (run.load_since + seconds for seconds in _COLD_STEPS)
+    last = [each.until for each in [_same_load(run)] if each is not None]
+    for end in [*([] if main is None else [earliest]), *(step for step in steps if step > earliest)]:
+        if not last or last[0] - end < max(_WARM_SECONDS, end - run.load_since):
+            continue
+        first, stop = run.history.first_from(end), run.history.up_to(last[0])
+        was_cold = main is not None or share_kept(run, begin, first) < KEPT_SHARE
+        if was_cold and share_kept(run, first, stop) >= KEPT_SHARE:
+            return end
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _SameLoad:
+    """The period from the start of the load in which its target does not change."""
+
+    until: float
+
+
+def _same_load(run: RunRecord) -> _SameLoad | None:
+    first = run.history.first_from(run.load_since)
+    rates, limits = (run.history.column(each, start=first) for each in ("request_rate", "max_concurrency"))
+    if not rates.size or np.isnan(rates[0]):
+        return None
+    same = (rates == rates[0]) & ((limits == limits[0]) | np.isnan(limits))
+    stop = first + (int(np.argmin(same)) if not same.all() else same.size)
+    return _SameLoad(run.history.ticks[stop - 1].end)
+
+
+def longest_client_queue(run: RunRecord) -> tuple[int, int | None]:
+    """Return the most requests queued at the client, and the limit that queued them; None if it varied."""
+    queued, limits = run.history.column("queued"), run.history.column("max_concurrency")
+    return int(np.nanmax(queued, initial=0.0)), limit_in_force(limits, queued)

@@ -1,0 +1,165 @@
+"""Which overloads say much about a run: not the shortest, and not those that passed without a visible limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from servetop.analysis.diagnosis.capacity import KEPT_SHARE
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.held_back import began_cold
+from servetop.analysis.diagnosis.kept_load import share_kept, unserved_share
+from servetop.analysis.diagnosis.marks import WINDOW
+from servetop.analysis.diagnosis.overload import CLIENT_SIDE, OVERLOAD, Overload
+from servetop.analysis.diagnosis.recovery import still_waits
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.stalls import STALL_SECONDS, is_prefill
+from servetop.analysis.diagnosis.trailing import ticks_of
+
+_SHORTEST = 5.0
+"""Seconds; shorter overloads do not decide the verdict of a run, unless they are _SHORTEST_SHARE of its load."""
+_SHORTEST_SHARE = 0.1
+_SECOND_PAGE = 0.5
+"""Seconds between pages from which the length of an overload may be that of its pages."""
+_MADE_UP = 3.0
+"""Seconds after a time without a token within which an overload that it caused begins."""
+_TOGETHER = 0.5
+"""Seconds by which the overload may seem to begin before that time."""
+_MOST_MADE_UP = 6.0
+"""Most seconds of such an overload, relative to those without a token."""
+_MOST_SILENT = 0.6
+"""Largest fraction of such an overload without a token."""
+_SAME_RATE = 1.1
+"""Most that the rate may have risen within WINDOW before it."""
+_SERVED = 5.0
+"""Least seconds of the load before it."""
+_SHORT = 0.25
+"""Fraction of a run for which an overload that did no harm may have lasted."""
+_SETTLED = 10.0
+"""Least seconds of the same load after requests in flight stopped growing, and _SETTLED_SHARE of the growth."""
+_SETTLED_SHARE = 0.5
+_EXHAUSTED = {EpisodeKind.KV, EpisodeKind.PREEMPTIONS}
+
+
+def length(run: RunRecord, overload: Overload) -> float:
+    """The seconds of an overload, up to the end of the run if it lasts."""
+    return (run.until if overload.end is None else overload.end) - overload.begin
+
+
+def is_long(run: RunRecord, overload: Overload, *, loaded: float) -> bool:
+    """Whether an overload lasted long enough, of `loaded` seconds, even if pages are far apart."""
+    by_client = any(each.kind in CLIENT_SIDE for each in overload.episodes)
+    unsure = run.page_gap if run.page_gap > _SECOND_PAGE and not by_client else 0.0
+    return length(run, overload) - unsure >= min(_SHORTEST, _SHORTEST_SHARE * loaded)
+
+
+def passed(run: RunRecord, main: Overload, *, alone: bool) -> bool:
+    """Whether an overload says little about the load.
+
+    No limit of it was visible, it was the only one (`alone`), and that of the start of a load which the engine then
+    served for much longer; or its requests were served within their objectives, and it was short, or only a growth of
+    the requests in flight to what the load needs.
+    """
+    seen = {each.kind for each in main.episodes} & set(OVERLOAD)
+    if alone and not seen & {EpisodeKind.BATCH, *_EXHAUSTED} and began_cold(run, main):
+        return True
+    short = EpisodeKind.IN_FLIGHT not in seen and length(run, main) <= _SHORT * (run.until - run.load_since)
+    if still_waits(run) or not (short or (seen == {EpisodeKind.IN_FLIGHT} and _settled(run, main))):
+        return False
+    if seen & _EXHAUSTED and not run.header.config.goodput:  # without an objective its harm is unknown
+        return False
+    first = run.history.first_from(main.begin)
+    until = len(run.history) if main.end is None else run.history.up_to(main.end)
+    started = run.share_in_time_of(first, until)  # the requests that waited may end much later
+    return started >= KEPT_SHARE and share_kept(run, first, until) >= KEPT_SHARE
+
+
+def was_severe(main: Overload) -> bool:
+    """Whether an overload that passed was more than a queue: requests piled up, or KV blocks ran out."""
+    return any(each.kind in {EpisodeKind.IN_FLIGHT, *_EXHAUSTED} for each in main.episodes)
+
+
+def _settled(run: RunRecord, main: Overload) -> bool:
+    """Whether the load lasted unchanged after an overload, so that growing requests in flight had reached a level."""
+    if main.end is None:
+        return False
+    after = run.history.first_from(main.end)
+    rates = run.history.column("request_rate", start=run.history.first_from(main.begin))
+    stop = after - run.history.first_from(main.begin) + ticks_of(max(_SETTLED, _SETTLED_SHARE * length(run, main)))
+    return stop <= rates.size and bool((rates[:stop] == rates[0]).all())
+
+
+def stalls_caused(run: RunRecord, main: Overload, stalls: Sequence[Episode]) -> bool:
+    """Whether an overload is what times without a token left to make up for, or lies between repeated ones."""
+    return bool(stalls) and (follows_stalls(run, main) or lies_between(run, main, stalls))
+
+
+def lies_between(run: RunRecord, main: Overload, stalls: Sequence[Episode]) -> bool:
+    """Whether an overload without a visible limit ended soon, between repeated times without a token."""
+    seen = {each.kind for each in main.episodes}
+    if main.end is None or not stalls or seen & {EpisodeKind.BATCH, *_EXHAUSTED}:
+        return False
+    short = length(run, main) <= _SHORT * (run.until - run.load_since)
+    return short and stalls[0].begin < main.begin and main.end <= stalls[-1].begin
+
+
+def follows_stalls(run: RunRecord, main: Overload) -> bool:
+    """Whether an overload is what the engine had to make up for after times without a token, at a load that it served.
+
+    Each of its parts began with one of them or just after it, it ended soon, and the rate was the same before.
+    """
+    end = run.until if main.end is None and run.sees_little else main.end  # few pages show the end too late
+    stalls = [each for each in _pauses(run) if end is not None and each.begin < end]
+    late = _MADE_UP + max(run.page_gap, 0.0 if run.header.engine is None else run.header.engine.page_age)
+    if not stalls or not all(any(_begins_with(part, each, late, run) for each in stalls) for part in _parts(main)):
+        return False
+    silent = sum(
+        each.seconds(run.until) for each in stalls if each.begin + each.seconds(run.until) + late >= main.begin
+    )
+    first = max(run.load_since, main.begin - WINDOW)
+    same = run.rate_at(main.begin) <= _SAME_RATE * run.rate_at(first)
+    if unserved_share(run) or _silent_seconds(run, main) > _MOST_SILENT * length(run, main):  # slow prefills
+        return False
+    return same and main.begin - first >= _SERVED and length(run, main) <= _MOST_MADE_UP * silent
+
+
+def _pauses(run: RunRecord) -> list[Episode]:
+    """The times without a token that the prefill of the prompts after them does not explain."""
+    stalls = run.of_kind(EpisodeKind.STALL)
+    return [each for each in stalls if each.end is None or not is_prefill(run.history, each.begin, each.end)]
+
+
+def _silent_seconds(run: RunRecord, main: Overload) -> float:
+    """The seconds of an overload without a token, whatever explains them."""
+    end = run.until if main.end is None else main.end
+    parts = ((each.begin, each.begin + each.seconds(run.until)) for each in run.of_kind(EpisodeKind.STALL))
+    return sum(max(min(until, end) - max(begin, main.begin), 0.0) for begin, until in parts)
+
+
+def _begins_with(part: Episode, stall: Episode, late: float, run: RunRecord) -> bool:
+    return stall.begin - _TOGETHER <= part.begin <= stall.begin + stall.seconds(run.until) + late
+
+
+def _parts(main: Overload) -> list[Episode]:
+    """The first of the episodes that overlap each other, of each such period."""
+    found, until = [], -math.inf
+    for each in sorted(main.episodes, key=lambda each: each.begin):
+        if each.begin > until:
+            found.append(each)
+        until = max(until, math.inf if each.end is None else each.end)
+    return found
+
+
+def stalls_apart_from(run: RunRecord, main: Overload | None) -> list[Episode]:
+    """Return the times without a token, apart from those in an overload: prompts that wait are computed first.
+
+    Empty if all are shorter than STALL_SECONDS, and the requests from the first of them on kept their objectives.
+    Those that a prefill explains do not count.
+    """
+    stalls = _pauses(run)
+    if main is not None and not follows_stalls(run, main):
+        end = run.until if main.end is None else main.end
+        stalls = [each for each in stalls if not each.overlaps(main.begin - WINDOW, end)]
+    if not stalls or any(each.worst > STALL_SECONDS for each in stalls):
+        return stalls
+    return stalls if share_kept(run, run.history.first_from(stalls[0].begin), len(run.history)) < KEPT_SHARE else []

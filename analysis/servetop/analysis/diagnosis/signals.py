@@ -1,0 +1,257 @@
+"""The inputs of the judgement: columns of ticks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from servetop.analysis.diagnosis.trailing import ticks_of, trailing_max, trailing_sum
+from servetop.analysis.engine_gauges import KV_FULL, describe_before, kv_usages
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.trust.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
+from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.events import StageChange
+from servetop.core.histogram import LogHistogram, bucket_value
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.tick import TICK_SECONDS, Tick
+
+_COLUMNS = (
+    "due", "sent", "ok", "failed", "output_tokens", "prompt_tokens", "in_flight", "queued", "stage", "request_rate",
+    "running", "waiting", "preemptions",
+)  # fmt: skip
+_GAUGES = ("running", "waiting", "kv")
+_BASE_SECONDS = 6.0
+_MIN_FIRST_TOKENS = 4
+"""Minimum first tokens of six seconds for their mean TTFT to count."""
+_KNOWN_FOR = 6
+"""Ticks for which a gauge without a newer value stays valid: `engine_gauges.STALE_AFTER`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Signals:
+    """Columns of consecutive ticks; every array has shape (ticks,), NaN for values that the engine does not export."""
+
+    ends: FloatArray
+    """End of each tick, seconds."""
+    due: FloatArray
+    sent: FloatArray
+    ok: FloatArray
+    failed: FloatArray
+    output_tokens: FloatArray
+    prompt_tokens: FloatArray
+    in_flight: FloatArray
+    queued: FloatArray
+    stage: FloatArray
+    request_rate: FloatArray
+    """Target rate; inf is a closed loop, NaN no load."""
+    running: FloatArray
+    waiting: FloatArray
+    preemptions: FloatArray
+    kv: FloatArray
+    """KV usage, 0..1."""
+    needed: FloatArray
+    """Fraction of the KV blocks that a mean prompt of the newest requests needs; 0 if unknown."""
+    batch: FloatArray
+    """The engine's batch-size limit; of several replicas the sum, as of `running`."""
+    first_tokens: FloatArray
+    """Requests whose first token arrived; `prompt_tokens` are theirs."""
+    ttft: FloatArray
+    """Sum of their TTFT from due, seconds."""
+    served_ttft: FloatArray
+    """Sum of their TTFT from sent, seconds."""
+    awaiting: FloatArray
+    """Requests in flight without a first token, by the client's counts; NaN if responses are not streamed."""
+    base_ttft: FloatArray
+    """The smallest mean TTFT of six seconds so far, seconds; inf before enough first tokens."""
+    finished_tokens: FloatArray
+    """Output tokens of the requests that succeeded."""
+    late: FloatArray
+    """Requests that an open loop sent more than SLIP_LIMIT after they were due."""
+    lagging: FloatArray
+    """Fraction of the senders' heartbeats that were later than LOOP_LAG_LIMIT; 0 if the kernel stamps arrivals."""
+    throttled: BoolArray
+    """Whether the clocks of a GPU were throttled."""
+
+    @classmethod
+    def of(
+        cls, history: TickHistory, start: int, stop: int, *, facts: EngineFacts | None,
+        stages: Sequence[StageChange] = (),
+    ) -> Signals:  # fmt: skip
+        """Read ticks `start` to `stop`; the stages and the facts say what the samples do not contain."""
+        ticks = history.ticks[start:stop]
+        columns = {name: history.column(name, start=start, stop=stop) for name in _COLUMNS}
+        samples = [tick.engine for tick in ticks]
+        used = history.column("kv_blocks_used", start=start, stop=stop)
+        usage = history.column("kv_usage", start=start, stop=stop)
+        blocks = np.array([math.nan if each is None else _number(each.kv_blocks_total) for each in samples])
+        sizes = history.column("max_num_seqs", start=start, stop=stop)
+        closed = np.isinf(columns["request_rate"])
+        ends = np.array([tick.end for tick in ticks], dtype=np.float64)
+        clients = [tick.client for tick in ticks]
+        return cls(
+            ends=ends,
+            kv=kv_usages(usage, used, blocks),
+            first_tokens=np.array([each.ttft.count for each in clients], dtype=np.float64),
+            ttft=np.array([each.ttft_due.total for each in clients], dtype=np.float64),
+            served_ttft=np.array([each.ttft.total for each in clients], dtype=np.float64),
+            awaiting=awaiting_first_token(history, start, stop),
+            base_ttft=np.full(ends.shape, math.inf),
+            finished_tokens=np.array([each.output_len.total for each in clients], dtype=np.float64),
+            needed=_needed(ticks, blocks, facts),
+            batch=np.where(np.isnan(sizes), _staged_sizes(ends, stages, facts), sizes),
+            late=np.where(closed, 0.0, [_above(tick.client.slip, _SLIP_BUCKET) for tick in ticks]),
+            lagging=np.array([_lagging(tick) for tick in ticks], dtype=np.float64),
+            throttled=np.array([any(gpu.throttled for gpu in tick.gpus) for tick in ticks], dtype=np.bool_),
+            **columns,
+        ).without_old_pages(stages, page_age=0.0 if facts is None else facts.page_age)
+
+    def without_old_pages(self, stages: Sequence[StageChange], *, page_age: float) -> Signals:
+        """Return the ticks without the gauges of pages that may describe the time before their stage."""
+        old = describe_before(self.ends, np.array([each.at for each in stages]), page_age=page_age)
+        if not old.any():
+            return self
+        return replace(self, **{name: np.where(old, math.nan, getattr(self, name)) for name in _GAUGES})
+
+    def followed_by(self, later: Signals) -> Signals:
+        """Return these ticks and those that follow them."""
+        return Signals(**{name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in _FIELDS})
+
+    def with_base_ttft(self, *, judged: int) -> Signals:
+        """Return the ticks with the smallest TTFT so far; that of the first `judged` ticks is known."""
+        window = ticks_of(_BASE_SECONDS)
+        counts, sums = trailing_sum(self.first_tokens, window), trailing_sum(self.served_ttft, window)
+        means = np.divide(sums, counts, out=np.full(sums.shape, math.inf), where=counts >= _MIN_FIRST_TOKENS)
+        before = self.base_ttft[judged - 1 : judged]
+        found = np.minimum.accumulate(np.concatenate([before, means[judged:]]))[before.size :]
+        return replace(self, base_ttft=np.concatenate([self.base_ttft[:judged], found]))
+
+    def last(self, ticks: int) -> Signals:
+        """Return the last ticks."""
+        return Signals(**{name: getattr(self, name)[-ticks:] for name in _FIELDS})
+
+    def without_gaps(self) -> Signals:
+        """Return the ticks with the engine's gauges repeated for a short time while there is no newer sample."""
+        running, waiting, kv, batch = map(_held, (self.running, self.waiting, self.kv, self.batch))
+        return replace(self, running=running, waiting=waiting, kv=kv, batch=batch)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def closed(self) -> BoolArray:
+        """Whether the load is a closed loop."""
+        return np.isinf(self.request_rate)
+
+    @property
+    def overdue(self) -> FloatArray:
+        """Requests without a first token above twice those of an idle engine; NaN if the engine exports its queue."""
+        unknown = np.isinf(self.base_ttft)
+        usual = 2 * np.where(unknown, 0.0, self.base_ttft) * self.throughput
+        exported = trailing_sum(~np.isnan(self.waiting), ticks_of(60)) > 0
+        above = np.where(unknown, 0.0, np.maximum(self.awaiting - usual, 0.0))
+        return np.where(exported, math.nan, above)
+
+    @property
+    def queue(self) -> FloatArray:
+        """Requests that wait at the engine: as exported, else `overdue`."""
+        return np.where(np.isnan(self.waiting), self.overdue, self.waiting)
+
+    @property
+    def most_running(self) -> FloatArray:
+        """The most sequences that ran during the last minute: the batch limit is at least that; NaN if unknown."""
+        found = trailing_max(self.running, ticks_of(60))
+        return np.where(np.isinf(found), math.nan, found)
+
+    @property
+    def kv_is_full(self) -> BoolArray:
+        """Whether KV_FULL of the blocks are in use, or too many for another prompt while requests wait."""
+        return (self.kv >= KV_FULL) | ((self.kv >= self.kv_level) & (self.waiting > 0))
+
+    @property
+    def kv_level(self) -> FloatArray:
+        """The usage from which another prompt does not fit; at most KV_FULL, at least half of the blocks."""
+        return np.clip(1 - trailing_max(self.needed, ticks_of(10)), 0.5, KV_FULL)
+
+    @property
+    def throughput(self) -> FloatArray:
+        """Requests/s completed or due over ten seconds, whichever is more."""
+        window = ticks_of(10)
+        done, due = trailing_sum(self.ok, window), trailing_sum(self.due, window)
+        return np.maximum(done, due) / np.minimum(np.arange(1, len(self) + 1), window) / TICK_SECONDS
+
+
+def awaiting_first_token(history: TickHistory, start: int, stop: int) -> FloatArray:
+    """Return the requests in flight without a first token at the end of ticks `start` to `stop`.
+
+    Failed and cancelled requests count as if they had none, so that there are never too many.
+    """
+
+    def total(name: str) -> FloatArray:
+        before = history.total(name, stop=start) if start else 0.0
+        return np.asarray(np.nan_to_num(before) + np.cumsum(history.column(name, start=start, stop=stop)))
+
+    left = total("sent") - total("first_tokens") - total("failed") - total("cancelled")
+    return np.clip(left, 0.0, history.column("in_flight", start=start, stop=stop))
+
+
+def _staged_sizes(ends: FloatArray, stages: Sequence[StageChange], facts: EngineFacts | None) -> FloatArray:
+    """Return the batch size of the stage of each tick: the facts of a restarted engine are those of its last start."""
+    restarted = facts is None or not facts.changes_batch_size_live
+    sized = [stage for stage in stages if restarted and stage.max_num_seqs is not None]
+    default = _number(None if facts is None else facts.max_num_seqs)
+    sizes = replica_count(facts) * np.array([default, *(_number(stage.max_num_seqs) for stage in sized)])
+    return np.asarray(sizes[np.searchsorted([stage.at for stage in sized], ends, side="left")])
+
+
+def replica_count(facts: EngineFacts | None) -> int:
+    """Return the number of servers behind a run."""
+    return 1 if facts is None else max(1, len(facts.replica_urls))
+
+
+def _needed(ticks: Sequence[Tick], blocks: FloatArray, facts: EngineFacts | None) -> FloatArray:
+    size = 0 if facts is None or not facts.block_size else facts.block_size
+    total = np.where(np.isnan(blocks), _number(None if facts is None else facts.kv_blocks_total), blocks)
+    prompts = np.array([tick.client.prompt_tokens for tick in ticks], dtype=np.float64)
+    counts = np.array([tick.client.ttft.count if tick.client.prompt_tokens else 0 for tick in ticks], dtype=np.float64)
+    mean = np.divide(prompts, counts, out=np.zeros(prompts.shape), where=counts > 0)
+    return np.nan_to_num(np.divide(np.ceil(mean / size) + 1, total)) if size else np.zeros(prompts.shape)
+
+
+_FIELDS = tuple(Signals.__dataclass_fields__)
+
+
+def _bucket_above(seconds: float) -> int:
+    return next(bucket for bucket in range(1400) if bucket_value(bucket) > seconds)
+
+
+_SLIP_BUCKET, _LAG_BUCKET = _bucket_above(SLIP_LIMIT), _bucket_above(LOOP_LAG_LIMIT)
+
+
+def _above(histogram: LogHistogram, bucket: int) -> float:
+    """Return the number of values in `bucket` and those above it."""
+    if not histogram.buckets.size or histogram.buckets[-1] < bucket:
+        return 0.0
+    return float(histogram.counts[histogram.buckets >= bucket].sum())
+
+
+def _lagging(tick: Tick) -> float:
+    client = tick.client
+    if client.chunks and client.stamped == client.chunks:
+        return 0.0
+    late = _above(client.loop_lag, _LAG_BUCKET)
+    return late / client.loop_lag.count if late else 0.0
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _held(values: FloatArray) -> FloatArray:
+    """Repeat the last known value in place of unknown ones, for a short time."""
+    position = np.arange(values.size)
+    known = np.maximum.accumulate(np.where(np.isnan(values), -1, position))
+    recent = (known >= 0) & (position - known <= _KNOWN_FOR)
+    return np.where(recent, values[np.maximum(known, 0)], np.nan)

@@ -1,0 +1,91 @@
+"""Finds the times without a token: two seconds while requests are in flight, or one that no prefill explains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from servetop.analysis.diagnosis.marks import LOOKBACK, Marks, marks
+from servetop.analysis.diagnosis.signals import Signals
+from servetop.analysis.diagnosis.trailing import quotient, ticks_of, trailing_max, trailing_sum
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.tick import TICK_SECONDS
+
+STALL_SECONDS = 2.0
+"""Seconds without any token while requests are in flight."""
+PAUSE_SECONDS = 1.0
+"""The same for requests that had tokens before, if the prompts that follow do not explain it."""
+_PREFILL = 0.5
+"""Least prompt tokens/s of such a time, relative to the fastest prefill before, that explain it."""
+_USUAL = 0.1
+"""Fraction of the ticks in shorter times without a token from which tokens usually arrive that far apart."""
+
+
+def stalled(signals: Signals) -> Marks:
+    """No token arrives while requests are in flight, after some had arrived under the same load.
+
+    A pause of less than STALL_SECONDS is known when it has ended.
+    """
+    started = trailing_sum(signals.output_tokens, ticks_of(LOOKBACK)) > 0
+    silent = started & (signals.in_flight > 0) & ~(signals.output_tokens > 0)
+    least = ticks_of(STALL_SECONDS) + 1
+    run = _run_length(silent)
+    before = _shifted(run)
+    short = ~silent & (before >= ticks_of(PAUSE_SECONDS)) & (before < least)
+    short &= _decoding(signals) & ~_prefilled(signals, before) & ~_usual(signals, silent, before)
+    return marks(
+        opens=(run >= least) | short,
+        closes=~silent | (run == 1),  # one that is known when it has ended closes with the next tick
+        worst=run * TICK_SECONDS,
+        active=silent & (run > 1),
+        begin=lambda position: position + 1 - int(run[position]) if run[position] else position - int(before[position]),
+    )
+
+
+def is_prefill(history: TickHistory, begin: float, end: float) -> bool:
+    """Whether the prompts that follow a time without a token, in seconds of the run, explain it.
+
+    The fastest prefill of the minute before it tells; without one, they do.
+    """
+    after = history.first_from(end)
+    first = max(after - ticks_of(LOOKBACK), 0)
+    clients = [tick.client for tick in history.ticks[first : after + 1]]
+    tokens = np.array([each.prompt_tokens for each in clients], dtype=np.float64)
+    times = np.array([each.ttft.total for each in clients], dtype=np.float64)
+    best = quotient(tokens, times)[: after - first].max(initial=0.0)
+    return bool(tokens[after - first :].sum() / (end - begin) >= _PREFILL * best)
+
+
+def _run_length(condition: BoolArray) -> FloatArray:
+    """Return the number of consecutive ticks, up to each, in which a condition held."""
+    position = np.arange(1, condition.size + 1)
+    last_break = np.maximum.accumulate(np.where(condition, 0, position))
+    return np.asarray(position - last_break, dtype=np.float64)
+
+
+def _shifted(values: FloatArray) -> FloatArray:
+    """The value of the tick before each; 0 before the first."""
+    return np.concatenate([np.zeros(min(values.size, 1)), values[:-1]])
+
+
+def _decoding(signals: Signals) -> BoolArray:
+    """Whether a request in flight had its first token before the tick."""
+    return np.asarray(_shifted(signals.in_flight - signals.awaiting) > 0)
+
+
+def _prefilled(signals: Signals, before: FloatArray) -> BoolArray:
+    """Whether the prompts whose first token ends `before` ticks without one took that time.
+
+    A mean prompt is computed within its TTFT, so that the shortest of the minute before bounds the speed from below.
+    """
+    tokens = signals.prompt_tokens
+    speed = quotient(tokens, signals.served_ttft)
+    best = trailing_max(_shifted(speed), ticks_of(LOOKBACK))
+    return np.asarray(quotient(tokens, TICK_SECONDS * before) >= _PREFILL * np.maximum(best, 1e-9))
+
+
+def _usual(signals: Signals, silent: BoolArray, before: FloatArray) -> BoolArray:
+    """Whether many tokens of the minute before were far apart, as those of a slow model or a buffering proxy are."""
+    apart = np.where(~silent & (before < ticks_of(PAUSE_SECONDS)), before, 0.0)
+    loaded = trailing_sum(signals.in_flight > 0, ticks_of(LOOKBACK))
+    return np.asarray(trailing_sum(apart, ticks_of(LOOKBACK)) > _USUAL * loaded)

@@ -1,0 +1,1 @@
+"""Statistics that know nothing of servers: quantiles, errors of dependent observations, tests of a growing series."""

@@ -1,0 +1,92 @@
+"""The cells of a sweep from the exact figures of its stages, and their verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from servetop.analysis.cells.stage_load import StageLoad
+from servetop.analysis.diagnosis.capacity import KEPT_SHARE
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.summary.summary_types import StageSummary
+from servetop.analysis.sweep.row_limits import overloaded_stages, row_limits
+from servetop.analysis.sweep.sweep_cell import SweepCell
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict, sweep_verdict
+from servetop.core.config import RunConfig
+from servetop.core.events import StageChange
+
+
+def is_sweep(config: RunConfig, stages: Sequence[StageChange]) -> bool:
+    """Whether a run measured at least two cells, each with a constant load of its own.
+
+    A single batch size is a sweep only if its stages drain: else each begins with the requests of the one before.
+    """
+    if any(stage.ramp_from is not None for stage in config.stages):
+        return False
+    loads = {StageLoad.of(stage) for stage in stages if stage.request_rate is not None and not stage.warmup}
+    return len(loads) > 1 and (config.drain_at_stages or len({load.max_num_seqs for load in loads}) > 1)
+
+
+def measured_sweep(run: RunRecord, stages: Sequence[StageSummary]) -> SweepVerdict | None:
+    """Return the verdict of a sweep by the exact figures of its whole stages; None for other runs, or without any."""
+    if not is_sweep(run.header.config, run.stages):
+        return None
+    objectives = run.header.config.goodput
+    cells = measured_cells(stages, objectives=objectives)
+    if not cells:
+        return None
+    whole = [stage for cell in cells for stage in cell.stages]
+    return sweep_verdict(
+        cells, objectives=objectives, limits=row_limits(run, cells), overloaded=overloaded_stages(run, whole)
+    )
+
+
+def measured_cells(stages: Sequence[StageSummary], *, objectives: Mapping[str, float]) -> list[SweepCell]:
+    """Return the cells that were measured as a whole, by batch size and load."""
+    groups: dict[StageLoad, list[StageSummary]] = {}
+    for stage in stages:
+        if stage.finished and not stage.steered:
+            groups.setdefault(_load(stage), []).append(stage)
+    cells = [_cell(group, objectives) for group in groups.values()]
+    return sorted(cells, key=lambda cell: (cell.max_num_seqs or 0, cell.closed, cell.load, cell.max_concurrency or 0))
+
+
+def _load(stage: StageSummary) -> StageLoad:
+    rate = math.inf if stage.request_rate is None else stage.request_rate
+    return StageLoad(request_rate=rate, max_concurrency=stage.max_concurrency, max_num_seqs=stage.max_num_seqs)
+
+
+def _cell(group: Sequence[StageSummary], objectives: Mapping[str, float]) -> SweepCell:
+    first = group[0]
+    requests = [stage.measured.requests for stage in group]
+    ended = sum(each.completed + each.failed for each in requests)
+    good = sum(round((each.request_goodput or 0.0) * each.duration) for each in requests)
+    share = good / ended if objectives and ended else None
+    return SweepCell(
+        max_num_seqs=first.max_num_seqs,
+        request_rate=first.request_rate,
+        max_concurrency=first.max_concurrency,
+        stages=tuple(stage.stage for stage in group),
+        start=first.start,
+        request_throughput=_mean(group, lambda stage: stage.measured.requests.request_throughput),
+        output_throughput=_mean(group, lambda stage: stage.measured.requests.output_throughput),
+        request_goodput=_mean(group, lambda stage: stage.measured.requests.request_goodput),
+        share_within=share,
+        kept=None if share is None else share >= KEPT_SHARE,
+        steady=all(stage.steady.start is not None for stage in group),
+        failed=sum(each.failed for each in requests),
+        preemptions=_mean(group, lambda stage: stage.preemptions),
+        p99_ttft_ms=_p99(group, "ttft"),
+        p99_itl_ms=_p99(group, "itl"),
+        p99_tpot_ms=_p99(group, "tpot"),
+        p99_e2el_ms=_p99(group, "e2el"),
+    )
+
+
+def _p99(group: Sequence[StageSummary], metric: str) -> float | None:
+    return _mean(group, lambda stage: stage.measured.requests.latency(metric, "p99"))
+
+
+def _mean(group: Sequence[StageSummary], figure: Callable[[StageSummary], float | None]) -> float | None:
+    values = [value for stage in group if (value := figure(stage)) is not None]
+    return sum(values) / len(values) if values else None

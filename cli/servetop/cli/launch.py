@@ -1,0 +1,103 @@
+"""Starts a run: with a dashboard, the run in its own process, or headless, in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from servetop.cli.configuration.idle_options import RunChoices, refuse_idle_of_run
+from servetop.cli.configuration.output import Output
+from servetop.core.clock import wall_clock
+from servetop.core.config import RunConfig
+from servetop.core.errors import RecordingError, UsageError
+from servetop.run import console
+
+if TYPE_CHECKING:
+    from servetop.cli.framework.command_line import CommandLine
+    from servetop.cli.options.run_options import RepeatableOptions
+
+
+def output_of(options: RepeatableOptions, line: CommandLine[Any]) -> Output:
+    """The destination that the options of a run describe; `line` is the command line that they come from."""
+    web = None
+    if options.web.web:
+        from servetop.cli.web.web_address import web_address_of
+
+        web = web_address_of(options.web)
+    sender = line.invocation.sender
+    return Output(options=options.output, no_record=options.no_record, web=web, sender=sender, given=line.given)
+
+
+def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> int:
+    """Runs and shows a configuration; `resume` is a recording to continue. Returns the exit code."""
+    options = output.options
+    if options.record and output.no_record:
+        raise UsageError("--record and --no-record exclude each other: give one of them")
+    headless = options.headless or options.as_json
+    if headless and output.web:
+        raise UsageError("--web and --headless exclude each other: give one of them")
+    if options.detach and (output.web or output.no_record):
+        other = "--web" if output.web else "--no-record"
+        raise UsageError(f"--detach and {other} exclude each other: a detached run is found by its recording")
+    if options.display.against and (headless or options.detach):
+        other = "--detach" if options.detach else "--json" if options.as_json else "--headless"
+        raise UsageError(f"--against and {other} exclude each other: it draws the baseline in the dashboard")
+    refuse_idle_of_run(output.given, RunChoices(config, output))
+    if not headless and not output.web and not options.detach and not console.is_terminal():
+        raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
+    with _recording_path(config, output) as new_path:
+        path, resumes = resume or new_path, resume is not None
+        if options.detach:
+            from servetop.cli.viewing.detached import start_detached
+
+            return start_detached(config, path, resume=resumes, as_json=options.as_json)
+        if headless:
+            from servetop.cli.headless.headless import run_headless
+
+            return run_headless(
+                config, path, as_json=options.as_json, resume=resumes, throw_away=output.no_record, sender=output.sender
+            )
+        if output.web is not None:
+            from servetop.cli.web.web import run_in_browser
+
+            return run_in_browser(
+                config, path, address=output.web, display=options.display, resume=resumes, throw_away=output.no_record
+            )
+        from servetop.cli.viewing.dashboard import run_with_dashboard
+
+        return run_with_dashboard(config, path, display=options.display, resume=resumes, throw_away=output.no_record)
+
+
+@contextlib.contextmanager
+def _recording_path(config: RunConfig, output: Output) -> Iterator[Path]:
+    from servetop.recordings.library.paths import new_recording_path
+
+    if output.no_record:
+        recording = Path(tempfile.mkdtemp(prefix="servetop-")) / "run.servetop"
+        try:
+            yield recording
+        finally:
+            if not _is_live(recording):
+                shutil.rmtree(recording.parent, ignore_errors=True)
+        return
+    recording = output.options.record or new_recording_path(config, wall_clock())
+    yield recording
+    if config.engine.url is not None:
+        from servetop.cli.empty_recordings import remove_empty
+
+        remove_empty(recording)
+
+
+def _is_live(recording: Path) -> bool:
+    """Whether its run is still active; it then removes the recording itself."""
+    from servetop.recordings.read.reader import RecordingReader
+
+    try:
+        with contextlib.closing(RecordingReader.open(recording)) as reader:
+            return reader.is_live()
+    except RecordingError:
+        return False
