@@ -30,7 +30,7 @@ from servetop.core.events import RequestRecord
 from servetop.core.tick import ClientTick, merge_client_ticks
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.start_senders import start_senders
-from servetop.workload.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

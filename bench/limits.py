@@ -27,7 +27,7 @@ from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.tick import ClientTick, merge_client_ticks
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.sender_handle import SenderHandle
-from servetop.workload.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
 
 MANY = Shape(ttft_ms=2000, itl_ms=1000, tokens=6, stage=StageConfig(max_concurrency=10_000, num_prompts=10_000))
 QUICK = Shape(ttft_ms=5, itl_ms=2, tokens=4, stage=StageConfig(request_rate=2000.0, duration=6.0))

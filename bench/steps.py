@@ -34,7 +34,7 @@ from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.loadgen.transport.epoll_reader import SocketPoller
 from servetop.loadgen.transport.http1 import Http1Connection
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 STREAMS, EVENTS = 256, 80
 TOGETHER = 5

@@ -18,7 +18,7 @@ from servetop.engines.metrics.prometheus_text import scan
 from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.transport.http1 import Http1Connection
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 from tests.chaos.case import Case, Fault, Result
 from tests.chaos.hostile_text import HOSTILE
 

@@ -33,7 +33,7 @@ ALLOWED = 0.05
 SAMPLE_EVERY = 5.0
 ROLES = {
     "watchdog.py": "",  # the watcher beside an engine: nothing that grows
-    "servetop.run.process.run_process": "run",
+    "servetop.run.run_process": "run",
     "servetop.run.process.sender_program": "sender",
     "servetop.simulator": "engine (simulator)",
     "-m servetop ": "dashboard",

@@ -27,7 +27,7 @@ LONG = "300"
 """Seconds of load: nothing ends because it was over."""
 ENDS_WITHIN = 300.0
 """Seconds for a run to notice that its owner is gone, and to end; documented as seconds, on a shared machine."""
-RUN = "servetop.run.process.run_process"
+RUN = "servetop.run.run_process"
 
 
 @dataclass

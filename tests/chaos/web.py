@@ -19,7 +19,7 @@ from tests.chaos.processes import marked, until
 from tests.reserved_port import reserved_port
 
 BLOWS = ("kill server", "kill server", "kill run", "kill viewer", "leave page", "SIGTERM", "SIGINT", "SIGHUP")
-RUN, VIEWER = "servetop.run.process.run_process", " replay "
+RUN, VIEWER = "servetop.run.run_process", " replay "
 HEADERS = (
     "Upgrade: websocket",
     "Connection: Upgrade",

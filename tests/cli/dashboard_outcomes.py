@@ -28,7 +28,7 @@ def run_killed(phase: str) -> Callable[[Case], Finished]:
 
     def strike(terminal: Terminal) -> None:
         _, *processes = family(terminal.process.pid)
-        (run,) = (each for each in processes if "servetop.run.process.run_process" in command_line(each))
+        (run,) = (each for each in processes if "servetop.run.run_process" in command_line(each))
         run.kill()
         assert_gone(processes)
         terminal.type("q")

@@ -11,7 +11,7 @@ from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
 from servetop.cli.main import joined_goodput, split_engine_args
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
-from servetop.run.stage_plan import segments
+from servetop.run.loop.stage_plan import segments
 from tests.cli.test_config_file import config_of
 
 

@@ -16,7 +16,7 @@ from servetop.cli.options.request_options import DataOptions
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.workload.build import prompts_for
-from servetop.workload.dataset_options import check_dataset_options
+from servetop.workload.prompts.dataset_options import check_dataset_options
 from servetop.workload.validation import resolve_workload
 
 CHANGED: Mapping[str, Any] = {

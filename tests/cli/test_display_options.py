@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from servetop.cli.configuration.web_address import WebAddress
 from servetop.cli.options.output_options import DisplayOptions
 from servetop.cli.viewing.display_options import (
     check_theme,
@@ -16,7 +17,6 @@ from servetop.cli.viewing.display_options import (
     wants_less_motion,
 )
 from servetop.cli.web.web import check_web, viewer_command
-from servetop.cli.web.web_address import WebAddress
 from servetop.core.errors import UsageError
 from servetop.core.system.own_python import python_argv
 from servetop.recordings.library.folder_store import FolderStore

@@ -34,7 +34,7 @@ def test_a_run_at_a_url_starts_without_numpy_and_httpx() -> None:
     run = (
         "servetop.cli.main",
         "servetop.cli.headless.headless",
-        "servetop.run.run_loop",
+        "servetop.run.loop.run_loop",
         "servetop.recordings.write.recorder",
     )
     assert (

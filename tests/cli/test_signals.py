@@ -139,7 +139,7 @@ def test_a_dashboard_reports_a_full_disk_at_once(servetop: Servetop, recording: 
         with reading(recording) as reader:
             until("load", reader)
         _, *processes = family(terminal.process.pid)
-        (run,) = (each for each in processes if "servetop.run.process.run_process" in command_line(each))
+        (run,) = (each for each in processes if "servetop.run.run_process" in command_line(each))
         log = recording.with_name(f"{recording.name}-wal")
         run.rlimit(psutil.RLIMIT_FSIZE, (max(log.stat().st_size, recording.stat().st_size), psutil.RLIM_INFINITY))
         wait_for(lambda: "cannot" in terminal.text and "written" in terminal.text, seconds=30, what="the alert")

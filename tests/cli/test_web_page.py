@@ -15,7 +15,7 @@ import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
 from aiohttp.test_utils import TestClient, TestServer
 
-from servetop.cli.web.web_address import WebAddress, is_own_name, page_url
+from servetop.cli.configuration.web_address import WebAddress, is_own_name, page_url
 from servetop.cli.web.web_server import LARGEST_MESSAGE, MOST_PAGES, ViewerServer
 from servetop.cli.web.web_viewer import MOST_COLUMNS, MOST_LINES
 

@@ -15,7 +15,7 @@ from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt, StreamParse
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 RESPONSES = Path(__file__).parent / "responses"
 _LINE_END = rb"(?>\r\n|\n|\r)"

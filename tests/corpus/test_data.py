@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from servetop.core.errors import UsageError
-from servetop.workload.datasets.preview import preview
+from servetop.workload.prompts.preview import preview
 from tests.corpus.data_corpus import COLUMNS, DataCase, load_data, read_data, read_strictly
 
 CASES = load_data()

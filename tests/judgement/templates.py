@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from servetop.analysis import judgement, verdicts
+from servetop.analysis import diagnosis, story, trust
 
 _VERDICTS = ("trust", "other_clients", "cache_check")
-"""Modules outside of the judgement whose phrases stand on the verdict line."""
+"""Modules of `trust` whose phrases stand on the verdict line."""
 _LABELS = ("clauses", "live_clauses", "episode", "observation", "log_severity", "overload_intervals", "rate_factors")
 """Modules whose texts are no sentences about a run: names of episodes, observations and classes, examples."""
 _NUMBERS = {"%": 0.12, "d": 12, "f": 12.0, "g": 12.0}
@@ -89,8 +89,9 @@ def templates() -> list[Template]:
 
 
 def _modules() -> Iterator[Path]:
-    (judging,), (checking,) = judgement.__path__, verdicts.__path__
-    yield from (path for path in sorted(Path(judging).glob("*.py")) if path.stem not in _LABELS)
+    (checking,) = trust.__path__
+    for room in (*diagnosis.__path__, *story.__path__):
+        yield from (path for path in sorted(Path(room).glob("*.py")) if path.stem not in _LABELS)
     yield from (Path(checking) / f"{name}.py" for name in _VERDICTS)
 
 

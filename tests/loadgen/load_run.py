@@ -15,7 +15,7 @@ from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks
 from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.worker.sender_pool import SenderPool
-from servetop.workload.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
 from tests.harness import SLOW_MACHINE
 from tests.loadgen.scripted_server import SSE_HEAD
 

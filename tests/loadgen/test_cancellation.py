@@ -14,9 +14,9 @@ from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.cancellation import Cancellation
 from servetop.loadgen.sender.in_flight import InFlightRequests
 from servetop.workload.datasets.rows import SkippedRows
-from servetop.workload.plan import LoadPlan
 from servetop.workload.prompts.random_cancellation import CancelledPrompts
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.stage_run import Due
 
 
 class SetClock(MonotonicClock):

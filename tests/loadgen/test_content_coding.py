@@ -18,7 +18,7 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.content_coding import MAX_DECODED_BYTES, CodingError, Decoder, decoder_for
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 TOKEN = b'data: {"choices": [{"index": 0, "text": " a"}]}\n\n'
 BODY = TOKEN * 9 + b"data: [DONE]\n\n"

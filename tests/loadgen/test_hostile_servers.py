@@ -242,8 +242,8 @@ from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.transport.transport_factory import transport_factory
 from servetop.loadgen.messages import (SenderSetup)
-from servetop.workload.plan import LoadPhase
-from servetop.workload.plan import LoadPlan
+from servetop.workload.stages.plan import LoadPhase
+from servetop.workload.stages.plan import LoadPlan
 from servetop.loadgen.sender.sender import Sender
 
 async def main(url):

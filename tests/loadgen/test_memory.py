@@ -8,7 +8,7 @@ import tracemalloc
 from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 DIALECT = dialect_for("completions", model="tiny-llama", continuous_usage=False)
 TOGETHER = 10

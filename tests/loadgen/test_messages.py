@@ -14,7 +14,7 @@ from servetop.core.events import Action, Command, Note, RequestRecord, RequestSt
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
-from servetop.workload.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
 
 RECORD = RequestRecord(
     id=3,

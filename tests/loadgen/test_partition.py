@@ -17,10 +17,10 @@ from servetop.loadgen.sender.live_commands import apply_command
 from servetop.loadgen.sender.ownership import Ownership, PartitionedPrompts, part_of
 from servetop.loadgen.sender.partition import Partition, RequestPartition, partition_for
 from servetop.workload.build import arrivals_of
-from servetop.workload.plan import LoadPlan
-from servetop.workload.schedule import Schedule
-from servetop.workload.stage_draws import StageDraws
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.schedule import Schedule
+from servetop.workload.stages.stage_draws import StageDraws
+from servetop.workload.stages.stage_run import Due
 
 Sent = tuple[int, int, float]
 """Number, stage, due time."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.loadgen.sender.pauses import Pauses
 from servetop.workload.build import arrivals_of
-from servetop.workload.plan import LoadPlan
-from servetop.workload.schedule import Schedule
-from servetop.workload.stage_draws import StageDraws
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.schedule import Schedule
+from servetop.workload.stages.stage_draws import StageDraws
 
 WORKLOAD = WorkloadConfig(think_time="exponential:mean=2")
 

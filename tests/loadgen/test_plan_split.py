@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from servetop.core.config import StageConfig
 from servetop.loadgen.worker.plan_split import split_plan, subplan_for
-from servetop.workload.plan import LoadPlan
+from servetop.workload.stages.plan import LoadPlan
 
 
 @given(

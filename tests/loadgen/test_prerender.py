@@ -12,8 +12,8 @@ from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.request.prerender import LOOK_AHEAD, NumberedPrompts, NumberedRequest, PrerenderQueue
 from servetop.loadgen.sender.partition import RequestPartition
 from servetop.workload.datasets.rows import SkippedRows
-from servetop.workload.plan import LoadPlan
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.stage_run import Due
 
 DUE = Due(0, 1.0)
 PLAN = LoadPlan(segments=((0, StageConfig(num_prompts=1)),), begin=0.0)

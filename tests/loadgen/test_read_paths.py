@@ -16,7 +16,7 @@ from servetop.engines.dialects.json_event import read_completion
 from servetop.engines.dialects.stream_parser import EventStream
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.transport.http1 import Http1Connection
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 from tests.loadgen.scripted_server import SSE_HEAD
 
 DIALECT = dialect_for("completions", model="m", continuous_usage=False)

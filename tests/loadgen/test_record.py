@@ -14,7 +14,7 @@ from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.sender.tick_builder import TickBuilder
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 
 def event(text: str) -> bytes:

@@ -16,7 +16,7 @@ from servetop.loadgen.worker.report_merge import (
     new_stages,
     slowest_phase,
 )
-from servetop.workload.plan import LoadPhase
+from servetop.workload.stages.plan import LoadPhase
 
 
 def report(

@@ -12,7 +12,7 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.loadgen.messages import SenderSetup, TimedCommand
 from servetop.loadgen.request.prerender import NumberedRequest
 from servetop.loadgen.sender.partition import RequestPartition, partition_for
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 LATER_TURN = Prompt(text="and then?", input_tokens=3, output_tokens=9)
 MARGIN = 20

@@ -15,7 +15,7 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 NO_TOKEN = (RequestStatus.ERROR, "the response ended without a token")
 NO_END = (RequestStatus.TRUNCATED, "the stream ended without its end marker")

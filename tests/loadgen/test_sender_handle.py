@@ -16,7 +16,7 @@ from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, RequestStatus
 from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.worker.sender_handle import SenderHandle
-from servetop.workload.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
 
 CHILD = """
 import sys

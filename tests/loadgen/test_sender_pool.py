@@ -8,7 +8,7 @@ from servetop.core.events import Action, RequestStatus
 from servetop.core.tick import merge_client_ticks
 from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.start_senders import start_senders
-from servetop.workload.plan import LoadPhase
+from servetop.workload.stages.plan import LoadPhase
 from tests.loadgen.load_run import ARGV, respond_never, setup_for, slow_response, slow_tokens
 
 

@@ -14,7 +14,7 @@ from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.sender.report_builder import ReportBuilder
 from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.worker.sender_handle import SenderHandle
-from servetop.workload.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
 from tests.loadgen.load_run import ARGV, setup_for
 
 WITHOUT_THE_RIGHT = """

@@ -11,7 +11,7 @@ import pytest
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.request.prerender import prompt_source
-from servetop.workload.stage_draws import StageDraws
+from servetop.workload.stages.stage_draws import StageDraws
 
 
 def test_completions_send_token_ids_unless_text_prompts_are_required() -> None:

@@ -10,7 +10,7 @@ from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.sender.tick_builder import TickBuilder
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 DIALECT = dialect_for("completions", model="m", continuous_usage=True)
 PROMPT = Prompt(text="", token_ids=(11, 12), input_tokens=2, output_tokens=9)

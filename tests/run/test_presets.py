@@ -15,7 +15,7 @@ from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
 from servetop.core.config import WorkloadConfig
 from servetop.run.sweep.presets import preset_names
 from servetop.workload.arrivals.arrival_spec import parse_arrivals
-from servetop.workload.prompts.request_lengths import RequestLengths, request_lengths
+from servetop.workload.request_lengths import RequestLengths, request_lengths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,8 +111,8 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
 
     options = line.options
     if options.web.web:
+        from servetop.cli.configuration.web_address import web_address_of
         from servetop.cli.web.web import serve_recording
-        from servetop.cli.web.web_address import web_address_of
         from servetop.recordings.library.catalog import resolve
 
         address = web_address_of(options.web)

@@ -25,7 +25,7 @@ def output_of(options: RepeatableOptions, line: CommandLine[Any]) -> Output:
     """The destination that the options of a run describe; `line` is the command line that they come from."""
     web = None
     if options.web.web:
-        from servetop.cli.web.web_address import web_address_of
+        from servetop.cli.configuration.web_address import web_address_of
 
         web = web_address_of(options.web)
     sender = line.invocation.sender

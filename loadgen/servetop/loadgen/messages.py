@@ -20,8 +20,8 @@ from servetop.core.errors import LoadError
 from servetop.core.events import Command, Note, RequestRecord, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.tick import ClientTick
-from servetop.workload.plan import LoadPhase, LoadPlan
-from servetop.workload.stage_draws import StageDraws
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.stage_draws import StageDraws
 
 MAX_FRAME_BYTES = 1 << 30
 _LENGTH = struct.Struct("<I")

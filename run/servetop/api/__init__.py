@@ -57,8 +57,8 @@ def run(config: RunConfig, recording: Path | None = None) -> RunResult:
     RecordingError if the file cannot be created; a run that fails later returns its exit code.
     """
     from servetop.recordings.library.paths import new_recording_path
-    from servetop.run.process.run_process import RunContext, execute, final_summary
     from servetop.run.process.run_signals import RunSignals
+    from servetop.run.run_process import RunContext, execute, final_summary
 
     path = recording or new_recording_path(config, wall_clock())
     finished = execute(config, path, context=RunContext(signals=RunSignals(), observer=_Silent()))

@@ -21,7 +21,7 @@ from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.summary.summary import run_summary
 from servetop.workload.build import EngineTraits, prompts_for
-from servetop.workload.prompts.warming_prompts import warming_prompts
+from servetop.workload.warming_prompts import warming_prompts
 from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]

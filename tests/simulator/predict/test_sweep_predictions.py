@@ -16,7 +16,7 @@ from servetop.core.errors import UsageError
 from servetop.run.sweep.presets import preset_names
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.workload.build import prompts_for
-from servetop.workload.stage_draws import DrawSeeds
+from servetop.workload.stages.stage_draws import DrawSeeds
 from tests.simulator.predict.cells import results, stored
 
 

@@ -14,7 +14,7 @@ from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_process import AllAtOnce, ArrivalProcess, ConstantArrivals
 from servetop.workload.arrivals.arrival_spec import ARRIVAL_PROCESSES, arrivals_for, parse_arrivals, seeded_arrivals
 from servetop.workload.arrivals.rate_curves import CurvedArrivals, RampCurve, SineCurve
-from servetop.workload.stage_run import StageRun
+from servetop.workload.stages.stage_run import StageRun
 from servetop.workload.validation import check_load
 
 EVEN = seeded_arrivals(burstiness=math.inf, seed=(0,))

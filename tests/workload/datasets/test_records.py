@@ -11,10 +11,10 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.build import prompts_for
-from servetop.workload.dataset_options import likely_names
-from servetop.workload.datasets.preview import preview
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.shared_dataset import SharedDataset
+from servetop.workload.prompts.dataset_options import likely_names
+from servetop.workload.prompts.preview import preview
 from servetop.workload.validation import resolve_workload
 
 

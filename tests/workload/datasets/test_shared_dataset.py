@@ -11,7 +11,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.workload.build import arrivals_of, prompts_for
 from servetop.workload.datasets import shared_dataset
 from servetop.workload.datasets.shared_dataset import SharedDataset
-from servetop.workload.stage_draws import StageDraws
+from servetop.workload.stages.stage_draws import StageDraws
 
 TEXTS = "prompt\nOne?\nTwo?\n\xff\nThree?\n"
 TRACE = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(

@@ -19,7 +19,7 @@ from servetop.workload.build import arrivals_of, prompts_for
 from servetop.workload.datasets.catalogue import trace_of
 from servetop.workload.datasets.rows import DatasetRow, SkippedRows
 from servetop.workload.datasets.traces import RequestTrace, measure
-from servetop.workload.stage_draws import StageDraws
+from servetop.workload.stages.stage_draws import StageDraws
 from servetop.workload.validation import check_fits, resolve_workload
 
 PLAIN = "arrival_s,input,output\n0,10,5\n0.5,20,6\n2,30,7\n"

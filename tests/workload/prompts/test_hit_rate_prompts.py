@@ -13,8 +13,8 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.workload.build import EngineTraits, prompts_for
 from servetop.workload.prompts.hit_rate_prompts import check_hit_rate, shared_blocks
-from servetop.workload.prompts.request_lengths import request_lengths
-from servetop.workload.prompts.warming_prompts import check_warmable, warming_prompts
+from servetop.workload.request_lengths import request_lengths
+from servetop.workload.warming_prompts import check_warmable, warming_prompts
 
 
 def found_tokens(prompts: list[tuple[int, ...]], known: list[tuple[int, ...]], *, block: int) -> list[int]:

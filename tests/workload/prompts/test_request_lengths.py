@@ -10,7 +10,7 @@ from servetop.core.errors import UsageError
 from servetop.workload.build import prompts_for
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.prompts.lengths import lengths_for
-from servetop.workload.prompts.request_lengths import RequestLengths, request_lengths
+from servetop.workload.request_lengths import RequestLengths, request_lengths
 
 SEED = (4, 0)
 

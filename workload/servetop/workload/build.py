@@ -21,8 +21,8 @@ from servetop.workload.prompts.prompt_source import (
     TokenIds,
     Vocabulary,
 )
-from servetop.workload.stage_draws import StageDraws, Stream
-from servetop.workload.stage_run import StageArrivals
+from servetop.workload.stages.stage_draws import StageDraws, Stream
+from servetop.workload.stages.stage_run import StageArrivals
 
 if TYPE_CHECKING:
     from servetop.workload.datasets.shared_dataset import SharedDataset

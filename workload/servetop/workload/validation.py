@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPABLE_ARRIVALS, parse_arrivals
-from servetop.workload.dataset_options import check_dataset_options, check_output_options
 from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
 from servetop.workload.prompts.conversation_scripts import most_turns, parse_turns
+from servetop.workload.prompts.dataset_options import check_dataset_options, check_output_options
 from servetop.workload.prompts.hit_rate_prompts import check_hit_rate
 from servetop.workload.prompts.length_options import check_length_options
 from servetop.workload.prompts.lengths import lengths_for, parse_lengths

@@ -9,7 +9,7 @@ from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.output_options import OutputOptions
 
 if TYPE_CHECKING:
-    from servetop.cli.web.web_address import WebAddress
+    from servetop.cli.configuration.web_address import WebAddress
     from servetop.run.process.first_sender import FirstSender
 
 

@@ -22,7 +22,7 @@ WARMUP_CONCURRENCY = 8
 
 def stages_of(load: LoadOptions, replay: Replay | None = None) -> tuple[StageConfig, ...]:
     """The stages of --ramp, or one stage; without any load option, a whole trace, or the default ramp."""
-    from servetop.workload.stages import default_ramp, parse_ramp
+    from servetop.workload.stages.ramp import default_ramp, parse_ramp
 
     if load.ramp is not None:
         if _has_rate_or_end(load):
@@ -120,7 +120,7 @@ def check(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
         from servetop.workload.validation import check_load  # numpy: not for every start
 
         check_load(workload, stages)
-    from servetop.workload.plan import check_stage
+    from servetop.workload.stages.plan import check_stage
 
     for index, stage in enumerate(stages):
         check_stage(index, stage)

@@ -67,7 +67,7 @@ def prefix_cache_of(given: str | None, workload: WorkloadConfig) -> str:
     if state not in PREFIX_CACHE_STATES:
         raise UsageError(f"--prefix-cache {state}: use {', '.join(PREFIX_CACHE_STATES)}")
     if state == WARM:
-        from servetop.workload.prompts.warming_prompts import check_warmable  # numpy: not for every start
+        from servetop.workload.warming_prompts import check_warmable  # numpy: not for every start
 
         check_warmable(workload)
     return state

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 from servetop.run import console
-from servetop.run.process.run_process import FinishedRun, RunContext, execute, final_summary
 from servetop.run.process.run_signals import RunSignals
+from servetop.run.run_process import FinishedRun, RunContext, execute, final_summary
 
 if TYPE_CHECKING:
     from servetop.cli.headless.headless_progress import HeadlessProgress

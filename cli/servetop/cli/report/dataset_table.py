@@ -18,10 +18,10 @@ from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
-from servetop.workload.dataset_options import likely_names
 from servetop.workload.datasets.catalogue import DATASETS
-from servetop.workload.datasets.preview import MOST_COMPARED, DatasetPreview, preview
 from servetop.workload.datasets.rows import DatasetRow
+from servetop.workload.prompts.dataset_options import likely_names
+from servetop.workload.prompts.preview import MOST_COMPARED, DatasetPreview, preview
 
 _FIGURES = ("min", "mean", "p50", "p90", "p99", "max")
 _MOST_CHARS = 60

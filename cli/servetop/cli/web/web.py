@@ -7,11 +7,11 @@ import secrets
 import signal
 from pathlib import Path
 
+from servetop.cli.configuration.web_address import WebAddress
 from servetop.cli.options.output_options import DisplayOptions
 from servetop.cli.viewing.baseline_file import with_baseline_path
 from servetop.cli.viewing.display_options import check_theme
 from servetop.cli.viewing.viewer_signals import ViewerSignals
-from servetop.cli.web.web_address import WebAddress
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
 from servetop.core.system.own_python import python_argv

@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from servetop.cli.web.web_address import WebAddress, is_own_name, page_url
+from servetop.cli.configuration.web_address import WebAddress, is_own_name, page_url
 from servetop.cli.web.web_viewer import ViewerProcess
 from servetop.core.system.package_data import package_path
 from servetop.run import console

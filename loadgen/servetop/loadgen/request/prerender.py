@@ -16,11 +16,11 @@ from servetop.loadgen.request.required_output import required_output
 from servetop.workload.build import EngineTraits, prompts_for
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.shared_dataset import SharedDataset
-from servetop.workload.plan import LoadPlan
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.prompts.prompt_source import PromptSource
-from servetop.workload.stage_draws import StageDraws, Stream
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.stage_draws import StageDraws, Stream
+from servetop.workload.stages.stage_run import Due
 
 if TYPE_CHECKING:
     from servetop.workload.prompts.local_tokenizer import LocalTokenizer

@@ -16,7 +16,7 @@ from servetop.loadgen.request.chunk_log import ChunkLog, spread_times
 from servetop.loadgen.request.completion_text import CompletionText
 from servetop.loadgen.request.content_coding import CodingError, Decoder, decoder_for
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 if TYPE_CHECKING:
     from servetop.workload.prompts.local_tokenizer import LocalTokenizer

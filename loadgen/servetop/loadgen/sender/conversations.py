@@ -13,8 +13,8 @@ from servetop.loadgen.request.record import reasoning_tokens
 from servetop.loadgen.request.request_state import RequestState
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
-from servetop.workload.schedule import Schedule
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.schedule import Schedule
+from servetop.workload.stages.stage_run import Due
 
 
 class Conversations:

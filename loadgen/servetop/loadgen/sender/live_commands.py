@@ -7,8 +7,8 @@ import math
 from servetop.core.events import Action, Command
 from servetop.core.text.counted import counted
 from servetop.core.units import MAX_REQUEST_RATE
-from servetop.workload.schedule import Schedule
-from servetop.workload.stage_run import Due, StageRun
+from servetop.workload.stages.schedule import Schedule
+from servetop.workload.stages.stage_run import Due, StageRun
 
 _NO_STAGE = "no stage is running"
 _MAX_BURST = 10_000

@@ -17,7 +17,7 @@ from servetop.loadgen.request.prerender import NumberedPrompts, NumberedRequest
 from servetop.loadgen.sender.ownership import Ownership, PartitionedPrompts, part_of
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.prompts.prompt_source import PromptSource
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 _RECENT_ARRIVALS = 10_000
 """Arrivals that a late timed command can take back."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from servetop.core.config import WorkloadConfig
-from servetop.workload.schedule import Schedule
-from servetop.workload.stage_draws import Stream
+from servetop.workload.stages.schedule import Schedule
+from servetop.workload.stages.stage_draws import Stream
 from servetop.workload.user_slots import parse_think_time
 
 

@@ -16,7 +16,7 @@ from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.workload.datasets.rows import Remark
-from servetop.workload.plan import LoadPhase
+from servetop.workload.stages.plan import LoadPhase
 
 
 class ReportBuilder:

@@ -32,9 +32,9 @@ from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.transport.transport import TransportFactory
 from servetop.workload.build import arrivals_of
 from servetop.workload.datasets.shared_dataset import SharedDataset
-from servetop.workload.plan import LoadPhase, LoadPlan
-from servetop.workload.schedule import Schedule
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.schedule import Schedule
+from servetop.workload.stages.stage_run import Due
 from servetop.workload.user_slots import UserSlots
 
 _SLOTS_AT_ONCE = 16

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from servetop.core.config import StageConfig
 from servetop.loadgen.sender.ownership import part_of
-from servetop.workload.plan import LoadPlan
+from servetop.workload.stages.plan import LoadPlan
 
 
 def split_plan(plan: LoadPlan) -> list[LoadPlan]:

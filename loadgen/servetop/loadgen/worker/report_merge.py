@@ -11,7 +11,7 @@ from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestIn
 from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks, worst_class
 from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.sender.live_commands import stop_reply
-from servetop.workload.plan import LoadPhase
+from servetop.workload.stages.plan import LoadPhase
 
 _SLOWEST_FIRST = (LoadPhase.IDLE, LoadPhase.RUNNING, LoadPhase.DRAINING, LoadPhase.FINISHED)
 

@@ -11,7 +11,7 @@ from servetop.core.errors import LoadError
 from servetop.core.events import Command
 from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, TimedCommand, ToSender
 from servetop.loadgen.worker.spawn import READ_BYTES, Spawned, spawn_sender
-from servetop.workload.plan import LoadPlan
+from servetop.workload.stages.plan import LoadPlan
 
 _STDERR_LINES = 40
 _CLOSE_SECONDS = 3.0

@@ -31,7 +31,7 @@ from servetop.loadgen.worker.saturation import Saturation
 from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.sender_state import SenderState, lost_text
 from servetop.loadgen.worker.spawn import Spawned
-from servetop.workload.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
 
 COMMAND_LEAD = 0.1
 """Seconds from sending a timed command to its time; only a sender with an extreme lag receives it later."""

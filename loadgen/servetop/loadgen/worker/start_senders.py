@@ -10,7 +10,7 @@ from servetop.core.events import Command
 from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.spawn import Spawned
-from servetop.workload.plan import LoadPlan
+from servetop.workload.stages.plan import LoadPlan
 
 AUTO = 0
 """Value of `RunConfig.workers` for as many senders as the load needs, added one at a time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from servetop.analysis.statistics.percentiles import Distribution
 from servetop.core.arrays import BoolArray, FloatArray
-from servetop.core.events import RequestStatus
+from servetop.core.events import RequestStatus, StageChange
 from servetop.core.interfaces.recording_store import RecordingResults
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.recordings.format.column_bounds import valid_request_condition
@@ -52,12 +52,13 @@ class _Times:
 
 
 def quick_results(
-    tables: TableReader, header: RunHeader, *, warmups: Collection[int], requests: int
+    tables: TableReader, header: RunHeader, stages: Iterable[StageChange], *, requests: int
 ) -> RecordingResults:
-    """Read the results of a run with this number of ended requests; those of the stages `warmups` do not count."""
+    """Read the results of a run with this number of ended requests; warm-ups do not count."""
     preemptions, verdict = _preemptions(tables), _headline(tables)
     if not 0 < requests <= MOST_REQUESTS:
         return RecordingResults(preemptions=preemptions, verdict=verdict)
+    warmups = {stage.index for stage in stages if stage.warmup}
     columns = tables.or_null("request", _COLUMNS)
     rows = tables.rows("request", columns, where=valid_request_condition(columns))
     times = _Times.of([row for row in rows if row[0] not in warmups])

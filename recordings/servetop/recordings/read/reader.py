@@ -255,8 +255,7 @@ class RecordingReader:
         """Return the main results of the run as far as they are read within milliseconds."""
         from servetop.recordings.read.quick_results import quick_results  # needs NumPy
 
-        warmups = {stage.index for stage in self.stages() if stage.warmup}
-        return quick_results(self._tables, self.header, warmups=warmups, requests=self.request_count())
+        return quick_results(self._tables, self.header, self.stages(), requests=self.request_count())
 
     def output_tokens_by_bin(self, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
         """Yield (bin, output tokens) for each bin of ticks with output, from an index; bin 0 starts at second 0."""

@@ -16,7 +16,7 @@ from servetop.loadgen.request.content_coding import CodingError, Decoder, decode
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.transport.transport import RequestListener
 from servetop.loadgen.transport.transport_factory import transport_factory
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.stage_run import Due
 
 MAX_KEPT_BYTES = 1 << 20
 """Bytes of a response that are kept as received; the rest is only read."""

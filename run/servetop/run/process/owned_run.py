@@ -78,7 +78,7 @@ class OwnedRun:
         given = {"--resume": resume, THROW_AWAY: throw_away, AWAIT_FRAME: await_frame}
         flags = [name for name, wanted in given.items() if wanted]
         process = subprocess.Popen(
-            python_argv("-m", "servetop.run.process.run_process", str(recording), *flags),
+            python_argv("-m", "servetop.run.run_process", str(recording), *flags),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=stderr,

@@ -13,8 +13,8 @@ from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.model.sim_request import SimRequest
 from servetop.simulator.server.tokens import draw_output_length
 from servetop.workload.prompts.random_cancellation import tokens_before_cancel
-from servetop.workload.prompts.request_lengths import RequestLengths, SharedTokens, request_lengths
-from servetop.workload.stage_draws import StageDraws
+from servetop.workload.request_lengths import RequestLengths, SharedTokens, request_lengths
+from servetop.workload.stages.stage_draws import StageDraws
 
 _CONVERSATION_IDS = 1 << 48
 """First id of the conversations, or of whole prompts, among the shared tokens."""

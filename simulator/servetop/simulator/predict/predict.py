@@ -18,7 +18,7 @@ from servetop.simulator.predict.router import ROUTERS, ReplicaRouter
 from servetop.simulator.predict.virtual_client import VirtualSender
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.workload.plan import check_stage
+from servetop.workload.stages.plan import check_stage
 
 DEFAULT_STAGE = StageConfig(num_prompts=1000)
 """All requests at once."""

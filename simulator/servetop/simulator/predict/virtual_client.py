@@ -15,8 +15,8 @@ from servetop.simulator.predict.virtual_time import Client
 from servetop.workload.arrivals.arrival_process import InProcessBursts
 from servetop.workload.arrivals.arrival_spec import IN_PROCESS_BURST, parse_arrivals
 from servetop.workload.build import arrivals_of
-from servetop.workload.stage_draws import DrawSeeds, StageDraws, Stream
-from servetop.workload.stage_run import StageRun
+from servetop.workload.stages.stage_draws import DrawSeeds, StageDraws, Stream
+from servetop.workload.stages.stage_run import StageRun
 from servetop.workload.user_slots import UserSlots, parse_think_time
 
 _RETRY_SECONDS = 1.0

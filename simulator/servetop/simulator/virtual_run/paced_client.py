@@ -16,10 +16,10 @@ from servetop.simulator.virtual_run.client_tick_fold import ClientTickFold
 from servetop.simulator.virtual_run.sent_request import SentRequest
 from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts
 from servetop.workload.build import arrivals_of
-from servetop.workload.plan import LoadPlan
-from servetop.workload.schedule import Schedule
-from servetop.workload.stage_draws import Stream
-from servetop.workload.stage_run import Due
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.schedule import Schedule
+from servetop.workload.stages.stage_draws import Stream
+from servetop.workload.stages.stage_run import Due
 from servetop.workload.user_slots import UserSlots, parse_think_time
 
 _RETRY_SECONDS = 1.0

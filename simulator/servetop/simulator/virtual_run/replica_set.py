@@ -19,7 +19,7 @@ from servetop.simulator.virtual_run.metered_engine import MeteredEngine, TokenLi
 from servetop.simulator.virtual_run.sent_request import SentRequest
 from servetop.simulator.virtual_run.virtual_gpu import VirtualGpu
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
-from servetop.workload.stage_draws import DrawSeeds
+from servetop.workload.stages.stage_draws import DrawSeeds
 
 _FIELDS = tuple(each.name for each in dataclasses.fields(EngineSample))
 

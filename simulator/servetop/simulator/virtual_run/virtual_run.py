@@ -26,8 +26,8 @@ from servetop.simulator.virtual_run.paced_client import PacedClient
 from servetop.simulator.virtual_run.replica_set import ReplicaSet
 from servetop.simulator.virtual_run.sent_request import SentRequest
 from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind, VirtualRunPlan
-from servetop.workload.plan import LoadPlan
-from servetop.workload.stage_draws import DrawSeeds
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.stage_draws import DrawSeeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,11 +17,11 @@ from servetop.core.tick import TICK_SECONDS
 from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.start_senders import LoadSenders
-from servetop.run.engine_session import EngineSession
-from servetop.run.stage_plan import Segment
-from servetop.run.tick_recorder import TickRecorder
-from servetop.workload.plan import LoadPlan
-from servetop.workload.stage_draws import DrawSeeds, StageDraws
+from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.stage_plan import Segment
+from servetop.run.loop.tick_recorder import TickRecorder
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.stage_draws import DrawSeeds, StageDraws
 
 BEGIN_AHEAD = 0.05
 """Seconds from the start command to the sender until the first due time."""
@@ -157,7 +157,7 @@ class SegmentStarter:
     def _warming_prompts(self, draws: StageDraws) -> list[Prompt]:
         from servetop.loadgen.request.prerender import engine_traits
         from servetop.workload.prompts.prompt_salt import salted
-        from servetop.workload.prompts.warming_prompts import warming_prompts
+        from servetop.workload.warming_prompts import warming_prompts
 
         setup, salt = self._setup, draws.salt if self._salt is None else self._salt
         traits = engine_traits(setup)

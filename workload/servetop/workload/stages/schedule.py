@@ -8,8 +8,8 @@ import math
 from servetop.core.events import StageChange
 from servetop.core.stage_row import planned_row
 from servetop.core.tick import LoadGauges
-from servetop.workload.plan import LoadPhase, LoadPlan
-from servetop.workload.stage_run import Due, StageArrivals, StageRun
+from servetop.workload.stages.plan import LoadPhase, LoadPlan
+from servetop.workload.stages.stage_run import Due, StageArrivals, StageRun
 
 MAX_SPARE = 256
 """Most connections opened ahead of need."""

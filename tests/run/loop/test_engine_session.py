@@ -15,7 +15,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.events import EngineSample, Note, Severity
 from servetop.core.interfaces.series_scrape import SeriesScrape
-from servetop.run.engine_session import EngineSession
+from servetop.run.loop.engine_session import EngineSession
 from tests.engines.stand_in_nvml import SlowToFree
 from tests.simulator import server_process
 
@@ -77,7 +77,7 @@ async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_t
 async def test_leftover_gpu_memory_is_noted(readings: int, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     card = SlowToFree(os.getpid(), readings=readings)
     monkeypatch.setitem(sys.modules, "pynvml", cast("ModuleType", card))
-    monkeypatch.setattr("servetop.run.engine_session.RELEASE_SECONDS", 0.3)
+    monkeypatch.setattr("servetop.run.loop.engine_session.RELEASE_SECONDS", 0.3)
     clock = MonotonicClock()
     engine = EngineSession(
         EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock

@@ -15,9 +15,9 @@ from servetop.engines.dialects.dialect_registry import endpoint_of
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.start_senders import LoadSenders
 from servetop.recordings.write.resume import RunStart
-from servetop.run.engine_session import EngineSession
+from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.tick_recorder import TickRecorder
 from servetop.run.process.first_sender import FirstSender
-from servetop.run.tick_recorder import TickRecorder
 from servetop.workload.plain_workload import is_plain
 from servetop.workload.prompts.ordinary_tokens import (
     ORDINARY,
@@ -28,7 +28,7 @@ from servetop.workload.prompts.ordinary_tokens import (
     ordinary_text,
 )
 from servetop.workload.request_headers import all_headers
-from servetop.workload.stage_draws import DrawSeeds
+from servetop.workload.stages.stage_draws import DrawSeeds
 
 
 def request_url(config: RunConfig, facts: EngineFacts) -> str:

@@ -10,7 +10,7 @@ from servetop.core.config import StageConfig
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.arrivals.arrival_process import ArrivalProcess
 from servetop.workload.arrivals.rate_curves import CurvedArrivals, RampCurve
-from servetop.workload.stage_draws import StageDraws
+from servetop.workload.stages.stage_draws import StageDraws
 
 Arrivals = Callable[[float], ArrivalProcess]
 """Returns a new arrival process for a rate."""

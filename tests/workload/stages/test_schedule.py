@@ -10,8 +10,8 @@ from servetop.core.config import StageConfig
 from servetop.core.events import Action, Command
 from servetop.loadgen.sender.live_commands import apply_command
 from servetop.workload.arrivals.arrival_spec import seeded_arrivals
-from servetop.workload.plan import LoadPlan
-from servetop.workload.schedule import Schedule
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.schedule import Schedule
 
 EVEN = seeded_arrivals(burstiness=math.inf, seed=(0,))
 

@@ -8,7 +8,7 @@ import pytest
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.dataset_options import likely_names
+from servetop.workload.prompts.dataset_options import likely_names
 from servetop.workload.validation import resolve_workload
 
 SHAREGPT = json.dumps([{"conversations": [{"from": "human", "value": "x" * 40}, {"from": "gpt", "value": "y" * 40}]}])

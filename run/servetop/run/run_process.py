@@ -1,6 +1,6 @@
 """Executes a run in this process: opens its recording, starts engine and load, handles signals, closes the file.
 
-`python -m servetop.run.process.run_process RECORDING [--resume] [--throw-away]` is the run behind a dashboard: its
+`python -m servetop.run.run_process RECORDING [--resume] [--throw-away]` is the run behind a dashboard: its
 configuration and command line are a line of JSON on standard input, which its owner keeps open (see `owner_pipe`).
 Modules that the recording does not need are imported after it is open, because the dashboard waits for it.
 """
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from servetop.core.events import RunEnd
     from servetop.recordings.write.recorder import Recorder
     from servetop.recordings.write.resume import RunStart
+    from servetop.run.loop.run_loop import RunLoop
     from servetop.run.manifest.manifest_recorder import ManifestRecorder
     from servetop.run.process.run_registry import Registration
-    from servetop.run.run_loop import RunLoop
 
 
 class RunObserver(Protocol):
@@ -120,8 +120,8 @@ async def _run_loop(
 ) -> tuple[Recorder, RunEnd]:
     """Run the loop; its modules are imported while the first sender or the dashboard starts."""
     recorder, start = _open_recording(config, recording, resume=resume, command_line=context.command_line)
+    from servetop.run.loop.run_loop import RunLoop
     from servetop.run.manifest.manifest_recorder import ManifestRecorder
-    from servetop.run.run_loop import RunLoop
 
     gc.enable()
     if sender is None and context.owner is not None:

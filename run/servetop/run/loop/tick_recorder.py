@@ -11,7 +11,7 @@ from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
-from servetop.run.engine_session import EngineSession
+from servetop.run.loop.engine_session import EngineSession
 from servetop.run.process.recording_trouble import RECORDER, alert_line
 
 Alert = Callable[[str], None]

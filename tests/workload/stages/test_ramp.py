@@ -6,8 +6,8 @@ import pytest
 
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
-from servetop.workload.plan import LoadPlan
-from servetop.workload.stages import default_ramp, parse_ramp
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.ramp import default_ramp, parse_ramp
 
 
 def test_a_ramp_is_rates_with_durations_and_batch_sizes() -> None:

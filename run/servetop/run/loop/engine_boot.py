@@ -12,11 +12,11 @@ from servetop.core.events import Action
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick
 from servetop.recordings.write.recorder import Recorder
-from servetop.run.engine_session import EngineSession
-from servetop.run.stage_plan import Segment
+from servetop.run.loop.cell_failures import CellFailures
+from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.stage_plan import Segment
+from servetop.run.loop.tick_recorder import TickRecorder
 from servetop.run.stop_requests import StopRequests
-from servetop.run.sweep.cell_failures import CellFailures
-from servetop.run.tick_recorder import TickRecorder
 
 
 class EngineBoot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from servetop.core.config import RunConfig, StageConfig
-from servetop.run.stage_plan import FreshStarts, Segment, StagePlan, segments, with_other_batch
+from servetop.run.loop.stage_plan import FreshStarts, Segment, StagePlan, segments, with_other_batch
 
 STAGES = tuple(
     StageConfig(request_rate=rate, max_num_seqs=batch, num_prompts=1)

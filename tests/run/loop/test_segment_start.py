@@ -16,13 +16,13 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.recordings.write.recorder import Recorder
-from servetop.run.cache.segment_start import SegmentStarter, crowding
-from servetop.run.engine_session import EngineSession
-from servetop.run.stage_plan import FreshStarts, Segment, segments
-from servetop.run.tick_recorder import TickRecorder
+from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.segment_start import SegmentStarter, crowding
+from servetop.run.loop.stage_plan import FreshStarts, Segment, segments
+from servetop.run.loop.tick_recorder import TickRecorder
 from servetop.simulator.scheduling.build import sim_spec
 from servetop.simulator.serve import SimulatorServer
-from servetop.workload.plan import LoadPlan
+from servetop.workload.stages.plan import LoadPlan
 
 STAGES = (StageConfig(num_prompts=2), StageConfig(num_prompts=3))
 WORKLOAD = WorkloadConfig(input_len=40, cache_hit_rate=0.5, num_prefixes=3)

@@ -7,8 +7,8 @@ import pytest
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.dataset_options import likely_names
-from servetop.workload.datasets.preview import preview
+from servetop.workload.prompts.dataset_options import likely_names
+from servetop.workload.prompts.preview import preview
 
 
 def test_a_preview_counts_rows_lengths_shared_prefixes_and_what_is_left_out(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from servetop.core.config import RunConfig, StageConfig, WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.build import arrivals_of, prompts_for
-from servetop.workload.plan import LoadPlan
 from servetop.workload.prompts.prompt_salt import salted
-from servetop.workload.schedule import Schedule
-from servetop.workload.stage_draws import DrawSeeds, StageDraws
+from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.schedule import Schedule
+from servetop.workload.stages.stage_draws import DrawSeeds, StageDraws
 
 BLOCK = 16
 GRID = [

@@ -10,7 +10,7 @@ from enum import StrEnum
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import MAX_REQUEST_RATE
-from servetop.workload.stage_draws import StageDraws
+from servetop.workload.stages.stage_draws import StageDraws
 
 RAMP_STRATEGIES = ("linear", "exponential")
 

@@ -11,8 +11,8 @@ from servetop.core.config import RunConfig, StageConfig
 from servetop.core.errors import EngineError, ServetopError
 from servetop.core.events import Severity
 from servetop.core.stage_row import planned_row
-from servetop.run.stage_plan import Segment
-from servetop.run.tick_recorder import TickRecorder
+from servetop.run.loop.stage_plan import Segment
+from servetop.run.loop.tick_recorder import TickRecorder
 
 MOST_BATCH_SIZES = 3
 """Batch sizes that may fail to start one after the other before the engine has started once."""

@@ -16,17 +16,17 @@ from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.worker.start_senders import LoadSenders
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import RunStart
-from servetop.run.cache.segment_start import SegmentStarter
-from servetop.run.engine_boot import EngineBoot
-from servetop.run.engine_session import EngineSession
+from servetop.run.loop.cell_failures import CellFailures
+from servetop.run.loop.engine_boot import EngineBoot
+from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.segment_start import SegmentStarter
+from servetop.run.loop.sender_setup import set_up_sender
+from servetop.run.loop.stage_plan import FreshStarts, Segment, StagePlan
+from servetop.run.loop.tick_recorder import Alert, TickRecorder
 from servetop.run.outcome import Outcome, RunPhase
 from servetop.run.process.first_sender import FirstSender
-from servetop.run.sender_setup import set_up_sender
-from servetop.run.stage_plan import FreshStarts, Segment, StagePlan
 from servetop.run.stop_requests import StopRequests
-from servetop.run.sweep.cell_failures import CellFailures
-from servetop.run.tick_recorder import Alert, TickRecorder
-from servetop.workload.plan import LoadPhase
+from servetop.workload.stages.plan import LoadPhase
 
 
 class RunLoop:

@@ -1,0 +1,1 @@
+"""One run while it lasts: boot, stages, senders, ticks, commands, stop."""

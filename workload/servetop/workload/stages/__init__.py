@@ -1,0 +1,1 @@
+"""When requests are due: the stages of a load, their draws and their schedule."""
