@@ -101,6 +101,18 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert [sorted(circle) for circle in _circles(graph)] == []
 
 
+def test_no_folders_beside_each_other_import_each_other() -> None:
+    names = frozenset(module.name for module in modules())
+    folders = {
+        module.name: module.name if module.is_package else module.name.rpartition(".")[0] for module in modules()
+    }
+    graph: dict[str, set[str]] = {folder: set() for folder in folders.values()}
+    for module in modules():
+        graph[folders[module.name]] |= {folders[name] for name in imports_of(module, names)} - {folders[module.name]}
+    beside = ((one, other) for one in graph for other in graph[one] if one < other and not other.startswith(f"{one}."))
+    assert [pair for pair in beside if pair[0] in graph[pair[1]]] == []
+
+
 def _circles(graph: dict[str, set[str]]) -> Iterator[set[str]]:
     """Sets of two or more modules of which each can be reached from each other."""
     reach = {name: _reachable(graph, name) for name in graph}

@@ -1,1 +1,1 @@
-"""The command line: commands, options, text reports."""
+"""The command line: commands, options, reports on the terminal. Nothing imports it."""

@@ -1,1 +1,1 @@
-"""The vocabulary: clock, events, ticks, histograms, configuration, units and errors."""
+"""The vocabulary: clock, events, ticks, histograms, configuration, units, numbers as text, errors."""

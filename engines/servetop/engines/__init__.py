@@ -1,1 +1,1 @@
-"""Starts, attaches to, samples and stops serving engines."""
+"""Starts, attaches to, samples and stops serving engines; their dialects and metrics."""

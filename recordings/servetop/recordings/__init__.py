@@ -1,1 +1,1 @@
-"""The recording file: write, read, follow, verify, summarise."""
+"""The recording file: write, read, follow, verify. Knows no engine."""

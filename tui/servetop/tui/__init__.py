@@ -1,1 +1,1 @@
-"""Screens and panels of the dashboard."""
+"""Screens and panels of the dashboard; the only package that imports Textual."""

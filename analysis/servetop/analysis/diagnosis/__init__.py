@@ -1,1 +1,1 @@
-"""The judgement of a run from its ticks: episodes, the verdict of now, the verdict of the run and its story."""
+"""The diagnosis of a run from its ticks: episodes, the bottleneck of now and of the run, sustainable rates."""

@@ -1,1 +1,1 @@
-"""Verdicts with their evidence: trust, consistency, steady state, diagnosis and anomalies."""
+"""Whether the figures can be trusted: client fast enough, counts that agree, steady state, other clients."""

@@ -1,1 +1,1 @@
-"""The recording format: tables, codecs, checksums and limits."""
+"""The recording format: tables, codecs, checksums, limits, and the process that writes a file."""

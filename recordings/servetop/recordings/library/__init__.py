@@ -1,1 +1,1 @@
-"""Recordings on disk: paths, catalogue, sessions and liveness of their writers."""
+"""Recordings on disk: paths, catalogue, sessions."""

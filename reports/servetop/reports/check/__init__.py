@@ -1,1 +1,1 @@
-"""Results of `servetop check`."""
+"""Results of `servetop check`: gates for CI, thresholds, what decides the exit code, and their forms."""

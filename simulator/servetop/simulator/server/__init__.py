@@ -1,1 +1,1 @@
-"""The simulator in real time: an HTTP server that runs the scheduler."""
+"""The simulator in real time: HTTP, requests, responses and metrics pages that all dialects share."""
