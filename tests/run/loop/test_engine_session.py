@@ -19,7 +19,7 @@ from servetop.run.loop.engine_session import EngineSession
 from tests.engines.stand_in_nvml import SlowToFree
 from tests.simulator import server_process
 
-STAND_IN = Path(__file__).parents[1] / "engines" / "stand_in_engine.py"
+STAND_IN = Path(__file__).parents[2] / "engines" / "stand_in_engine.py"
 
 
 async def started(clock: MonotonicClock) -> EngineSession:
