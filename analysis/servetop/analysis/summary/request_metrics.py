@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from servetop.analysis.columns.latencies import end_to_end_latencies, times_per_output_token, times_to_first_token
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.statistics.percentiles import Distribution
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
@@ -150,25 +151,27 @@ def latencies_by_request(requests: RequestColumns) -> dict[str, FloatArray]:
 
 
 def _tpot(requests: RequestColumns) -> FloatArray:
-    e2el, ttft = requests.done_at - requests.sent, requests.first_token_at - requests.sent
-    later = requests.output_tokens - requests.first_tokens
-    later_tokens = np.where((later > 0) & requests.sized, later, math.nan)
-    return np.asarray((e2el - ttft) / later_tokens)
+    return times_per_output_token(
+        times_to_first_token(requests.sent, requests.first_token_at),
+        end_to_end_latencies(requests.sent, requests.done_at),
+        requests.output_tokens - requests.first_tokens,
+        known=requests.sized,
+    )
 
 
 def _ttfot(requests: RequestColumns) -> FloatArray:
     first_output = np.where(requests.reasoning_tokens > 0, requests.first_output_at, requests.first_token_at)
-    return np.asarray(first_output - requests.sent)
+    return times_to_first_token(requests.sent, first_output)
 
 
 _LATENCIES: Mapping[str, Callable[[RequestColumns], FloatArray]] = {
-    "ttft": lambda requests: requests.first_token_at - requests.sent,
+    "ttft": lambda requests: times_to_first_token(requests.sent, requests.first_token_at),
     "tpot": _tpot,
-    "e2el": lambda requests: requests.done_at - requests.sent,
+    "e2el": lambda requests: end_to_end_latencies(requests.sent, requests.done_at),
     "client_queue_time": lambda requests: requests.sent - requests.due,
-    "ttft_from_due": lambda requests: requests.first_token_at - requests.due,
-    "e2el_from_due": lambda requests: requests.done_at - requests.due,
-    "e2el_including_client_queue": lambda requests: requests.done_at - requests.due,
+    "ttft_from_due": lambda requests: times_to_first_token(requests.due, requests.first_token_at),
+    "e2el_from_due": lambda requests: end_to_end_latencies(requests.due, requests.done_at),
+    "e2el_including_client_queue": lambda requests: end_to_end_latencies(requests.due, requests.done_at),
     "ttfot": _ttfot,
 }
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from servetop.analysis.columns.latencies import end_to_end_latencies, times_to_first_token
 from servetop.analysis.columns.request_columns import TOKEN_SOURCES, RequestColumns
 from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
@@ -75,7 +76,7 @@ def late_share(run: RunColumns, requests: RequestColumns, period: Period) -> flo
     if not stages or not all(math.isinf(each.request_rate or 0.0) and each.max_concurrency for each in stages):
         return math.nan
     ended = ~np.isnan(requests.sent) & ~np.isnan(requests.done_at)
-    duration = float((requests.done_at - requests.due)[ended].sum())
+    duration = float(end_to_end_latencies(requests.due, requests.done_at)[ended].sum())
     return float((requests.sent - requests.due)[ended].sum()) / duration if duration > 0 else math.nan
 
 
@@ -144,7 +145,7 @@ def _engine_counts(run: RunColumns, period: Period) -> EngineCounts:
 
 
 def _ttft_p99(requests: RequestColumns) -> float:
-    ttft = (requests.first_token_at - requests.sent)[~np.isnan(requests.first_token_at)]
+    ttft = times_to_first_token(requests.sent, requests.first_token_at)[~np.isnan(requests.first_token_at)]
     return float(np.percentile(ttft, 99, overwrite_input=True)) if ttft.size else math.nan
 
 

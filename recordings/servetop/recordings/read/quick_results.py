@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from servetop.analysis.columns.latencies import end_to_end_latencies, times_to_first_token
 from servetop.analysis.statistics.percentiles import Distribution
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestStatus, StageChange
@@ -48,7 +49,10 @@ class _Times:
     @property
     def latencies(self) -> Mapping[str, FloatArray]:
         """Seconds by objective."""
-        return {"ttft": self.first_token_at - self.sent, "e2el": self.done_at - self.sent}
+        return {
+            "ttft": times_to_first_token(self.sent, self.first_token_at),
+            "e2el": end_to_end_latencies(self.sent, self.done_at),
+        }
 
 
 def quick_results(

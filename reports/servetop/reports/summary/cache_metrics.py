@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from servetop.analysis.columns.latencies import times_to_first_token
 from servetop.analysis.columns.run_columns import RunColumns
 from servetop.analysis.prefix_cache.cache_notes import cache_methods, noted_rates
 from servetop.analysis.prefix_cache.ideal_hits import (
@@ -98,7 +99,8 @@ class IdealCache:
         condition = f"first_token_at IS NOT NULL{f' AND {where}' if where else ''}"
         rows = self.reader.request_rows(("id", "sent", "first_token_at"), where=condition, parameters=parameters)
         found = np.fromiter(rows, dtype=[("id", "i8"), ("sent", "f8"), ("first", "f8")])
-        uses = PrefixUses(sent=found["sent"], ttft=found["first"] - found["sent"], first=np.isin(found["id"], firsts))
+        ttft = times_to_first_token(found["sent"], found["first"])
+        uses = PrefixUses(sent=found["sent"], ttft=ttft, first=np.isin(found["id"], firsts))
         return uses.hit_rate_at_least()
 
     def _slack(self, ideal: HitCount, counted: HitCount | None, count: int, selection: Selection) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from servetop.analysis.columns.latencies import end_to_end_latencies, times_per_output_token, times_to_first_token
 from servetop.analysis.columns.request_columns import source_codes
 from servetop.analysis.statistics.percentiles import Distribution
 from servetop.analysis.summary.request_metrics import finite, no_itl_reason
@@ -58,9 +59,9 @@ def _measured(columns: dict[str, tuple[Any, ...]]) -> FloatArray:
 def _turn_summary(columns: dict[str, FloatArray], turn: float) -> TurnSummary:
     in_turn = columns["turn"] == turn
     ok = {name: values[in_turn & (columns["ok"] == 1)] for name, values in columns.items()}
-    ttft = ok["first_token_at"] - ok["sent"]
-    later = ok["output_tokens"] - ok["first_tokens"]
-    tpot = (ok["done_at"] - ok["first_token_at"]) / np.where(later > 0, later, np.nan)
+    ttft = times_to_first_token(ok["sent"], ok["first_token_at"])
+    e2el = end_to_end_latencies(ok["sent"], ok["done_at"])
+    tpot = times_per_output_token(ttft, e2el, ok["output_tokens"] - ok["first_tokens"])
     reason = no_itl_reason(ok["sized"] == 1)
     known = ~np.isnan(ok["cached_tokens"])
     prompts = ok["prompt_tokens"]

@@ -26,8 +26,7 @@ def cell_result(engines: Sequence[VirtualEngine], *, objectives: Mapping[str, fl
     finished = [seq for usage in usages for seq in usage.finished]
     completed = [seq for seq in finished if not _is_cancelled(seq)]
     output = sum(seq.output_tokens for seq in completed)
-    ttft = np.array([(seq.first_token_at or 0.0) - seq.arrival for seq in completed])
-    e2el = np.array([(seq.finished_at or 0.0) - seq.arrival for seq in completed])
+    ttft, e2el = (np.array([_latency(seq, metric) for seq in completed]) for metric in ("ttft", "e2el"))
     refused, saturated = sum(each.refused for each in usages), _is_saturated(engines)
     return CellResult(
         request_throughput=_per_second(len(completed), duration),
