@@ -1,4 +1,4 @@
-"""Rewrites the heads of HTTP/1.1 responses that a strict parser refuses, although RFC 9112 says how to read them."""
+"""Rewrites the heads of HTTP/1.1 responses that a strict parser refuses, although RFC 9112 allows them."""
 
 from __future__ import annotations
 
