@@ -81,6 +81,11 @@ def has_completion(http_status: int) -> bool:
     return 200 <= http_status < 300 and http_status != 204
 
 
+def missing_choices(requested: int, unended: int) -> str:
+    """Return how many completions of several a stream has ended, for an error text; empty if none or all."""
+    return f", after {requested - unended} of {requested} completions" if 0 < unended < requested else ""
+
+
 def beginning(data: bytes) -> str:
     """Return how a body starts, for an error text; empty if it has no text.
 

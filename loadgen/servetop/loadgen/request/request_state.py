@@ -11,7 +11,7 @@ from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt, ServerTiming
 from servetop.core.text.counted import counted
 from servetop.engines.control.control_client import redacted_url
-from servetop.loadgen.request.body_start import QUOTED_BYTES, BodyStart, beginning, has_completion
+from servetop.loadgen.request.body_start import QUOTED_BYTES, BodyStart, beginning, has_completion, missing_choices
 from servetop.loadgen.request.chunk_log import ChunkLog, spread_times
 from servetop.loadgen.request.completion_text import CompletionText
 from servetop.loadgen.request.content_coding import CodingError, Decoder, decoder_for
@@ -52,10 +52,10 @@ class RequestState:
     """
 
     __slots__ = (
-        "_beginning", "_decoder", "_location", "_open_choices", "_output_tokens", "body", "body_start", "cached_tokens",
+        "_beginning", "_decoder", "_location", "_output_tokens", "body", "body_start", "cached_tokens", "choices",
         "chunks", "chunks_counted", "deferred", "dialect", "done_at", "due_at", "error", "first_output_at",
-        "first_token_at", "headers_at", "http_status", "id", "limited", "max_tokens", "parser", "prompt",
-        "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens",
+        "first_token_at", "headers_at", "http_status", "id", "limited", "max_tokens", "open_choices", "parser",
+        "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens",
         "required_tokens", "retried", "sent", "stage", "stamped", "status", "streamed", "text", "timing",
     )  # fmt: skip
 
@@ -82,8 +82,8 @@ class RequestState:
         self.timing: ServerTiming | None = None
         self._decoder: Decoder | None = None
         self._beginning = b""  # of the body, until the first token
-        self._open_choices = prepared.choices
-        """Choices for which the server has not sent a finish reason."""
+        self.choices = self.open_choices = prepared.choices
+        """Completions requested, and those of them for which the server has not sent a finish reason."""
         self.prompt_tokens = prepared.prompt.input_tokens
         self._output_tokens: int | None = None
         self.cached_tokens: int | None = None
@@ -207,7 +207,7 @@ class RequestState:
             self.text.add(chunk)
         if chunk.output_tokens is not None:
             self._update_usage(chunk)
-        self._open_choices -= chunk.stops or (chunk.final and chunk.output_tokens is not None)
+        self.open_choices -= chunk.stops or (chunk.final and chunk.output_tokens is not None)
         if chunk.error is not None:
             self._end(RequestStatus.ERROR, at, chunk.error)
         elif chunk.final:
@@ -223,7 +223,7 @@ class RequestState:
 
     def _succeed(self, at: float) -> None:
         """End as ok; a response without a token needs a finish reason and a token count from the server."""
-        if self.chunks or (self._open_choices <= 0 and self.output_tokens is not None):
+        if self.chunks or (self.open_choices <= 0 and self.output_tokens is not None):
             self._end(RequestStatus.OK, at)
         else:
             self._end(RequestStatus.ERROR, at, f"the response ended without a token{beginning(self._beginning)}")
@@ -235,10 +235,10 @@ class RequestState:
         else:
             for chunk in self.parser.finish():
                 self._add(chunk, at)
-            if self._open_choices <= 0:  # some servers send no end marker, but all send a finish reason
+            if self.open_choices <= 0:  # some servers send no end marker, but all send a finish reason
                 self._succeed(at)
-            reason = f"the stream ended without its end marker{beginning(self._beginning)}"
-            self._end(RequestStatus.TRUNCATED, at, reason)
+            reason = f"the stream ended without its end marker{missing_choices(self.choices, self.open_choices)}"
+            self._end(RequestStatus.TRUNCATED, at, reason + beginning(self._beginning))
 
     def _end_whole(self, body: bytes, at: float) -> None:
         """End with an error, or a whole response, also if an event stream was requested."""
@@ -248,8 +248,8 @@ class RequestState:
         if self.http_status is None or not has_completion(self.http_status):
             self._end(RequestStatus.ERROR, at, f"HTTP {self.http_status}: {message}")
             return
-        self._open_choices = 0
         for chunk in self.dialect.parse_response(body):
+            self.open_choices = self.open_choices if chunk.stops else 0
             if chunk.error is not None and self.streamed:
                 text = message if message in chunk.error else chunk.error
                 chunk = chunk._replace(error=f"HTTP {self.http_status}, but no event stream: {text}")
