@@ -18,6 +18,7 @@ from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.workload.datasets.rows import Remark
 from servetop.workload.plan import LoadPhase
+from servetop.workload.schedule import Schedule
 
 
 class ReportBuilder:
@@ -76,10 +77,13 @@ class ReportBuilder:
             )
             self.warn(f"{each}: tokens and rates are those of what it sends", request.done_at or 0.0)
 
-    def take_stages(self, changes: list[StageChange]) -> None:
-        """Move stage changes from a schedule's list into the report."""
-        self._stages += changes
-        changes.clear()
+    def take_stages(self, schedule: Schedule, at: float) -> None:
+        """Move the stage changes and warnings of a schedule into the report."""
+        self._stages += schedule.changes
+        schedule.changes.clear()
+        for text in schedule.warnings:
+            self.warn(text, at)
+        schedule.warnings.clear()
 
     def warn(self, text: str, at: float) -> None:
         """Add a warning for the timeline."""
