@@ -40,6 +40,13 @@ def test_reasons_that_differ_only_in_numbers_are_counted_together() -> None:
     assert [each.reason for each in found[1:]] == ["HTTP 500: no luck", "HTTP 503: no luck", "timeout"]
 
 
+def test_reasons_that_differ_only_in_the_response_they_quote_are_counted_together() -> None:
+    tally = FailureTally()
+    for word in ("one", "two"):
+        tally.add("error", f"the response ended without a token; it starts with '{word}'", http_status=200, at=1.0)
+    assert [(each.reason[-5:], each.count) for each in tally.most_frequent(10)] == [("'one'", 2)]
+
+
 def test_rare_reasons_are_combined_so_that_the_counts_add_up() -> None:
     tally = FailureTally()
     for number in range(1000):

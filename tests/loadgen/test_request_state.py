@@ -51,7 +51,8 @@ def record_of(pieces: Sequence[bytes], *, choices: int = 1, streamed: bool = Tru
 
 
 def outcome(record: RequestRecord) -> tuple[RequestStatus, str | None]:
-    return record.status, record.error
+    """Return the status and the error without what it quotes of the response."""
+    return record.status, None if record.error is None else record.error.partition("; it starts")[0]
 
 
 @pytest.mark.parametrize(
@@ -78,9 +79,48 @@ def test_a_response_is_complete_with_an_end_marker_or_finish_reason_and_a_token(
     assert outcome(record_of([body])) == expected
 
 
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (
+            b'{"tok":"Hi"}\n{"tok":"you"}\n',
+            """the stream ended without its end marker; it starts with '{"tok":"Hi"} {"tok""",
+        ),
+        (b"event: token\ndata: <b>Hi</b>\n\n", "end marker; it starts with 'event: token data: <b>Hi</b>'"),
+        (b'data: {"tok":"Hi"}\n\n' + DONE, """without a token; it starts with 'data: {"tok":"Hi"} data: [DONE]'"""),
+        (b'0:"Hi"\n', """it starts with '0:"Hi"'"""),
+        (b"\x00\x00\x00\x00\x04\x0a\x02Hi", r"no event stream: binary data that starts with '\x00\x00\x00\x00\x04\n"),
+    ],
+)
+def test_a_stream_of_another_protocol_is_quoted(body: bytes, error: str) -> None:
+    pieces = [body[at : at + 3] for at in range(0, len(body), 3)]
+    for record in (record_of([body]), record_of(pieces)):
+        assert record.status is not RequestStatus.OK
+        assert error in (record.error or "")
+
+
+def test_half_a_word_at_the_end_of_a_quote_is_left_out() -> None:
+    secret = "k" * 40
+    error = record_of([b'data: {"a": "%s"}\n\ndata: {"b": "c", "key": "%s"}' % (b"a" * 50, secret.encode())]).error
+    assert error is not None
+    assert "kk" not in error
+    assert error.endswith('"key": "…\'')
+
+
+def test_a_timeout_without_a_token_quotes_what_came() -> None:
+    prepared = PreparedRequest(Prompt(text="x", input_tokens=3, output_tokens=9), b"{}")
+    dialect = dialect_for("completions", model="m", continuous_usage=False)
+    request = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
+    request.mark_sent(0.0)
+    request.headers_received(200, 0.1)
+    request.body_received(b'data: {"tok":"Hi"}\n\n', 0.2)
+    request.abandon(RequestStatus.TIMEOUT, 5.0, reason="no complete response within 5 s")
+    assert request.error == """no complete response within 5 s; it starts with 'data: {"tok":"Hi"}'"""
+
+
 def test_several_choices_are_complete_when_each_has_a_finish_reason() -> None:
     one = event("a") + event("b", index=1) + event(stop="length")
-    assert outcome(record_of([one], choices=2)) == NO_END
+    assert outcome(record_of([one], choices=2)) == (NO_END[0], f"{NO_END[1]}, after 1 of 2 completions")
     assert outcome(record_of([one, event(stop="stop", index=1)], choices=2)) == OK
 
 

@@ -16,6 +16,7 @@ _MAX_REASONS = 200
 """Maximum distinct reasons: a server may send a different text in each error."""
 _MAX_REASON_CHARS = 300
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_QUOTE = re.compile(r"; it starts with .*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Failure:
 
 
 class FailureTally:
-    """Counts failed requests by reason, combining reasons that differ only in numbers, such as addresses."""
+    """Counts failed requests by reason, combining reasons that differ only in numbers or in the response they quote."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -40,7 +41,7 @@ class FailureTally:
     def add(self, status: str, error: str | None, *, http_status: int | None, at: float | None) -> None:
         """Count one failed request; without an error text, its status is the reason."""
         reason = cut_short(error or str(status), _MAX_REASON_CHARS)
-        key = (http_status, _NUMBER.sub("0", reason))
+        key = (http_status, _NUMBER.sub("0", _QUOTE.sub("", reason)))
         if key not in self._counts and len(self._counts) >= _MAX_REASONS:
             key, reason = (None, OTHER), OTHER
         self.total += 1

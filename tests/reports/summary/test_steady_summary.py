@@ -151,6 +151,22 @@ def written(tmp_path: Path, header: RunHeader, ticks: Sequence[Tick]) -> Path:
     return recorder.path
 
 
+@pytest.mark.parametrize(
+    ("due_in", "reason"),
+    [(1, "the load is too short: at least 10 s are needed"), (None, "no request was due")],
+)
+def test_requests_due_in_a_tick_that_two_stages_share_are_a_short_load(
+    tmp_path: Path, header: RunHeader, make_tick: MakeTick, due_in: int | None, reason: str
+) -> None:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    recorder.commit(TickTransaction(stages=[stage(0, 0.3)]))
+    for index in range(8):
+        recorder.commit(TickTransaction(tick=make_tick(index, due=3 * int(index == due_in))))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert steady_windows(load_run(reader))[0].reason == reason
+    recorder.close(RunEnd(at=2.0, exit_code=0, reason=""))
+
+
 def set_steady(path: Path, steady: str | None) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET steady = ?", (steady,))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPABLE_ARRIVALS, parse_arrivals
-from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
+from servetop.workload.datasets.catalogue import CORPORA, TRACES, check_dataset_name, texts_of, trace_of
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
 from servetop.workload.prompts.conversation_scripts import most_turns, parse_turns
@@ -178,8 +178,21 @@ def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
             )
 
 
+def check_trace_is_paced(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
+    """Raise UsageError for a trace that would be sent all at once, although no option asks for that."""
+    unpaced = any(math.isinf(stage.request_rate) and stage.max_concurrency is None for stage in stages)
+    if workload.dataset in TRACES and unpaced:
+        has = "lengths but no times" if workload.trace_rate is None else "the same time in each row"
+        raise UsageError(
+            f"{workload.dataset_path} has {has}: give --request-rate (inf sends all requests at once) "
+            "or --max-concurrency"
+        )
+
+
 def _check_pace(workload: WorkloadConfig, rates: Sequence[float]) -> None:
-    """UsageError for a time scale beside rates that replace the trace's own."""
+    """UsageError for a time scale beside rates that replace the trace's own, and for rates without times to stretch."""
+    if rates and math.isinf(workload.trace_rate or 1.0):
+        raise UsageError("--request-rate stretches the times of the trace, but all are equal: add --arrivals poisson")
     if workload.time_scale == 1.0 or workload.trace_rate is None:
         return
     own = workload.trace_rate / workload.time_scale

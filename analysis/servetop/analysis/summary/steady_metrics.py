@@ -9,9 +9,11 @@ import numpy as np
 
 from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.summary.summary_types import Measurements, SteadySummary
-from servetop.analysis.trust.steady_state import SteadyWindow, steady_window
+from servetop.analysis.trust.steady_state import MIN_TICKS, SteadyWindow, steady_window
+from servetop.core.tick import TICK_SECONDS
 
 _ROUNDING = 1e-6
+_TOO_SHORT = f"the load is too short: at least {MIN_TICKS * TICK_SECONDS:g} s are needed"
 
 
 def steady_windows(run: RunColumns) -> dict[int, SteadyWindow]:
@@ -22,7 +24,11 @@ def steady_windows(run: RunColumns) -> dict[int, SteadyWindow]:
             first = int(np.searchsorted(run.load_ticks.start, stage.period.start - _ROUNDING))
             stop = int(np.searchsorted(run.tick_ends, stage.period.until + _ROUNDING, side="right"))
             ticks = run.load_ticks.part(first, max(first, stop))
-            windows[stage.change.index] = steady_window(ticks, cooldown=run.header.config.cooldown)
+            window = steady_window(ticks, cooldown=run.header.config.cooldown)
+            if not ticks.due.any():  # requests may have been due in a tick that the stage shares with its neighbours
+                shared = run.load_ticks.part(max(0, first - 1), max(first, stop) + 1)
+                window = replace(window, reason=_TOO_SHORT if shared.due.any() else window.reason)
+            windows[stage.change.index] = window
     return windows
 
 

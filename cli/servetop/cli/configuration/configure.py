@@ -44,6 +44,10 @@ def run_config(
     repeated = file.stages if file is not None and not describes_load(load) else ()
     stages = with_warmup(repeated or stages_of(load, replay), load.num_warmups)
     _check_load(workload, stages, cooldown=load.cooldown)
+    if workload.dataset_path and load.request_rate is None and not repeated:
+        from servetop.workload.validation import check_trace_is_paced  # numpy: not for every start
+
+        check_trace_is_paced(workload, stages)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
     workload = dataclasses.replace(workload, endpoint=endpoint_of_config(engine, workload.endpoint))
     config = RunConfig(

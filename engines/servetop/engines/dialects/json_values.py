@@ -13,6 +13,7 @@ from servetop.core.units import MS_PER_S
 _MAX_COUNT = 1 << 31
 _MAX_ERROR_CHARS = 300
 _EXCERPT_CHARS = 60
+_BINARY_BYTES = 32
 _MAX_MILLISECONDS = 1e9
 """Maximum plausible duration: eleven days."""
 _MESSAGE_KEYS = (
@@ -71,6 +72,8 @@ def count_in(details: object, key: str) -> int | None:
 
 def error_text(body: bytes) -> str:
     """Return the message of a JSON error, such as `{"error": {"message"}}` or `{"detail"}`, else the text."""
+    if body.startswith(b"\0"):
+        return f"binary data that starts with {str(body[:_BINARY_BYTES])[1:]}"
     try:
         return error_message(load_json(body))
     except ValueError:

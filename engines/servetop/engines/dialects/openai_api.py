@@ -83,7 +83,7 @@ class OpenAIDialect(JsonDialect):
         tokens = usage.output or sum(map(any, texts))
         counts = (usage.prompt, usage.output, usage.cached)
         chunk = Chunk(text + reasoning, tokens, True, *counts, reasoning_tokens=usage.reasoning)
-        return chunk._replace(reasoning_chars=len(reasoning), timing=timing_of(content))
+        return chunk._replace(reasoning_chars=len(reasoning), timing=timing_of(content), stops=len(choices))
 
 
 class CompletionsDialect(OpenAIDialect):

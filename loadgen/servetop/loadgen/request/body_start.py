@@ -6,6 +6,7 @@ Proxies label event streams as JSON or HTML, and some servers respond with JSON 
 from __future__ import annotations
 
 import math
+import re
 
 import orjson
 
@@ -13,8 +14,11 @@ _MAX_ERROR_BODY = 64 << 10
 _MAX_BODY = 64 << 20
 _BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"
 """Byte order mark and white space, which may precede any text."""
-_NO_EVENTS = (b"{", b"[", b"<", b'"')
-"""First bytes of bodies that are not event streams: JSON and HTML."""
+_NO_EVENTS = (b"{", b"[", b"<", b'"', b"\x00")
+"""First bytes of bodies that are not event streams: JSON, HTML, and the binary frames of gRPC and of Amazon Bedrock."""
+QUOTED_BYTES = 120
+"""How much of a stream without a token is quoted."""
+_LAST_WORD = re.compile(r"[^\s\"',;{}\[\]]+\Z")
 
 Piece = tuple[bytes, float]
 """Part of an event stream, and when it arrived."""
@@ -70,3 +74,24 @@ def _is_object(line: bytearray) -> bool:
         return isinstance(orjson.loads(line), dict)
     except orjson.JSONDecodeError:
         return False
+
+
+def has_completion(http_status: int) -> bool:
+    """Whether a response with this status has a body that may be a completion: some frameworks answer 201."""
+    return 200 <= http_status < 300 and http_status != 204
+
+
+def missing_choices(requested: int, unended: int) -> str:
+    """Return how many completions of several a stream has ended, for an error text; empty if none or all."""
+    return f", after {requested - unended} of {requested} completions" if 0 < unended < requested else ""
+
+
+def beginning(data: bytes) -> str:
+    """Return how a body starts, for an error text; empty if it has no text.
+
+    A word that may be longer is left out, because half a secret would not be recognised as one.
+    """
+    text = " ".join(data[:QUOTED_BYTES].decode("utf-8", "replace").split())
+    if len(data) >= QUOTED_BYTES:
+        text = _LAST_WORD.sub("", text) + "…"
+    return f"; it starts with {text!r}" if text else ""

@@ -187,9 +187,9 @@ class PrerenderQueue:
             keep_texts=self._workload.store_texts or text_needed,
             record_texts=self._workload.store_texts,
             tokenizer=self._tokenizer,
-            choices=self._workload.n,
-            max_tokens=0 if self._length_overridden else prompt.output_tokens * self._workload.n,
-            required_tokens=self._required.tokens(prompt.output_tokens) * self._workload.n,
+            choices=self._required.choices,
+            max_tokens=0 if self._length_overridden else prompt.output_tokens * self._required.choices,
+            required_tokens=self._required.tokens(prompt.output_tokens),
         )
 
 

@@ -11,7 +11,7 @@ from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt, ServerTiming
 from servetop.core.text.counted import counted
 from servetop.engines.control.control_client import redacted_url
-from servetop.loadgen.request.body_start import BodyStart
+from servetop.loadgen.request.body_start import QUOTED_BYTES, BodyStart, beginning, has_completion, missing_choices
 from servetop.loadgen.request.chunk_log import ChunkLog, spread_times
 from servetop.loadgen.request.completion_text import CompletionText
 from servetop.loadgen.request.content_coding import CodingError, Decoder, decoder_for
@@ -52,11 +52,11 @@ class RequestState:
     """
 
     __slots__ = (
-        "_decoder", "_location", "_open_choices", "_output_tokens", "body", "body_start", "cached_tokens", "chunks",
-        "chunks_counted", "deferred", "dialect", "done_at", "due_at", "error", "first_output_at", "first_token_at",
-        "headers_at", "http_status", "id", "limited", "max_tokens", "parser", "prompt", "prompt_tokens",
-        "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens", "required_tokens",
-        "retried", "sent", "stage", "stamped", "status", "streamed", "text", "timing",
+        "_beginning", "_decoder", "_location", "_output_tokens", "body", "body_start", "cached_tokens", "choices",
+        "chunks", "chunks_counted", "deferred", "dialect", "done_at", "due_at", "error", "first_output_at",
+        "first_token_at", "headers_at", "http_status", "id", "limited", "max_tokens", "open_choices", "parser",
+        "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "replica", "reported_reasoning_tokens",
+        "required_tokens", "retried", "sent", "stage", "stamped", "status", "streamed", "text", "timing",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, prepared: PreparedRequest, dialect: Dialect, limited: bool) -> None:
@@ -81,8 +81,9 @@ class RequestState:
         """The body of an error, or of a response that is not, or not yet known to be, an event stream."""
         self.timing: ServerTiming | None = None
         self._decoder: Decoder | None = None
-        self._open_choices = prepared.choices
-        """Choices for which the server has not sent a finish reason."""
+        self._beginning = b""  # of the body, until the first token
+        self.choices = self.open_choices = prepared.choices
+        """Completions requested, and those of them for which the server has not sent a finish reason."""
         self.prompt_tokens = prepared.prompt.input_tokens
         self._output_tokens: int | None = None
         self.cached_tokens: int | None = None
@@ -116,7 +117,7 @@ class RequestState:
         self.http_status = http_status
         self._location = location
         self._release_prompt()
-        self.body_start = BodyStart(is_error=not _has_completion(http_status), may_stream=self.streamed)
+        self.body_start = BodyStart(is_error=not has_completion(http_status), may_stream=self.streamed)
         try:
             self._decoder = decoder_for(coding)
         except CodingError as error:
@@ -149,6 +150,8 @@ class RequestState:
     def _parse(self, data: bytes, at: float, since: float | None = None) -> None:
         if self.status is not None:
             return
+        if self.first_token_at is None and len(self._beginning) < QUOTED_BYTES:
+            self._beginning += data[:QUOTED_BYTES]
         chunks = self.parser.feed(data)
         if len(chunks) > 1 and since is not None and len(self.chunks):
             has_tokens = [chunk.tokens > 0 for chunk in chunks]
@@ -194,7 +197,7 @@ class RequestState:
             return
         if chunk.tokens:
             if self.first_token_at is None:
-                self.first_token_at = at
+                self.first_token_at, self._beginning = at, b""
             self.chunks.add(at, chunk.tokens)
             if chunk.reasoning:
                 self.reasoning_tokens += chunk.tokens
@@ -204,7 +207,7 @@ class RequestState:
             self.text.add(chunk)
         if chunk.output_tokens is not None:
             self._update_usage(chunk)
-        self._open_choices -= chunk.stops or (chunk.final and chunk.output_tokens is not None)
+        self.open_choices -= chunk.stops or (chunk.final and chunk.output_tokens is not None)
         if chunk.error is not None:
             self._end(RequestStatus.ERROR, at, chunk.error)
         elif chunk.final:
@@ -220,10 +223,10 @@ class RequestState:
 
     def _succeed(self, at: float) -> None:
         """End as ok; a response without a token needs a finish reason and a token count from the server."""
-        if self.chunks or (self._open_choices <= 0 and self.output_tokens is not None):
+        if self.chunks or (self.open_choices <= 0 and self.output_tokens is not None):
             self._end(RequestStatus.OK, at)
         else:
-            self._end(RequestStatus.ERROR, at, "the response ended without a token")
+            self._end(RequestStatus.ERROR, at, f"the response ended without a token{beginning(self._beginning)}")
 
     def body_complete(self, at: float) -> None:
         """End the request: the server has sent the whole response."""
@@ -232,20 +235,21 @@ class RequestState:
         else:
             for chunk in self.parser.finish():
                 self._add(chunk, at)
-            if self._open_choices <= 0:  # some servers send no end marker, but all send a finish reason
+            if self.open_choices <= 0:  # some servers send no end marker, but all send a finish reason
                 self._succeed(at)
-            self._end(RequestStatus.TRUNCATED, at, "the stream ended without its end marker")
+            reason = f"the stream ended without its end marker{missing_choices(self.choices, self.open_choices)}"
+            self._end(RequestStatus.TRUNCATED, at, reason + beginning(self._beginning))
 
     def _end_whole(self, body: bytes, at: float) -> None:
         """End with an error, or a whole response, also if an event stream was requested."""
         message = self.dialect.error_text(body) or "no explanation"
         if self._location and self.http_status is not None and 300 <= self.http_status < 400:
             message = f"the server redirects to {redacted_url(self._location)}: give that address"
-        if self.http_status is None or not _has_completion(self.http_status):
+        if self.http_status is None or not has_completion(self.http_status):
             self._end(RequestStatus.ERROR, at, f"HTTP {self.http_status}: {message}")
             return
-        self._open_choices = 0
         for chunk in self.dialect.parse_response(body):
+            self.open_choices = self.open_choices if chunk.stops else 0
             if chunk.error is not None and self.streamed:
                 text = message if message in chunk.error else chunk.error
                 chunk = chunk._replace(error=f"HTTP {self.http_status}, but no event stream: {text}")
@@ -261,7 +265,8 @@ class RequestState:
 
     def abandon(self, status: RequestStatus, at: float, *, reason: str) -> None:
         """End the request from the client side: timeout or cancellation."""
-        self._end(status, at, reason)
+        quoted = beginning(self._beginning) if status is RequestStatus.TIMEOUT else ""
+        self._end(status, at, reason + quoted)
 
     def _end(self, status: RequestStatus, at: float, error: str | None = None) -> None:
         self.flush()
@@ -287,11 +292,6 @@ class RequestState:
         """Id of the first request of the conversation, or of this request if it starts one or belongs to none."""
         first = self.prompt.conversation if isinstance(self.prompt, TurnPrompt) else None
         return self.id if first is None else first
-
-
-def _has_completion(http_status: int) -> bool:
-    """Whether a response with this status has a body that may be a completion: some frameworks answer 201."""
-    return 200 <= http_status < 300 and http_status != 204
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""How many tokens a request demands of the server, whatever the model would say: `ignore_eos` or `min_tokens`."""
+"""What a request demands of the server: completions (`n`), and tokens by `ignore_eos` or `min_tokens`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ _MINIMA = ("min_tokens", "min_new_tokens")
 
 @dataclass(frozen=True, slots=True)
 class RequiredOutput:
-    """The demanded tokens of each completion: as many as planned, or a fixed number; 0 if the model may stop."""
+    """The completions, and the tokens of each: as many as planned, or a fixed number; 0 if the model may stop."""
 
     as_planned: bool = False
     fixed: int = 0
+    choices: int = 1
+    """Completions of each prompt."""
 
     def tokens(self, planned: int) -> int:
-        """Return the demand of a request whose output is planned to have `planned` tokens."""
-        return planned if self.as_planned else self.fixed
+        """Return the demand of a request whose completions are planned to have `planned` tokens each."""
+        return self.choices * (planned if self.as_planned else self.fixed)
 
 
 def required_output(dialect: Dialect, workload: WorkloadConfig) -> RequiredOutput:
@@ -37,11 +39,13 @@ def required_output(dialect: Dialect, workload: WorkloadConfig) -> RequiredOutpu
     try:
         body = orjson.loads(dialect.body(probe, workload))
     except ValueError:
-        return RequiredOutput()
+        return RequiredOutput(choices=workload.n)
     fields = _flat(body) if isinstance(body, dict) else {}
     demands = _LIMITS if fields.get("ignore_eos") is True else _MINIMA
     found = next((fields[name] for name in demands if type(fields.get(name)) is int), 0)
-    return RequiredOutput(as_planned=True) if found == _PLANNED else RequiredOutput(fixed=max(0, found))
+    choices = fields["n"] if type(fields.get("n")) is int else workload.n
+    planned = found == _PLANNED
+    return RequiredOutput(as_planned=planned, fixed=0 if planned else max(0, found), choices=max(1, choices))
 
 
 def _flat(body: dict[str, Any]) -> dict[str, Any]:

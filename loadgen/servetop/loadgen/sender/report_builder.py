@@ -7,8 +7,9 @@ import dataclasses
 from collections.abc import Mapping
 
 from servetop.core.clock import cpu_seconds
-from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
+from servetop.core.events import Command, Note, RequestRecord, RequestStatus, Severity, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
+from servetop.core.text.counted import counted
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.request.record import build_record
@@ -17,6 +18,7 @@ from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.workload.datasets.rows import Remark
 from servetop.workload.stages.plan import LoadPhase
+from servetop.workload.stages.schedule import Schedule
 
 
 class ReportBuilder:
@@ -37,6 +39,7 @@ class ReportBuilder:
         self._notes: list[Note] = []
         self._replies: list[Command] = []
         self._reply_counts: dict[int, int] = {}
+        self._warned_of_choices = False
         self._cpu_before = cpu_seconds()
 
     def begin(self) -> None:
@@ -61,11 +64,26 @@ class ReportBuilder:
             record = build_record(request, worker=self._worker)
             self.tick.add_ended(request, record)
             self._records.append(record)
+            if record.status is RequestStatus.OK and not self._warned_of_choices:
+                self._warn_of_choices(request)
 
-    def take_stages(self, changes: list[StageChange]) -> None:
-        """Move stage changes from a schedule's list into the report."""
-        self._stages += changes
-        changes.clear()
+    def _warn_of_choices(self, request: RequestState) -> None:
+        """Warn once of a server that sends fewer completions of a prompt than requested."""
+        asked, sent = request.choices, request.choices - request.open_choices
+        if 0 < sent < asked:
+            self._warned_of_choices = True
+            each = (
+                f"the server sends {counted(sent, 'completion')} of each prompt, {asked} were requested (n = {asked})"
+            )
+            self.warn(f"{each}: tokens and rates are those of what it sends", request.done_at or 0.0)
+
+    def take_stages(self, schedule: Schedule, at: float) -> None:
+        """Move the stage changes and warnings of a schedule into the report."""
+        self._stages += schedule.changes
+        schedule.changes.clear()
+        for text in schedule.warnings:
+            self.warn(text, at)
+        schedule.warnings.clear()
 
     def warn(self, text: str, at: float) -> None:
         """Add a warning for the timeline."""

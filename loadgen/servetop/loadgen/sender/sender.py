@@ -278,9 +278,9 @@ class Sender:
         self._report(report)
 
     def _collect_stage_changes(self) -> None:
-        if self._schedule is not None and self._schedule.changes:
-            self._stage = self._schedule.changes[-1].index
-            self._reports.take_stages(self._schedule.changes)
+        if self._schedule is not None and self._schedule.latest_stage is not None:
+            self._stage = self._schedule.latest_stage.index
+            self._reports.take_stages(self._schedule, self._clock.now())
 
     def _gauges(self) -> LoadGauges:
         gauges = self._in_flight.gauges(stage=self._stage, max_concurrency=self._limit())

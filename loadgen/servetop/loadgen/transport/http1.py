@@ -8,10 +8,9 @@ import os
 import socket
 from typing import Protocol, Self, cast
 
-from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
-
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.transport.epoll_reader import PlainSocket
+from servetop.loadgen.transport.response_parser import ResponseParser
 
 MAX_HEAD_BYTES = 1 << 20
 """Headers and trailers of one response; the parser would buffer an endless header without limit."""
@@ -87,7 +86,7 @@ class Http1Connection(asyncio.Protocol):
         self._suffix = b""
         """Suffix of such an event."""
         self._suffix_start = 0
-        self._parser = HttpResponseParser(self)
+        self._parser = ResponseParser(self)
 
     def attach(self, plain: PlainSocket) -> Self:
         """Use a plain socket and return the connection."""
@@ -137,10 +136,10 @@ class Http1Connection(asyncio.Protocol):
         """Write a request to the socket; a plain socket is written directly, not at the event loop's next iteration."""
         self.request = request
         self.requests += 1
-        self.response_started = self.complete = self._framed = self._between_chunks = False
+        self.response_started = self.complete = self._between_chunks = False
         self.not_before = at
         self._status, self._head_bytes = 0, 0
-        self._coding = self._media_type = self._location = b""
+        self._parser.expect_response()
         request.mark_sent(at)
         if self.plain is not None:
             self.plain.backlogged = False
@@ -179,7 +178,10 @@ class Http1Connection(asyncio.Protocol):
         self._literals = None
         self._prefixes.clear()
         self.response_started = True
-        self._feed(data)
+        error = self._parser.feed(data, in_head=not self._status)
+        if error is not None:
+            self._keep_alive = False
+            self.protocol_error = None if self.complete else error
         if request.headers_at is None and self._status:
             fields = (self._coding, self._media_type, self._location)
             coding, media_type, location = (field.decode("latin-1") for field in fields)
@@ -195,16 +197,6 @@ class Http1Connection(asyncio.Protocol):
             if self._head_bytes > MAX_HEAD_BYTES and self.protocol_error is None:
                 self.protocol_error = f"the response has more than {MAX_HEAD_BYTES >> 20} MiB of headers"
         return b""
-
-    def _feed(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except HttpParserCallbackError:
-            raise
-        except HttpParserUpgrade:
-            self.protocol_error = "the server switches to another protocol (HTTP 101)"
-        except HttpParserError as error:
-            self.protocol_error = f"the response is not valid HTTP/1.1 ({error})"
 
     def _expect_another(self, request: RequestState, header: bytes, *, size: int) -> None:
         """Prepare to recognise events like the last one, whose HTTP chunk had `size` bytes, without parsing them."""
@@ -233,8 +225,14 @@ class Http1Connection(asyncio.Protocol):
         self._prefixes[len(data)] = prefix
         return prefix
 
+    def on_message_begin(self) -> None:
+        """Forget the head of the previous response; a callback of the parser, like the methods below."""
+        if not self.complete:
+            self._coding = self._media_type = self._location = b""
+            self._framed = False
+
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store the header fields that matter; a callback of the parser, like the methods below."""
+        """Store the header fields that matter."""
         if self.complete:
             return
         match name.lower():
@@ -249,12 +247,12 @@ class Http1Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Store the final response's status; interim responses (1xx) are skipped."""
-        status = self._parser.get_status_code()
+        status = self._parser.status
         if self.complete:  # another response: servers may say why they close an idle connection (408)
             self._keep_alive = False
         elif status >= 200:
             self._status = status
-            self._keep_alive = self._parser.should_keep_alive()
+            self._keep_alive = self._parser.should_keep_alive
 
     def on_body(self, part: bytes) -> None:
         """Store a part of the body; what follows a complete response is not of it."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from servetop.core.errors import UsageError
 from servetop.workload.datasets.files import lines_of
+from servetop.workload.datasets.nested_rows import rows_within
 from servetop.workload.datasets.rows import BadRow, MalformedRow
 from servetop.workload.datasets.text_file import opened
 
@@ -18,11 +21,22 @@ _DECODER = json.JSONDecoder()
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, object | BadRow]]:
-    """The rows of a JSON array, of JSON lines, or of objects that extend over several lines."""
+    """The rows of a JSON array, of JSON lines, of objects over several lines, or of a list within the only object."""
     with opened(path) as file:
         start = next((stripped for line in file if (stripped := line.strip())), "")
+    if start.startswith("{") and (within := rows_within(path, _only_value(path))) is not None:
+        return enumerate(within, 1)
     spread = start.startswith("{") and start.endswith(("{", "[", ",", ":"))
     return array_items(path) if spread or start.startswith("[") else json_lines(path)
+
+
+def _only_value(path: Path) -> object:
+    """The only JSON value of a file; None if there are several, or if the file cannot be read to its end."""
+    try:
+        values = [value for _, value in itertools.islice(array_items(path), 2)]
+    except UsageError:
+        return None
+    return values[0] if len(values) == 1 else None
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, object | BadRow]]:

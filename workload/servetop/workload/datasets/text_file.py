@@ -45,6 +45,7 @@ _BOMS = {
 }  # fmt: skip
 """Encodings by byte order mark; the longer marks first, because one begins with a shorter one."""
 _SNIFFED = 512
+_MAX_GZIPPED = 2
 _SHOWN = 60
 """Most characters of a line that a message shows."""
 
@@ -58,9 +59,9 @@ def opened(path: Path) -> Iterator[IO[str]]:
     encoding = ""
     try:
         with path.open("rb") as plain:
-            stream = cast("io.BufferedReader", gzip.GzipFile(fileobj=plain)) if _is_gzip(plain) else plain
+            stream = _unpacked(path, plain)
             start = stream.peek(_SNIFFED)[:_SNIFFED]
-            refuse_other_kinds(path, start)
+            refuse_other_kinds(path, start, gzipped=stream is not plain)
             encoding = _encoding(start)
             errors = "surrogateescape" if encoding == "utf-8-sig" else "strict"
             yield io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
@@ -73,11 +74,26 @@ def opened(path: Path) -> Iterator[IO[str]]:
         raise UsageError(f"cannot read {path} ({why}): check --dataset-path") from None
 
 
-def refuse_other_kinds(path: Path, start: bytes) -> None:
-    """Raise UsageError, which names the kind, for a file whose first bytes are not those of a text."""
+def _unpacked(path: Path, plain: io.BufferedReader) -> io.BufferedReader:
+    """Return the content of a file that is gzipped, perhaps twice; the name of the file does not matter."""
+    stream = plain
+    for _ in range(_MAX_GZIPPED):
+        if not _is_gzip(stream):
+            return stream
+        stream = cast("io.BufferedReader", gzip.GzipFile(fileobj=stream, mode="rb"))
+    if _is_gzip(stream):
+        raise UsageError(f"{path} is gzipped more than {_MAX_GZIPPED} times: unpack it with gunzip")
+    return stream
+
+
+def refuse_other_kinds(path: Path, start: bytes, *, gzipped: bool = False) -> None:
+    """Raise UsageError, which names the kind, for a file whose first bytes, unpacked, are not those of a text."""
     reason = next((reason for magic, reason in _OTHER_KINDS.items() if start.lstrip().startswith(magic)), "")
     if reason:
-        raise UsageError(f"{path} {reason}")
+        kind, _, advice = reason.partition(": ")
+        raise UsageError(
+            f"{path} {kind}, gzipped: unpack it with gunzip, then {advice}" if gzipped else f"{path} {reason}"
+        )
     if _LOG_LINE.match(start):
         line = sanitize_line(start.decode("utf-8", "replace").strip().splitlines()[0])
         shown = line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

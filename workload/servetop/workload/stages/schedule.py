@@ -29,6 +29,8 @@ class Schedule:
         self.latest_stage: StageRun | None = None
         """The current stage, or the last one after it ended."""
         self.changes: list[StageChange] = []
+        self.warnings: list[str] = []
+        """Of stages that ended before their first request was due."""
         self.draining_since: float | None = None
         self.finished = False
         self.continues_conversations = True
@@ -48,6 +50,7 @@ class Schedule:
             elif (due := self.stage.next_due()) < (end := self.stage.end()) and due <= now:
                 found.append(self.stage.issue())
             elif end <= now:
+                self.warnings += filter(None, [self.stage.without_load()])
                 self._end_stage(end)
             else:
                 return found

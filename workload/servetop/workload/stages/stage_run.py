@@ -47,6 +47,7 @@ class StageRun:
         self._ends = math.inf if config.duration is None else started_at + config.duration
         self._left = math.inf if config.num_prompts is None else config.num_prompts
         self._last_due = started_at
+        self._any_due = False
         self._held = False
         self._paused_since: float | None = None
         self._stopped_since: float | None = None
@@ -112,8 +113,17 @@ class StageRun:
             return None
         return self._counted(due)
 
+    def without_load(self) -> str:
+        """Why no request was due, and what to do, if the stage ends before its first arrival; else empty."""
+        if self._any_due or self.closed or self.paused or self.exhausted or self.config.duration is None:
+            return ""
+        first = self._next - self._base
+        rate = "" if math.isinf(self.rate) or self._curve is not None else f" at {self.rate:g} req/s"
+        due = "there is none" if math.isinf(first) else f"the first one is due after {first:.3g} s"
+        return f"no request was due within {self.config.duration:g} s{rate}: {due}; set a longer --duration"
+
     def _counted(self, due: float) -> Due:
-        self._last_due = due
+        self._last_due, self._any_due = due, True
         if not self._held:
             self._left -= 1
         return Due(self.index, due)
