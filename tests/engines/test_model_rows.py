@@ -151,3 +151,8 @@ def test_a_scrape_of_other_models_only_is_an_error_that_names_them() -> None:
     result = fetched(page(*((f'model_name="{name}"', 1.0) for name in "abcdef")), "m")
     assert not result.ok
     assert result.error == "its rows are those of the models a, b, c, d, …: give --model as the engine names it"
+
+
+def test_a_line_end_in_a_models_name_starts_no_line_of_the_error() -> None:
+    result = fetched(page(('model_name="a\\nb"', 1.0), ('model_name="c"', 1.0)), "m")
+    assert result.error == "its rows are those of the models a b, c: give --model as the engine names it"

@@ -160,7 +160,8 @@ class MetricsScraper:
         if not result.ok:
             return result
         if others := other_models(result.body, self.models):
-            shown = ", ".join(others[:_MODELS_SHOWN]) + ("" if len(others) <= _MODELS_SHOWN else ", …")
+            names = [" ".join(each.split()) for each in others[:_MODELS_SHOWN]]
+            shown = ", ".join(names) + ("" if len(others) <= _MODELS_SHOWN else ", …")
             return HttpResult(error=f"its rows are those of the models {shown}: give --model as the engine names it")
         return replace(result, body=own_rows(result.body, self.models))
 
