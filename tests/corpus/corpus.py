@@ -72,9 +72,10 @@ class Reading:
 
     @property
     def result(self) -> tuple[object, ...]:
-        """All that does not depend on when the bytes arrived."""
+        """All that depends neither on when the bytes arrived nor on what an error quotes of those that had."""
         record = self.record
-        return record.status, record.error, record.output_tokens, *record.chunk_tokens, self.content, self.reasoning
+        error = None if record.error is None else record.error.partition("; it starts with")[0]
+        return record.status, error, record.output_tokens, *record.chunk_tokens, self.content, self.reasoning
 
 
 class _Recorded:
