@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from servetop.analysis.summary.summary_json import summary_json
+from servetop.core.errors import RecordingError
 from servetop.core.events import Note, RequestRecord, RunEnd, Severity
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.interfaces.series_scrape import SeriesScrape, pack_numbers
@@ -93,3 +94,18 @@ def test_a_file_without_the_series_of_the_engine_page_says_so_and_gets_them_when
     recorder.close(INTERRUPTED)
     with contextlib.closing(RecordingReader.open(older)) as reader:
         assert (reader.header.has_engine_series, reader.engine_series()) == (True, [series])
+
+
+def test_a_file_with_ticks_of_another_length_is_refused(recorder: Recorder) -> None:
+    recorder.close(INTERRUPTED)
+    change(recorder.path, "UPDATE run SET (tick_seconds) = 0.5")
+    with pytest.raises(RecordingError, match=r"ticks of 0\.5 s, and this version .* reads ticks of 0\.25 s"):
+        RecordingReader.open(recorder.path)
+
+
+def test_an_older_file_has_ticks_of_a_quarter_of_a_second(recorder: Recorder, make_tick: MakeTick) -> None:
+    recorder.commit(TickTransaction(tick=make_tick(3)))
+    recorder.close(INTERRUPTED)
+    change(recorder.path, "ALTER TABLE run DROP COLUMN tick_seconds", "PRAGMA user_version = 1012")
+    with contextlib.closing(RecordingReader.open(recorder.path)) as reader:
+        assert [tick.end for tick in reader.ticks()] == [1.0]

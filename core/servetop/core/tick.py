@@ -11,6 +11,7 @@ from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, LogHistogram
 
 TICK_SECONDS = 0.25
+"""Length of a tick. Each recording has it in its header, and is refused by a version with another one."""
 
 
 class SenderClass(StrEnum):

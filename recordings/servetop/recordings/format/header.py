@@ -14,6 +14,7 @@ from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.text.encodable import encodable_data
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
+from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.format.liveness import Writer
 
 
@@ -30,6 +31,7 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
         "writer": writer.to_json(),
         "manifest": encode_manifest(header.manifest, redactor=redactor),
         "random_tokens": header.random_tokens,
+        "tick_seconds": TICK_SECONDS,
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.format import schema
 from servetop.recordings.format.header import decode_header
 from servetop.recordings.format.run_row import end_problem, header_problem, without_end
@@ -17,7 +18,9 @@ from servetop.recordings.read.table_reader import TableReader
 
 
 def read_run_row(tables: TableReader, path: Path) -> dict[str, Any]:
-    """Read the row, without its end if that is damaged; RecordingError if the header is missing or invalid."""
+    """Read the row, without its end if that is damaged; RecordingError if the header is missing or invalid,
+    or if the ticks have another length than those of this version.
+    """
     rows = list(itertools.islice(tables.row_dicts("run", tuple(schema.RUN_COLUMNS)), 1))
     if not rows:
         raise RecordingError(f"{path} is damaged: its header is lost, so nothing in it can be read")
@@ -25,6 +28,11 @@ def read_run_row(tables: TableReader, path: Path) -> dict[str, Any]:
     problem = header_problem(row)
     if problem is not None:
         raise RecordingError(f"{path} is damaged: its header is invalid ({problem})")
+    if row["tick_seconds"] not in (None, TICK_SECONDS):
+        raise RecordingError(
+            f"{path} has ticks of {row['tick_seconds']:g} s, and this version of servetop reads ticks of"
+            f" {TICK_SECONDS:g} s: open it with the version that wrote it"
+        )
     problem = end_problem(row)
     if problem is not None:
         tables.record_damage(f"its end is invalid: {problem}")
