@@ -19,6 +19,7 @@ from servetop.recordings.write.resume import RunStart
 from servetop.run.loop.cell_failures import CellFailures
 from servetop.run.loop.engine_boot import EngineBoot
 from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.pending_batch_change import PendingBatchChange
 from servetop.run.loop.segment_start import SegmentStarter
 from servetop.run.loop.sender_setup import set_up_sender
 from servetop.run.loop.stage_plan import FreshStarts, Segment, StagePlan
@@ -53,13 +54,12 @@ class RunLoop:
         self._segment: Segment | None = None
         self._starter: SegmentStarter | None = None
         self._stage = -1
-        self._batch_change: asyncio.Task[EngineFacts] | None = None
-        self._batch_command: Command | None = None
+        self._max_num_seqs: int | None = None
+        self._batch_change = PendingBatchChange()
         self.first_launched = self._engine.first_launched
         """Returns how the engine was first started, once it is ready."""
         self.engine_name = ""
         """Name of the engine; empty until it is started or recognised."""
-        self._waiting_batches: deque[Command] = deque()
         self._tick_index = start.first_tick
         self._draining = self._winding_down = self._engine_lost = False
 
@@ -75,7 +75,7 @@ class RunLoop:
             return RunPhase.STOPPING
         if self._sender is None:
             return RunPhase.BOOTING
-        if self._outcome.stopped_by is None and (self._batch_change is not None or self._batch_command is not None):
+        if self._outcome.stopped_by is None and self._batch_change.is_pending:
             return RunPhase.RESTARTING
         return RunPhase.DRAINING if self._draining else RunPhase.RUNNING
 
@@ -121,7 +121,7 @@ class RunLoop:
             await self._apply_new_commands(self._sender)
             await self._apply_stop_requests(self._sender)
             self._draining = self._outcome.stopped_by is not None or report.state is LoadPhase.DRAINING
-            if self._engine.dead and self._batch_change is None:
+            if self._engine.dead and not self._batch_change.is_running:
                 await self._lose_engine(self._sender, report)
             elif self._starter is not None and await self._is_over(self._starter, report):
                 return
@@ -147,15 +147,15 @@ class RunLoop:
         if self._outcome.interruptions:
             return report.state is LoadPhase.FINISHED or self._outcome.interruptions > 1
         if starter.preparing:
-            if self._outcome.stopped_by is None and self._batch_command is None:
+            if self._outcome.stopped_by is None and self._batch_change.command is None:
                 await starter.advance()
                 return False
             await starter.cancel()
-        if self._batch_change is not None:
-            if self._batch_change.done():
-                await self._batch_changed(starter, self._batch_change)
-                if self._waiting_batches and self._sender is not None:
-                    await self._change_batch(self._sender, self._waiting_batches.popleft())
+        if self._batch_change.is_running:
+            if self._batch_change.is_done:
+                await self._batch_changed(starter)
+                if self._sender is not None and (waiting := self._batch_change.next_waiting()) is not None:
+                    await self._change_batch(self._sender, waiting)
             elif self._outcome.stopped_by is not None and self._segment is None:
                 return True  # nothing is in flight during a restart
             return False
@@ -184,12 +184,12 @@ class RunLoop:
         if not self._segments:
             raise error
         self._engine_lost, self._segment = False, None
-        self._batch_change = asyncio.ensure_future(self._engine.restart(self._segments[0].max_num_seqs))
+        self._batch_change.start(self._engine.restart(self._segments[0].max_num_seqs))
 
     @property
     def _started(self) -> bool:
         """Whether the current segment has started; earlier reports are about the previous one."""
-        restarting = self._batch_command is not None
+        restarting = self._batch_change.command is not None
         return restarting or self._segment is None or self._stage >= self._segment.stages[0][0]
 
     async def _start_next_at(self, starter: SegmentStarter, batch: int | None) -> None:
@@ -199,7 +199,7 @@ class RunLoop:
         how = "restarting the engine" if self._engine.needs_restart else "changing it while it runs"
         self._ticks.note(Severity.INFO, "engine", text=f"max_num_seqs {self._max_num_seqs} → {batch}: {how}")
         self._segment = None
-        self._batch_change = asyncio.ensure_future(self._engine.change_batch(batch))
+        self._batch_change.start(self._engine.change_batch(batch))
 
     def _must_drain(self, batch: int | None) -> bool:
         changes = batch is not None and batch != self._max_num_seqs
@@ -236,26 +236,26 @@ class RunLoop:
 
     async def _change_batch(self, sender: LoadSenders, command: Command) -> None:
         batch = int(command.value or 0)
-        changing = self._batch_change is not None or self._batch_command is not None
+        changing = self._batch_change.is_pending
         if batch >= 1 and changing and not self._engine.needs_restart:
-            self._waiting_batches.append(command)
+            self._batch_change.wait(command)
         elif batch < 1 or changing:
             reason = "the batch size must be at least 1" if batch < 1 else "the batch size is already being changed"
             self._ticks.reply(command, reason)
         elif not self._engine.needs_restart:
-            self._batch_command = command
-            self._batch_change = asyncio.ensure_future(self._engine.change_batch(batch))
+            self._batch_change.accept(command)
+            self._batch_change.start(self._engine.change_batch(batch))
         elif self._config.engine.url is not None:
             self._ticks.reply(command, "an attached engine keeps its batch size: change the concurrency")
         else:
-            self._batch_command = command
+            self._batch_change.accept(command)
             # repeat the current stage and those after it as new stages
             self._segments = deque(self._stage_plan.again(self._stage, max_num_seqs=batch))
             await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="restart"))
 
     async def _to_previous_stage(self, sender: LoadSenders, command: Command) -> None:
         """Repeat the previous stage and those after it, as new stages."""
-        if self._batch_change is not None or self._batch_command is not None:
+        if self._batch_change.is_pending:
             self._ticks.reply(command, "the batch size is already being changed")
         elif self._starter is not None and self._starter.preparing:
             self._ticks.reply(command, "the prefix cache is being prepared")
@@ -268,8 +268,8 @@ class RunLoop:
         else:
             self._ticks.reply(command, "this is the first stage")
 
-    async def _batch_changed(self, starter: SegmentStarter, change: asyncio.Task[EngineFacts]) -> None:
-        command, self._batch_change, self._batch_command = self._batch_command, None, None
+    async def _batch_changed(self, starter: SegmentStarter) -> None:
+        command, change = self._batch_change.take()
         try:
             self._set_engine_facts(change.result())
         except EngineError as error:
@@ -288,9 +288,7 @@ class RunLoop:
         self._winding_down = True
         if self._starter is not None:
             await self._starter.cancel()
-        if self._batch_change is not None:
-            self._batch_change.cancel()
-            await asyncio.wait({self._batch_change})
+        await self._batch_change.cancel()
         self._first_sender.end_unused()
         if self._sender is not None:
             await self._sender.close()
