@@ -72,9 +72,10 @@ class Reading:
 
     @property
     def result(self) -> tuple[object, ...]:
-        """All that does not depend on when the bytes arrived."""
+        """All that does not depend on when the bytes arrived: not how much of the stream an error can quote."""
         record = self.record
-        return record.status, record.error, record.output_tokens, *record.chunk_tokens, self.content, self.reasoning
+        error = record.error and record.error.partition("; it starts with")[0]
+        return record.status, error, record.output_tokens, *record.chunk_tokens, self.content, self.reasoning
 
 
 class _Recorded:
