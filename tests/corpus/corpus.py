@@ -72,9 +72,9 @@ class Reading:
 
     @property
     def result(self) -> tuple[object, ...]:
-        """All that depends neither on when the bytes arrived nor on what an error quotes of those that had."""
+        """All that does not depend on when the bytes arrived: not how much of the stream an error can quote."""
         record = self.record
-        error = None if record.error is None else record.error.partition("; it starts with")[0]
+        error = record.error and record.error.partition("; it starts with")[0]
         return record.status, error, record.output_tokens, *record.chunk_tokens, self.content, self.reasoning
 
 

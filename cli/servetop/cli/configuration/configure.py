@@ -10,6 +10,7 @@ from servetop.cli.configuration.stage_options import check, check_cooldown, desc
 from servetop.cli.configuration.workload_settings import prefix_cache_of, resolved, workload_config
 from servetop.cli.options.config_file import ConfigFile, check_complete
 from servetop.cli.options.engine_options import ConnectionOptions
+from servetop.cli.options.load_options import LoadOptions
 from servetop.cli.options.run_options import RepeatableOptions
 from servetop.core.config import (
     STANDARD_PERCENTILES,
@@ -43,11 +44,7 @@ def run_config(
     workload, replay = resolved(workload_config(options))
     repeated = file.stages if file is not None and not describes_load(load) else ()
     stages = with_warmup(repeated or stages_of(load, replay), load.num_warmups)
-    _check_load(workload, stages, cooldown=load.cooldown)
-    if workload.dataset_path and load.request_rate is None and not repeated:
-        from servetop.workload.validation import check_trace_is_paced  # numpy: not for every start
-
-        check_trace_is_paced(workload, stages)
+    _check_load(workload, stages, load=load, chosen=bool(repeated) or load.request_rate is not None)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
     workload = dataclasses.replace(workload, endpoint=endpoint_of_config(engine, workload.endpoint))
     config = RunConfig(
@@ -73,9 +70,14 @@ def run_config(
     return config
 
 
-def _check_load(workload: WorkloadConfig, stages: tuple[StageConfig, ...], *, cooldown: float) -> None:
+def _check_load(workload: WorkloadConfig, stages: tuple[StageConfig, ...], *, load: LoadOptions, chosen: bool) -> None:
+    """UsageError for a load that cannot be sent; `chosen`: the user has given its rates."""
     check(workload, stages)
-    check_cooldown(cooldown, stages)
+    if workload.dataset_path and not chosen:
+        from servetop.workload.validation import check_trace_is_paced  # numpy: not for every start
+
+        check_trace_is_paced(workload, stages)
+    check_cooldown(load.cooldown, stages)
     all_headers(workload, os.environ)  # a variable that is not set is an error before anything is recorded
 
 

@@ -69,11 +69,11 @@ class ReportBuilder:
 
     def _warn_of_choices(self, request: RequestState) -> None:
         """Warn once of a server that sends fewer completions of a prompt than requested."""
-        asked, sent = request.choices, request.choices - request.open_choices
-        if 0 < sent < asked:
+        wanted, sent = request.choices, request.choices - request.open_choices
+        if 0 < sent < wanted:
             self._warned_of_choices = True
             each = (
-                f"the server sends {counted(sent, 'completion')} of each prompt, {asked} were requested (n = {asked})"
+                f"the server sends {counted(sent, 'completion')} of each prompt, {wanted} were requested (n = {wanted})"
             )
             self.warn(f"{each}: tokens and rates are those of what it sends", request.done_at or 0.0)
 
