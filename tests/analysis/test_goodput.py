@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick
+from tests.analysis.story_runs import ramp, story_from
 
 
 def test_the_share_within_a_limit_includes_values_at_the_limit() -> None:
@@ -88,3 +90,14 @@ def test_the_true_goodput_lies_between_the_bounds(
     histograms = {"ttft": LogHistogram.of(ttft), "e2el": LogHistogram.of(e2el)}
     low, high = goodput_bounds(histograms, {"ttft": one, "e2el": other})
     assert low - 1e-9 <= float(((ttft <= one) & (e2el <= other)).mean()) <= high + 1e-9
+
+
+def test_a_share_from_due_is_named_where_goodput_from_sent_is_higher() -> None:
+    def counted(good_due: int) -> list[str]:
+        ticks = [
+            replace(each, client=replace(each.client, good=3, good_due=good_due)) for each in ramp(waiting=[0.0] * 40)
+        ]
+        return [line.text for line in story_from(ticks, goodput={"ttft": 0.01}).lines]
+
+    assert "only 67% of the requests had TTFT ≤ 10 ms, counted from due" in counted(2)
+    assert not [text for text in counted(3) if "counted from due" in text]

@@ -30,8 +30,8 @@ def test_percentiles_that_were_asked_for_are_columns(
     ("objectives", "label"),
     [
         (None, "Goodput  "),
-        (("ttft:500",), "Goodput (TTFT ≤ 500 ms)  "),
-        (("ttft:500", "e2el:12000"), "Goodput (TTFT ≤ 500 ms, E2EL ≤ 12,000 ms)  "),
+        (("ttft:500",), "Goodput, from sent (TTFT ≤ 500 ms)  "),
+        (("ttft:500", "e2el:12000"), "Goodput, from sent (TTFT ≤ 500 ms, E2EL ≤ 12,000 ms)  "),
     ],
 )
 def test_goodput_states_its_objectives(

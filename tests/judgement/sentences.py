@@ -47,7 +47,7 @@ PATTERNS: dict[str, str] = {
     "sustainable below": (
         rf"sustainable < (?P<rate>{_NUMBER}) req/s(?: with {_OBJECTIVES}| \(the batch has not drained\))?"
     ),
-    "within objective": rf"only (?P<percent>{_NUMBER})% of the requests had {_OBJECTIVES}",
+    "within objective": rf"only (?P<percent>{_NUMBER})% of the requests had {_OBJECTIVES}(?:, counted from due)?",
     "served": (
         rf"(?P<ok>{_NUMBER}) requests? served(?: at {_NUMBER}(?: to {_NUMBER})? req/s)?"
         rf", (?P<failed>{_NUMBER}) failed"

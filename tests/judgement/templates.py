@@ -53,6 +53,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "overload_now:lower": ("lower the concurrency limit", "lower the rate below 12"),
     "' and no '.join(absent)": ("queue", "running count and no batch limit"),
     "', '.join((clock(each.begin) for each in others[:3]))": ("1:05, 1:25",),
+    "calm_story:clock": ("", ", counted from due"),
     "calm_story:after": ("", " after its cold start"), "limit_text:count": ("about 12 sequences",),
     "replica_text:place": ("replica 2",), "overload_story:count": ("1 request", "12 requests"),
     "cache_check:held": ("of an earlier run", "that it should not have"), "engine_changes:listed": ("64 → 256",),

@@ -8,7 +8,7 @@ import pytest
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.workload.prompts.dataset_options import likely_names
-from servetop.workload.prompts.preview import preview
+from servetop.workload.prompts.preview import DatasetPreview, preview
 
 
 def test_a_preview_counts_rows_lengths_shared_prefixes_and_what_is_left_out(tmp_path: Path) -> None:
@@ -32,7 +32,8 @@ def test_a_preview_of_a_trace_has_its_times_and_shared_blocks(tmp_path: Path) ->
     path.write_text(row.format(0, "7, 8") + row.format(3000, "7, 9") + row.format(6000, "5, 9"))
     found = preview(WorkloadConfig(dataset="mooncake", dataset_path=str(path)), examples=0)
     assert (found.rows, found.estimated, found.duration, found.examples) == (3, False, 6.0, ())
-    assert found.shared_prefixes == pytest.approx(1 / 6)
+    assert found.shared_prefixes == pytest.approx(512 / 3000)
+    assert found.mismatched_blocks == 0
     plain = preview(WorkloadConfig(dataset="azure-code"), examples=0)
     assert (plain.rows, plain.shared_prefixes) == (8819, None)
 
@@ -88,3 +89,27 @@ def test_sentences_are_not_proposed_as_columns(tmp_path: Path) -> None:
         UsageError, match=r"it has Triton is installed, .*, which names no column: is the file a dataset"
     ):
         preview(WorkloadConfig(dataset="csv", dataset_path=str(path)), examples=1)
+
+
+def trace_preview(tmp_path: Path, *rows: tuple[int, str]) -> DatasetPreview:
+    path = tmp_path / "trace.jsonl"
+    text = '{{"timestamp": {}, "input_length": {}, "output_length": 9{}}}\n'
+    path.write_text("".join(text.format(1000 * at, length, blocks) for at, (length, blocks) in enumerate(rows)))
+    return preview(WorkloadConfig(dataset="mooncake", dataset_path=str(path)), examples=0)
+
+
+def test_blocks_beyond_a_prompt_count_in_no_share(tmp_path: Path) -> None:
+    found = trace_preview(tmp_path, (600, ', "hash_ids": [1, 2, 3, 4]'), (600, ', "hash_ids": [1, 2, 3, 4]'))
+    assert found.shared_prefixes == pytest.approx(512 / 1200)
+    assert (found.block_tokens, found.mismatched_blocks) == (512, 2)
+
+
+def test_tokens_in_no_block_are_random(tmp_path: Path) -> None:
+    found = trace_preview(
+        tmp_path, (2048, ', "hash_ids": [1]'), (2048, ', "hash_ids": [1]'), (2048, ', "hash_ids": []')
+    )
+    assert found.shared_prefixes == pytest.approx(512 / (3 * 2048))
+
+
+def test_a_trace_without_blocks_has_random_prompts(tmp_path: Path) -> None:
+    assert trace_preview(tmp_path, (600, ', "hash_ids": []'), (600, ', "hash_ids": []')).shared_prefixes is None

@@ -70,9 +70,12 @@ def held_back_phrase(run: RunRecord) -> Phrase:
 
 
 def missed_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
-    """The fraction of the requests that kept all objectives."""
-    kept = share_kept(run, run.history.first_from(_since(run, verdict)), len(run.history))
-    text = f"only {kept:.0%} of the requests had {objectives_text(run.header.config.goodput)}"
+    """The fraction of the requests that kept all objectives, from due; said where goodput, from sent, is higher."""
+    history, first = run.history, run.history.first_from(_since(run, verdict))
+    kept = share_kept(run, first, len(history))
+    sent, due = (np.nansum(history.column(each, start=first, stop=len(history))) for each in ("good", "good_due"))
+    clock = ", counted from due" if due < sent else ""
+    text = f"only {kept:.0%} of the requests had {objectives_text(run.header.config.goodput)}{clock}"
     return Phrase(clauses.MISSED, text)
 
 

@@ -72,6 +72,9 @@ def _lines(found: DatasetPreview, others: tuple[str, ...], workload: WorkloadCon
     else:
         first = f" of the first {MOST_COMPARED:,}" if found.rows > MOST_COMPARED else ""
         yield f"shared prefixes  {formats.percent(found.shared_prefixes)} of the prompts{first} are as in earlier ones"
+    if found.mismatched_blocks:
+        rows = f"in {found.mismatched_blocks:,} of {found.rows:,} rows the blocks of {found.block_tokens} tokens"
+        yield f"blocks           {rows} are not as many as the prompt has: it is cut, or filled up at random"
     if found.without_output:
         requests = counted(found.without_output, "request")
         have = "has" if found.without_output == 1 else "have"

@@ -176,10 +176,10 @@ def _cache_hits(server: ServerSummary) -> str:
 
 
 def _goodput_label(objectives: Sequence[str]) -> str:
-    """The name of goodput with its objectives: `Goodput (TTFT ≤ 500 ms, TPOT ≤ 50 ms)`."""
+    """The name of goodput with its objectives: `Goodput, from sent (TTFT ≤ 500 ms, TPOT ≤ 50 ms)`."""
     limits = [(metric.upper(), float(limit)) for metric, _, limit in (each.partition(":") for each in objectives)]
     named = ", ".join(f"{metric} ≤ {limit:,g} ms" for metric, limit in limits)
-    return f"Goodput ({named})" if named else "Goodput"
+    return f"Goodput, from sent ({named})" if named else "Goodput"
 
 
 def _models(models: Sequence[ModelSummary]) -> Group:

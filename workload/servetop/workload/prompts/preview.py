@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -40,6 +41,10 @@ class DatasetPreview:
     """Questions of each conversation."""
     shared_prefixes: float | None = None
     """Part of the prompts that an infinite prefix cache finds in earlier ones; None if all are random."""
+    block_tokens: int = 0
+    """Tokens of a block of a trace that names the blocks of its prompts; else 0."""
+    mismatched_blocks: int = 0
+    """Rows of it with more or fewer blocks than their prompts have: cut, or filled up with random tokens."""
     duration: float | None = None
     """Seconds from the first arrival to the last; None without times."""
     examples: tuple[DatasetRow, ...] = ()
@@ -55,7 +60,8 @@ def preview(workload: WorkloadConfig, *, examples: int) -> DatasetPreview:
         raise UsageError(
             f"{workload.dataset} has no rows to show: give a file, or --dataset-name azure-conv or mtbench"
         )
-    skipped, columns, seen = SkippedRows(), _Columns(), set[int]()
+    block_tokens = source.file_format.block_tokens if isinstance(source, RequestTrace) else 0
+    skipped, columns, seen = SkippedRows(), _Columns(block_tokens=block_tokens), set[int]()
     for row in _rows(source, skipped):
         columns.add(row, seen=seen, examples=examples)
     if not columns.prompts:
@@ -70,7 +76,9 @@ def preview(workload: WorkloadConfig, *, examples: int) -> DatasetPreview:
         output_tokens=_figures(columns.outputs),
         without_output=columns.without_output,
         turns=_figures(columns.turns),
-        shared_prefixes=columns.found / columns.compared if columns.compared else None,
+        shared_prefixes=columns.shared_prefixes,
+        block_tokens=block_tokens,
+        mismatched_blocks=columns.mismatched,
         duration=columns.until if isinstance(source, RequestTrace) and source.timed else None,
         examples=tuple(columns.examples),
     )
@@ -80,22 +88,30 @@ def preview(workload: WorkloadConfig, *, examples: int) -> DatasetPreview:
 class _Columns:
     """The lengths of the rows so far."""
 
+    block_tokens: int
+    """Tokens of a block of a trace whose rows have the identities of their blocks; 0 for other datasets."""
     prompts: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     without_output: int = 0
     turns: list[int] = field(default_factory=list)
     found: float = 0.0
     compared: float = 0.0
+    has_blocks: bool = False
+    mismatched: int = 0
     until: float = 0.0
     examples: list[DatasetRow] = field(default_factory=list)
+
+    @property
+    def shared_prefixes(self) -> float | None:
+        """The part of the compared prompts that is in earlier ones; None if all are random."""
+        known = self.compared and (self.has_blocks or not self.block_tokens)
+        return self.found / self.compared if known else None
 
     def add(self, row: DatasetRow, *, seen: Seen, examples: int) -> None:
         """Count a row; `seen` holds the beginnings of the prompts before it."""
         first = f"{row.text or ''}{row.turns[0].question}" if row.turns else row.text or ""
-        prompt = Prompt(text=first, token_ids=row.blocks or None, input_tokens=0, output_tokens=0)
-        if len(self.prompts) < MOST_COMPARED and (row.blocks or first):
-            ((share, length),) = found_shares([prompt], block_size=1 if row.blocks else _BLOCK, seen=seen)
-            self.found, self.compared = self.found + share * length, self.compared + length
+        if len(self.prompts) < MOST_COMPARED:
+            self._compare(row, first, seen=seen)
         tokens = row.input_tokens or estimated_tokens(first)
         self.prompts.append(tokens)
         answers = [turn.output_tokens for turn in row.turns] if row.turns else [row.output_tokens]
@@ -105,6 +121,26 @@ class _Columns:
         self.until = row.at or 0.0
         if len(self.examples) < examples:
             self.examples.append(replace(row, input_tokens=tokens))
+
+    def _compare(self, row: DatasetRow, text: str, *, seen: Seen) -> None:
+        """Count the part of a prompt that is in `seen`."""
+        if self.block_tokens:
+            self._compare_blocks(row, seen)
+        elif text:
+            prompt = Prompt(text=text, input_tokens=0, output_tokens=0)
+            ((share, length),) = found_shares([prompt], block_size=_BLOCK, seen=seen)
+            self.found, self.compared = self.found + share * length, self.compared + length
+
+    def _compare_blocks(self, row: DatasetRow, seen: Seen) -> None:
+        """Count the tokens of known blocks; those of a prompt that are in no block are sent as random ones."""
+        length = row.input_tokens or 0
+        needed = math.ceil(length / self.block_tokens)
+        self.has_blocks |= bool(row.blocks)
+        self.mismatched += bool(row.blocks) and len(row.blocks) != needed
+        random_rest = (-1 - row.line,) if len(row.blocks) < needed else ()
+        prompt = Prompt(text="", token_ids=(*row.blocks[:needed], *random_rest), input_tokens=0, output_tokens=0)
+        ((share, blocks),) = found_shares([prompt], block_size=1, seen=seen)
+        self.found, self.compared = self.found + share * blocks * self.block_tokens, self.compared + length
 
 
 def _rows(source: TextDataset | RequestTrace, skipped: SkippedRows) -> Iterator[DatasetRow]:
