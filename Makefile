@@ -56,7 +56,7 @@ test-newest:  ## run the unit tests with the newest versions that it allows
 
 check: .venv/.installed  ## check formatting, lint, types and import rules
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy && $(BIN)/vulture
 	$(BIN)/lint-imports
 
 format: .venv/.installed  ## format the code and apply the fixes of ruff

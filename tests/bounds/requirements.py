@@ -14,7 +14,7 @@ from pathlib import Path
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 OPTIONAL = ("datasets", "web", "proxy", "tokenizers")
 """Extras whose packages the unit tests use."""
-NOT_RUN = ("import-linter", "mypy", "pre-commit", "ruff")
+NOT_RUN = ("import-linter", "mypy", "pre-commit", "ruff", "vulture")
 """Tools that look at the sources; no test imports them."""
 _FORM = re.compile(r"^(?P<name>[\w.-]+)(?P<extras>\[[^]]*\])?(?P<bounds>[^;]*)(?P<marker>;.*)?$")
 

@@ -12,10 +12,11 @@ from servetop.core.errors import UsageError
 from servetop.simulator.model import profiles
 from servetop.simulator.model.profile_files import load_engine, load_gpu, load_model, profile_names
 from servetop.simulator.model.settings import setting_names
-from servetop.simulator.policies.policy import policy_names
+from servetop.simulator.policies.policy import PolicyParameters, make_policy
 from servetop.simulator.scheduling.build import block_count, build_scheduler, sim_spec
 
 FOLDER = Path(profiles.__file__).parents[1] / "profiles"
+PARAMETERS = PolicyParameters(watermark=0.01, decode_slack=0, batch_timeout=0.1, max_model_len=4096)
 FILES = sorted(FOLDER.glob("*/*.toml"))
 
 
@@ -35,7 +36,8 @@ def test_every_shipped_profile_loads() -> None:
         assert model.heads * model.head_dim == model.hidden
         assert load_model(model.hub_name) == model
     for name in profile_names("engines"):
-        assert load_engine(name).policy in policy_names()
+        policy = load_engine(name).policy
+        assert make_policy(policy, PARAMETERS).name == policy
 
 
 def test_the_required_gpu_model_and_engine_profiles_exist() -> None:

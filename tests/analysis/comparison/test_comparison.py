@@ -18,9 +18,10 @@ def test_a_run_compared_with_itself_shows_no_difference() -> None:
 def test_a_slower_first_token_is_worse_and_nothing_else() -> None:
     a, b = run("a", stage(rate=40.0)), run("b", stage(rate=40.0, noise=5, ttft=0.23))
     comparison = compare([a], [b])
-    worse = {each.metric.key for _, each in comparison.with_verdict(Verdict.WORSE)}
+    metrics = [each for stage in comparison.stages for each in stage.metrics]
+    worse = {each.metric.key for each in metrics if each.verdict is Verdict.WORSE}
     assert {"mean_ttft_ms", "p50_ttft_ms", "p90_ttft_ms"} <= worse
-    assert not comparison.with_verdict(Verdict.BETTER)
+    assert not [each for each in metrics if each.verdict is Verdict.BETTER]
     (found,) = comparison.stages
     throughput = found.metric("output_throughput")
     assert throughput is not None

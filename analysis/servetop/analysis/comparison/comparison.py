@@ -79,10 +79,6 @@ class Comparison:
     """Loads without a counterpart in B."""
     only_b: tuple[StageLoad, ...] = ()
 
-    def with_verdict(self, *verdicts: Verdict) -> list[tuple[StageComparison, MetricComparison]]:
-        """Return the metrics with one of these verdicts, in order of stages."""
-        return [(stage, each) for stage in self.stages for each in stage.metrics if each.verdict in verdicts]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonOptions:

@@ -32,11 +32,6 @@ class PrefillChunk:
     start: int
     tokens: int
 
-    @property
-    def completes(self) -> bool:
-        """Whether this chunk ends the prefill, so the sequence yields its next token."""
-        return self.start + self.tokens >= self.sequence.length
-
 
 @dataclass(frozen=True, slots=True)
 class Work:

@@ -88,11 +88,6 @@ _POLICIES: dict[str, Callable[[str, PolicyParameters], Policy]] = {
 }
 
 
-def policy_names() -> list[str]:
-    """Return the names that `make_policy` accepts."""
-    return list(_POLICIES)
-
-
 def make_policy(name: str, parameters: PolicyParameters) -> Policy:
     """Return the policy of this name; UsageError if there is none.
 

@@ -6,7 +6,7 @@ from servetop.core.config import StageConfig
 from servetop.workload.arrivals.arrival_spec import seeded_arrivals
 from servetop.workload.stages.plan import LoadPlan
 from servetop.workload.stages.schedule import Schedule
-from tests.workload.test_schedule import FOUR, TWO, schedule_of, times
+from tests.workload.stages.test_schedule import FOUR, TWO, schedule_of, times
 
 
 def test_a_stage_that_ends_before_its_first_arrival_says_when_that_is_due() -> None:
