@@ -123,7 +123,8 @@ def test_a_started_servers_numbers_are_its_own_and_nothing_is_left(
         assert peak_is_possible(summary["server"], "max_running", most=case.limit)
     assert processes_of(home) == before
     notes = [note for note in RecordingReader.open(recording).poll().notes if note.severity != "info"]
-    assert [note.text for note in notes if "no response within" not in note.text] == []  # a busy machine's are late
+    on_a_busy_machine = ("no response within", "the sender left the real-time class")
+    assert [note.text for note in notes if not any(each in note.text for each in on_a_busy_machine)] == []
 
 
 def test_a_killed_server_is_noticed_within_two_seconds_and_nothing_is_left(
