@@ -74,7 +74,7 @@ class Reading:
     def result(self) -> tuple[object, ...]:
         """All that does not depend on when the bytes arrived: not how much of the stream an error can quote."""
         record = self.record
-        error = record.error and record.error.partition("; it starts with")[0]
+        error = record.error and re.split(r"(?:; it| that) starts with", record.error)[0]
         return record.status, error, record.output_tokens, *record.chunk_tokens, self.content, self.reasoning
 
 

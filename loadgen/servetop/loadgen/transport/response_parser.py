@@ -22,6 +22,8 @@ class ResponseCallbacks(Protocol):
 class ResponseParser:
     """Parses the responses of one connection."""
 
+    __slots__ = ("_callbacks", "_head", "_parser", "_refused")
+
     def __init__(self, callbacks: ResponseCallbacks) -> None:
         self._callbacks = callbacks
         self._parser = HttpResponseParser(callbacks)
@@ -47,6 +49,7 @@ class ResponseParser:
     def feed(self, data: bytes, *, in_head: bool) -> str | None:
         """Parse what arrived and return why it is not valid; `in_head`: the final response's head was not complete."""
         if not in_head:
+            self._head = b""
             return self._error(data)
         self._head += data
         if not self._refused:
