@@ -73,7 +73,8 @@ def main() -> None:
     command = [
         sys.executable,
         "-m",
-        "servetop.simulator.serve",
+        "servetop",
+        "serve",
         "--port",
         str(options.port),
         "--gpu",

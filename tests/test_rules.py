@@ -28,7 +28,7 @@ def _refused(source: str, path: str) -> bool:
         "import sys\nsys.stderr.writelines(['text'])",
         "from sys import stderr\nstderr.write('text')",
         "import sys\nout = sys.__stdout__",
-        "import typer\ntyper.echo('text')",
+        "import click\nclick.secho('text')",
         "from rich import print\nprint('text')",
         "from rich.console import Console\nConsole().print('text')",
         "from textual.widgets import Static\nStatic('text')",

@@ -94,7 +94,7 @@ def started(place: Place, engine: str) -> Iterator[tuple[subprocess.Popen[bytes]
 def _command(engine: str, port: int) -> list[str]:
     where = ["--host", "127.0.0.1", "--port", str(port)]
     if engine == "simulator":
-        return [sys.executable, "-m", "servetop.simulator.serve", *where]
+        return [sys.executable, "-m", "servetop", "serve", *where]
     model = ["-m", str(LLAMA_CPP / "tiny.gguf"), "-c", "4096", "-np", "4", "-t", "1", "--metrics", "--no-warmup"]
     return [str(LLAMA_CPP / "llama-server"), *model, *where]
 

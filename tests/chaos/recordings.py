@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import typer
-
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.cli.main import main
@@ -101,9 +99,7 @@ def _put_back(file: Path) -> Iterator[None]:
 
 
 def _warm_up() -> None:
-    """Load what reading needs before the forks; the parser of the command line is made once, not for each file."""
-    if not hasattr(typer.main.get_command, "cache_clear"):
-        typer.main.get_command = functools.cache(typer.main.get_command)
+    """Load what reading needs before the forks."""
     _read(GOLDEN / "dies.servetop")
 
 

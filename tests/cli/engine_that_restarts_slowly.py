@@ -19,7 +19,8 @@ def main() -> None:
         signal.pause()
     mark.touch()
     server = [
-        "servetop.simulator.serve",
+        "servetop",
+        "serve",
         "--host",
         options.host,
         "--port",

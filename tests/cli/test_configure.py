@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
-from servetop.cli.main import joined_goodput, split_engine_args
+from servetop.cli.main import joined_lists, split_engine_args
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
 from servetop.run.loop.stage_plan import segments
@@ -22,7 +22,7 @@ def test_arguments_after_two_dashes_belong_to_the_engine() -> None:
 
 
 def test_goodput_accepts_several_objectives_as_vllm_does() -> None:
-    words = joined_goodput(["--goodput", "ttft:500", "ttfot:800", "--headless", "e2el:5"])
+    words = joined_lists(["--goodput", "ttft:500", "ttfot:800", "--headless", "e2el:5"])
     assert words == ["--goodput", "ttft:500 ttfot:800", "--headless", "e2el:5"]
 
 

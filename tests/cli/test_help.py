@@ -34,7 +34,7 @@ def test_help_lists_every_command_in_full_and_options_by_topic(capsys: pytest.Ca
     assert "servetop[web]" in page, "square brackets are text, not markup"
 
 
-HELP_PAGES = {"": RunOptions} | {each.name: each.options for each in COMMANDS if each.name != "serve"}
+HELP_PAGES = {"": RunOptions} | {each.name: each.options for each in COMMANDS}
 
 
 @pytest.mark.parametrize("columns", [60, 80, 160])
@@ -82,14 +82,6 @@ def test_a_command_line_is_read_without_pydantic() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_help_of_serve_explains_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--help"]) == 0
-    page = capsys.readouterr().out
-    assert "python -m" not in page
-    options = page.partition("options:")[2].split("\n  -")[1:]
-    assert [text for text in options if len(text.split("  ", 1)) < 2] == []
-
-
 @pytest.mark.parametrize("command", ["", *(each.name for each in COMMANDS)])
 def test_the_page_of_h_is_short_and_names_the_whole_one(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -102,7 +94,7 @@ def test_the_page_of_h_is_short_and_names_the_whole_one(
     assert "--help" in page
 
 
-@pytest.mark.parametrize("command", [each.name for each in COMMANDS if each.name != "serve"])
+@pytest.mark.parametrize("command", [each.name for each in COMMANDS])
 def test_the_page_of_h_has_all_of_few_options_or_the_common_ones_in_a_line_each(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

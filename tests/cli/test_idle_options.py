@@ -22,6 +22,7 @@ from servetop.cli.main import main
 from servetop.cli.options.declaration import declared
 from servetop.cli.options.request_options import DataOptions
 from servetop.cli.options.run_options import RunOptions
+from servetop.cli.options.serve_options import ServeOptions
 from servetop.core.config import ConnectionConfig, EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.errors import ExitCode, UsageError
 
@@ -64,7 +65,7 @@ COMMANDS_OWN = {
         "input_len", "output_len", "num_prompts", "arrivals", "as_json",
     },
     "validate": {"as_json"},
-    "serve": {"arguments"},
+    "serve": {option.name for option in declared(ServeOptions)},
 }  # fmt: skip
 """Options of each command that always have an effect there, or exclude another one by an error of their own."""
 TABLES: dict[str, Any] = {

@@ -37,7 +37,7 @@ def test_a_dry_run_prints_command_lines_and_differences(tmp_path: Path, capsys: 
     assert main(["rerun", file, "--dry-run", "--seed", "4"]) == 0
     out = capsys.readouterr().out
     assert "recorded as  servetop --num-prompts 5\n" in out
-    assert "servetop.simulator.serve --host 127.0.0.1 --port '{port}' --model llama-2-7b\n" in out
+    assert "servetop.cli.serve_process --host 127.0.0.1 --port '{port}' --model llama-2-7b\n" in out
     lines = [line.split() for line in out.splitlines()]
     assert ["seed", "0", "→", "4"] in lines
     assert "refused" not in out

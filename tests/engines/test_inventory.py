@@ -87,7 +87,7 @@ def test_a_driver_that_is_there_and_does_not_answer_is_a_trouble(there: bool, tm
 
 def test_every_engine_can_be_started_or_has_a_reason() -> None:
     engines = {each.name: each for each in startable_engines()}
-    assert engines["sim"].command.startswith(f"{Path(sys.executable).name} -P -m servetop.simulator.serve ")
+    assert engines["sim"].command.startswith(f"{Path(sys.executable).name} -P -m servetop.cli.serve_process ")
     assert "attach with --url" in engines["openai"].trouble
     assert all(bool(each.command) != bool(each.trouble) for each in engines.values())
 

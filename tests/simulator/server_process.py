@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
+from servetop.cli.main import main
 from servetop.simulator.serve import SimulatorServer
 from tests.harness import SLOW_MACHINE
 
@@ -21,7 +22,8 @@ def start(*options: str) -> tuple[subprocess.Popen[str], str]:
     command = [
         sys.executable,
         "-m",
-        "servetop.simulator.serve",
+        "servetop",
+        "serve",
         "--port",
         "0",
         "--time-scale",
@@ -37,6 +39,11 @@ def start(*options: str) -> tuple[subprocess.Popen[str], str]:
         if "ready" in line:
             return process, url
     raise AssertionError("the server ended before it was ready")
+
+
+def serve(*options: str) -> int:
+    """Run `servetop serve` in this process, and return its exit code."""
+    return main(["serve", *options])
 
 
 def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:

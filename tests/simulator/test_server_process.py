@@ -8,8 +8,7 @@ import socket
 import httpx
 import pytest
 
-from servetop.simulator.serve import main
-from tests.simulator.server_process import start, stop
+from tests.simulator.server_process import serve, start, stop
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -26,8 +25,8 @@ def test_a_port_in_use_is_reported_in_one_line(capfd: pytest.CaptureFixture[str]
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        assert main(["--port", str(taken.getsockname()[1]), "--model", "opt-125m"]) == 1
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error:")]
+        assert serve("--port", str(taken.getsockname()[1]), "--model", "opt-125m") == 1
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("servetop:")]
     assert "is in use" in line
 
 
@@ -48,16 +47,20 @@ def test_a_port_in_use_is_reported_in_one_line(capfd: pytest.CaptureFixture[str]
 def test_an_impossible_simulation_is_reported_in_one_line(
     options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(options) == 2
+    assert serve(*options) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert expected in line
 
 
+def test_several_names_follow_one_option() -> None:
+    process, url = start("--model", "opt-125m", "--lora-modules", "a", "b=/path")
+    assert [each["id"] for each in httpx.get(f"{url}/v1/models").json()["data"]] == ["opt-125m", "a", "b"]
+    assert stop(process) == 0
+
+
 @pytest.mark.parametrize("options", [["--port", "x"], ["--max-num-seqs", "0"], ["--time-scale", "-1"], ["--nope"]])
 def test_a_bad_option_exits_with_2(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(options)
-    assert ended.value.code == 2
+    assert serve(*options) == 2
     assert capsys.readouterr().err
 
 
@@ -80,8 +83,7 @@ def test_a_server_with_a_key_serves_only_requests_that_carry_it(dialect: str, mo
 
 
 def test_a_key_on_the_command_line_is_refused_without_repeating_it(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--api-key", "sk-1234"])
+    assert serve("--api-key", "sk-1234") == 2
     text = capsys.readouterr().err
     assert "--api-key-env" in text
     assert "sk-1234" not in text
@@ -94,7 +96,7 @@ def test_a_key_that_is_not_in_its_variable_is_an_error_in_one_line(
     monkeypatch.delenv("KEY_OF_THE_SERVER", raising=False)
     if value is not None:
         monkeypatch.setenv("KEY_OF_THE_SERVER", value)
-    assert main(["--model", "opt-125m", "--api-key-env", "KEY_OF_THE_SERVER"]) == 2
+    assert serve("--model", "opt-125m", "--api-key-env", "KEY_OF_THE_SERVER") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: --api-key-env KEY_OF_THE_SERVER: ")
+    assert "KEY_OF_THE_SERVER (--api-key-env) holds no API key" in line
     assert "kéy" not in line

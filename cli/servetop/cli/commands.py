@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
-
-from servetop.cli.framework.command_classes import PlainCommand, PlainGroup
-from servetop.cli.framework.command_line import CommandLine, typer_callback
-from servetop.cli.framework.help_pages import HELP_SETTINGS, common_options
-from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
+from servetop.cli.framework.click_commands import CommandGroup, CommandSpec
+from servetop.cli.framework.command_line import CommandLine
+from servetop.cli.framework.help_pages import HELP_WIDTH
 from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.options.compare_options import CompareOptions
-from servetop.cli.options.completions import starting_with
 from servetop.cli.options.doctor_options import DoctorOptions
 from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
+from servetop.cli.options.serve_options import ServeOptions
 from servetop.cli.options.tool_options import (
     DatasetOptions,
     EnginesOptions,
@@ -23,15 +20,10 @@ from servetop.cli.options.tool_options import (
     ListOptions,
     ManifestOptions,
     PredictOptions,
-    ServeOptions,
     StopOptions,
     SummaryOptions,
     VerifyOptions,
 )
-
-if TYPE_CHECKING:
-    from typer._click import Context
-    from typer._click.shell_completion import CompletionItem
 
 
 def run(line: CommandLine[RunOptions]) -> int:
@@ -226,29 +218,11 @@ def validate(line: CommandLine[JsonOptions]) -> int:
     return run_validate(as_json=line.options.as_json)
 
 
-class ServeCommand(PlainCommand):
-    """`servetop serve`, whose options are those of the simulator's server."""
-
-    def get_help(self, ctx: Context) -> str:  # noqa: ARG002
-        """The help page of the server."""
-        from servetop.simulator.serve_options import help_text
-
-        return help_text()
-
-    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """The server's options that start with the incomplete text."""
-        from typer._click.shell_completion import CompletionItem
-
-        from servetop.simulator.serve_options import option_names
-
-        return [CompletionItem(each) for each in starting_with(incomplete, option_names())]
-
-
 def serve(line: CommandLine[ServeOptions]) -> int:
-    """Run the simulator as a standalone OpenAI-compatible server (serve --help lists its options)."""
-    from servetop.simulator.serve import main as serve_simulator
+    """Run the simulator as a standalone OpenAI-compatible server."""
+    from servetop.cli.configuration.server_settings import serve_simulator
 
-    return serve_simulator(list(line.options.arguments))
+    return serve_simulator(line.options)
 
 
 COMMANDS: tuple[CommandSpec[Any], ...] = (
@@ -270,25 +244,20 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(doctor, DoctorOptions),
     CommandSpec(predict, PredictOptions),
     CommandSpec(validate, JsonOptions),
-    CommandSpec(serve, ServeOptions, ServeCommand, {"ignore_unknown_options": True}),
+    CommandSpec(serve, ServeOptions, independent=True),
 )
 """In the order of the help page."""
 
 
-def command_group() -> PlainGroup:
+def command_group() -> CommandGroup:
     """The command line of servetop."""
-    app = typer.Typer(
+    return CommandGroup(
+        CommandSpec(run, RunOptions),
+        COMMANDS,
         name="servetop",
         help="top for LLM serving under load: start or attach to an engine, send load to it, watch it, record it, "
         "replay it.\n\nWithout a command: run. Arguments after -- go to the engine's own command line.",
         epilog="servetop --engine vllm --model llama-2-7b · servetop --url http://gpu7:8000 · servetop replay latest",
-        cls=PlainGroup,
-        rich_markup_mode=None,
-        invoke_without_command=True,
-        context_settings=HELP_SETTINGS,
-        pretty_exceptions_enable=False,
+        subcommand_metavar="COMMAND [ARGS]...",
+        context_settings=HELP_WIDTH,
     )
-    app.callback(invoke_without_command=True)(typer_callback(run, RunOptions))
-    group = lazy_group(app, COMMANDS)
-    group.common = common_options(RunOptions)
-    return group

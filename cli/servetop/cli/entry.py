@@ -55,13 +55,14 @@ def _loaded_and_run() -> int:
     with contextlib.suppress(LoadError):  # the run tries again and reports the error
         sender = FirstSender.start() if runs_in_this_process(sys.argv[1:]) else None
     gc.disable()  # imported modules stay: collecting them would take a tenth of the time
+    from servetop.cli.commands import command_group
     from servetop.cli.main import main as run
 
     gc.enable()
     if interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return run(sender=sender)
+        return run(sender=sender, command=command_group())
     finally:
         if interruptible:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # no KeyboardInterrupt while the interpreter shuts down

@@ -87,7 +87,7 @@ def _recording_path(config: RunConfig, output: Output) -> Iterator[Path]:
     recording = output.options.record or new_recording_path(config, wall_clock())
     yield recording
     if config.engine.url is not None:
-        from servetop.cli.empty_recordings import remove_empty
+        from servetop.recordings.library.empty_recordings import remove_empty
 
         remove_empty(recording)
 

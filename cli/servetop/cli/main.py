@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-from typer.exceptions import TyperException
+import click
 
-from servetop.cli.commands import command_group
 from servetop.cli.framework.command_line import Invocation
 from servetop.cli.options.option_names import usage_message
 from servetop.core.errors import EngineError, ExitCode, ServetopError, UsageError
@@ -22,11 +21,19 @@ if TYPE_CHECKING:
     from servetop.core.text.redaction import Redactor
     from servetop.run.process.first_sender import FirstSender
 
-_SLO = re.compile(r"^[a-z0-9]+:[0-9.]+$")
+_LISTS = {"--goodput": re.compile(r"^[a-z0-9]+:[0-9.]+$"), "--lora-modules": re.compile(r"^[^-]")}
+"""By option that takes several words: what all but the first look like."""
+_COMPLETE = "_SERVETOP_COMPLETE"
+"""The environment variable in which a shell asks for completion; `framework.completion` answers."""
 
 
-def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None) -> int:
-    """Run a command line; return the exit code (see ExitCode). `sender` is a sender process that was started early."""
+def main(
+    argv: Sequence[str] | None = None, *, sender: FirstSender | None = None, command: click.Command | None = None
+) -> int:
+    """Run a command line; return the exit code (see ExitCode).
+
+    `sender` is a sender process that was started early; `command` is the one that the line is for, None for servetop.
+    """
     if argv is None:
         sys.excepthook = console.crash
     given = sys.argv[1:] if argv is None else argv
@@ -34,17 +41,17 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
     invocation = Invocation(engine_args=engine_args, sender=sender)
     try:
         _check_text(given)
-        result = command_group().main(joined_goodput(own), "servetop", standalone_mode=False, obj=invocation)
+        return _run(command or _servetop(), joined_lists(own), invocation)
     except ServetopError as error:
         print_error(error, given)
         return int(error.exit_code)
-    except TyperException as error:
+    except click.ClickException as error:
         text = _redactor(given).sentence(usage_message(error, is_file_key=_is_file_key, is_sweep_key=_is_sweep_key))
         _print_reason(f"{text} (see servetop --help)", ExitCode.USAGE, given)
         return int(ExitCode.USAGE)
-    except typer.Exit as stop:
+    except click.exceptions.Exit as stop:
         return stop.exit_code
-    except (typer.Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         _print_reason("interrupted", ExitCode.INTERRUPTED, given)
         return int(ExitCode.INTERRUPTED)
     except Exception as error:
@@ -53,7 +60,21 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
         silence_teardown()
         _print_reason(reason, ExitCode.RUN_FAILED, given)
         return int(ExitCode.RUN_FAILED)
-    return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+def _servetop() -> click.Command:
+    from servetop.cli.commands import command_group  # takes longer than one command
+
+    return command_group()
+
+
+def _run(command: click.Command, words: list[str], invocation: Invocation) -> int:
+    if request := os.environ.get(_COMPLETE):
+        from servetop.cli.framework.completion import answer_shell
+
+        return answer_shell(command, request)
+    with command.make_context("servetop", words, obj=invocation) as context:
+        return int(command.invoke(context))
 
 
 def _check_text(argv: Sequence[str]) -> None:
@@ -73,11 +94,12 @@ def split_engine_args(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return list(argv[:at]), tuple(argv[at + 1 :])
 
 
-def joined_goodput(argv: Sequence[str]) -> list[str]:
-    """Join the values of `--goodput ttft:500 tpot:50`, vLLM's notation, into one."""
+def joined_lists(argv: Sequence[str]) -> list[str]:
+    """Join the values of an option with a list, as vLLM's `--goodput ttft:500 tpot:50`, into one."""
     joined: list[str] = []
     for word in argv:
-        if len(joined) >= 2 and joined[-2] == "--goodput" and _SLO.match(word):
+        option = joined[-2] if len(joined) >= 2 else ""
+        if option in _LISTS and _LISTS[option].match(word):
             joined[-1] += f" {word}"
         else:
             joined.append(word)

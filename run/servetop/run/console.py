@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -19,6 +19,11 @@ from servetop.core.text.sanitize import break_ci_commands, sanitize_line, saniti
 def out(*lines: str) -> None:
     """Write lines to stdout; a line break within a line becomes a space, so that untrusted text cannot start a line."""
     write(sys.stdout, "".join(f"{sanitize_line(line)}\n" for line in lines))
+
+
+def out_fields(*rows: Sequence[str]) -> None:
+    """Write lines of fields to stdout, with tabs between them."""
+    write(sys.stdout, "".join("\t".join(map(sanitize_line, fields)) + "\n" for fields in rows))
 
 
 def out_commands(*lines: str) -> None:

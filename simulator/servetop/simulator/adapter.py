@@ -18,7 +18,8 @@ from servetop.engines.server_facts import ServerFacts
 from servetop.simulator.model.profile_files import load_model
 
 CONFIG = "/servetop/config"
-SERVER = "servetop.simulator.serve"
+SERVER = "servetop.cli.serve_process"
+"""The module that the engine process runs."""
 
 
 class SimEngine(Engine):
@@ -37,7 +38,7 @@ class SimEngine(Engine):
     changes_batch_size_live = True
     cache_reset = CacheReset("/reset_prefix_cache", refused_by=re.compile(rb'"success": *false'))
     stop_grace_period = 3.0
-    failures = (KnownFailure.of(r"(?:^|: )error: (?P<what>.+)", "{what}"),)
+    failures = (KnownFailure.of(r"^servetop: (?P<what>.+?)(?: \(see servetop --help\))?$", "{what}"),)
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """Return the command of the simulator; UsageError for a model without a profile."""

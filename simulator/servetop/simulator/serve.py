@@ -1,20 +1,19 @@
-"""The simulator as an HTTP server with an engine's API: `python -m servetop.simulator.serve`."""
+"""The simulator as an HTTP server with an engine's API: `servetop serve`."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import errno
 import gc
-import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from servetop.core.clock import MonotonicClock, wall_clock
-from servetop.core.errors import EngineError, ExitCode, ServetopError
+from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.text.sanitize import sanitize_line
 from servetop.simulator.dialects.registry import (
     check_emulation_options,
@@ -23,7 +22,6 @@ from servetop.simulator.dialects.registry import (
 from servetop.simulator.dialects.server_dialect import EmulationOptions, ServerContext
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.serve_options import api_key, parser
 from servetop.simulator.server.httpd import Connection, HttpRequest
 from servetop.simulator.server.realtime import RealTimeEngine
 
@@ -33,15 +31,49 @@ LOG_PERIOD = 10.0
 """Seconds between two log lines of engine statistics, as in vLLM."""
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Parse the options, serve until SIGTERM or SIGINT, and return the exit code."""
-    options = parser().parse_args(argv)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What a server simulates, and where it listens."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    """0: a free one."""
+    model: str = "llama-2-7b"
+    served_model_name: str = ""
+    """The name that clients use; empty: `model`."""
+    lora_modules: Sequence[str] = ()
+    """Further served names, each as NAME or NAME=PATH."""
+    gpu: str = "a100-40"
+    dialect: str = "vllm"
+    engine_profile: str = ""
+    """Empty: the dialect's."""
+    simulation: Mapping[str, object] = field(default_factory=dict)
+    """Settings that replace those of the profiles, as `model.settings.apply` documents them."""
+    emulated: EmulationOptions = field(default_factory=EmulationOptions)
+    seed: int = 0
+
+
+def serve(settings: ServerSettings) -> int:
+    """Serve until SIGTERM or SIGINT, and return the exit code; UsageError, or ServetopError for a port in use."""
+    check_emulation_options(settings.dialect, settings.emulated)
+    profile = settings.engine_profile or server_dialect_class(settings.dialect).profile
+    spec = sim_spec(settings.model, gpu=settings.gpu, engine=profile, settings=settings.simulation)
+    server = SimulatorServer(
+        spec,
+        served_name=settings.served_model_name or settings.model,
+        adapters=settings.lora_modules,
+        seed=settings.seed,
+        dialect=settings.dialect,
+        options=settings.emulated,
+    )
+    gc.freeze()
     try:
-        server = _server(options)
-    except ServetopError as error:
-        _write(f"error: {error}")
-        return int(ExitCode.USAGE)
-    return _run(server, host=options.host, port=options.port)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(server.serve(settings.host, settings.port))
+    except OSError as error:
+        what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+        where = f"port {settings.port} on {settings.host}"
+        raise ServetopError(f"{where} {what}: choose another with --port") from None
 
 
 class SimulatorServer:
@@ -121,7 +153,7 @@ class SimulatorServer:
             self._listeners[0].close()
             in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
             what = "is in use" if in_use else "cannot be used"
-            raise EngineError(f"metrics port {port} on {host} {what}: choose another with --metrics-port") from None
+            raise ServetopError(f"metrics port {port} on {host} {what}: choose another with --metrics-port") from None
         self.metrics_url = f"http://{host}:{bound_port}/metrics"
         log(f"Metrics on {self.metrics_url}")
 
@@ -170,32 +202,14 @@ def log(text: str, level: str = "INFO") -> None:
     """Write one line to stderr in vLLM's log format."""
     stamp = datetime.fromtimestamp(wall_clock()).strftime("%m-%d %H:%M:%S")
     with contextlib.suppress(BrokenPipeError):  # the log's reader has exited; keep serving
-        _write(f"{level} {stamp} [servetop.sim] {text}")
-
-
-def _write(line: str) -> None:
-    """Write one sanitized line to stderr: it may contain names from outside, and stderr may be a terminal."""
-    sys.stderr.write(sanitize_line(line) + "\n")  # noqa: TID251 - sanitized here
-    sys.stderr.flush()  # noqa: TID251
+        line = sanitize_line(f"{level} {stamp} [servetop.sim] {text}")  # it may contain names from outside
+        sys.stderr.write(line + "\n")  # noqa: TID251 - sanitized here
+        sys.stderr.flush()  # noqa: TID251
 
 
 def _stop(stopped: asyncio.Future[int], number: int) -> None:
     if not stopped.done():
         stopped.set_result(number)
-
-
-def _run(server: SimulatorServer, *, host: str, port: int) -> int:
-    gc.freeze()
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(server.serve(host, port))
-    except EngineError as error:
-        _write(f"error: {error}")
-        return int(ExitCode.RUN_FAILED)
-    except OSError as error:
-        what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
-        _write(f"error: port {port} on {host} {what}: choose another with --port")
-        return int(ExitCode.RUN_FAILED)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -204,30 +218,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
-
-
-def _server(options: argparse.Namespace) -> SimulatorServer:
-    names = ("max_num_seqs", "kv_blocks", "block_size", "max_model_len", "tensor_parallel", "time_scale", "policy")
-    from_options = {name: getattr(options, name) for name in names}
-    settings = {name: value for name, value in from_options.items() if value is not None}
-    profile = options.engine_profile or server_dialect_class(options.dialect).profile
-    emulated = EmulationOptions(
-        metrics=not options.no_metrics,
-        metrics_port=options.metrics_port,
-        max_concurrent_requests=options.max_concurrent_requests,
-        per_request_metrics=options.enable_per_request_metrics,
-        api_key=api_key(options.api_key_env, os.environ),
-    )
-    check_emulation_options(options.dialect, emulated)
-    return SimulatorServer(
-        sim_spec(options.model, gpu=options.gpu, engine=profile, settings=settings),
-        served_name=options.served_model_name or options.model,
-        adapters=options.lora_modules,
-        seed=options.seed,
-        dialect=options.dialect,
-        options=emulated,
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,10 +5,17 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from servetop.cli.options.declaration import Option, declared
+from servetop.cli.options.serve_options import ServeOptions
 from servetop.simulator.dialects.registry import server_dialect_class, server_dialect_names
 from servetop.simulator.model.profile_files import load_engine
-from servetop.simulator.serve import main
-from tests.simulator.server_process import start, stop
+from tests.simulator.server_process import serve, start, stop
+
+
+def test_the_option_has_every_dialect_as_a_choice() -> None:
+    (dialect,) = (each.form for each in declared(ServeOptions) if each.name == "dialect")
+    assert isinstance(dialect, Option)
+    assert list(dialect.choices) == server_dialect_names()
 
 
 def test_every_dialect_has_a_profile_and_its_engines_policy() -> None:
@@ -38,9 +45,7 @@ def test_profile_and_policy_of_a_dialect_can_be_overridden() -> None:
 def test_an_unknown_dialect_exits_with_2_and_the_known_names(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--dialect", "orca"])
-    assert ended.value.code == 2
+    assert serve("--dialect", "orca") == 2
     assert "llama.cpp" in capsys.readouterr().err
 
 
@@ -56,5 +61,5 @@ def test_an_unknown_dialect_exits_with_2_and_the_known_names(
 def test_an_option_that_does_not_change_the_dialect_is_refused(
     words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(words) == 2
+    assert serve(*words) == 2
     assert complaint in capsys.readouterr().err

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from servetop.simulator.serve import main
 from tests.simulator.dialects.captured import body, captured_events, keys_of
 from tests.simulator.dialects.served import events, names, samples, server_of
-from tests.simulator.server_process import client_of
+from tests.simulator.server_process import client_of, serve
 
 
 class Pair(NamedTuple):
@@ -121,8 +120,8 @@ def test_a_metrics_port_in_use_is_reported_in_one_line(capfd: pytest.CaptureFixt
         taken.listen()
         port = str(taken.getsockname()[1])
         options = ["--port", "0", "--metrics-port", port, "--model", "opt-125m", "--dialect", "triton"]
-        assert main(options) == 1
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error:")]
+        assert serve(*options) == 1
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("servetop:")]
     assert f"metrics port {port} on 127.0.0.1 is in use" in line
     assert "--metrics-port" in line
 

@@ -1,1 +1,1 @@
-"""Typer's command classes without the parts that are slow to import."""
+"""Click commands from functions and declared options, their help pages and shell completion."""

@@ -1,20 +1,17 @@
-"""What a command receives, and how a function of typed options becomes one of Typer's commands."""
+"""What a command receives, and how declared options become Click's parameters."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-import typer
+import click
 
 from servetop.cli.options.conversion import bounds_of, read_options
-from servetop.cli.options.declaration import Argument, Declared, GivenValues, Option, declared
+from servetop.cli.options.declaration import Argument, Completion, Declared, GivenValues, Option, declared
 
 if TYPE_CHECKING:
-    from typer._click import Context
-
     from servetop.run.process.first_sender import FirstSender
 
 _Options = TypeVar("_Options")
@@ -41,14 +38,20 @@ class CommandLine(Generic[_Options]):
     invocation: Invocation
 
 
-def command_line_of(context: Context, options: type[_Options]) -> CommandLine[_Options]:
-    """The command line of a parsed context; UsageError for a value that does not fit its option or has no effect."""
-    from servetop.cli.configuration.idle_options import refuse_idle_options  # not for --help
+def command_line_of(
+    context: click.Context, options: type[_Options], *, independent: bool = False
+) -> CommandLine[_Options]:
+    """The command line of a parsed context; UsageError for a value that does not fit its option or has no effect.
 
+    With `independent` options, every one has its effect beside any other.
+    """
     names = {each.name for each in declared(options)}
     given = {name: value for name, value in context.params.items() if name in names and value not in (None, ())}
     values = read_options(options, given)
-    refuse_idle_options(given, values)
+    if not independent:
+        from servetop.cli.configuration.idle_options import refuse_idle_options  # not for --help
+
+        refuse_idle_options(given, values)
     return CommandLine(
         options=values,
         given=given,
@@ -56,45 +59,58 @@ def command_line_of(context: Context, options: type[_Options]) -> CommandLine[_O
     )
 
 
-def typer_callback(function: Callable[[CommandLine[_Options]], int], options: type[_Options]) -> Callable[..., int]:
-    """The function with the signature from which Typer makes parameters: every value a text, a list or a flag."""
+class _Option(click.Option):
+    """An option in a panel of the help page."""
 
-    def callback(context: typer.Context, **_values: object) -> int:
-        if context.invoked_subcommand is not None:
-            return 0
-        return function(command_line_of(context, options))
-
-    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    callback.__signature__ = inspect.Signature([context, *map(_parameter, declared(options))])  # type: ignore[attr-defined]
-    callback.__annotations__ = {}
-    callback.__doc__ = function.__doc__
-    return callback
-
-
-def _parameter(option: Declared) -> inspect.Parameter:
-    annotation: Any = bool if option.is_flag else list[str] if option.repeat else str
-    return inspect.Parameter(
-        option.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if option.required else None,
-        annotation=Annotated[annotation if option.required else annotation | None, _typer_form(option)],
-    )
-
-
-def _typer_form(option: Declared) -> Any:
-    form = option.form
-    if isinstance(form, Argument):
-        return typer.Argument(
-            metavar=form.metavar, help=form.help or None, autocompletion=form.complete, show_default=False
+    def __init__(self, option: Declared, form: Option) -> None:
+        complete = form.complete or (_choosing(form.choices) if form.choices else None)
+        super().__init__(
+            [option.name, *form.names.split()],
+            help=help_of(option),
+            metavar=unit_of(option),
+            is_flag=option.is_flag,
+            multiple=option.repeat,
+            default=None,
+            type=None if option.is_flag else click.UNPROCESSED,
+            shell_complete=complete and _completing(complete),
         )
-    return typer.Option(
-        *form.names.split(),
-        help=help_of(option),
-        metavar=unit_of(option),
-        show_default=False,
-        rich_help_panel=form.panel,
-        autocompletion=form.complete or (_choosing(form.choices) if form.choices else None),
-    )
+        self.panel = form.panel
+
+
+class _Argument(click.Argument):
+    """An argument with a help text."""
+
+    panel = "Arguments"
+
+    def __init__(self, argument: Declared, form: Argument) -> None:
+        super().__init__(
+            [argument.name],
+            metavar=form.metavar,
+            nargs=-1 if argument.repeat else 1,
+            required=argument.required,
+            type=click.UNPROCESSED,
+            shell_complete=form.complete and _completing(form.complete),
+        )
+        self._form = form
+
+    def get_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Its name, in braces if it is required, else in brackets."""
+        name = f"{{{self._form.metavar}}}" if self.required else f"[{self._form.metavar}]"
+        return [name if self.nargs == 1 else f"{name}..."]
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:  # noqa: ARG002
+        """Its name and help."""
+        return self._form.metavar, f"{self._form.help}  [required]" if self.required else self._form.help
+
+
+def parameter(option: Declared) -> click.Parameter:
+    """The parameter of a Click command, whose value is a text, a list or a flag; None if it is not given."""
+    form = option.form
+    return _Argument(option, form) if isinstance(form, Argument) else _Option(option, form)
+
+
+def _completing(complete: Completion) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    return lambda _context, _parameter, incomplete: complete(incomplete)
 
 
 def unit_of(option: Declared) -> str | None:

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-import typer
-from typer.core import TyperOption
+import click
 
 from servetop.cli.framework.command_line import unit_of
 from servetop.cli.options.declaration import Declared, Option, declared
 from servetop.run import console
 
-if TYPE_CHECKING:
-    from typer._click import Command, Context, HelpFormatter, Parameter
-
-HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-"""Context settings of the commands; the width is in columns."""
+HELP_WIDTH = {"max_content_width": 110}
+"""Context settings of the commands; in columns."""
 MANY_OPTIONS = 15
 """A command with more options has a short page."""
-
-
-class HelpPages:
-    """Gives one of Typer's command classes, which follows in the bases, its help options."""
-
-    common: tuple[Declared, ...] = ()
-    """The options on the short page; empty: there is none, and `-h` is `--help`."""
-    help_options: tuple[Parameter, ...] | None = None
-    """`-h` and `--help`, as one option if both show the same; None until they are needed."""
-
-    def get_params(self: Any, ctx: Context) -> list[Parameter]:
-        """The parameters, with the help options last."""
-        if self.help_options is None:
-            usual = self.get_help_option(ctx)
-            self.help_options = () if usual is None else _help_options(usual, short=bool(self.common))
-        return [*self.params, *self.help_options]
+_Page: TypeAlias = Callable[[click.Context], str]
 
 
 def common_options(options: type[Any]) -> tuple[Declared, ...]:
@@ -48,66 +28,68 @@ def _brief(option: Declared) -> str:
     return option.form.brief if isinstance(option.form, Option) else ""
 
 
-def _help_options(usual: Any, *, short: bool) -> tuple[Parameter, ...]:
-    usual.callback = _print_page
-    if not short:
-        return (usual,)
-    common = copy.copy(usual)
-    common.opts, common.help, common.callback = ["-h"], "Show the common options and exit.", _print_short_page
-    usual.opts, usual.help = ["--help"], "Show all options and exit."
-    return common, usual
+def help_options(short: _Page | None) -> list[click.Option]:
+    """`-h`, which prints the short page, and `--help`; one option for both if there is no short page."""
+    if short is None:
+        return [_help_option(["-h", "--help"], "Show this message and exit.", click.Context.get_help)]
+    return [
+        _help_option(["-h"], "Show the common options and exit.", short),
+        _help_option(["--help"], "Show all options and exit.", click.Context.get_help),
+    ]
 
 
-def _print_page(ctx: Context, _: Parameter, given: bool) -> None:
-    if given and not ctx.resilient_parsing:
-        console.page(ctx.get_help())
-        ctx.exit()
+def _help_option(names: list[str], text: str, page: _Page) -> click.Option:
+    def show(context: click.Context, _: click.Parameter, given: bool) -> None:
+        if given and not context.resilient_parsing:
+            console.page(page(context))
+            context.exit()
+
+    return click.Option(names, is_flag=True, is_eager=True, expose_value=False, help=text, callback=show)
 
 
-def _print_short_page(ctx: Context, _: Parameter, given: bool) -> None:
-    if given and not ctx.resilient_parsing:
-        formatter = ctx.make_formatter()
-        _write_short_page(ctx.command, ctx, formatter)
-        console.page(formatter.getvalue())
-        ctx.exit()
+def short_page(common: Sequence[Declared]) -> _Page:
+    """A function that returns the page with these options."""
+
+    def page(context: click.Context) -> str:
+        formatter, command = context.make_formatter(), context.command
+        command.format_usage(context, formatter)
+        command.format_help_text(context, formatter)
+        if isinstance(command, click.Group):
+            with formatter.section(click.style("Commands", bold=True)):
+                names = ", ".join(command.list_commands(context))
+                formatter.write_text(f"{names} (see {context.command_path} COMMAND -h)")
+        sections = _sections([each for each in command.params if isinstance(each, click.Argument)], context)
+        for each in common:
+            names = f"{each.spelling} {unit_of(each) or ''}".rstrip()
+            sections.setdefault(_panel(each), []).append((names, _brief(each)))
+        _write(sections, formatter)
+        formatter.write_paragraph()
+        total = sum(isinstance(each, click.Option) and not each.is_eager for each in command.params)
+        formatter.write_text(f"--help shows all {total} options.")
+        return formatter.getvalue()
+
+    return page
 
 
-def _write_short_page(command: Any, ctx: Context, formatter: HelpFormatter) -> None:
-    command.format_usage(ctx, formatter)
-    command.format_help_text(ctx, formatter)
-    if names := getattr(command, "commands", ()):
-        with formatter.section(typer.style("Commands", bold=True)):
-            formatter.write_text(f"{', '.join(names)} (see {ctx.command_path} COMMAND -h)")
-    arguments = [_record(each, ctx) for each in command.params if each.param_type_name == "argument"]
-    sections = {"Arguments": [each for each in arguments if each is not None]} if arguments else {}
-    for each in command.common:
-        names = f"{each.spelling} {unit_of(each) or ''}".rstrip()
-        sections.setdefault(each.form.panel, []).append((names, _brief(each)))
-    _write(sections, formatter)
-    total = sum(isinstance(each, TyperOption) for each in command.params)
-    formatter.write_paragraph()
-    formatter.write_text(f"--help shows all {total} options.")
+def _panel(option: Declared) -> str:
+    return option.form.panel if isinstance(option.form, Option) else "Arguments"
 
 
-def write_sections(command: Command, ctx: Context, formatter: HelpFormatter) -> None:
-    """Write a command's parameters, grouped by `rich_help_panel` in the order in which they were declared."""
+def write_sections(command: click.Command, context: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write a command's parameters, grouped by panel in the order in which they were declared."""
+    _write(_sections(command.params, context), formatter)
+
+
+def _sections(parameters: Sequence[click.Parameter], context: click.Context) -> dict[str, list[tuple[str, str]]]:
     sections: dict[str, list[tuple[str, str]]] = {}
-    for parameter in command.get_params(ctx):
-        record = _record(parameter, ctx)
+    for each in parameters:
+        record = each.get_help_record(context)
         if record is not None:
-            usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
-            sections.setdefault(getattr(parameter, "rich_help_panel", None) or usual, []).append(record)
-    _write(sections, formatter)
+            sections.setdefault(getattr(each, "panel", "Options"), []).append(record)
+    return sections
 
 
-def _record(parameter: Parameter, ctx: Context) -> tuple[str, str] | None:
-    record = parameter.get_help_record(ctx)
-    if record is None or parameter.param_type_name != "argument":
-        return record
-    return record[0].partition(" <")[0], record[1]  # without the type, as in <str>
-
-
-def _write(sections: Mapping[str, Sequence[tuple[str, str]]], formatter: HelpFormatter) -> None:
+def _write(sections: Mapping[str, Sequence[tuple[str, str]]], formatter: click.HelpFormatter) -> None:
     for name, records in sections.items():
-        with formatter.section(typer.style(name, bold=True)):
+        with formatter.section(click.style(name, bold=True)):
             formatter.write_dl(records)

@@ -48,8 +48,8 @@ def run_headless(
 
 
 def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
-    from servetop.cli.empty_recordings import never_attached
     from servetop.cli.report.report import print_end, print_summary
+    from servetop.recordings.library.empty_recordings import never_attached
 
     summary = final_summary(run)
     with contextlib.closing(run.recorder.reader()) as reader:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import typer
-
 
 def engines(incomplete: str) -> list[str]:
     """Engines for --engine."""
@@ -67,13 +65,6 @@ def themes(incomplete: str) -> list[str]:
     from servetop.tui.drawing.palette import THEME_NAMES
 
     return starting_with(incomplete, THEME_NAMES)
-
-
-def server_values(context: typer.Context, incomplete: str) -> list[str]:
-    """Values for the preceding option of the simulator's server."""
-    before = (context.params.get("arguments") or [""])[-1]
-    values = {"--gpu": gpus, "--engine-profile": engine_profiles, "--model": models}
-    return values[before](incomplete) if before in values else []
 
 
 def _profiles(kind: str, incomplete: str) -> list[str]:

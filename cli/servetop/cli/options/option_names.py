@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 
-from typer.exceptions import TyperException
+import click
 
 OTHER_TOOLS = {
     "base_url": "url", "batch_size": "max_num_seqs", "benchmark_duration": "duration", "clients": "max_concurrency",
@@ -40,16 +40,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def usage_message(
-    error: TyperException, *, is_file_key: Callable[[str], bool], is_sweep_key: Callable[[str], bool]
+    error: click.ClickException, *, is_file_key: Callable[[str], bool], is_sweep_key: Callable[[str], bool]
 ) -> str:
     """The message of an error in a command line; for an unknown option it suggests the closest one.
 
     Most options of a run are keys of a sweep's file, and `predict` has few of them.
     """
-    wanted: str | None = getattr(error, "option_name", None)
-    context = getattr(error, "ctx", None)
-    if wanted is None or context is None or type(error).__name__ != "NoSuchOption":
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return error.format_message()
+    wanted, context = error.option_name, error.ctx
     spelled = {plain(word): word for each in context.command.params for word in each.opts}
     near = nearest(wanted, spelled)
     if context.command.name == "sweep" and is_sweep_key(wanted):

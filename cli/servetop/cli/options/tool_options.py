@@ -170,12 +170,3 @@ class PredictOptions:
     ] = dataclasses.field(default_factory=dict)
     grid: GridOptions = GridOptions()
     as_json: AsJson = False
-
-
-@options_class
-class ServeOptions:
-    """The arguments of `servetop serve`, which the simulator's server parses."""
-
-    arguments: Annotated[
-        tuple[str, ...], Argument("[--port P] [--model M] [...]", complete=completions.server_values)
-    ] = ()

@@ -6,12 +6,12 @@ import dataclasses
 import shlex
 from collections.abc import Sequence
 
-import typer
+import click
 
 from servetop.cli.configuration.configure import run_config
 from servetop.cli.configuration.idle_options import RunChoices, refuse_idle_of_run
-from servetop.cli.framework.command_classes import PlainCommand
-from servetop.cli.framework.command_line import CommandLine, command_line_of, typer_callback
+from servetop.cli.framework.click_commands import CommandSpec
+from servetop.cli.framework.command_line import CommandLine, command_line_of
 from servetop.cli.options.config_file import with_config_file
 from servetop.cli.options.declaration import GivenValues, declared
 from servetop.cli.options.output_options import OutputOptions, WebOptions
@@ -28,6 +28,7 @@ _NOT_OF_ONE_ARM = {
     *(each.name for group in (OutputOptions, WebOptions) for each in declared(group)),
 }
 """Options that apply to the series or have no meaning in it."""
+_LENIENT = {"ignore_unknown_options": True, "allow_extra_args": True}
 _OF_A_RUN = {each.name for each in declared(RunOptions)}
 
 
@@ -71,24 +72,13 @@ def split_variant(text: str, *, option: str) -> tuple[GivenValues, tuple[str, ..
     except ValueError as error:
         raise UsageError(f"{option} {text!r}: {str(error).lower()}") from None
     at = words.index("--") if "--" in words else len(words)
-    context = _command().make_context(option, words[:at])
+    command = click.Command(**CommandSpec(lambda _: 0, RunOptions).click_settings(), context_settings=_LENIENT)
+    context = command.make_context(option, words[:at])
     given = command_line_of(context, RunOptions).given
     for each in declared(RunOptions):
         if each.name in given and each.name in _NOT_OF_ONE_ARM:
             raise UsageError(f"{option}: {each.spelling} cannot differ between A and B")
     return given, (*context.args, *words[at + 1 :])
-
-
-def _command() -> PlainCommand:
-    """A command with the options of a run that leaves unknown ones alone."""
-    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-    settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-    app.command("variant", cls=PlainCommand, context_settings=settings)(typer_callback(lambda _: 0, RunOptions))
-    command = typer.main.get_command_from_info(
-        app.registered_commands[0], pretty_exceptions_short=True, rich_markup_mode=None
-    )
-    assert isinstance(command, PlainCommand)
-    return command
 
 
 def _check_same_load(a: RunConfig, b: RunConfig) -> None:

@@ -138,8 +138,8 @@ def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str
 
 def conclude(run: OwnedRun, *, throw_away: bool) -> int:
     """Waits for the end of the run, prints its summary or the reason of its failure, and returns its exit code."""
-    from servetop.cli.empty_recordings import is_empty
     from servetop.cli.report.report import print_recorded_end, print_recording
+    from servetop.recordings.library.empty_recordings import is_empty
 
     try:
         code = run.wait()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from servetop.core.config import ConnectionConfig, EngineConfig
 from servetop.core.errors import UsageError
+from servetop.engines.control.api_key import key_from
 from servetop.engines.control.control_client import ServerClient
 from servetop.engines.control.server_url import ServerUrl
 from servetop.workload.request_headers import header_values
@@ -13,7 +14,7 @@ from servetop.workload.request_headers import header_values
 
 def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
     """Return the key from the variable named by `api_key_env`; UsageError if it is not set."""
-    return _key(config.api_key_env, environ, option="--api-key-env")
+    return key_from(config.api_key_env, environ, option="--api-key-env")
 
 
 def check_metrics_credentials(config: EngineConfig, environ: Mapping[str, str]) -> None:
@@ -21,7 +22,7 @@ def check_metrics_credentials(config: EngineConfig, environ: Mapping[str, str]) 
     given = config.metrics_api_key_env or config.metrics_header_env
     if given and config.metrics_url is None:
         raise UsageError("--metrics-api-key-env and --metrics-header-env are for the server at --metrics-url: give it")
-    _key(config.metrics_api_key_env, environ, option="--metrics-api-key-env")
+    key_from(config.metrics_api_key_env, environ, option="--metrics-api-key-env")
     header_values(config.metrics_header_env, environ, option="--metrics-header-env")
 
 
@@ -36,15 +37,6 @@ def metrics_client(
     """Return the client of the metrics server at `url`, with its own credentials, else those of its origin."""
     if not config.metrics_api_key_env and not config.metrics_header_env:
         return client.at(url, connection=connection)
-    key = _key(config.metrics_api_key_env, environ, option="--metrics-api-key-env")
+    key = key_from(config.metrics_api_key_env, environ, option="--metrics-api-key-env")
     headers = header_values(config.metrics_header_env, environ, option="--metrics-header-env")
     return ServerClient(url, api_key=key, headers=headers, connection=connection)
-
-
-def _key(variable: str | None, environ: Mapping[str, str], *, option: str) -> str | None:
-    if variable is None:
-        return None
-    key = environ.get(variable, "").strip()
-    if not key or not key.isascii() or not key.isprintable():
-        raise UsageError(f"the environment variable {variable} ({option}) holds no API key: export it")
-    return key

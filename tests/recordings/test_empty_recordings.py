@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.empty_recordings import is_empty, remove_empty
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.recordings.library.empty_recordings import is_empty, remove_empty
 from servetop.recordings.write.recorder import Recorder
 
 FACTS = EngineFacts(name="vllm", title="vLLM", model="m", url="http://gpu7:8000")

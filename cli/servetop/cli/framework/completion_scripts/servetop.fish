@@ -1,0 +1,1 @@
+complete --command servetop --no-files --arguments "(env _SERVETOP_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) servetop)" --condition "env _SERVETOP_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) servetop"
