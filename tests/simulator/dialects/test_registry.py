@@ -7,19 +7,15 @@ import pytest
 
 from servetop.cli.options.declaration import Option, declared
 from servetop.cli.options.serve_options import ServeOptions
-from servetop.simulator.dialects.registry import server_dialect_class, server_dialect_names
+from servetop.simulator.dialects.registry import server_dialect_class
 from servetop.simulator.model.profile_files import load_engine
 from tests.simulator.server_process import serve, start, stop
 
 
-def test_the_option_has_every_dialect_as_a_choice() -> None:
+def test_every_dialect_has_a_profile_and_its_engines_policy() -> None:
     (dialect,) = (each.form for each in declared(ServeOptions) if each.name == "dialect")
     assert isinstance(dialect, Option)
-    assert list(dialect.choices) == server_dialect_names()
-
-
-def test_every_dialect_has_a_profile_and_its_engines_policy() -> None:
-    policies = {name: load_engine(server_dialect_class(name).profile).policy for name in server_dialect_names()}
+    policies = {name: load_engine(server_dialect_class(name).profile).policy for name in dialect.choices}
     assert policies == {
         "vllm": "recompute",
         "tgi": "reserve",

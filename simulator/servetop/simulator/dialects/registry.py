@@ -38,13 +38,8 @@ class ServerDialectClass(Protocol):
         ...
 
 
-def server_dialect_names() -> list[str]:
-    """Return the names of all simulated dialects; `vllm` is the default."""
-    return list(_CLASSES)
-
-
 def server_dialect_class(name: str) -> ServerDialectClass:
-    """Return the dialect class of a name from `server_dialect_names`."""
+    """Return the dialect class of a name that `servetop serve --dialect` accepts."""
     module, _, kind = _CLASSES[name].partition(":")
     return cast(ServerDialectClass, getattr(importlib.import_module(f"servetop.simulator.dialects.{module}"), kind))
 
