@@ -113,9 +113,14 @@ class LiveStats:
 
 
 def live_stats(
-    history: TickHistory, at: float, *, window: float = 10.0, span: float = 120.0, columns: int = 120,
+    history: TickHistory,
+    at: float,
+    *,
+    window: float = 10.0,
+    span: float = 120.0,
+    columns: int = 120,
     objectives: Mapping[str, float] | None = None,
-) -> LiveStats:  # fmt: skip
+) -> LiveStats:
     """Return the statistics at `at`: over the window, totals, and series of at most `columns` bins over `span`.
 
     `objectives` are limits in seconds by metric.
@@ -140,10 +145,7 @@ def live_stats(
         gpus=newest_gpus(history, stop),
         joules_per_token=joules_per_token(history, start, stop),
         attainment=attainment(history, start, stop) if objectives else Attainment(),
-        within={
-            metric: share_within(_histogram_of(history, metric, start, stop), limit)
-            for metric, limit in (objectives or {}).items()
-        },
+        within=_within(history, objectives or {}, start, stop),
         felt_seconds=min(FELT_SECONDS, FELT_OF_OBJECTIVE * (objectives or {}).get("ttft", math.inf)),
         trust=live_trust(history, start, stop),
         ttft=ttft_breakdown(history, start, stop),
@@ -157,6 +159,12 @@ def engine_stats(history: TickHistory, at: float, *, window: float = 10.0, span:
     series = stats_series(history, at, window=window, span=span, columns=columns, latencies=())
     parts = ttft_breakdown(history, start, stop) if stop else TtftBreakdown()
     return LiveStats(at=at, window=window, span=span, ttft=parts, series=series)
+
+
+def _within(history: TickHistory, objectives: Mapping[str, float], start: int, stop: int) -> dict[str, float]:
+    return {
+        metric: share_within(_histogram_of(history, metric, start, stop), limit) for metric, limit in objectives.items()
+    }
 
 
 def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:

@@ -138,9 +138,19 @@ class Tick:
 
 
 COUNTERS = (
-    "due", "sent", "ok", "errors", "timeouts", "cancelled", "truncated",
-    "prompt_tokens", "output_tokens", "chunks", "stamped", "cpu_seconds",
-)  # fmt: skip
+    "due",
+    "sent",
+    "ok",
+    "errors",
+    "timeouts",
+    "cancelled",
+    "truncated",
+    "prompt_tokens",
+    "output_tokens",
+    "chunks",
+    "stamped",
+    "cpu_seconds",
+)
 """Names of the fields of ClientTick that add up as numbers."""
 OPTIONAL_COUNTERS = ("good", "good_due")
 """Names of those that may be None, which adds nothing."""

@@ -52,9 +52,15 @@ def _capability(name: str) -> Capability:
     except EngineError as error:
         nothing: dict[str, tuple[str, ...]] = {"endpoints": (), "exports": ()}
         return Capability(
-            name=name, title=name, installed=None, **nothing, batch_size="", changes_batch_size_live=False,
-            install="", trouble=str(error),
-        )  # fmt: skip
+            name=name,
+            title=name,
+            installed=None,
+            **nothing,
+            batch_size="",
+            changes_batch_size_live=False,
+            install="",
+            trouble=str(error),
+        )
 
 
 def capability_of(engine: Engine) -> Capability:

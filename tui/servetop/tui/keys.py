@@ -144,8 +144,7 @@ _PLAYING = (
 def tables(*, read_only: bool) -> Mapping[str, Sequence[Key]]:
     """The keys that have an effect, by what they act on."""
     if not read_only:
-        return {"Steer the load (live runs)": STEERING, "Move through time": MOVING,
-                "Change the view": VIEWING}  # fmt: skip
+        return {"Steer the load (live runs)": STEERING, "Move through time": MOVING, "Change the view": VIEWING}
     viewing = [replace(key, tooltip="Open a recording") if key.action == "recordings" else key for key in VIEWING]
     return {"Move through time": (*_PLAYING, *MOVING), "Change the view": viewing}
 
@@ -177,12 +176,17 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
     """Textual's bindings for tables of keys."""
     return [
         Binding(
-            key.keys, key.action, key.label or key.tooltip, show=bool(key.label), key_display=key.caption,
-            tooltip=key.tooltip, priority=key.priority,
+            key.keys,
+            key.action,
+            key.label or key.tooltip,
+            show=bool(key.label),
+            key_display=key.caption,
+            tooltip=key.tooltip,
+            priority=key.priority,
         )
         for table in tables
         for key in table
-    ]  # fmt: skip
+    ]
 
 
 def hidden_bindings(*rows: tuple[str, str, str]) -> list[Binding]:

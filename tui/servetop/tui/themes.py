@@ -80,8 +80,19 @@ def _own_themes() -> tuple[Theme, ...]:
     hues = {"primary": plain, "secondary": plain, "warning": plain, "error": plain, "success": plain, "accent": plain}
     mono: Theme = replace(BUILTIN_THEMES["ansi-dark"], name=THEMES["mono"], **hues)  # type: ignore[arg-type]
     contrast = Theme(
-        name=THEMES["contrast"], primary="#ffffff", secondary="#ffffff", accent="#ffff00", foreground="#ffffff",
-        background="#000000", surface="#000000", panel="#000000", boost="#000000", warning="#ffd000", error="#ff8080",
-        success="#40ff90", dark=True, text_alpha=1.0,
-    )  # fmt: skip
+        name=THEMES["contrast"],
+        primary="#ffffff",
+        secondary="#ffffff",
+        accent="#ffff00",
+        foreground="#ffffff",
+        background="#000000",
+        surface="#000000",
+        panel="#000000",
+        boost="#000000",
+        warning="#ffd000",
+        error="#ff8080",
+        success="#40ff90",
+        dark=True,
+        text_alpha=1.0,
+    )
     return contrast, mono

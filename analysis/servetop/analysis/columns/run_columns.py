@@ -21,9 +21,13 @@ from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS, SenderClass
 
 ENGINE_COUNTERS = (
-    "preemptions_total", "generation_tokens_total", "prompt_tokens_total", "prefix_cache_hits_total",
-    "prefix_cache_queries_total", *(name for pair in TOTALS.values() for name in pair),
-)  # fmt: skip
+    "preemptions_total",
+    "generation_tokens_total",
+    "prompt_tokens_total",
+    "prefix_cache_hits_total",
+    "prefix_cache_queries_total",
+    *(name for pair in TOTALS.values() for name in pair),
+)
 ENGINE_GAUGES = ("running", "waiting", "kv_usage", "kv_blocks_used", "kv_blocks_total", "max_num_seqs")
 
 

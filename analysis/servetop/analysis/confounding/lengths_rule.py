@@ -25,9 +25,19 @@ SHAPE_CHANCE = 2.5
 """The distance times the root of the effective size is above this in 7 of a million pairs (2·exp(-2·2.5²))."""
 MIN_PAIRS = 30
 _OTHER_FIELDS = {
-    "arrivals", "burstiness", "time_scale", "trace_rate", "jitter", "think_time", "headers", "header_env", "stream",
-    "timeout", "store_texts", "skip_bad_rows",
-}  # fmt: skip
+    "arrivals",
+    "burstiness",
+    "time_scale",
+    "trace_rate",
+    "jitter",
+    "think_time",
+    "headers",
+    "header_env",
+    "stream",
+    "timeout",
+    "store_texts",
+    "skip_bad_rows",
+}
 """Fields of WorkloadConfig that do not decide how long requests are, or what they have in common."""
 
 

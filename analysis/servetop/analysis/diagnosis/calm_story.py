@@ -38,8 +38,12 @@ def calm_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     yield PlannedLine(at=None, parts=_kept_up(run, verdict), last_separator=": ", kind=LineKind.CAUSE)
     if verdict.cause is RunCause.MISSED:
         yield PlannedLine(at=None, parts=[missed_phrase(run, verdict)])
-    yield PlannedLine(at=None, parts=[sustainable_phrase(run, verdict), _next_load(run, verdict)], separator="; ",
-                      kind=LineKind.ADVICE)  # fmt: skip
+    yield PlannedLine(
+        at=None,
+        parts=[sustainable_phrase(run, verdict), _next_load(run, verdict)],
+        separator="; ",
+        kind=LineKind.ADVICE,
+    )
 
 
 def held_back_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:

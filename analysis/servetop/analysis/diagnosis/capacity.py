@@ -140,9 +140,14 @@ def mean_output(history: TickHistory, until: float) -> float:
 
 
 def batch_service(
-    run: TickHistory, capacity: Capacity, workload: WorkloadConfig, until: float, *,
-    objectives: Mapping[str, float] = NO_OBJECTIVES, replicas: int = 1,
-) -> ServiceTimes | None:  # fmt: skip
+    run: TickHistory,
+    capacity: Capacity,
+    workload: WorkloadConfig,
+    until: float,
+    *,
+    objectives: Mapping[str, float] = NO_OBJECTIVES,
+    replicas: int = 1,
+) -> ServiceTimes | None:
     """Return the service of a batch, with ITL = a + b·n fitted to the ticks; None without the inputs.
 
     The sequences that run are spread evenly over `replicas`, of which `capacity` is that of one.

@@ -60,8 +60,9 @@ CLIENT_LATE = clause("the client falls behind its schedule", {O.IN_FLIGHT})
 OTHERS = clause("about 10 of 12 requests in the engine are not from this run", {O.QUEUE, O.RUNNING})
 NETWORK = clause(
     "the network, a proxy or the server's front end holds requests: mean TTFT is 630 ms, the engine's own 21 ms",
-    {O.ENGINE_TTFT, O.TTFT}, {O.QUEUE, O.RUNNING, O.IN_FLIGHT},
-)  # fmt: skip
+    {O.ENGINE_TTFT, O.TTFT},
+    {O.QUEUE, O.RUNNING, O.IN_FLIGHT},
+)
 KV = clause("KV-bound; the KV cache fills", {O.KV}, {O.PREEMPTIONS})
 KV_HOLDS = clause("its 899 blocks hold about 41 sequences", {O.KV, O.KV_BLOCKS, O.RUNNING, O.REPLICAS})
 KV_SEQUENCES = clause(
@@ -74,12 +75,12 @@ BATCH_FULL = clause("the batch of 16 is full", {O.QUEUE, O.RUNNING, O.BATCH_LIMI
 BATCH_INFERRED = clause(
     "the engine runs at most 16 at once while requests wait: a batch limit of about 16",
     {O.QUEUE, O.RUNNING, O.KV, O.TTFT},
-)  # fmt: skip
+)
 LONG_PROMPTS = clause("longer prompts arrive, and requests wait behind their prefill", {O.TTFT})
 RATE = clause(
     "rate above capacity; requests arrive faster than the engine serves them, with free KV blocks and batch slots",
     {O.KV, O.RUNNING, O.IN_FLIGHT},
-)  # fmt: skip
+)
 OVERLOADED = clause("overloaded", {O.QUEUE}, {O.ENGINE_TTFT}, {O.MANAGED})
 PATH_OVERLOADED = clause("engine or network overloaded", {O.FIRST_TOKENS}, {O.IN_FLIGHT})
 QUEUE_UNEXPLAINED = clause(
@@ -88,11 +89,11 @@ QUEUE_UNEXPLAINED = clause(
 AWAITING_UNEXPLAINED = clause(
     "requests wait for their first token; which limit holds them is unknown: the engine exports no metrics",
     {O.FIRST_TOKENS, O.IN_FLIGHT},
-)  # fmt: skip
+)
 ARRIVE_FASTER = clause(
     "more requests arrive than complete; which limit holds them is unknown: the engine exports no metrics",
     {O.IN_FLIGHT},
-)  # fmt: skip
+)
 QUEUE_GROWS = clause("the queue grows, to 116 requests at 0:49; at most 116 waiting", {O.QUEUE, O.REPLICAS})
 AWAITING = clause("up to 154 requests have no first token, at 0:50", {O.FIRST_TOKENS, O.IN_FLIGHT})
 IN_FLIGHT_GROWS = clause("requests in flight grow from 160 to 940 at 0:40", {O.IN_FLIGHT, O.TARGET_RATE})

@@ -52,9 +52,13 @@ class EpisodeFold:
         return tuple(sorted(self._found, key=lambda episode: (episode.begin, KINDS.index(episode.kind))))
 
     def update(
-        self, history: TickHistory, facts: EngineFacts | None, *, stages: Sequence[StageChange] = (),
+        self,
+        history: TickHistory,
+        facts: EngineFacts | None,
+        *,
+        stages: Sequence[StageChange] = (),
         most: int | None = None,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Judge the ticks added since the last call, at most `most`; whether all are judged."""
         self._replicas = replica_count(facts)
         stop = len(history) if most is None else min(len(history), self.judged + most)
@@ -89,10 +93,17 @@ class EpisodeFold:
         self._open[EpisodeKind.ENGINE_ERROR] = len(self._found)
         self._found.append(
             Episode(
-                kind=EpisodeKind.ENGINE_ERROR, begin=line.at, detected_at=line.at, end=line.at,
-                closed_at=line.at + LOG_QUIET, worst=1.0, worst_at=line.at, total=1.0, text=line.text.strip(),
+                kind=EpisodeKind.ENGINE_ERROR,
+                begin=line.at,
+                detected_at=line.at,
+                end=line.at,
+                closed_at=line.at + LOG_QUIET,
+                worst=1.0,
+                worst_at=line.at,
+                total=1.0,
+                text=line.text.strip(),
             )
-        )  # fmt: skip
+        )
 
     def _judge(
         self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None, stages: Sequence[StageChange]

@@ -70,9 +70,13 @@ class Overload:
 
 
 OVERLOAD = (
-    EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, *QUEUES, EpisodeKind.IN_FLIGHT,
+    EpisodeKind.KV,
+    EpisodeKind.PREEMPTIONS,
+    EpisodeKind.BATCH,
+    *QUEUES,
+    EpisodeKind.IN_FLIGHT,
     EpisodeKind.LONG_PROMPTS,
-)  # fmt: skip
+)
 _LASTING = 5.0
 """Seconds from which a queue is more than a random burst."""
 _JOINED_WITHIN = 10.0
@@ -210,8 +214,10 @@ def long_prompts_came(overload: Overload, run: TickHistory, until: float) -> boo
     long = overload.first(EpisodeKind.LONG_PROMPTS)
     if long is None or long.begin > overload.onset + _LONG_WITHIN:
         return False
-    counts = [_due(run, start, end) for start, end in (
-        (long.begin - COMPARED, long.begin), (long.begin, min(long.begin + COMPARED, until)))]  # fmt: skip
+    counts = [
+        _due(run, start, end)
+        for start, end in ((long.begin - COMPARED, long.begin), (long.begin, min(long.begin + COMPARED, until)))
+    ]
     if not all(count.size for count in counts):
         return True
     before, during = (float(count.mean()) for count in counts)

@@ -19,9 +19,20 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, Tick
 
 _COLUMNS = (
-    "due", "sent", "ok", "failed", "output_tokens", "prompt_tokens", "in_flight", "queued", "stage", "request_rate",
-    "running", "waiting", "preemptions",
-)  # fmt: skip
+    "due",
+    "sent",
+    "ok",
+    "failed",
+    "output_tokens",
+    "prompt_tokens",
+    "in_flight",
+    "queued",
+    "stage",
+    "request_rate",
+    "running",
+    "waiting",
+    "preemptions",
+)
 _GAUGES = ("running", "waiting", "kv")
 _BASE_SECONDS = 6.0
 _MIN_FIRST_TOKENS = 4
@@ -77,9 +88,14 @@ class Signals:
 
     @classmethod
     def of(
-        cls, history: TickHistory, start: int, stop: int, *, facts: EngineFacts | None,
+        cls,
+        history: TickHistory,
+        start: int,
+        stop: int,
+        *,
+        facts: EngineFacts | None,
         stages: Sequence[StageChange] = (),
-    ) -> Signals:  # fmt: skip
+    ) -> Signals:
         """Read ticks `start` to `stop`; the stages and the facts say what the samples do not contain."""
         ticks = history.ticks[start:stop]
         columns = {name: history.column(name, start=start, stop=stop) for name in _COLUMNS}

@@ -40,8 +40,13 @@ KEEPS_UP = 0.95
 """Minimum completed / offered rate at which the engine keeps up; requests in flight account for the rest."""
 THROTTLED_TOO = "the GPU's clocks are throttled"
 _CAUSED_BY_CLOCKS = {
-    Bottleneck.STALL, Bottleneck.KV, Bottleneck.BATCH, Bottleneck.QUEUE, Bottleneck.OVERLOADED, Bottleneck.MISSED,
-}  # fmt: skip
+    Bottleneck.STALL,
+    Bottleneck.KV,
+    Bottleneck.BATCH,
+    Bottleneck.QUEUE,
+    Bottleneck.OVERLOADED,
+    Bottleneck.MISSED,
+}
 _BY_CHANCE = 2.0
 """Standard deviations by which fewer requests complete than arrive by chance."""
 WARM_REQUESTS = 30

@@ -56,7 +56,7 @@ _MODEL_FILES = ("model.config", "model.tokenizer", "model.weights")
 _DIGESTS = {
     "workload.dataset_digest": "workload.dataset_path",
     "workload.tokenizer_digest": "workload.tokenizer",
-}  # fmt: skip
+}
 """Keys of digests, and the keys that do not count where both digests are known."""
 
 

@@ -73,12 +73,15 @@ def stage_spans(stages: Sequence[StageChange], *, end: float | None = None) -> l
     ends = [*(stage.at for stage in groups[1:]), math.inf if end is None else end]
     return [
         StageSpan(
-            index=stage.index, start=stage.at, until=until,
-            load=(stage.request_rate, stage.max_concurrency, stage.warmup), batch=stage.max_num_seqs,
+            index=stage.index,
+            start=stage.at,
+            until=until,
+            load=(stage.request_rate, stage.max_concurrency, stage.warmup),
+            batch=stage.max_num_seqs,
         )
         for stage, until in zip(groups, ends, strict=False)
         if stage.request_rate is not None
-    ]  # fmt: skip
+    ]
 
 
 def stage_clock(run: Sequence[StageSpan], baseline: Sequence[StageSpan], *, same_plan: bool) -> StageClock:

@@ -25,9 +25,13 @@ FELT_SECONDS, FELT_OF_OBJECTIVE = 0.02, 0.05
 SHOWN = (*LATENCIES, *CHARTED.values())
 """All histograms whose percentiles are shown."""
 COUNTED = {
-    "offered": "due", "sent": "sent", "completed": "ok", "failed": "failed",
-    "output_tokens": "output_tokens", "prompt_tokens": "prompt_tokens",
-}  # fmt: skip
+    "offered": "due",
+    "sent": "sent",
+    "completed": "ok",
+    "failed": "failed",
+    "output_tokens": "output_tokens",
+    "prompt_tokens": "prompt_tokens",
+}
 """The tick column of each count that has both a rate and a total."""
 SMOOTHED = ("offered", "sent", "completed", "output_tokens", "engine_output_tokens")
 """Counts with trailing rates."""

@@ -21,15 +21,34 @@ from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
 
 CLIENT_COLUMNS = (
-    "due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "chunks", "stamped", "cpu_seconds",
-)  # fmt: skip
+    "due",
+    "sent",
+    "ok",
+    "failed",
+    "cancelled",
+    "prompt_tokens",
+    "output_tokens",
+    "chunks",
+    "stamped",
+    "cpu_seconds",
+)
 """Counts per tick, which add up over time."""
 OBJECTIVE_COLUMNS = ("good", "good_due", "judged")
 """Counts per tick; NaN in runs without objectives."""
 GAUGE_COLUMNS = (
-    "in_flight", "queued", "stage", "request_rate", "max_concurrency", "paused",
-    "running", "waiting", "kv_usage", "kv_blocks_used", "max_num_seqs", "scrape_end",
-)  # fmt: skip
+    "in_flight",
+    "queued",
+    "stage",
+    "request_rate",
+    "max_concurrency",
+    "paused",
+    "running",
+    "waiting",
+    "kv_usage",
+    "kv_blocks_used",
+    "max_num_seqs",
+    "scrape_end",
+)
 """Values at the end of a tick; NaN if unknown."""
 ENGINE_DELTA_COLUMNS = {
     "preemptions": "preemptions_total",

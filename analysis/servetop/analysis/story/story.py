@@ -122,9 +122,11 @@ def _headline(
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     place = at_replica(verdict.replicas) if verdict.cold_until is None else " after a cold start"
     either = f"engine or network overloaded{onset}{rate}" if verdict.cause is RunCause.UNKNOWN else ""
-    named = [Phrase(_CAUSES[verdict.cause], f"{verdict.cause.value}{place}{onset}{rate}"),
-             Phrase(clauses.PATH_OVERLOADED, either),
-             Phrase(clauses.TRY, f"{RunCause.UNCLEAR.value}{onset}{rate}")]  # fmt: skip
+    named = [
+        Phrase(_CAUSES[verdict.cause], f"{verdict.cause.value}{place}{onset}{rate}"),
+        Phrase(clauses.PATH_OVERLOADED, either),
+        Phrase(clauses.TRY, f"{RunCause.UNCLEAR.value}{onset}{rate}"),
+    ]
     advised = "" if verdict.advised_batch is None else f"try max_num_seqs {verdict.advised_batch}"
     last = [sustainable_phrase(run, verdict), Phrase(clauses.TRY_BATCH, advised)]
     return supported([named], known), supported(_evidence(run, verdict), known), supported(last, known)
@@ -133,8 +135,11 @@ def _headline(
 def _evidence(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
     least = "at least " if run.sees_little else ""  # some may have followed the newest page
     preempted = f"{least}{counted(round(verdict.preemptions), 'preemption')}" if verdict.preemptions else ""
-    found = [Phrase(clauses.OTHERS, verdict.traffic), Phrase(clauses.NETWORK, verdict.network),
-             Phrase(clauses.PREEMPTED, preempted)]  # fmt: skip
+    found = [
+        Phrase(clauses.OTHERS, verdict.traffic),
+        Phrase(clauses.NETWORK, verdict.network),
+        Phrase(clauses.PREEMPTED, preempted),
+    ]
     if verdict.worst_ttft is not None:
         since = "" if verdict.cold_until is None else " after it"
         text = f"TTFT p99 up to {seconds(verdict.worst_ttft.seconds)} as felt{since}"

@@ -70,8 +70,10 @@ class InFlightTimeline:
             return None
         # a request is in flight until the next known time
         later = [block[period.contains(block) & (block > last)] for block in blocks if block[-1] > last]
-        return Period(start=first, until=min([float(each.min()) for each in (edges[edges > last], *later) if each.size],
-                                             default=last))  # fmt: skip
+        return Period(
+            start=first,
+            until=min([float(each.min()) for each in (edges[edges > last], *later) if each.size], default=last),
+        )
 
     def limited(self, requests: RequestColumns, run: RunColumns) -> BoolArray:
         """Return a mask of the requests that the concurrency limit delayed: it was reached between due and sent."""

@@ -59,9 +59,14 @@ def story_summary(story: Story) -> StorySummary:
     verdict, worst = story.verdict, story.verdict.worst_ttft
     if story.sweep is not None:  # it has these for each batch size
         verdict = replace(
-            verdict, capacity=None, sustainable=None, sustainable_interval=None, knee=None, knee_interval=None,
+            verdict,
+            capacity=None,
+            sustainable=None,
+            sustainable_interval=None,
+            knee=None,
+            knee_interval=None,
             advised_batch=None,
-        )  # fmt: skip
+        )
     capacity = None if verdict.capacity is None or verdict.capacity.is_upper_bound else verdict.capacity.rate
     return StorySummary(
         cause=verdict.cause.value,

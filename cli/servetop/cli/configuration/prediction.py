@@ -14,8 +14,16 @@ from servetop.run.sweep.simulator_table import SIMULATOR_KEYS, SimulatedMachine,
 from servetop.simulator.predict.predict import PredictSpec
 
 _REAL_ENGINE = (
-    "engine", "url", "front_door", "metrics_url", "api_key_env", "engine_command", ENGINE_ARGS, "launcher", "image",
-)  # fmt: skip
+    "engine",
+    "url",
+    "front_door",
+    "metrics_url",
+    "api_key_env",
+    "engine_command",
+    ENGINE_ARGS,
+    "launcher",
+    "image",
+)
 """Options that a prediction ignores."""
 
 

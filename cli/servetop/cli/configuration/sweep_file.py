@@ -102,9 +102,23 @@ _EXTRA = ("repeats", "sim")
 _HEADINGS = ("sweep", "grid", "load", "run", "servetop")
 """Headings that a file has none of, although one may look for them."""
 _NO_SWEEP = (
-    "ramp", "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps", "record", "no_record", "headless", "detach",
-    "as_json", "theme", "reduced_motion", "against", "web", "web_host", "web_port", "web_steer",
-)  # fmt: skip
+    "ramp",
+    "ramp_up_strategy",
+    "ramp_up_start_rps",
+    "ramp_up_end_rps",
+    "record",
+    "no_record",
+    "headless",
+    "detach",
+    "as_json",
+    "theme",
+    "reduced_motion",
+    "against",
+    "web",
+    "web_host",
+    "web_port",
+    "web_steer",
+)
 _STARTED = ("engine", "model", "engine_command", ENGINE_ARGS, "launcher", "image", "port")
 """Keys that a URL on the command line replaces."""
 

@@ -20,9 +20,20 @@ FEWEST_FILES = 512
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
 """Clock sources that take a microsecond or more to read."""
 NETWORK_FILE_SYSTEMS = (
-    "9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre", "nfs", "nfs4", "smb3",
+    "9p",
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "fuse.glusterfs",
+    "fuse.sshfs",
+    "gpfs",
+    "lustre",
+    "nfs",
+    "nfs4",
+    "smb3",
     "smbfs",
-)  # fmt: skip
+)
 LEAST_DISK, ENOUGH_DISK = 100e6, 2e9
 """Bytes for a short run, and for an hour with many requests."""
 MUCH_SLACK = 1e-3

@@ -23,9 +23,14 @@ TABLES = ("engine", "workload", "connection")
 KEYS_PAGE = "docs/how-to/sweep.md"
 """The page that lists all keys."""
 _HEADER_NAMES = {
-    "command": "engine_command", "dataset": "dataset_name", "extra_args": ENGINE_ARGS, "headers": "header",
-    "more_urls": "url", "thresholds": "threshold", "prices": "price",
-}  # fmt: skip
+    "command": "engine_command",
+    "dataset": "dataset_name",
+    "extra_args": ENGINE_ARGS,
+    "headers": "header",
+    "more_urls": "url",
+    "thresholds": "threshold",
+    "prices": "price",
+}
 """Keys of EngineConfig, WorkloadConfig and RunConfig that differ from the name of their option."""
 
 

@@ -44,9 +44,13 @@ LOG_TAIL = 12
 
 
 def print_recording(
-    name: str, *, as_json: bool, percentiles: Sequence[float] | None = None, prices: Sequence[str] = (),
+    name: str,
+    *,
+    as_json: bool,
+    percentiles: Sequence[float] | None = None,
+    prices: Sequence[str] = (),
     kept: bool = True,
-) -> int:  # fmt: skip
+) -> int:
     """Print the summary of a recording, which names the recording only if it is `kept`; OK, whatever its contents."""
     reader = RecordingReader.open(resolve(name))
     try:

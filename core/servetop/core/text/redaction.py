@@ -41,8 +41,10 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 """Parameters of presigned URLs, such as `X-Amz-Signature=`; also the access key that goes with the signature."""
-_CLUES = re.compile(r"key|token|secret|passw?|credential|auth|cookie|pwd|bearer|jwt|://|hf_|sk-|gh|gl|xo|nv|AKIA|AIza|eyJ",
-                    re.IGNORECASE)  # fmt: skip
+_CLUES = re.compile(
+    r"key|token|secret|passw?|credential|auth|cookie|pwd|bearer|jwt|://|hf_|sk-|gh|gl|xo|nv|AKIA|AIza|eyJ",
+    re.IGNORECASE,
+)
 """A text without a match holds no recognisable secret; most texts have none."""
 _HEADER_FLAGS = frozenset({"-H", "--header", "--headers", "--extra-header"})
 PLAIN_WORD = re.compile(r"[a-z]{1,11}|[A-Z]{1,11}|[A-Z][a-z]{1,10}")

@@ -87,9 +87,11 @@ class RayServeEngine(Engine):
             "the model is not on this machine and the model hub cannot be reached: give a local folder as --model",
         ),
         KnownFailure.of(r"error: (?P<what>unrecognized arguments: .+|argument .+)", "its app: {what}"),
-        KnownFailure.of(r"No available node types can fulfill|Insufficient resources|cannot be scheduled",
-                        "Ray finds no free GPU or processor: -- --accelerator cpu runs without a GPU ({line})"),
-    )  # fmt: skip
+        KnownFailure.of(
+            r"No available node types can fulfill|Insufficient resources|cannot be scheduled",
+            "Ray finds no free GPU or processor: -- --accelerator cpu runs without a GPU ({line})",
+        ),
+    )
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """Return the command, with a separate metrics port; EngineError if Ray is not installed."""

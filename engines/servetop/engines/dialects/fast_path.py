@@ -29,9 +29,22 @@ class FastEventMatcher:
     """
 
     __slots__ = (
-        "_continuous", "_counts", "_edges", "_keep_texts", "_literals_known", "_misses", "_repeated", "_short_size",
-        "_single", "_tail", "_template", "_templates", "_text_size", "reasoning", "seen",
-    )  # fmt: skip
+        "_continuous",
+        "_counts",
+        "_edges",
+        "_keep_texts",
+        "_literals_known",
+        "_misses",
+        "_repeated",
+        "_short_size",
+        "_single",
+        "_tail",
+        "_template",
+        "_templates",
+        "_text_size",
+        "reasoning",
+        "seen",
+    )
 
     def __init__(self, templates: TemplateCache, *, continuous: bool, keep_texts: bool) -> None:
         self.seen = 0

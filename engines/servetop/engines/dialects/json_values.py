@@ -17,9 +17,26 @@ _BINARY_BYTES = 32
 _MAX_MILLISECONDS = 1e9
 """Maximum plausible duration: eleven days."""
 _MESSAGE_KEYS = (
-    "error", "errors", "detail", "message", "msg", "error_message", "error_msg", "errorMessage", "error_description",
-    "status_msg", "Message", "title", "base_resp", "Error", "err", "fault", "faultstring", "exception", "failure",
-)  # fmt: skip
+    "error",
+    "errors",
+    "detail",
+    "message",
+    "msg",
+    "error_message",
+    "error_msg",
+    "errorMessage",
+    "error_description",
+    "status_msg",
+    "Message",
+    "title",
+    "base_resp",
+    "Error",
+    "err",
+    "fault",
+    "faultstring",
+    "exception",
+    "failure",
+)
 _MAX_DEPTH = 8
 _MAX_MESSAGES = 4
 

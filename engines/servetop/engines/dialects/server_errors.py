@@ -24,15 +24,32 @@ _FAILED = re.compile(
 """Finish reasons after which the completion is not what the model would have said."""
 _UNFINISHED = frozenset(("", "null", "none", "not_finished", "unfinished", "in_progress", "finish_reason_unspecified"))
 _PAYLOAD_KEYS = (
-    "choices", "text", "content", "token", "text_output", "generated_text", "output", "delta", "response",
+    "choices",
+    "text",
+    "content",
+    "token",
+    "text_output",
+    "generated_text",
+    "output",
+    "delta",
+    "response",
     "meta_info",
-)  # fmt: skip
+)
 _CODE_KEYS = ("code", "status", "status_code", "statusCode", "error_code")
 _ERROR_KEYS = ("err", "fault", "failure")
 _ERROR_ENDINGS = ("error", "errors", "exception")
 """Names of fields, in lower case, that report an error where there is no part of a completion."""
-_FLAT_KEYS = ("detail", "message", "msg", "error_message", "error_msg", "errorMessage", "error_description", "Message",
-              "title")  # fmt: skip
+_FLAT_KEYS = (
+    "detail",
+    "message",
+    "msg",
+    "error_message",
+    "error_msg",
+    "errorMessage",
+    "error_description",
+    "Message",
+    "title",
+)
 
 
 def reported_error(content: object) -> str | None:

@@ -35,8 +35,17 @@ class SseSplitter:
     """Buffers bytes until an event is complete. An event above MAX_EVENT_BYTES sets `overflowed` permanently."""
 
     __slots__ = (
-        "_after_cr", "_bare", "_comment", "_data", "_name", "_pieces", "_size", "_unknown", "held", "overflowed",
-    )  # fmt: skip
+        "_after_cr",
+        "_bare",
+        "_comment",
+        "_data",
+        "_name",
+        "_pieces",
+        "_size",
+        "_unknown",
+        "held",
+        "overflowed",
+    )
 
     def __init__(self) -> None:
         self.overflowed = False

@@ -61,11 +61,23 @@ _LLAMA_CPP = (
     rate_of(_SPEED, "slots decoding", "llamacpp:tokens_predicted_seconds"),
     gauge_of(_SPEED, "prefill, engine's figure", "llamacpp:prompt_tokens_seconds", unit=Unit.TOKENS_PER_SECOND),
     gauge_of(_SPEED, "decode, engine's figure", "llamacpp:predicted_tokens_seconds", unit=Unit.TOKENS_PER_SECOND),
-    ratio_of(_SPECULATIVE, "draft tokens accepted", "llamacpp:spec_decode_num_accepted_tokens",
-             "llamacpp:spec_decode_num_draft_tokens"),
-    replace(ratio_of(_SPECULATIVE, "tokens per step", "llamacpp:spec_decode_num_accepted_tokens",
-                     "llamacpp:spec_decode_num_drafts", unit=Unit.TOKENS), plus=1.0),
-)  # fmt: skip
+    ratio_of(
+        _SPECULATIVE,
+        "draft tokens accepted",
+        "llamacpp:spec_decode_num_accepted_tokens",
+        "llamacpp:spec_decode_num_draft_tokens",
+    ),
+    replace(
+        ratio_of(
+            _SPECULATIVE,
+            "tokens per step",
+            "llamacpp:spec_decode_num_accepted_tokens",
+            "llamacpp:spec_decode_num_drafts",
+            unit=Unit.TOKENS,
+        ),
+        plus=1.0,
+    ),
+)
 
 _TENSORRT_LLM = (
     ratio_of(_PREFIX, "prompt tokens found", "trtllm_prompt_cached_tokens", "trtllm_prompt_tokens"),
@@ -82,12 +94,16 @@ _TENSORRT_LLM = (
     quantiles_of(_LATENCY, "E2EL", "trtllm_e2e_request_latency_seconds"),
     quantiles_of(_LATENCY, "prefill", "trtllm_request_prefill_time_seconds"),
     quantiles_of(_LATENCY, "decode", "trtllm_request_decode_time_seconds"),
-    ratio_of(_SPECULATIVE, "draft tokens accepted", "trtllm_spec_decode_num_accepted_tokens",
-             "trtllm_spec_decode_num_draft_tokens"),
+    ratio_of(
+        _SPECULATIVE,
+        "draft tokens accepted",
+        "trtllm_spec_decode_num_accepted_tokens",
+        "trtllm_spec_decode_num_draft_tokens",
+    ),
     gauge_of(_SPECULATIVE, "tokens per step", "trtllm_spec_decode_acceptance_length", unit=Unit.TOKENS),
     rate_of(_OFFLOAD, "loaded", "trtllm_kv_cache_onboard_bytes", unit=Unit.BYTES_PER_SECOND),
     rate_of(_OFFLOAD, "stored", "trtllm_kv_cache_offload_bytes", unit=Unit.BYTES_PER_SECOND),
-)  # fmt: skip
+)
 
 _TRITON = (
     gauge_of(_QUEUE, "requests:", "nv_trt_llm_request_metrics", by="request_type", unit=Unit.REQUESTS),

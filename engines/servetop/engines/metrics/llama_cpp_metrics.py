@@ -34,8 +34,13 @@ _PAGE = MetricMap(
     }
 )
 _EXPORTED = (
-    *_PAGE.fields, "prefix_cache_queries_total", "kv_blocks_used", "kv_blocks_total", "kv_usage", "max_num_seqs",
-)  # fmt: skip
+    *_PAGE.fields,
+    "prefix_cache_queries_total",
+    "kv_blocks_used",
+    "kv_blocks_total",
+    "kv_usage",
+    "max_num_seqs",
+)
 
 
 @dataclass(frozen=True, slots=True)

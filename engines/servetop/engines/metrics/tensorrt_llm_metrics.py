@@ -53,9 +53,16 @@ PROMETHEUS_MAP = MetricMap(
 )
 """1.1 and 1.2 have only the times and `request_success`, newer versions all; they are updated when a request ends."""
 _ITERATION_FIELDS = (
-    "running", "waiting", "kv_blocks_used", "kv_blocks_total", "kv_usage", "max_num_seqs", "preemptions_total",
-    "prefix_cache_hits_total", "prefix_cache_queries_total",
-)  # fmt: skip
+    "running",
+    "waiting",
+    "kv_blocks_used",
+    "kv_blocks_total",
+    "kv_usage",
+    "max_num_seqs",
+    "preemptions_total",
+    "prefix_cache_hits_total",
+    "prefix_cache_queries_total",
+)
 """The fields that an iteration reports."""
 _EMPTY_SAMPLE = EngineSample(scrape_start=0.0, scrape_end=0.0)
 

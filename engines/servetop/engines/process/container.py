@@ -23,9 +23,19 @@ from servetop.engines.engine import LaunchCommand
 RUNTIMES = ("docker", "podman")
 """Values of `--launcher`."""
 PASSED_VARIABLES = (
-    "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "VLLM_API_KEY", "OPENAI_API_KEY",
-    "NGC_API_KEY", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
-)  # fmt: skip
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "HF_ENDPOINT",
+    "HF_HUB_OFFLINE",
+    "VLLM_API_KEY",
+    "OPENAI_API_KEY",
+    "NGC_API_KEY",
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
 """Environment variables that are passed to containers, if they are set."""
 CACHE_INSIDE = "/root/.cache/huggingface"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -110,13 +120,17 @@ def in_container(command: LaunchCommand, container: Container, *, environ: Mappi
     path = local_model(container.model)
     program, *arguments = [_inside(argument, container.model, path) for argument in listening_everywhere(command.argv)]
     options = [
-        "--rm", "--init", "--name", container.name, *_published((command.port, *container.more_ports)),
+        "--rm",
+        "--init",
+        "--name",
+        container.name,
+        *_published((command.port, *container.more_ports)),
         *(GPU_ARGUMENTS[container.runtime, container.gpus] if container.gpus else ()),
         *(SELINUX if container.runtime == "podman" else ()),
         *(("--shm-size", container.shm_size) if container.shm_size else ("--ipc=host",)),
         *_mounts(path, container.cache),
         *_passed((*command.env, *PASSED_VARIABLES, *container.secrets), {*environ, *command.env}),
-    ]  # fmt: skip
+    ]
     entry = ("--entrypoint", _program(program))
     argv = (container.runtime, "run", *options, *entry, container.image, *arguments)
     return replace(command, argv=argv, host=LOOPBACK[0])

@@ -13,9 +13,13 @@ from servetop.core.interfaces.dialect import Dialect, Prompt
 _PLANNED = 987
 """Output length of the request that is rendered to find out what requests demand."""
 _LIMITS = (
-    "max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "n_predict",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_new_tokens",
+    "n_predict",
     "sampling_param_max_tokens",
-)  # fmt: skip
+)
 _MINIMA = ("min_tokens", "min_new_tokens")
 
 

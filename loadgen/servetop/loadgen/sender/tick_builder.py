@@ -20,8 +20,21 @@ from servetop.loadgen.request.request_state import RequestState
 BEAT_SECONDS = 0.020
 """Period of the heartbeat whose lateness is the event loop's lag."""
 
-_DURATIONS = ("ttft", "ttft_due", "ttfot", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag",
-              "server_queue", "server_prefill", "itl_uncertainty")  # fmt: skip
+_DURATIONS = (
+    "ttft",
+    "ttft_due",
+    "ttfot",
+    "tpot",
+    "e2el",
+    "input_len",
+    "output_len",
+    "slip",
+    "client_wait",
+    "loop_lag",
+    "server_queue",
+    "server_prefill",
+    "itl_uncertainty",
+)
 _MAX_UNSIZED = 1_000_000
 """Gaps that may wait for the first request to end."""
 _STATUS_FIELDS = {

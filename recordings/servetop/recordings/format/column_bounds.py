@@ -16,10 +16,22 @@ _MAX_COUNT = (1 << 63) - 1
 """Limit of a request's integers, such as tokens: the largest integer of SQLite."""
 _TIMES = frozenset(
     {
-        "at", "due", "sent", "headers_at", "first_token_at", "last_token_at", "done_at", "first_output_at", "obeyed_at",
-        "scrape_start", "scrape_end", "engine_scrape_start", "engine_scrape_end", ENDED,
+        "at",
+        "due",
+        "sent",
+        "headers_at",
+        "first_token_at",
+        "last_token_at",
+        "done_at",
+        "first_output_at",
+        "obeyed_at",
+        "scrape_start",
+        "scrape_end",
+        "engine_scrape_start",
+        "engine_scrape_end",
+        ENDED,
     }
-)  # fmt: skip
+)
 _MAY_BE_INFINITE = frozenset({"request_rate"})
 NOT_NULL = frozenset({"prompt_tokens", "output_tokens"})
 """Columns that are never NULL, in requests and in ticks."""

@@ -68,9 +68,18 @@ COMMAND = EventTable("command", COMMANDS)
 NOTE = EventTable("note", NOTES)
 LOG_LINE = EventTable("log_line", LOG_LINES)
 EVENT_TABLES: Sequence[EventTable] = (
-    REQUEST, IN_FLIGHT, TICK, ENGINE_SAMPLE, REPLICA_SAMPLE, ENGINE_SERIES, GPU_SAMPLE, STAGE, COMMAND, NOTE,
+    REQUEST,
+    IN_FLIGHT,
+    TICK,
+    ENGINE_SAMPLE,
+    REPLICA_SAMPLE,
+    ENGINE_SERIES,
+    GPU_SAMPLE,
+    STAGE,
+    COMMAND,
+    NOTE,
     LOG_LINE,
-)  # fmt: skip
+)
 
 FORGET_IN_FLIGHT = f"DELETE FROM {IN_FLIGHT.name}"
 """Before newer ones are inserted, and at the end of the run: the table has only the newest."""

@@ -33,8 +33,17 @@ from servetop.recordings.read.reader import RecordingReader
 
 BLOCK = 5000
 """Maximum requests whose chunks are in memory at once."""
-_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
-            "first_output_at", "reasoning_tokens", "required_tokens")  # fmt: skip
+_NUMBERS = (
+    "due",
+    "sent",
+    "first_token_at",
+    "done_at",
+    "prompt_tokens",
+    "output_tokens",
+    "first_output_at",
+    "reasoning_tokens",
+    "required_tokens",
+)
 _NARROW = _NUMBERS[4:]
 _COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
 _STATUS = _COLUMNS.index("status")

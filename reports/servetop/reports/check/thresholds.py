@@ -112,18 +112,28 @@ _PARTS = (
     (
         "cost",
         (
-            "per_request", "per_million_tokens", "per_million_input_tokens", "per_million_cached_tokens",
+            "per_request",
+            "per_million_tokens",
+            "per_million_input_tokens",
+            "per_million_cached_tokens",
             "per_million_output_tokens",
         ),
     ),
     (
         "trust",
         (
-            "slip_p99_ms", "loop_lag_p99_ms", "offered_rate", "sent_rate", "completed_rate", "littles_law_error",
-            "token_error", "itl_uncertainty_p99_ms", *(each.name for each in fields(EngineTimesSummary)),
+            "slip_p99_ms",
+            "loop_lag_p99_ms",
+            "offered_rate",
+            "sent_rate",
+            "completed_rate",
+            "littles_law_error",
+            "token_error",
+            "itl_uncertainty_p99_ms",
+            *(each.name for each in fields(EngineTimesSummary)),
         ),
     ),
-)  # fmt: skip
+)
 
 
 def threshold_keys() -> tuple[str, ...]:

@@ -22,8 +22,11 @@ _BASES: Mapping[str, str] = {
     Basis.PAIRED_STARTS: "errors from the spread between starts, paired by seed",
 }
 SIGNS: Mapping[str, str] = {
-    Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NO_DIFFERENCE: "=", Verdict.CANNOT_TELL: "?",
-}  # fmt: skip
+    Verdict.BETTER: "▲",
+    Verdict.WORSE: "▼",
+    Verdict.NO_DIFFERENCE: "=",
+    Verdict.CANNOT_TELL: "?",
+}
 """Signs of the verdicts, which need no colour."""
 
 

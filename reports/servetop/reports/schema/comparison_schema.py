@@ -21,32 +21,53 @@ _NAME = {"type": ["string", "null"]}
 _MEASURED = {"anyOf": [{"$ref": "#/$defs/measured_difference"}, {"type": "null"}]}
 _CHANGE = {"key": _TEXT, "baseline": _TEXT, "run": _TEXT}
 _CHECK = {
-    "exit_code": {"type": "integer"}, "error": _NAME, "runs": _TEXTS, "baselines": _TEXTS, "warnings": _TEXTS,
+    "exit_code": {"type": "integer"},
+    "error": _NAME,
+    "runs": _TEXTS,
+    "baselines": _TEXTS,
+    "warnings": _TEXTS,
     "changes": {"type": "array", "items": {"type": "object", "properties": _CHANGE, "required": list(_CHANGE)}},
-    "without_counterpart": _TEXTS, "items": {"type": "array", "items": {"$ref": "#/$defs/check_item"}},
-}  # fmt: skip
+    "without_counterpart": _TEXTS,
+    "items": {"type": "array", "items": {"$ref": "#/$defs/check_item"}},
+}
 _OF_KINDS = {
-    "measured": _MEASURED, "value": _NUMBER, "stage": {"type": ["integer", "null"]}, "limit": _NUMBER,
+    "measured": _MEASURED,
+    "value": _NUMBER,
+    "stage": {"type": ["integer", "null"]},
+    "limit": _NUMBER,
     "bears_on": _TEXT,
-}  # fmt: skip
+}
 """Keys that depend on the kind of an item."""
 _ITEM = {
-    "kind": {"enum": ["max-regression", "threshold", "honesty"]}, "name": _TEXT, "load": _NAME, "recording": _NAME,
+    "kind": {"enum": ["max-regression", "threshold", "honesty"]},
+    "name": _TEXT,
+    "load": _NAME,
+    "recording": _NAME,
     "outcome": {"enum": ["kept", "regression", "not met", "broken", "cannot tell", "not applicable"]},
-    "decides": {"type": "boolean"}, "text": _TEXT,
-}  # fmt: skip
+    "decides": {"type": "boolean"},
+    "text": _TEXT,
+}
 _PAIR = {
-    "load": _TEXT, "measured": {"$ref": "#/$defs/measured_difference"}, "pairs_needed": {"type": ["integer", "null"]},
+    "load": _TEXT,
+    "measured": {"$ref": "#/$defs/measured_difference"},
+    "pairs_needed": {"type": ["integer", "null"]},
     "differences": {"type": "array", "items": {"type": "number"}},
-}  # fmt: skip
+}
 _PAIRS = {
-    "end": _TEXT, "exit_code": {"type": "integer"}, "error": _NAME, "pairs": {"type": "integer"},
-    "seconds": {"type": "number"}, "seconds_per_pair": {"type": "number"}, "budget": {"type": "number"},
-    "error_rate": {"type": "number"}, "configurations": {"type": "object"},
-    "engines_restarted": {"type": "boolean"}, "recordings": _TEXT,
+    "end": _TEXT,
+    "exit_code": {"type": "integer"},
+    "error": _NAME,
+    "pairs": {"type": "integer"},
+    "seconds": {"type": "number"},
+    "seconds_per_pair": {"type": "number"},
+    "budget": {"type": "number"},
+    "error_rate": {"type": "number"},
+    "configurations": {"type": "object"},
+    "engines_restarted": {"type": "boolean"},
+    "recordings": _TEXT,
     "metrics": {"type": "array", "items": {"type": "object", "properties": _PAIR, "required": list(_PAIR)}},
     "not_measured": _TEXTS,
-}  # fmt: skip
+}
 
 
 def _object(members: Mapping[str, Any], *, optional: Mapping[str, Any] | None = None) -> dict[str, Any]:

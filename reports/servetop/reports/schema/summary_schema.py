@@ -106,10 +106,11 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 def _nullable(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same properties, each of which may be null, for a window that does not exist."""
     return {
-        name: each if "type" not in each or "null" in each["type"] or each["type"] == "array"
+        name: each
+        if "type" not in each or "null" in each["type"] or each["type"] == "array"
         else {**each, "type": [each["type"], "null"]}
         for name, each in properties.items()
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

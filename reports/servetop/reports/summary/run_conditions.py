@@ -25,8 +25,15 @@ _COLUMNS = (
     f"status = '{RequestStatus.CANCELLED}'",
     "replica",
 )
-_TYPES = (("ids", "i8"), ("stages", "f4"), ("prompt", "f4"), ("output", "f4"), ("ok", "?"), ("cancelled", "?"),
-          ("replicas", "f4"))  # fmt: skip
+_TYPES = (
+    ("ids", "i8"),
+    ("stages", "f4"),
+    ("prompt", "f4"),
+    ("output", "f4"),
+    ("ok", "?"),
+    ("cancelled", "?"),
+    ("replicas", "f4"),
+)
 """Single precision is exact up to 16 million; NULL is NaN, and no number of a damaged file is too large."""
 
 

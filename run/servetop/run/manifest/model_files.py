@@ -11,10 +11,19 @@ from servetop.run.manifest.file_digests import FIRST_MIB, files_details
 
 CONFIG = ("config.json", "params.json")
 TOKENIZER = (
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-    "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model", "tekken.json", "chat_template.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+    "tokenizer.model",
+    "spiece.model",
+    "tekken.json",
+    "chat_template.json",
     "chat_template.jinja",
-)  # fmt: skip
+)
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 _INDEX = ".index.json"
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")

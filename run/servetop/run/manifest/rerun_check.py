@@ -10,8 +10,17 @@ from servetop.analysis.manifest.manifest_entries import NOT_SET
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.text.redaction import REDACTED
 
-_CHECKED = ("engine.version", "engine.name", "engine.environment.", "gpu", "host.cpu", "host.processors", "model.",
-            "workload.dataset_digest", "workload.tokenizer_digest")  # fmt: skip
+_CHECKED = (
+    "engine.version",
+    "engine.name",
+    "engine.environment.",
+    "gpu",
+    "host.cpu",
+    "host.processors",
+    "model.",
+    "workload.dataset_digest",
+    "workload.tokenizer_digest",
+)
 """Keys, or their beginnings, that must be equal for a repetition; others are only listed."""
 _REPLACED_BY = {
     "model.": ("model", "url"),

@@ -53,8 +53,10 @@ class Choices:
         prompts = {member.prompt: usage["prompt_tokens"] for member, usage in zip(self.members, usages, strict=True)}
         prompt, output = sum(prompts.values()), sum(usage["completion_tokens"] for usage in usages)
         total: dict[str, object] = {
-            "prompt_tokens": prompt, "total_tokens": prompt + output, "completion_tokens": output,
-        }  # fmt: skip
+            "prompt_tokens": prompt,
+            "total_tokens": prompt + output,
+            "completion_tokens": output,
+        }
         details = {
             member.prompt: usage["prompt_tokens_details"]["cached_tokens"]
             for member, usage in zip(self.members, usages, strict=True)

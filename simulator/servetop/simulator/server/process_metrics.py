@@ -16,9 +16,11 @@ def process_metrics(proc: Path = _PROC) -> Iterator[SampleSeries]:
     """Yield the CPU time, and the memory and open files where the system has `/proc`, as the libraries do."""
     used = os.times()
     yield _series(
-        "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", used.user + used.system,
+        "process_cpu_seconds_total",
+        "Total user and system CPU time spent in seconds.",
+        used.user + used.system,
         kind="counter",
-    )  # fmt: skip
+    )
     with suppress(OSError, ValueError, IndexError):
         pages = int((proc / "statm").read_text().split()[1])
         yield _series("process_resident_memory_bytes", "Resident memory size in bytes.", pages * _page_size())

@@ -17,9 +17,14 @@ EMPTY, UNRECORDED, PREFILL, DECODE = range(4)
 """States of a cell; from DECODE on one for each of `AGES`, then those below."""
 STALLED, PREEMPTED, FAILED = range(DECODE + len(AGES), DECODE + len(AGES) + 3)
 LOOKS: tuple[Run, ...] = (
-    (" ", ""), ("·", "faint"), ("◆", "bright"), *zip("░▒▓█", AGES, strict=True), ("─", "muted"), ("╌", "notch"),
+    (" ", ""),
+    ("·", "faint"),
+    ("◆", "bright"),
+    *zip("░▒▓█", AGES, strict=True),
+    ("─", "muted"),
+    ("╌", "notch"),
     ("✖", "bad"),
-)  # fmt: skip
+)
 """Glyph and style of each state, distinguishable without colour."""
 _CELLS_WITH_PREFILL = 3
 """A request of at least this number of cells shows its prefill, however short."""
@@ -119,9 +124,13 @@ def _columns(stays: Sequence[BatchStay], scale: FilmScale) -> IntArray:
 
 
 def _draw_pauses(
-    states: IntArray, owners: IntArray, stays: Sequence[BatchStay], slots: Mapping[int, int], scale: FilmScale,
+    states: IntArray,
+    owners: IntArray,
+    stays: Sequence[BatchStay],
+    slots: Mapping[int, int],
+    scale: FilmScale,
     preemptions: tuple[FloatArray, FloatArray],
-) -> None:  # fmt: skip
+) -> None:
     """Mark the columns whose middle lies in a pause that has lasted long enough by the end of what is shown."""
     every = [(stay, pause) for stay in stays for pause in stay.pauses]
     if not every:

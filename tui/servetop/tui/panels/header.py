@@ -19,10 +19,28 @@ from servetop.tui.state.frame import Frame
 _SETTLED = (0, 130)
 """Exit codes of runs that ended as planned or were interrupted."""
 _LEAST_FIRST = (
-    "changed keys", "gpu", "run share", "owner", "word", "version", "changes", "model tail", "brand", "limit",
-    "as felt", "model", "baseline tail", "unit", "place", "change count", "engine tail", "batch", "objectives",
-    "baseline", "stage",
-)  # fmt: skip
+    "changed keys",
+    "gpu",
+    "run share",
+    "owner",
+    "word",
+    "version",
+    "changes",
+    "model tail",
+    "brand",
+    "limit",
+    "as felt",
+    "model",
+    "baseline tail",
+    "unit",
+    "place",
+    "change count",
+    "engine tail",
+    "batch",
+    "objectives",
+    "baseline",
+    "stage",
+)
 """What gives way as the line gets narrower, in this order; time and state never do."""
 _GAP = 2
 """Blank cells between both sides, at least."""

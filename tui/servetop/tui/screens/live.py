@@ -47,11 +47,19 @@ class LiveScreen(PanelFocus):
     """All panels; the style sheet selects and places them by the terminal's size."""
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares it
-        (0, "-too-narrow"), (NEEDED[0], "-narrow"), (100, "-medium"), (150, "-broad"), (180, "-wide"),
-    ]  # fmt: skip
+        (0, "-too-narrow"),
+        (NEEDED[0], "-narrow"),
+        (100, "-medium"),
+        (150, "-broad"),
+        (180, "-wide"),
+    ]
     VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares it
-        (0, "-too-low"), (NEEDED[1], "-low"), (23, "-short"), (34, "-tall"), (54, "-very-tall"),
-    ]  # fmt: skip
+        (0, "-too-low"),
+        (NEEDED[1], "-low"),
+        (23, "-short"),
+        (34, "-tall"),
+        (54, "-very-tall"),
+    ]
 
     def __init__(self, first: Frame, controls: Controls, *, size: Size) -> None:
         super().__init__(first, controls, size=size, classes=[name for name, given in _classes(first).items() if given])

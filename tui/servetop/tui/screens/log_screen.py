@@ -19,8 +19,14 @@ class LogScreen(FrameScreen):
     """Scrolls by line and page, and follows the end. `n` goes to the next match here, not to the next stage."""
 
     tab = "log"
-    own_keys = (("↑ ↓", "scroll"), ("w", "wrap"), ("v", "level"), ("/", "search"), ("n N", "older/newer match"),
-                ("PgUp PgDn", "page"))  # fmt: skip
+    own_keys = (
+        ("↑ ↓", "scroll"),
+        ("w", "wrap"),
+        ("v", "level"),
+        ("/", "search"),
+        ("n N", "older/newer match"),
+        ("PgUp PgDn", "page"),
+    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,l", "app.show_screen('live')", "close"),

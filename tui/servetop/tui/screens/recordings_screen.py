@@ -42,11 +42,17 @@ class RecordingsScreen(Modal[Path]):
         *(
             Binding(key, f"move({by})", show=False)
             for key, by in (
-                ("up", -1), ("k", -1), ("down", 1), ("j", 1), ("pageup", -20), ("pagedown", 20),
-                ("home", -(10**9)), ("end", 10**9),
+                ("up", -1),
+                ("k", -1),
+                ("down", 1),
+                ("j", 1),
+                ("pageup", -20),
+                ("pagedown", 20),
+                ("home", -(10**9)),
+                ("end", 10**9),
             )
         ),
-    ]  # fmt: skip
+    ]
 
     def __init__(self, store: RecordingStore, *, on_screen: str, read_only: bool = False) -> None:
         """`on_screen`: the name of the recording on the screen, which cannot be deleted; `read_only`: none can."""

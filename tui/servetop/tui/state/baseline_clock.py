@@ -65,14 +65,15 @@ def _as_of(run: BaselineRun, times: FloatArray, then: FloatArray, *, now: float,
     """The baseline at its own times `then`, which are drawn at `times`, and at `now`, its time of the values."""
     at = np.array([now])
     return Baseline(
-        run=run, times=times,
+        run=run,
+        times=times,
         rates={name: run.rate(name, then, seconds=smoothed) for name in COUNTS},
         gauges={name: run.newest(name, then) for name in GAUGES},
         latencies={name: run.percentiles(name, then) for name in SHOWN},
         rates_now={name: float(run.rate(name, at, seconds=WINDOW)[0]) for name in COUNTS},
         gauges_now={name: float(run.newest(name, at)[0]) for name in GAUGES},
         latencies_now={name: _percentiles(run.percentiles(name, at)) for name in SHOWN},
-    )  # fmt: skip
+    )
 
 
 def bin_ends(until: float, *, span: float, columns: int) -> FloatArray:

@@ -117,22 +117,32 @@ class BaselineReader:
         times, latencies = _latencies(history, edge)
         results = stage_metrics(history, self._binned, self._rows(header), edge, over=self._end is not None)
         return BaselineRun(
-            name=self._source.name, header=header, stages=tuple(self._stages), end=self._end,
-            live=self._source.is_live(), edge=edge, tick_ends=ends,
+            name=self._source.name,
+            header=header,
+            stages=tuple(self._stages),
+            end=self._end,
+            live=self._source.is_live(),
+            edge=edge,
+            tick_ends=ends,
             sums={name: _summed(history.column(name)) for name in COUNTS},
             gauges={name: _held(history.column(name)) for name in GAUGES},
-            latency_times=times, latencies=latencies,
+            latency_times=times,
+            latencies=latencies,
             per_stage=lambda: results,
             steady=self._steady.windows(
                 self._stages, end=self._end.at if self._end else None, cooldown=header.config.cooldown
             ),
-        )  # fmt: skip
+        )
 
     def _rows(self, header: RunHeader) -> StageHistory:
         return StageHistory(
-            stages=self._stages, tallies={}, notes=self._notes, commands=self._commands, end=self._end,
+            stages=self._stages,
+            tallies={},
+            notes=self._notes,
+            commands=self._commands,
+            end=self._end,
             max_failures=header.config.max_failures,
-        )  # fmt: skip
+        )
 
 
 def _summed(counts: FloatArray) -> FloatArray:

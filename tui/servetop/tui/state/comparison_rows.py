@@ -47,15 +47,27 @@ def _row(compared: MetricComparison) -> ComparisonRow:
     if found is None:
         unknown = formats.UNKNOWN
         return ComparisonRow(
-            metric=compared.metric.title, baseline=unknown, run=unknown, difference=unknown, interval="",
-            verdict=compared.verdict, note=note, brief=brief,
-        )  # fmt: skip
+            metric=compared.metric.title,
+            baseline=unknown,
+            run=unknown,
+            difference=unknown,
+            interval="",
+            verdict=compared.verdict,
+            note=note,
+            brief=brief,
+        )
     relative = found.scale is Scale.RELATIVE
     difference = _relative(found.value) if relative else _signed(found.value, unit)
     return ComparisonRow(
-        metric=compared.metric.title, baseline=_value(found.a, unit), run=_value(found.b, unit), difference=difference,
-        interval=_interval(found.interval, unit, relative=relative), verdict=compared.verdict, note=note, brief=brief,
-    )  # fmt: skip
+        metric=compared.metric.title,
+        baseline=_value(found.a, unit),
+        run=_value(found.b, unit),
+        difference=difference,
+        interval=_interval(found.interval, unit, relative=relative),
+        verdict=compared.verdict,
+        note=note,
+        brief=brief,
+    )
 
 
 def _value(value: float, unit: str) -> str:

@@ -94,6 +94,13 @@ class FilmReader:
         self._slots = assign_slots(intervals, known=self._slots)
         total = max(in_flight_during(engine.series, left, last), len(records))
         return BatchFilm(
-            window=window, until=until, read_until=last, stays=stays, slots=self._slots, records=records,
-            engine=engine, live=frame.live, total=total,
-        )  # fmt: skip
+            window=window,
+            until=until,
+            read_until=last,
+            stays=stays,
+            slots=self._slots,
+            records=records,
+            engine=engine,
+            live=frame.live,
+            total=total,
+        )

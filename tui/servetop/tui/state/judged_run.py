@@ -55,9 +55,14 @@ class JudgedRun:
         return self._fold.judged
 
     def update(
-        self, history: TickHistory, facts: EngineFacts | None, log_lines: Sequence[LogLine] = (), *,
-        stages: Sequence[StageChange] = (), until: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        history: TickHistory,
+        facts: EngineFacts | None,
+        log_lines: Sequence[LogLine] = (),
+        *,
+        stages: Sequence[StageChange] = (),
+        until: int | None = None,
+    ) -> None:
         """Judge new ticks and log lines; of many ticks only the first ones, and the others with the next calls.
 
         `until`: judge all ticks up to this position instead.
@@ -67,9 +72,15 @@ class JudgedRun:
         self.complete = self._fold.update(history, facts, stages=stages, most=most)
 
     def verdict(
-        self, stats: LiveStats, history: TickHistory, *, facts: EngineFacts | None, stages: Sequence[StageChange],
-        notes: Sequence[Note], replicas: Sequence[ReplicaSample] = (),
-    ) -> Diagnosis:  # fmt: skip
+        self,
+        stats: LiveStats,
+        history: TickHistory,
+        *,
+        facts: EngineFacts | None,
+        stages: Sequence[StageChange],
+        notes: Sequence[Note],
+        replicas: Sequence[ReplicaSample] = (),
+    ) -> Diagnosis:
         """The verdict at the time of the statistics; `stages` and `notes` are those up to it.
 
         `replicas`: the newest sample of each of several replicas.
@@ -109,9 +120,12 @@ class JudgedRun:
         return any(ended) or stats.load.in_flight >= _STILL_PILED * max(piles, default=math.inf)
 
     def story(
-        self, run: RunRecord, sweep: SweepVerdict | None = None, *,
+        self,
+        run: RunRecord,
+        sweep: SweepVerdict | None = None,
+        *,
         replicas: Callable[[], Sequence[ReplicaSample]] = tuple,
-    ) -> Story | None:  # fmt: skip
+    ) -> Story | None:
         """The story of a finished run; None until all of it is judged, and in the first frame of a long run.
 
         `sweep` is the verdict of a sweep; `replicas` returns the samples of each replica.

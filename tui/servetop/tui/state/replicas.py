@@ -23,9 +23,17 @@ _RATE_OVER = 5.0
 """Seconds over which tokens/s are averaged."""
 _AT, _TOKENS = "scrape_end", "generation_tokens_total"
 _FIELDS = (
-    _AT, "scrape_start", "running", "waiting", "kv_usage", "kv_blocks_used", "kv_blocks_total", "max_num_seqs",
-    "preemptions_total", _TOKENS,
-)  # fmt: skip
+    _AT,
+    "scrape_start",
+    "running",
+    "waiting",
+    "kv_usage",
+    "kv_blocks_used",
+    "kv_blocks_total",
+    "max_num_seqs",
+    "preemptions_total",
+    _TOKENS,
+)
 
 
 class ReplicaHistory:

@@ -149,17 +149,25 @@ class RunState:
     def record(self) -> RunRecord:
         """The whole run, for its story."""
         return RunRecord(
-            header=self.header, history=self.history, episodes=self.judged.episodes, stages=tuple(self.stages),
-            notes=self.notes, end=self.end,
-        )  # fmt: skip
+            header=self.header,
+            history=self.history,
+            episodes=self.judged.episodes,
+            stages=tuple(self.stages),
+            notes=self.notes,
+            end=self.end,
+        )
 
     @property
     def _rows(self) -> StageHistory:
         """The rows by which attempts at cells are judged, without the tallies of their requests."""
         return StageHistory(
-            stages=tuple(self.stages), tallies={}, notes=self.notes, commands=tuple(self.commands.values()),
-            end=self.end, max_failures=self.header.config.max_failures,
-        )  # fmt: skip
+            stages=tuple(self.stages),
+            tallies={},
+            notes=self.notes,
+            commands=tuple(self.commands.values()),
+            end=self.end,
+            max_failures=self.header.config.max_failures,
+        )
 
     def _batch_size(self) -> int | None:
         """The batch size in force: of the newest sample, or of the engine's facts if a later command changed it."""

@@ -90,6 +90,10 @@ def _note(note: Note) -> TimelineEvent:
         return TimelineEvent(at=note.at, symbol="◆", style="yellow", text=text, weight=5)
     symbol, style, weight = _NOTES[note.severity]
     return TimelineEvent(
-        at=note.at, symbol=symbol, style=style, text=f"{sanitize_line(note.source)}: {text}", weight=weight,
+        at=note.at,
+        symbol=symbol,
+        style=style,
+        text=f"{sanitize_line(note.source)}: {text}",
+        weight=weight,
         ends_run=run_failure([note]) is not None,
-    )  # fmt: skip
+    )

@@ -9,12 +9,24 @@ from servetop.workload.datasets.rows import BadRow, valid_text
 
 SYSTEM, USER, ASSISTANT, TOOL = "system", "user", "assistant", "tool"
 _ROLES = {
-    SYSTEM: SYSTEM, "developer": SYSTEM,
-    USER: USER, "human": USER,
-    ASSISTANT: ASSISTANT, "gpt": ASSISTANT, "chatgpt": ASSISTANT, "bing": ASSISTANT, "bard": ASSISTANT,
-    "model": ASSISTANT, "bot": ASSISTANT, "function_call": ASSISTANT,
-    TOOL: TOOL, "function": TOOL, "ipython": TOOL, "observation": TOOL, "function_response": TOOL,
-}  # fmt: skip
+    SYSTEM: SYSTEM,
+    "developer": SYSTEM,
+    USER: USER,
+    "human": USER,
+    ASSISTANT: ASSISTANT,
+    "gpt": ASSISTANT,
+    "chatgpt": ASSISTANT,
+    "bing": ASSISTANT,
+    "bard": ASSISTANT,
+    "model": ASSISTANT,
+    "bot": ASSISTANT,
+    "function_call": ASSISTANT,
+    TOOL: TOOL,
+    "function": TOOL,
+    "ipython": TOOL,
+    "observation": TOOL,
+    "function_response": TOOL,
+}
 """Roles by their names in lower case; `developer` and `function` are OpenAI's, the last four those of agent traces."""
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _CALLS = ("tool_calls", "function_call")

@@ -40,9 +40,11 @@ _LOG_LINE = re.compile(
 )
 """How a line of a log begins: with a level, or with a time and then words, and before them perhaps a process."""
 _BOMS = {
-    codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
-}  # fmt: skip
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 """Encodings by byte order mark; the longer marks first, because one begins with a shorter one."""
 _SNIFFED = 512
 _MAX_GZIPPED = 2

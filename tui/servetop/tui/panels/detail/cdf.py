@@ -17,9 +17,13 @@ from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import LENGTHS, StageMetrics
 
 LABELS = {
-    "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2EL", "input_len": "Prompt tokens",
+    "ttft": "TTFT",
+    "itl": "ITL",
+    "tpot": "TPOT",
+    "e2el": "E2EL",
+    "input_len": "Prompt tokens",
     "output_len": "Output tokens",
-}  # fmt: skip
+}
 _COUNTED = {"ttft": "first tokens", "itl": "tokens"}
 """What the histogram of a metric counts, if not the requests that ended in the stage."""
 MOST_CURVES = 6
@@ -103,9 +107,11 @@ def stage_name(figures: StageMetrics) -> str:
 def _ridge(figures: StageMetrics, metric: str, number: int) -> Ridge:
     load = sanitize_line(figures.stage.label).partition(" · ")[0].replace(" req/s", "").replace(" to ", "→")
     return Ridge(
-        histogram=figures.histograms[metric], style=HUES[number % len(HUES)], name=stage_name(figures),
+        histogram=figures.histograms[metric],
+        style=HUES[number % len(HUES)],
+        name=stage_name(figures),
         short=shortened(f"{figures.stage.index + 1}: {load}", _SHORT),
-    )  # fmt: skip
+    )
 
 
 class StageLegend(Panel):

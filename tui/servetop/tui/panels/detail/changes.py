@@ -26,8 +26,10 @@ class ChangesPanel(Panel):
             return [[("Changes", "title")]]
         count, unlike = len(frame.baseline.changed_keys), frame.baseline.incomparable_keys
         names: TextRow = [
-            (sanitize_line(frame.baseline.name), STYLE), (" → ", ""), (sanitize_line(frame.baseline.names[0]), "strong")
-        ]  # fmt: skip
+            (sanitize_line(frame.baseline.name), STYLE),
+            (" → ", ""),
+            (sanitize_line(frame.baseline.names[0]), "strong"),
+        ]
         warning: list[TextRow] = [[("▲ not comparable", "bad")]] if unlike else []
         return [[("Changes ", "title"), *names], *warning, [(counted(count, "key"), "")]]
 

@@ -55,10 +55,11 @@ def draw_load_curves(own: LoadCurve, before: LoadCurve, *, latency: bool, width:
         return placard("no room", width=width, height=height)
     ours, theirs = (curve.latencies if latency else curve.output_rates for curve in (own, before))
     axes = Axes(
-        window=(0.0, float(loads[-1]) * 1.05), limit=round_limit(peak_of(ours, theirs)),
+        window=(0.0, float(loads[-1]) * 1.05),
+        limit=round_limit(peak_of(ours, theirs)),
         label=formats.axis_seconds if latency else formats.axis_number,
         across={float(load): f"{load:g}" for load in loads},
-    )  # fmt: skip
+    )
     x = np.linspace(*axes.window, _SAMPLES)
     line, base = (_sampled(x, curve.loads, values) for curve, values in ((own, ours), (before, theirs)))
     traces = [

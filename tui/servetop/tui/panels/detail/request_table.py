@@ -11,10 +11,17 @@ from servetop.tui.state.request_phases import DECODE, ENGINE_QUEUE, PREEMPTED, P
 from servetop.tui.state.request_rows import RequestRow, bar
 
 _FIELDS = (
-    ("id", "id", 8), ("due", "due", 8), ("ttft", "TTFT", 8), ("e2el", "E2EL", 8), ("status", "status", 11),
-    ("stalled", "stall", 10), ("itl_max", "max ITL", 8), ("itl", "ITL", 8), ("prompt_tokens", "in", 7),
+    ("id", "id", 8),
+    ("due", "due", 8),
+    ("ttft", "TTFT", 8),
+    ("e2el", "E2EL", 8),
+    ("status", "status", 11),
+    ("stalled", "stall", 10),
+    ("itl_max", "max ITL", 8),
+    ("itl", "ITL", 8),
+    ("prompt_tokens", "in", 7),
     ("output_tokens", "out", 6),
-)  # fmt: skip
+)
 """Column, heading and cells, most important first."""
 _LEAST_BAR = 24
 _LEGEND = (QUEUED, TO_FIRST_TOKEN, DECODE, STALL, PREEMPTED, ENGINE_QUEUE, PREFILL)
@@ -35,8 +42,12 @@ def header(width: int, axis: tuple[float, float], *, order: str, descending: boo
     names: list[Run] = [("  ", "")]
     for column, name, cells in _fields(width):
         text = f"{arrow}{name}" if column == order else name
-        names.append((f" {text:<{cells - 1}}" if column == "status" else f"{text:>{cells}}",
-                      "strong" if column == order else "muted"))  # fmt: skip
+        names.append(
+            (
+                f" {text:<{cells - 1}}" if column == "status" else f"{text:>{cells}}",
+                "strong" if column == order else "muted",
+            )
+        )
     room = width - sum(len(text) for text, _ in names) - 1
     left, right = (f"{formats.clock_time(at)[3:]}.{int(at * 10) % 10}" for at in axis)
     gap = max(room - len(left) - len(right), 0)

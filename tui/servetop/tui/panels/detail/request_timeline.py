@@ -47,9 +47,14 @@ def draw_request(
 
 def _summary(record: RequestRecord, width: int) -> TextRow:
     row = row_of(record, ended_at(record))
-    values: tuple[tuple[str, str], ...] = (("TTFT", formats.seconds(row.ttft)), ("ITL", formats.seconds(row.itl)),
-               ("max", formats.seconds(row.itl_max)), ("E2EL", formats.seconds(row.e2el)),
-               ("in", formats.exact(row.prompt_tokens)), ("out", formats.exact(row.output_tokens)))  # fmt: skip
+    values: tuple[tuple[str, str], ...] = (
+        ("TTFT", formats.seconds(row.ttft)),
+        ("ITL", formats.seconds(row.itl)),
+        ("max", formats.seconds(row.itl_max)),
+        ("E2EL", formats.seconds(row.e2el)),
+        ("in", formats.exact(row.prompt_tokens)),
+        ("out", formats.exact(row.output_tokens)),
+    )
     if record.replica is not None:
         values = (*values, ("replica", formats.exact(record.replica)))
     return joined(([(f"{name} ", "muted"), (text, "strong")] for name, text in values), width=width, gap="  ")

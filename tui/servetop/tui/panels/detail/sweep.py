@@ -248,6 +248,9 @@ def _invitation(one: bool, width: int, height: int) -> Sequence[TextRow]:
 def _point(key: MatrixPlace, cell: Cell, metric: str) -> Point:
     batch, load = key
     return Point(
-        batch=batch, order=load.concurrency if math.isinf(load.rate) else load.rate, label=load.name,
-        throughput=cell.output_rate, latency=cell.p99(metric),
-    )  # fmt: skip
+        batch=batch,
+        order=load.concurrency if math.isinf(load.rate) else load.rate,
+        label=load.name,
+        throughput=cell.output_rate,
+        latency=cell.p99(metric),
+    )

@@ -21,12 +21,17 @@ _STYLES = {
     Bottleneck.STALL: ("✖", "bad"),
     **dict.fromkeys(
         (
-            Bottleneck.STARTING, Bottleneck.IDLE, Bottleneck.PAUSED, Bottleneck.DRAINING, Bottleneck.RESTARTING,
-            Bottleneck.WARMING_UP, Bottleneck.SETTLING,
+            Bottleneck.STARTING,
+            Bottleneck.IDLE,
+            Bottleneck.PAUSED,
+            Bottleneck.DRAINING,
+            Bottleneck.RESTARTING,
+            Bottleneck.WARMING_UP,
+            Bottleneck.SETTLING,
         ),
         _QUIET,
     ),
-}  # fmt: skip
+}
 """Symbol and style; all other limits are warnings."""
 _RUN_STYLES = {
     RunCause.HEADROOM: ("✓", "good"),

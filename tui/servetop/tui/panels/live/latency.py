@@ -74,9 +74,13 @@ class LatencyPanel(TimeChart):
         axes = replace(self.axes(frame), label=axis_seconds)
         objectives = frame.header.config.goodput
         return draw_latency(
-            frame.stats, axes, (width, height), metric=frame.view.metric, objectives=objectives,
+            frame.stats,
+            axes,
+            (width, height),
+            metric=frame.view.metric,
+            objectives=objectives,
             baseline=frame.shown_baseline,
-        )  # fmt: skip
+        )
 
 
 def charted(stats: LiveStats, metric: str) -> str:
@@ -103,9 +107,14 @@ def objective_note(frame: Frame) -> TextRow:
 
 
 def draw_latency(
-    stats: LiveStats, axes: Axes, size: tuple[int, int], *, metric: str,
-    objectives: Mapping[str, float] | None = None, baseline: Baseline | None = None,
-) -> list[TextRow]:  # fmt: skip
+    stats: LiveStats,
+    axes: Axes,
+    size: tuple[int, int],
+    *,
+    metric: str,
+    objectives: Mapping[str, float] | None = None,
+    baseline: Baseline | None = None,
+) -> list[TextRow]:
     """A table of metrics and percentiles, and a chart if there is room for one; what misses an objective stands out."""
     width, height = size
     limits = objectives or {}

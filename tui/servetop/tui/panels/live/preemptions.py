@@ -59,9 +59,14 @@ class PreemptionsPanel(TimeChart):
 
 
 def draw_preemptions(
-    stats: LiveStats, axes: Axes, size: tuple[int, int], *, lost: str = "", peaks: EnginePeaks | None = None,
+    stats: LiveStats,
+    axes: Axes,
+    size: tuple[int, int],
+    *,
+    lost: str = "",
+    peaks: EnginePeaks | None = None,
     baseline: Baseline | None = None,
-) -> list[TextRow]:  # fmt: skip
+) -> list[TextRow]:
     """Bars over time; a sentence while there was none.
 
     Narrow panels have the values above (the `peaks` of a finished run), or the reason why they are `lost`.

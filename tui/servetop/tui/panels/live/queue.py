@@ -68,9 +68,13 @@ class QueuePanel(TimeChart):
         replicas = frame.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
         room = max(height - len(replicas), self.axes_from) if replicas else height
         chart_rows = draw_queue(
-            frame.stats, self.axes(frame), (width, room), lost=_why_unknown(frame), peaks=frame.peaks,
+            frame.stats,
+            self.axes(frame),
+            (width, room),
+            lost=_why_unknown(frame),
+            peaks=frame.peaks,
             baseline=frame.shown_baseline,
-        )  # fmt: skip
+        )
         return [*chart_rows, *replicas][:height]
 
     def axes(self, frame: Frame) -> Axes:
@@ -83,9 +87,14 @@ def _why_unknown(frame: Frame) -> str:
 
 
 def draw_queue(
-    stats: LiveStats, axes: Axes, size: tuple[int, int], *, lost: str = "", peaks: EnginePeaks | None = None,
+    stats: LiveStats,
+    axes: Axes,
+    size: tuple[int, int],
+    *,
+    lost: str = "",
+    peaks: EnginePeaks | None = None,
     baseline: Baseline | None = None,
-) -> list[TextRow]:  # fmt: skip
+) -> list[TextRow]:
     """Running requests below, waiting ones on top of them (hatched); in few rows both as bars.
 
     Narrow panels have the values above (the `peaks` of a finished run), or the reason why they are `lost`.
@@ -98,9 +107,12 @@ def draw_queue(
         lines = [] if baseline is None or before is None else baseline.lines(before, over_area=True)
         return [*above, *chart((waits, runs, *lines), axes, width=width, height=height - len(above))]
     bars = Bars(
-        times=waits.times, values=waits.values, style=runs.style, alert=waits.values > runs.values,
+        times=waits.times,
+        values=waits.values,
+        style=runs.style,
+        alert=waits.values > runs.values,
         alert_style=waits.style,
-    )  # fmt: skip
+    )
     rows = max(height - len(above), 1)
     return [*above, *bars_or_lines(bars, axes, before, baseline=baseline, width=width, height=rows)]
 
