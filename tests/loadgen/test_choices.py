@@ -1,4 +1,4 @@
-"""Several completions of a prompt: what was requested and what came are told apart."""
+"""Requests for several completions of a prompt, and servers that send fewer."""
 
 from __future__ import annotations
 

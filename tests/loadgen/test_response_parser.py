@@ -81,7 +81,7 @@ def test_a_response_may_arrive_byte_by_byte(response: bytes) -> None:
 
 
 class _Seen:
-    """What a parser finds of one response."""
+    """The parts of one response, as a parser reports them."""
 
     def __init__(self) -> None:
         self.parser: ResponseParser

@@ -28,7 +28,7 @@ class ResponseParser:
         self._callbacks = callbacks
         self._parser = HttpResponseParser(callbacks)
         self._head = b""
-        """What has arrived of the head of the final response."""
+        """The bytes of the final response's head that have arrived."""
         self._refused = False
         """httptools has refused the head, which has not arrived completely."""
 

@@ -21,7 +21,7 @@ class Limits:
 
 
 class SchedulerSteps(Protocol):
-    """What policies read of a scheduler, and what they may ask of it."""
+    """The state that a policy reads from a scheduler, and the steps that it may request."""
 
     limits: Limits
     waiting: deque[SimSequence]

@@ -30,7 +30,7 @@ class Schedule:
         """The current stage, or the last one after it ended."""
         self.changes: list[StageChange] = []
         self.warnings: list[str] = []
-        """Of stages that ended before their first request was due."""
+        """A warning for each stage that ended before its first request was due."""
         self.draining_since: float | None = None
         self.finished = False
         self.continues_conversations = True
