@@ -101,3 +101,23 @@ def test_a_few_failures_without_a_time_of_failing_are_named() -> None:
     story = story_from(ticks)
     assert story.headline.startswith("failing: 4 of 240 requests failed")
     assert "requests fail" in [line.text for line in story.lines]
+
+
+def busy_server(*, preempted: float) -> list[Tick]:
+    """An overload whose pages stop for 9 s after its first seconds, with free KV blocks in those that came."""
+    ticks = [
+        replace(tick, engine=None) if 96 <= index < 132 else tick for index, tick in enumerate(ramp(waiting=QUEUE))
+    ]
+    for index in range(132, len(ticks)):
+        sample = ticks[index].engine
+        assert sample is not None
+        ticks[index] = replace(ticks[index], engine=replace(sample, preemptions_total=preempted))
+    return ticks[:140]
+
+
+def test_preemptions_between_two_pages_filled_the_cache_there() -> None:
+    free, full = texts(busy_server(preempted=0.0)), texts(busy_server(preempted=300.0))
+    assert free.startswith("rate above capacity")
+    assert full.startswith("KV-bound")
+    assert "free KV blocks" not in full
+    assert "first preemption seen; 300 in all, up to 30.0/s" in full

@@ -47,6 +47,15 @@ def test_long_prompts_alone_fill_neither_the_cache_nor_the_batch() -> None:
     assert limit_of(Overload(episodes=(LONG,)), run, None, until=80) is Limit.LONG_PROMPTS
 
 
+def test_free_blocks_before_the_pages_stopped_are_not_those_of_the_overload() -> None:
+    pages = [EngineSample(scrape_start=0, scrape_end=at, running=8 - at, waiting=9, kv_usage=0.5) for at in (0, 4)]
+    seen = [Tick(client=ClientTick(index=index), engine=pages[index > 0]) for index in range(40)]
+    unseen = [Tick(client=ClientTick(index=index)) for index in range(40, 84)]
+    queue = Overload(episodes=(episode(EpisodeKind.QUEUE, 0.0),))
+    assert limit_of(queue, TickHistory(seen), None, until=10.0) is Limit.RATE
+    assert limit_of(queue, TickHistory([*seen, *unseen]), None, until=21.0) is Limit.UNKNOWN
+
+
 def test_an_overload_begins_with_its_first_queue_that_is_no_burst() -> None:
     burst, first = episode(EpisodeKind.QUEUE, 10, 14), episode(EpisodeKind.QUEUE, 20, 30)
     longest = episode(EpisodeKind.QUEUE, 40, 90)

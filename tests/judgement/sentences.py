@@ -34,7 +34,7 @@ PATTERNS: dict[str, str] = {
         rf"(?: (?:from|by) {_CLOCK})?{_AT_RATE}"
     ),
     "preemptions": (
-        rf"(?:first preemption; )?(?P<least>at least )?(?P<count>{_NUMBER}) (?:preemptions?|in all)"
+        rf"(?:first preemption(?: seen)?; )?(?P<least>at least )?(?P<count>{_NUMBER}) (?:preemptions?|in all)"
         rf"(?:, up to {_NUMBER}/s)?"
     ),
     "worst TTFT": (

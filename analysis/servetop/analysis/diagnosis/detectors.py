@@ -15,7 +15,15 @@ from servetop.analysis.diagnosis.marks import LOOKBACK, WINDOW, Marks, marks
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE, awaiting, batch_full, piling_up, queueing
 from servetop.analysis.diagnosis.signals import Signals
 from servetop.analysis.diagnosis.stalls import stalled
-from servetop.analysis.diagnosis.trailing import first_in, quotient, ticks_of, trailing_all, trailing_max, trailing_sum
+from servetop.analysis.diagnosis.trailing import (
+    first_in,
+    page_gaps,
+    quotient,
+    ticks_of,
+    trailing_all,
+    trailing_max,
+    trailing_sum,
+)
 from servetop.analysis.engine_gauges import KV_HIGH
 from servetop.core.arrays import BoolArray, FloatArray
 
@@ -87,10 +95,11 @@ def preempting(signals: Signals) -> Marks:
     """The engine preempts requests; a single preemption in ten seconds may be random."""
     window = ticks_of(WINDOW)
     count = trailing_sum(signals.preemptions, window)
+    longest = trailing_max(page_gaps(signals.scrape_end), window)  # a page counts what happened since the one before
     return marks(
         opens=count >= 2,
         closes=count == 0,
-        worst=count / WINDOW,
+        worst=count / np.maximum(WINDOW, longest),
         amount=np.nan_to_num(signals.preemptions),
         active=signals.preemptions > 0,
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.queue_detectors import BATCH_FULL
-from servetop.analysis.diagnosis.trailing import ticks_of, trailing_sum
+from servetop.analysis.diagnosis.trailing import last_known, on_next_page, ticks_of, trailing_sum
 from servetop.analysis.engine_gauges import KV_FULL, kv_usages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
@@ -141,7 +141,7 @@ def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *,
     if batch is not None and waited.at_full_batch >= _BATCH_SHARE * waited.total:
         return Limit.BATCH
     pooled = facts is not None and len(facts.replica_urls) > 1  # blocks and slots of one may be free, of another not
-    free = not pooled and waited.at_free >= max(_FREE_SHARE * waited.total, 1)
+    free = not pooled and waited.at_free >= max(_FREE_SHARE * (waited.total + waited.unseen), 1)
     return Limit.RATE if free else Limit.UNKNOWN
 
 
@@ -173,26 +173,32 @@ class _WaitingTicks:
     at_full_batch: int
     at_free: int
     """With free KV blocks and batch slots."""
+    unseen: int
+    """Besides, ticks without a page after one on which requests waited."""
 
 
 def _waiting_ticks(overload: Overload, run: TickHistory, facts: EngineFacts | None, until: float) -> _WaitingTicks:
     end = until if overload.end is None else min(overload.end, until)
     start = run.first_from(overload.begin)
     stop = max(start, run.up_to(end))
-    names = ("waiting", "running", "preemptions", "kv_usage", "kv_blocks_used")
-    waiting, running, preempted, usage, used = (run.column(name, start=start, stop=stop) for name in names)
+    names = ("waiting", "running", "preemptions", "kv_usage", "kv_blocks_used", "scrape_end")
+    waiting, running, counted, usage, used, pages = (run.column(name, start=start, stop=stop) for name in names)
+    preempted = on_next_page(counted, pages) > 0
     blocks = math.nan if facts is None or not facts.kv_blocks_total else float(facts.kv_blocks_total)
     level = next((each.level for each in overload.episodes if each.kind is EpisodeKind.KV), KV_FULL)
-    waits = waiting > 0
+    unseen = np.isnan(waiting) & (last_known(waiting) > 0)
+    waits = (waiting > 0) | (unseen & preempted)
     if overload.first(EpisodeKind.QUEUE) is None and not waits.any():
         waits = np.ones(waiting.shape, dtype=np.bool_)
     kv = kv_usages(usage, used, np.full(used.shape, blocks))
-    full = (kv >= level) | (trailing_sum(preempted, ticks_of(2)) > 0)
+    full = (kv >= level) | preempted | (trailing_sum(counted, ticks_of(2)) > 0)
     batch_full = running >= BATCH_FULL * _batch_size(overload, run, stop)
-    free = (kv < level) & ~(preempted > 0) & (running < BATCH_FULL * _batch_size(overload, run, stop))
-    counts = (waits, waits & full, waits & batch_full, waits & free)
-    total, at_full_kv, at_full_batch, at_free = (int(each.sum()) for each in counts)
-    return _WaitingTicks(total=total, at_full_kv=at_full_kv, at_full_batch=at_full_batch, at_free=at_free)
+    free = (kv < level) & ~preempted & (running < BATCH_FULL * _batch_size(overload, run, stop))
+    counts = (waits, waits & full, waits & batch_full, waits & free, unseen & ~waits)
+    total, at_full_kv, at_full_batch, at_free, hidden = (int(each.sum()) for each in counts)
+    return _WaitingTicks(
+        total=total, at_full_kv=at_full_kv, at_full_batch=at_full_batch, at_free=at_free, unseen=hidden
+    )
 
 
 def full_batch(overload: Overload, run: TickHistory, until: float) -> Episode | None:

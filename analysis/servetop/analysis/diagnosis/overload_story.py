@@ -13,9 +13,10 @@ from servetop.analysis.diagnosis.overload import Overload, limit_of, named_at
 from servetop.analysis.diagnosis.overload_rates import holds_too_few
 from servetop.analysis.diagnosis.recovery import load_fell, queue_end, still_waits
 from servetop.analysis.diagnosis.replica_text import replica_advice, replica_blocks, replica_queues
-from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_record import FEW_PAGES, RunRecord
 from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
 from servetop.analysis.diagnosis.story_line import LineKind, PlannedLine
+from servetop.analysis.diagnosis.trailing import page_gaps
 from servetop.analysis.diagnosis.wording import interval_text, objectives_text, seconds
 from servetop.core.text.counted import counted
 from servetop.core.text.formats import clock, rate_number
@@ -57,7 +58,10 @@ def _preemptions(run: RunRecord, main: Overload, begin: float) -> Iterable[Plann
     if preempting is not None and worst is not None:
         total = run.total_of_loads("preemptions", main.begin, run.until if main.end is None else main.end)
         least = "at least " if run.sees_little else ""
-        text = f"first preemption; {least}{total:,.0f} in all, up to {worst.worst:.1f}/s"
+        pages = page_gaps(run.history.column("scrape_end"))
+        gap = pages[min(run.history.first_from(preempting.begin), pages.size - 1)]
+        seen = " seen" if gap > FEW_PAGES else ""
+        text = f"first preemption{seen}; {least}{total:,.0f} in all, up to {worst.worst:.1f}/s"
         yield PlannedLine(
             at=max(preempting.begin, begin),
             known_at=preempting.detected_at,

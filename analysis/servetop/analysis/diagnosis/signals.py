@@ -32,6 +32,7 @@ _COLUMNS = (
     "running",
     "waiting",
     "preemptions",
+    "scrape_end",
 )
 _GAUGES = ("running", "waiting", "kv")
 _BASE_SECONDS = 6.0
@@ -61,6 +62,8 @@ class Signals:
     running: FloatArray
     waiting: FloatArray
     preemptions: FloatArray
+    scrape_end: FloatArray
+    """When the newest metrics page arrived, seconds."""
     kv: FloatArray
     """KV usage, 0..1."""
     needed: FloatArray

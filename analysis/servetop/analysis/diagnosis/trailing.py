@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -62,3 +64,21 @@ def last_known(values: FloatArray) -> FloatArray:
     """Return each value, or the last known one before it; NaN before the first."""
     known = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.size)))
     return np.where(known >= 0, values[np.maximum(known, 0)], np.nan)
+
+
+def new_pages(scrape_ends: FloatArray) -> BoolArray:
+    """Whether a metrics page arrived in each tick; the others repeat the one before, or have none."""
+    return np.asarray(~np.isnan(scrape_ends) & (np.diff(scrape_ends, prepend=math.nan) != 0))
+
+
+def on_next_page(values: FloatArray, scrape_ends: FloatArray) -> FloatArray:
+    """Return what a counter grew by on the next page from each tick on, which is when it was seen; 0 without one."""
+    positions = np.where(new_pages(scrape_ends), np.arange(values.size), values.size)
+    following = np.minimum.accumulate(positions[::-1])[::-1]
+    return np.append(np.nan_to_num(values), 0.0)[following]
+
+
+def page_gaps(scrape_ends: FloatArray) -> FloatArray:
+    """Return the seconds since the page before, in the ticks in which a page arrived; 0 in the others."""
+    before = np.append(math.nan, last_known(scrape_ends)[:-1])[: scrape_ends.size]
+    return np.where(new_pages(scrape_ends), np.nan_to_num(scrape_ends - before), 0.0)
