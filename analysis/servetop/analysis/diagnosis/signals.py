@@ -39,7 +39,7 @@ _BASE_SECONDS = 6.0
 _MIN_FIRST_TOKENS = 4
 """Minimum first tokens of six seconds for their mean TTFT to count."""
 _EXPORTED_FOR = 5.0
-"""Seconds after a page from which its queue says nothing of the engine any more."""
+"""Seconds for which a metrics page describes the engine's queue."""
 _KNOWN_FOR = 6
 """Ticks for which a gauge without a newer value stays valid: `engine_gauges.STALE_AFTER`."""
 
