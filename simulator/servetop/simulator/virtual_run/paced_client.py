@@ -36,8 +36,8 @@ class PacedClient:
         costs: ClientCosts,
         whole_prompts: bool = False,
     ) -> None:
-        if workload.conversational or workload.n > 1 or workload.cancel_fraction:
-            raise UsageError("a virtual run has single requests with one completion that the client does not cancel")
+        if workload.n > 1 or workload.cancel_fraction:
+            raise UsageError("a virtual run has requests with one completion that the client does not cancel")
         self.ticks = ClientTickFold()
         requests = RequestStreams(workload, spec, whole_prompts=whole_prompts)
         self._client = VirtualClient(plan, workload, arrivals=arrivals_of(workload), requests=requests.of)
