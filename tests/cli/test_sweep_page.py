@@ -69,8 +69,8 @@ def test_a_command_of_the_page_is_understood(line: str) -> None:
     program, *words = shlex.split(line.split(" > ")[0])
     own, _ = split_engine_args(words)
     command = command_group()
-    context = command.make_context(program, own, resilient_parsing=True)
-    rest = [*context._protected_args, *context.args]
+    context = command.make_context(program, [], resilient_parsing=True)
+    _, rest, _ = command.make_parser(context).parse_args(own)
     if rest:
         named = command.get_command(context, rest[0])
         assert named is not None

@@ -69,6 +69,11 @@ def test_data_is_searched_to_its_depth() -> None:
     }
 
 
+def test_the_variable_of_a_header_is_no_secret_but_a_known_value_is() -> None:
+    words = ("--header-env", "X-Api-Key=GW_KEY", "--metrics-header-env", "api-key=open-sesame")
+    assert Redactor(["open-sesame"]).data(words) == [*words[:3], "api-key=[redacted]"]
+
+
 @given(st.text(st.characters(categories=["L", "N"], max_codepoint=0x7F), min_size=8, max_size=40))
 def test_what_follows_api_key_never_survives(secret: str) -> None:
     assert secret not in Redactor().text(f"--api-key {secret} --x").replace("[redacted]", "")

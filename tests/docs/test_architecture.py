@@ -30,9 +30,9 @@ def names_in(path: Path) -> set[str]:
     return found
 
 
-def test_the_page_is_one_page_with_three_walks() -> None:
+def test_the_page_is_one_page_with_four_walks() -> None:
     assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 110
-    assert len(WALKS) == 3
+    assert len(WALKS) == 4
 
 
 @pytest.mark.parametrize("walk", WALKS)

@@ -124,7 +124,16 @@ class Leaving:
         sys.exit(5)
 
 
-@pytest.mark.parametrize("kind", ["Broken", "Leaving", "bang"])
+class Panic(BaseException):
+    """As `pyo3_runtime.PanicException`, which is no Exception."""
+
+
+class Panicking:
+    def __init__(self) -> None:
+        raise Panic("called `Option::unwrap()` on a `None` value")
+
+
+@pytest.mark.parametrize("kind", ["Broken", "Leaving", "Panicking", "bang"])
 def test_a_broken_plug_in_hides_no_other_engine(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BUILT_IN, "broken", f"tests.engines.test_plug_in:{kind}")
     assert {engine.name for engine in loadable_engines()} >= set(engine_names()) - {"broken"}

@@ -66,7 +66,9 @@ def _create(name: str, location: str) -> Engine:
     where = f"engine {name!r} ({location})"
     try:
         engine: Engine = getattr(importlib.import_module(module), attribute)()
-    except (Exception, SystemExit) as error:  # a plug-in may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plug-in may raise anything, such as the panic of an extension in Rust
         raise EngineError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
     if module.startswith("servetop."):
         return engine

@@ -74,9 +74,9 @@ def _guarded(method: Callable[..., Any], name: str, types: tuple[type, ...], *, 
                 result = within(PATIENCE, lambda: method(*arguments, **options), what=f"{where}: {name}")
             else:
                 result = method(*arguments, **options)
-        except ServetopError:
+        except (KeyboardInterrupt, ServetopError):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # also SystemExit, or the panic of an extension in Rust
             if name == "match_score":
                 return 0  # it must not hide other engines
             raise EngineError(f"{where}: {name} failed: {reason_of(error)}") from error

@@ -183,6 +183,12 @@ def test_many_batch_sizes_share_one_line() -> None:
     assert line.startswith("sustainable: batch 8 16–24, batch 16 16–24, ")
 
 
+def test_the_limit_above_the_sustainable_load_is_named_after_it() -> None:
+    sweep = judged(grid({64: "8/99 15/98 9/60"}), limits=limit(64, estimate=18.2))
+    (line,) = [line.text for line in sweep_lines(sweep) if "sustainable" in line.text]
+    assert line.endswith("; above that batch-bound")
+
+
 def test_rates_with_a_concurrency_limit_are_rows_of_their_own() -> None:
     row = BatchRow(max_num_seqs=64, max_concurrency=32, closed=False, kept=8.0, missed=None, estimate=None,
                    estimate_interval=None, limit=None, start=0.0)  # fmt: skip

@@ -155,6 +155,13 @@ def test_cached_prompt_tokens_are_read_from_the_details() -> None:
     assert stream().feed(event(choices=[], usage=usage))[0].cached_tokens == 16
 
 
+@pytest.mark.parametrize("place", ["completion_tokens_details", "output_tokens_details", None])
+def test_reasoning_tokens_are_read_from_either_details_or_from_sglangs_own_field(place: str | None) -> None:
+    count = {"reasoning_tokens": 48}
+    usage = {"prompt_tokens": 30, "completion_tokens": 60, **({place: count} if place else count)}
+    assert stream().feed(event(choices=[], usage=usage))[0].reasoning_tokens == 48
+
+
 @pytest.mark.parametrize(
     ("broken", "words"),
     [
@@ -163,6 +170,11 @@ def test_cached_prompt_tokens_are_read_from_the_details() -> None:
         (b"data: 17\n\n", "unexpected event in the stream: 17"),
         (event(error={"message": "out of\nmemory", "code": 500}), "the server reports in the stream: out of memory"),
         (event(object="error", message="no"), "the server reports in the stream: no"),
+        (event(ok=False, reason="no pages"), 'the server reports in the stream: {"ok":false,"reason":"no pages"}'),
+        (
+            event(choices=[{"index": 0, "text": "", "finish_reason": {"type": "abort", "message": "no pages"}}]),
+            "the server aborted the request: no pages",
+        ),
         (event(error="no"), "the server reports in the stream: no"),
     ],
 )

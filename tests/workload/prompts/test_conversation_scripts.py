@@ -131,6 +131,20 @@ def test_results_of_tools_are_questions_and_calls_are_answers() -> None:
     assert [turn.output_tokens for turn in row.turns] == [calls, 4, None]
 
 
+def test_parts_of_anthropics_messages_are_calls_and_results_of_tools() -> None:
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "it"}}
+    results = [{"type": "tool_result", "tool_use_id": "c1", "content": each} for each in ("42", [{"text": "43"}])]
+    messages = [
+        {"role": "human", "content": "Find it"},
+        {"role": "ai", "content": [{"type": "thinking", "thinking": "Where?"}, call]},
+        {"role": "user", "content": results},
+        {"role": "ai", "content": "It is 42 or 43"},
+    ]
+    row = turns_row(1, {"messages": messages})
+    assert [turn.question for turn in row.turns] == ["Find it", "42\n43"]
+    assert row.turns[0].output_tokens == estimated_tokens(json.dumps({"name": "look", "input": {"at": "it"}}))
+
+
 def test_conversations_in_which_nobody_asks_are_left_out_and_counted(tmp_path: Path) -> None:
     config = file_of(tmp_path / "talk", {"turns": ["Fine?"]}, {"turns": []}, {"messages": [AGENT[2]]})
     texts, skipped = texts_of(config), SkippedRows()

@@ -53,7 +53,7 @@ WARM_REQUESTS = 30
 """Requests that must end before the first verdict on the engine, unless WARM_SECONDS have passed and one ended."""
 WARM_SECONDS = 10.0
 _GROWS = 3.0
-"""Standard deviations by which requests in flight grow more than random arrivals explain."""
+"""Standard deviations of random arrivals by which the requests in flight must have grown."""
 _PREFILL_SECONDS = 10.0
 """Seconds without a token that the prefill of long prompts, or of many, explains."""
 

@@ -106,7 +106,7 @@ def _span(one: StageSpan, other: StageSpan, *, until: float, baseline_until: flo
 
 
 def _same_numbers(run: Sequence[StageSpan], baseline: Sequence[StageSpan]) -> list[tuple[StageSpan, StageSpan]]:
-    """Stages with the same index; of a repeated stage the first with the first, the second with the second."""
+    """Pair the stages that have the same index; repetitions of a stage are paired in their order."""
     unused: dict[int, list[StageSpan]] = {}
     for span in reversed(baseline):
         unused.setdefault(span.index, []).append(span)

@@ -77,7 +77,7 @@ def _sustainable_text(sweep: SweepVerdict) -> str:
 def _row_text(sweep: SweepVerdict, row: BatchRow) -> str:
     name = f"{row.name}: " if row.name else ""
     kept = f" with {objectives_text(sweep.objectives)}" if sweep.objectives else ""
-    limit = f"; {row.limit} above" if row.limit and row.missed is not None else ""
+    limit = f"; above that {row.limit}" if row.limit and row.missed is not None else ""
     briefly = f"; {row.kept:g} kept, without a steady state" if row.kept_briefly else ""
     return f"{name}sustainable {row.sustainable} {_unit(row)}{kept}{limit}{briefly}"
 

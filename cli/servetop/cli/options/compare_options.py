@@ -11,7 +11,7 @@ StartSpreadShare = Annotated[
     float | None,
     Option(
         "--start-spread",
-        "Assumed standard deviation between starts of the engine; the least of two to four starts, unused with five.",
+        "Assumed standard deviation between engine starts: a minimum with two to four starts, ignored from five on.",
         unit="SHARE",
         default="5%, and 20% for latencies; 1% on GPUs; 0 for virtual time",
         parse=parse_fraction,

@@ -47,6 +47,8 @@ _CLUES = re.compile(
 )
 """A text without a match holds no recognisable secret; most texts have none."""
 _HEADER_FLAGS = frozenset({"-H", "--header", "--headers", "--extra-header"})
+_VARIABLE_FLAGS = frozenset({"--header-env", "--metrics-header-env"})
+"""Options whose value is `NAME=VARIABLE`: a header, and the variable that holds its value."""
 PLAIN_WORD = re.compile(r"[a-z]{1,11}|[A-Z]{1,11}|[A-Z][a-z]{1,10}")
 """A value that is an ordinary word: unless its name marks it as secret, it is redacted only where it was given."""
 SHORTEST_KNOWN = 6
@@ -118,6 +120,8 @@ class Redactor:
                 result.append(self._argument(value))
             elif isinstance(value, str) and option in _HEADER_FLAGS:
                 result.append(self._header_line(value))
+            elif isinstance(value, str) and option in _VARIABLE_FLAGS:
+                result.append(self._by_shape(self._without_known(value)))
             elif option and is_secret(option.lstrip("-"), value) and isinstance(value, str | int | float):
                 result.append(self._hidden(value))
             else:

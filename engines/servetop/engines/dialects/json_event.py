@@ -108,8 +108,14 @@ def openai_usage(content: Mapping[str, Any]) -> Usage | None:
         count_of(usage.get("prompt_tokens")),
         count_of(usage.get("completion_tokens")),
         count_in(usage.get("prompt_tokens_details"), "cached_tokens"),
-        count_in(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        _reasoning_tokens(usage),
     )
+
+
+def _reasoning_tokens(usage: Mapping[str, Any]) -> int | None:
+    """Return the count of OpenAI's `completion_tokens_details`, of `output_tokens_details`, or SGLang's own field."""
+    details = (count_in(usage.get(key), "reasoning_tokens") for key in _REASONING_DETAILS)
+    return next((count for count in details if count is not None), count_of(usage.get("reasoning_tokens")))
 
 
 def timing_of(content: Mapping[str, Any]) -> ServerTiming | None:
@@ -125,6 +131,7 @@ def timing_of(content: Mapping[str, Any]) -> ServerTiming | None:
     return None
 
 
+_REASONING_DETAILS = ("completion_tokens_details", "output_tokens_details")
 _TIMES = {
     "metrics": ("queue_time_ms", "time_to_first_token_ms", "generation_time_ms"),
     "timings": ("", "prompt_ms", "predicted_ms"),

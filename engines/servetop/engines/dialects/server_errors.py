@@ -72,7 +72,9 @@ def reported_error(content: object) -> str | None:
 
 def _is_flat_error(content: Mapping[str, Any]) -> bool:
     """Whether an object without any part of a completion is an error, such as `{"code": 503, "message": "…"}`."""
-    if content.get("type") == "error" or content.get("success") is False or content.get("error") in ("", {}, []):
+    if content.get("type") == "error" or content.get("error") in ("", {}, []):
+        return True
+    if content.get("success") is False or content.get("ok") is False:
         return True
     if any(_is_error_key(key) and value and isinstance(value, str | dict | list) for key, value in content.items()):
         return True
@@ -157,9 +159,10 @@ def choice_end(choice: object) -> tuple[int, str | None]:
 
 def failed_finish(reason: object) -> str | None:
     """Return an error text if a finish reason says that the completion was not completed; None for other reasons."""
-    name = reason.get("type") if isinstance(reason, dict) else reason
+    name, words = (reason.get("type"), reason.get("message")) if isinstance(reason, dict) else (reason, None)
     if not isinstance(name, str) or not _FAILED.search(name):
         return None
+    why = f": {error_message(words)}" if words else ""
     if "abort" in name.lower():
-        return "the server aborted the request"
-    return f"the server did not complete the response: finish_reason {name[:40]!r}"
+        return f"the server aborted the request{why}"
+    return f"the server did not complete the response: finish_reason {name[:40]!r}{why}"

@@ -13,7 +13,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect, render, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed
-from servetop.engines.dialects.json_values import count_in, error_message
+from servetop.engines.dialects.json_values import count_in
 from servetop.engines.dialects.server_errors import failed_finish
 from servetop.engines.dialects.stream_parser import EventStream
 
@@ -72,11 +72,10 @@ def _ended(content: dict[str, Any]) -> bool:
 
 
 def _aborted(content: dict[str, Any]) -> str | None:
-    """Return why the engine aborted the request; None if it did not."""
+    """Return why the engine aborted the request, with its words; None if it did not."""
     meta = content.get("meta_info")
     reason = meta.get("finish_reason") if isinstance(meta, dict) else None
-    failure = failed_finish(reason)
-    return failure if failure is None or not isinstance(reason, dict) else f"{failure}: {error_message(reason)}"
+    return failed_finish(reason)
 
 
 def _usage(content: dict[str, Any]) -> Usage:

@@ -150,7 +150,7 @@ class TickBuilder:
                 self._values["tpot"].append(record.tpot)
 
     def _learn_chunk_size(self, record: RequestRecord) -> None:
-        """Take the tokens per chunk of requests in flight, whose chunks do not carry counts, from one that ended."""
+        """Learn from an ended request how many tokens a chunk holds, for requests in flight whose chunks do not say."""
         if record.chunk_tokens.size > 1:
             self._unsized_requests += not record.chunk_sizes_known
             self._sized_requests += record.chunk_sizes_known

@@ -53,7 +53,7 @@ def arm_text(arm: ComparedArm) -> str:
 
 
 def stage_text(stage: ComparedStage, *, letter: str, start_spread: StartSpread) -> str:
-    """How much of a stage was compared, and on what its errors rest."""
+    """Return how many seconds, requests and starts of a stage were compared, and how its errors were estimated."""
     seconds = (formats.seconds(stage.seconds_a), formats.seconds(stage.seconds_b))
     parts = [
         seconds[0] if seconds[0] == seconds[1] else f"{seconds[0]} of A, {seconds[1]} of {letter}",

@@ -20,6 +20,7 @@ _ROLES = {
     "bard": ASSISTANT,
     "model": ASSISTANT,
     "bot": ASSISTANT,
+    "ai": ASSISTANT,
     "function_call": ASSISTANT,
     TOOL: TOOL,
     "function": TOOL,
@@ -30,6 +31,9 @@ _ROLES = {
 """Roles by their names in lower case; `developer` and `function` are OpenAI's, the last four those of agent traces."""
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _CALLS = ("tool_calls", "function_call")
+_RESULT_PART, _CALL_PART = "tool_result", "tool_use"
+_REASONING_PARTS = ("thinking", "redacted_thinking")
+"""Parts of Anthropic's messages, in which the user sends the results of tools; reasoning is not sent again."""
 
 
 def message_of(column: str, message: object) -> tuple[str, str]:
@@ -42,7 +46,15 @@ def message_of(column: str, message: object) -> tuple[str, str]:
     role = _ROLES.get(speaker.lower()) if isinstance(speaker, str) else None
     if role is None:
         raise BadRow(column, f"messages of {', '.join(dict.fromkeys(_ROLES.values()))}", speaker)
+    if role == USER and _has_only_results(message.get("content")):
+        role = TOOL
     return role, text_of(column, message, may_be_empty=role in (ASSISTANT, TOOL))
+
+
+def _has_only_results(content: object) -> bool:
+    """Whether the parts of a content are all results of tools."""
+    parts = content if isinstance(content, list) else []
+    return bool(parts) and all(isinstance(part, Mapping) and part.get("type") == _RESULT_PART for part in parts)
 
 
 def text_of(column: str, message: object, *, may_be_empty: bool = False) -> str:
@@ -63,6 +75,15 @@ def _part_text(column: str, part: object) -> object:
     """The text of a part of a content; BadRow for other kinds, such as images, which are not sent."""
     if isinstance(part, str):
         return part
-    if not isinstance(part, Mapping) or part.get("type", "text") not in _TEXT_PARTS:
-        raise BadRow(column, "parts of type text", part.get("type") if isinstance(part, Mapping) else part)
+    kind = part.get("type", "text") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping) or not isinstance(kind, str):
+        raise BadRow(column, "parts of type text", part)
+    if kind == _RESULT_PART:
+        return text_of(column, part, may_be_empty=True)
+    if kind == _CALL_PART:
+        return json.dumps({"name": part.get("name"), "input": part.get("input")}, ensure_ascii=False)
+    if kind in _REASONING_PARTS:
+        return ""
+    if kind not in _TEXT_PARTS:
+        raise BadRow(column, "parts of type text", kind)
     return part.get("text")

@@ -78,7 +78,7 @@ def film_layout(height: int, *, slots: int, colours: bool) -> FilmLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilmView:
-    """What of the film is on the screen, and what is marked."""
+    """The part of the film that is visible, and the selected request and time."""
 
     layout: FilmLayout
     top: int

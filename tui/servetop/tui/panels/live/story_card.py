@@ -23,7 +23,7 @@ from servetop.tui.state.frame import Frame
 _MOST_ROWS = 12
 _JUDGING = "judging the run"
 _TIME = 5
-"""Cells of a time of less than an hour and forty minutes."""
+"""Width of a time up to `99:59`, in cells; later ones are wider."""
 
 
 _QUOTED = 80

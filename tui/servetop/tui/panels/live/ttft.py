@@ -26,7 +26,7 @@ _ENGINE = ("queue, prefill", "engine", "█", "orange")
 _NOT_YET = ("not known yet", "unknown", "╱", "muted")
 """The rest while requests wait for their first token: the engine tells their times when they end."""
 _ONE = 0.5
-"""Mean waiting requests from which they are mentioned, as at least 1."""
+"""Mean number of waiting requests from which the panel shows it; it is rounded, and so at least 1."""
 _WIDE, _WIDEST = 36, 48
 """Cells from which the note at the bottom edge has room for long words, and for all of them."""
 _FIGURE = 8
