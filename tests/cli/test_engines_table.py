@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from servetop.cli.report.engines_table import COLUMNS, engines_table
+from servetop.cli.inspection.engines_table import COLUMNS, engines_table
 from servetop.cli.tables import SanitizingConsole
 from servetop.engines.capabilities import capabilities, exported
 from servetop.engines.engine_registry import engine_names, load_engine

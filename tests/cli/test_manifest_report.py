@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from servetop.cli.inspection.manifest_report import manifest_lines
 from servetop.cli.main import main
-from servetop.cli.report.manifest_report import manifest_lines
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.events import RunEnd

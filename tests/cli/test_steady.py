@@ -10,7 +10,8 @@ import pytest
 
 from servetop.analysis.summary.summary_types import StageSummary
 from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
-from servetop.cli.report.steady_table import steady_lines, steady_mark, steady_seconds
+from servetop.cli.report.stage_tables import steady_mark, steady_seconds
+from servetop.cli.report.summary_lines import steady_lines
 from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
 from tests.cli.summaries import NO_STEADY, stage

@@ -18,8 +18,8 @@ import pytest
 from servetop.cli.doctor.doctor import report_lines
 from servetop.cli.doctor.doctor_checks import Finding, Status
 from servetop.cli.headless.progress import LineProgress, Plan
+from servetop.cli.inspection.recordings_list import print_list
 from servetop.cli.main import main
-from servetop.cli.report.recordings_list import print_list
 from servetop.cli.report.report import print_recorded_end
 from servetop.cli.tables import out_tables
 from servetop.cli.viewing.live_runs import print_runs

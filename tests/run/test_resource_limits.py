@@ -45,7 +45,7 @@ def test_an_exhausted_resource_is_one_line_and_exit_code_1(
     def short(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("servetop.cli.report.recordings_list.print_recordings", short)
+    monkeypatch.setattr("servetop.cli.inspection.recordings_list.print_recordings", short)
     assert main.main(["ls"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("servetop: ")

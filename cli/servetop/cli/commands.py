@@ -138,7 +138,7 @@ def rerun(line: CommandLine[RerunOptions]) -> int:
 
 def manifest(line: CommandLine[ManifestOptions]) -> int:
     """Print what identifies a recorded run: versions, command lines, environment, GPUs, digests of model and data."""
-    from servetop.cli.report.manifest_report import print_manifest
+    from servetop.cli.inspection.manifest_report import print_manifest
 
     return print_manifest(line.options.file, as_json=line.options.as_json)
 
@@ -152,7 +152,7 @@ def compare(line: CommandLine[CompareOptions]) -> int:
 
 def verify(line: CommandLine[VerifyOptions]) -> int:
     """Check recordings for damage; exit code 1 if one is damaged, 2 if a file is not a recording."""
-    from servetop.cli.report.verify_report import run_verify
+    from servetop.cli.inspection.verify_report import run_verify
 
     return run_verify(list(line.options.files), as_json=line.options.as_json)
 
@@ -166,21 +166,21 @@ def check(line: CommandLine[CheckOptions]) -> int:
 
 def ls(line: CommandLine[ListOptions]) -> int:
     """List the recordings, newest first."""
-    from servetop.cli.report.recordings_list import print_recordings
+    from servetop.cli.inspection.recordings_list import print_recordings
 
     return print_recordings(line.options.folder, as_json=line.options.as_json)
 
 
 def engines(line: CommandLine[EnginesOptions]) -> int:
     """List the engines: which are installed, what each reports, how to install the others."""
-    from servetop.cli.report.engines_table import print_engines
+    from servetop.cli.inspection.engines_table import print_engines
 
     return print_engines(line.options.name, as_json=line.options.as_json)
 
 
 def dataset(line: CommandLine[DatasetOptions]) -> int:
     """Show what a run would send of a dataset: how it is read, lengths, shared prefixes, what is left out."""
-    from servetop.cli.report.dataset_table import print_dataset
+    from servetop.cli.inspection.dataset_table import print_dataset
 
     return print_dataset(line.options)
 

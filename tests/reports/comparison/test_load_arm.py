@@ -12,9 +12,9 @@ import pytest
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.start_spread import ELSEWHERE, SAME
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
+from servetop.recordings.read.load_requests import load_stage_requests
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_arm import load_arm_run
-from servetop.reports.summary.plain_requests import load_plain_requests
 from servetop.reports.summary.summary import run_summary
 from servetop.simulator.virtual_run.virtual_run import run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
@@ -123,7 +123,7 @@ def test_only_virtual_time_has_no_assumed_spread_between_starts(recording: Path,
 
 def test_rows_of_a_stage_are_in_order_of_due_time_with_their_first_chunks(recording: Path) -> None:
     with opened(recording) as reader:
-        requests = load_plain_requests(reader)
+        requests = load_stage_requests(reader)
     rows = requests.of_stage(0)
     assert requests.ids[rows].tolist() == list(range(8))
     columns = requests.columns.part(rows)

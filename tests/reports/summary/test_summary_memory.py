@@ -77,7 +77,6 @@ def test_a_request_takes_few_bytes(
     for limit in (
         "recordings.read.load_requests.BLOCK",
         "recordings.read.load_requests._MIN_PENDING_GAPS",
-        "reports.summary.plain_requests._BLOCK",
         "recordings.read.growing_column._FIRST",
     ):
         monkeypatch.setattr(f"servetop.{limit}", 100)

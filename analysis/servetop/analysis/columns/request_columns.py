@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,6 @@ from servetop.core.events import RequestStatus, TokenSource
 CodeArray = npt.NDArray[np.int8]
 STATUSES = tuple(RequestStatus)
 TOKEN_SOURCES = tuple(TokenSource)
-_SOURCE_CODES = {str(source): code for code, source in enumerate(TOKEN_SOURCES)}
 UNKNOWN_SOURCE = -1
 _EXACT = 1 << 24
 """Integers up to this are exact in single precision."""
@@ -54,11 +53,14 @@ class RequestColumns:
     """Gaps between chunks / tokens of the later chunk, weighted by these tokens, of successful `sized` requests."""
     tokens_by_second: FloatArray
     """Output tokens that arrived in each whole second of the run, of all selected requests."""
+    others: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    """Optional columns by name."""
 
     def part(self, selected: slice) -> Self:
         """Return some consecutive requests without a copy; gaps and tokens by second remain those of all."""
         arrays: dict[str, Any] = {name: getattr(self, name)[selected] for name in PER_REQUEST}
-        return dataclasses.replace(self, **arrays)
+        others = {name: values[selected] for name, values in self.others.items()}
+        return dataclasses.replace(self, **arrays, others=others)
 
     def with_status(self, status: RequestStatus) -> BoolArray:
         """Return a mask of the requests with this status."""
@@ -73,13 +75,9 @@ class RequestColumns:
         return ended
 
 
-PER_REQUEST = tuple(each for each in RequestColumns.__dataclass_fields__ if each not in ("itl", "tokens_by_second"))
+_NOT_PER_REQUEST = ("itl", "tokens_by_second", "others")
+PER_REQUEST = tuple(each for each in RequestColumns.__dataclass_fields__ if each not in _NOT_PER_REQUEST)
 """The columns with one value per request."""
-
-
-def source_codes(sources: Iterable[object]) -> CodeArray:
-    """Return the codes of some sources of token counts, by their names."""
-    return np.array([_SOURCE_CODES.get(each, UNKNOWN_SOURCE) for each in sources], dtype=np.int8)  # type: ignore[call-overload]
 
 
 def narrowed(values: FloatArray) -> FloatArray:

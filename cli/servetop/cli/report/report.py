@@ -11,32 +11,32 @@ from rich.console import Group
 from rich.text import Text
 
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
-from servetop.analysis.summary.summary_types import ModelSummary, RunSummary, ServerSummary
-from servetop.cli.report.cost_table import cost_rows, cost_table
-from servetop.cli.report.dataset_lines import dataset_lines
-from servetop.cli.report.energy_table import energy_rows
-from servetop.cli.report.exported_table import exported_table, telling_metrics
-from servetop.cli.report.failures_table import failures_table
+from servetop.analysis.summary.summary_types import RunSummary
+from servetop.cli.report.cost_table import cost_table
 from servetop.cli.report.goodput_tables import goodput_markdown, goodput_tables
-from servetop.cli.report.latency_table import latency_table
-from servetop.cli.report.replicas_table import replicas_table
+from servetop.cli.report.run_tables import (
+    exported_table,
+    failures_table,
+    latency_table,
+    models_table,
+    replicas_table,
+    steady_table,
+    telling_metrics,
+    totals_table,
+    turns_table,
+)
 from servetop.cli.report.stage_tables import PLOT_WIDTH, failed_lines, grid_plot, grid_tables, stages_table
-from servetop.cli.report.steady_table import steady_lines, steady_table
-from servetop.cli.report.story_lines import story_lines, story_markdown
-from servetop.cli.report.trust_lines import trust_lines
-from servetop.cli.report.turns_table import turns_table
+from servetop.cli.report.summary_lines import dataset_lines, steady_lines, story_lines, story_markdown, trust_lines
 from servetop.cli.tables import out_tables, stdout_console
-from servetop.core.config import AS_IS
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.unrecorded import Unrecorded
-from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.run_story import run_story
 from servetop.reports.summary.summary import run_summary
-from servetop.reports.tables import cell, light_table, titled
+from servetop.reports.tables import titled
 from servetop.run import console
 
 LOG_TAIL = 12
@@ -99,7 +99,7 @@ def print_summary(summary: RunSummary, *, as_json: bool) -> None:
 
 def _tables(summary: RunSummary) -> Iterator[Group]:
     """The tables that have contents."""
-    yield _totals(summary)
+    yield totals_table(summary)
     if summary.failures:
         yield failures_table(summary.failures)
     yield latency_table(summary.requests)
@@ -112,7 +112,7 @@ def _tables(summary: RunSummary) -> Iterator[Group]:
     if steady is not None:
         yield steady
     if summary.models:
-        yield _models(summary.models)
+        yield models_table(summary.models)
     if summary.replicas:
         yield replicas_table(summary.replicas)
     yield from _stage_tables(summary)
@@ -130,80 +130,6 @@ def _stage_tables(summary: RunSummary) -> Iterator[Group]:
     yield from grid_tables(summary.stages)
     if summary.sweep is not None:
         yield from goodput_tables(summary.sweep)
-
-
-def _totals(summary: RunSummary) -> Group:
-    engine, server, requests = summary.engine, summary.measured.server, summary.requests
-    heading = " ".join(str(part) for part in (engine.name, engine.version, "·", summary.model_id) if part)
-    table = light_table("", "")
-    table.show_header = False
-    ends = " / ".join(map(formats.exact, (requests.completed, requests.failed, requests.cancelled)))
-    for label, value in (
-        ("Requests ok / failed / cancelled", ends),
-        ("Duration", formats.clock(requests.duration)),
-        ("Request throughput", _number(requests.request_throughput, " req/s")),
-        ("Output throughput", _number(requests.output_throughput, " tok/s")),
-        ("Total token throughput", _number(requests.total_token_throughput, " tok/s")),
-        (_goodput_label(summary.goodput or ()), _number(requests.request_goodput, " req/s")),
-        ("KV blocks", formats.exact(engine.kv_blocks_total)),
-        ("Peak KV usage", _kv_peak(summary)),
-        ("Preemptions", formats.exact(server.preemptions)),
-        ("Prefix cache hits", _cache_hits(server)),
-        *([("Prefix cache began", summary.prefix_cache)] if summary.prefix_cache != AS_IS else []),
-        ("Peak running / waiting", f"{formats.exact(server.max_running)} / {formats.exact(server.max_waiting)}"),
-        *energy_rows(summary.measured.energy),
-        *cost_rows(summary.measured.cost),
-    ):
-        table.add_row(label, value)
-    return titled(heading, table)
-
-
-def _kv_peak(summary: RunSummary) -> str:
-    """The highest KV usage; of several replicas that of the fullest one, because the mean hides it."""
-    peaks = [(each.server.max_kv_usage, each.replica + 1) for each in summary.replicas or ()]
-    known = [(usage, number) for usage, number in peaks if usage is not None]
-    if not known:
-        return formats.percent(summary.measured.server.max_kv_usage)
-    usage, number = max(known)
-    return f"{formats.percent(usage)} (replica {number})"
-
-
-def _cache_hits(server: ServerSummary) -> str:
-    """The hit rate or its lower bound, beside the ideal one where that is known: `59.8 % (ideal 60.0 %)`."""
-    ideal, bound = server.prefix_cache_ideal_hit_rate, server.prefix_cache_hit_rate_at_least
-    hits = formats.percent(server.prefix_cache_hit_rate)
-    if server.prefix_cache_hit_rate is None:
-        if bound is None:
-            return hits
-        hits = f"≥ {formats.percent(bound)} by TTFT"
-    return hits if ideal is None else f"{hits} (ideal {formats.percent(ideal)})"
-
-
-def _goodput_label(objectives: Sequence[str]) -> str:
-    """The name of goodput with its objectives: `Goodput, from sent (TTFT ≤ 500 ms, TPOT ≤ 50 ms)`."""
-    limits = [(metric.upper(), float(limit)) for metric, _, limit in (each.partition(":") for each in objectives)]
-    named = ", ".join(f"{metric} ≤ {limit:,g} ms" for metric, limit in limits)
-    return f"Goodput, from sent ({named})" if named else "Goodput"
-
-
-def _models(models: Sequence[ModelSummary]) -> Group:
-    table = light_table("", "weight", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99")
-    for model in models:
-        requests = model.requests
-        latencies = (requests.latency("ttft", "p50"), requests.latency("ttft", "p99"), requests.latency("itl", "p99"))
-        table.add_row(
-            cell(model.model),
-            f"{model.weight:g}",
-            formats.exact(requests.completed),
-            formats.exact(requests.failed),
-            *map(formats.number, (requests.request_throughput, requests.output_throughput)),
-            *map(formats.in_full, latencies),
-        )
-    return titled("Models (latency in ms)", table)
-
-
-def _number(value: float | None, unit: str) -> str:
-    return formats.number(value) + (unit if value is not None else "")
 
 
 def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: Unrecorded | None = None) -> None:

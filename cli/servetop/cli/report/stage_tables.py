@@ -9,12 +9,13 @@ from rich.console import Group
 from rich.text import Text
 
 from servetop.analysis.cells.attempts import AttemptState
-from servetop.analysis.summary.summary_types import StageSummary
-from servetop.cli.report.steady_table import UNSTEADY, steady_mark, steady_seconds
+from servetop.analysis.summary.summary_types import StageSummary, SteadySummary
 from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
 
 FAILED = "failed"
+UNSTEADY = "~"
+"""Marks a figure whose stage had no steady state."""
 PLOT_WIDTH = 100
 """Most cells of a plot."""
 Figure = Callable[[StageSummary], float | None]
@@ -143,3 +144,13 @@ def _mark(row: Sequence[StageSummary], rate: float) -> str:
 def _mean(row: Sequence[StageSummary], rate: float, figure: Figure) -> float | None:
     values = [value for stage in _at(row, rate) if stage.finished and (value := figure(stage)) is not None]
     return sum(values) / len(values) if values else None
+
+
+def steady_seconds(steady: SteadySummary) -> str:
+    """Length of a stage's steady window."""
+    return formats.UNKNOWN if steady.seconds is None else formats.number(steady.seconds)
+
+
+def steady_mark(windows: Sequence[SteadySummary]) -> str:
+    """A mark if one of the repetitions of a cell was not steady."""
+    return f" {UNSTEADY}" if any(steady.start is None for steady in windows) else ""

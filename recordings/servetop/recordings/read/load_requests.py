@@ -1,56 +1,61 @@
-"""Loads requests and the sums of their chunks as columns, in blocks of rows."""
+"""Loads requests as columns, in blocks of rows: with the sums of their chunks, or by stage and without their times."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from servetop.analysis.columns.request_columns import (
     PER_REQUEST,
     STATUSES,
     TOKEN_SOURCES,
+    UNKNOWN_SOURCE,
     CodeArray,
     RequestColumns,
     narrowed,
-    source_codes,
 )
 from servetop.analysis.statistics.percentiles import Distribution
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
-from servetop.core.arrays import BoolArray, FloatArray, IntArray
-from servetop.core.chunk_codec import chunk_sizes_known, unpack_counts
+from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.chunk_codec import chunk_sizes_known
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestStatus, TokenSource
-from servetop.core.units import US_PER_S
-from servetop.recordings.format.column_bounds import MAX_RUN_SECONDS, NOT_NULL
+from servetop.recordings.format.column_bounds import NOT_NULL
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.read.growing_column import GrowingColumn
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.request_chunks import Chunks, counted_tokens
 
 BLOCK = 5000
 """Maximum requests whose chunks are in memory at once."""
-_NUMBERS = (
-    "due",
-    "sent",
-    "first_token_at",
-    "done_at",
-    "prompt_tokens",
-    "output_tokens",
-    "first_output_at",
-    "reasoning_tokens",
-    "required_tokens",
-)
-_NARROW = _NUMBERS[4:]
-_COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
-_STATUS = _COLUMNS.index("status")
+_Rows = npt.NDArray[Any]
+"""Requests with the fields of _TYPES that were read."""
+_NARROW = ("prompt_tokens", "output_tokens", "first_output_at", "reasoning_tokens", "required_tokens")
+_NUMBERS = ("due", "sent", "first_token_at", "done_at", *_NARROW)
+_OTHERS = {"stage": "f4", "replica": "f4", "id": "i8", "turn": "f4", "cached_tokens": "f8"}
+"""Optional columns with one number per request."""
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(_NUMBERS, "f8"),
+    **_OTHERS,
+    "status": "i1",
+    "token_source": "U1",
+    "chunks": "f4",
+    **dict.fromkeys(("chunk_times", "chunk_tokens"), "O"),
+}
+"""The first letter of a source of token counts is enough."""
+_ALWAYS = (*_NUMBERS, "status", "token_source", "chunk_tokens")
+_CODED = " ".join(f"WHEN '{status}' THEN {code}" for code, status in enumerate(STATUSES))
+_EXPRESSIONS = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(chunk_times) / 4, 0)"}
+_STATUSES = ", ".join(f"'{each}'" for each in STATUSES)
+_VALID = f"due IS NOT NULL AND status IN ({_STATUSES})"
 _DISPUTED = TOKEN_SOURCES.index(TokenSource.DISPUTED)
-_not_null_values = itemgetter(*(_COLUMNS.index(name) for name in ("due", *sorted(NOT_NULL))))
-_SHORT_GAP, _FEW_TOKENS = 1 << 20, 16
-"""Gaps up to these limits, in microseconds and tokens per chunk, are counted instead of sorted."""
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 _MIN_PENDING_GAPS = 1_000_000
 """Gaps that wait to be merged, or more: as many as were merged before."""
 
@@ -85,20 +90,41 @@ class Selection:
         return " AND ".join([*active, *exclusions]), parameters
 
 
-def load_requests(reader: RecordingReader, selection: Selection) -> RequestColumns:
-    """Read the selected requests without texts and chunks; memory grows by about 60 bytes per request."""
-    columns = {name: GrowingColumn(getattr(_EMPTY, name)) for name in PER_REQUEST}
-    gaps: list[Distribution] = []
-    by_second = np.zeros(0)
-    for block in _blocks(reader, selection):
-        for name, column in columns.items():
-            column.append(getattr(block, name))
-        by_second = _sum_of(by_second, block.tokens_by_second)
-        gaps.append(block.itl)
-        if sum(each.values.size for each in gaps[1:]) > max(gaps[0].values.size, _MIN_PENDING_GAPS):
-            gaps = [Distribution.merged(gaps)]
-    arrays: dict[str, Any] = {name: column.values for name, column in columns.items()}
-    return RequestColumns(**arrays, itl=Distribution.merged(gaps), tokens_by_second=by_second)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageRequests:
+    """All requests by stage, and those of a stage by due time and id; arrays of shape (requests,), NaN is unknown."""
+
+    columns: RequestColumns
+    """Without token gaps and without the tokens of each second."""
+    stages: FloatArray
+    ids: IntArray
+    replicas: FloatArray
+
+    def of_stage(self, index: int) -> slice:
+        """Return the places of the requests of one stage."""
+        return slice(*(int(np.searchsorted(self.stages, index, side=side)) for side in _SIDES))
+
+
+def load_requests(reader: RecordingReader, selection: Selection, *, others: Sequence[str] = ()) -> RequestColumns:
+    """Read the selected requests and the sums of their chunks; takes about 60 bytes per request.
+
+    `others` are optional columns, which take 4 or 8 bytes more each: stage, replica, id, turn, cached_tokens.
+    """
+    columns, gaps, by_second = _gathered(_blocks(reader, selection, (*others, "chunk_times"), measure=_with_chunks))
+    found = {name: columns.pop(name) for name in others}
+    return RequestColumns(**columns, itl=gaps, tokens_by_second=by_second, others=found)
+
+
+def load_stage_requests(reader: RecordingReader) -> StageRequests:
+    """Read all requests without decoding the times of their chunks; takes about 80 bytes per request."""
+    names = ("stage", "id", "replica", "chunks")
+    columns, gaps, by_second = _gathered(_blocks(reader, Selection(), names, measure=_without_times))
+    order = np.lexsort((columns["id"], columns["due"], columns["stage"]))
+    for name, values in columns.items():
+        columns[name] = values[order]
+    stages, ids, replicas = (columns.pop(name) for name in names[:3])
+    requests = RequestColumns(**columns, itl=gaps, tokens_by_second=by_second)
+    return StageRequests(columns=requests, stages=stages, ids=ids, replicas=replicas)
 
 
 def load_timeline(reader: RecordingReader) -> InFlightTimeline:
@@ -108,123 +134,89 @@ def load_timeline(reader: RecordingReader) -> InFlightTimeline:
     return InFlightTimeline.of(pairs["sent"], pairs["ended"])
 
 
-def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[RequestColumns]:
-    """Yield blocks of rows, without invalid rows of torn pages."""
+def _blocks(
+    reader: RecordingReader,
+    selection: Selection,
+    names: Sequence[str],
+    *,
+    measure: Callable[[_Rows], RequestColumns],
+) -> Iterator[RequestColumns]:
+    """Yield no requests, then blocks of those that are valid, with more columns; RecordingError if a block is not."""
+    names = (*_ALWAYS, *names)
+    types = [(name, _TYPES[name]) for name in names]
     where, parameters = selection.where
-    rows = reader.request_rows(_COLUMNS, where=where, parameters=parameters)
-    valid = (row for row in rows if row[_STATUS] in STATUSES and None not in _not_null_values(row))
-    while block := list(itertools.islice(valid, BLOCK)):
+    conditions = [_VALID, *(["typeof(id) = 'integer'"] if "id" in names else []), *([where] if where else [])]
+    columns = [_EXPRESSIONS.get(name, name) for name in names]
+    rows = reader.request_rows(columns, where=" AND ".join(conditions), parameters=parameters)
+    block = np.empty(0, dtype=types)
+    while True:
         try:
-            yield _block(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True)))
+            yield measure(block)
+            block = np.fromiter(itertools.islice(rows, BLOCK), dtype=types)
         except (ValueError, TypeError) as error:
             raise RecordingError(f"{reader.path} is damaged: its request rows are invalid ({error})") from error
+        if not block.size:
+            return
+        block = block[~np.any([np.isnan(block[name]) for name in NOT_NULL], axis=0)]
 
 
-def _block(columns: dict[str, tuple[Any, ...]]) -> RequestColumns:
-    numbers: dict[str, Any] = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
-    status = np.array([STATUSES.index(each) for each in columns["status"]], dtype=np.int8)
-    base = np.where(np.isnan(numbers["sent"]), numbers["due"], numbers["sent"])
-    chunks = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
-    counts, micros, tokens = chunks.counts, chunks.micros, chunks.tokens
-    sources = source_codes(columns["token_source"])
-    sized = chunks.sized(numbers["output_tokens"], sources)
-    in_itl = np.repeat((status == STATUSES.index(RequestStatus.OK)) & sized, counts)
-    in_itl[_first_chunks(counts)] = False
+def _gathered(blocks: Iterator[RequestColumns]) -> tuple[dict[str, Any], Distribution, FloatArray]:
+    """Return the columns of all blocks by name, the gaps between tokens, and the tokens by second."""
+    first = next(blocks)
+    columns = {name: GrowingColumn(values) for name, values in _arrays(first).items()}
+    gaps, by_second = [first.itl], first.tokens_by_second
+    for block in blocks:
+        for name, values in _arrays(block).items():
+            columns[name].append(values)
+        by_second = _sum_of(by_second, block.tokens_by_second)
+        gaps.append(block.itl)
+        if sum(each.values.size for each in gaps[1:]) > max(gaps[0].values.size, _MIN_PENDING_GAPS):
+            gaps = [Distribution.merged(gaps)]
+    return {name: column.values for name, column in columns.items()}, Distribution.merged(gaps), by_second
+
+
+def _arrays(block: RequestColumns) -> dict[str, npt.NDArray[Any]]:
+    return {**{name: getattr(block, name) for name in PER_REQUEST}, **block.others}
+
+
+def _with_chunks(rows: _Rows) -> RequestColumns:
+    """Return requests with the gaps between their tokens and the tokens of each second."""
+    chunks = Chunks.of(rows["chunk_times"].tolist(), rows["chunk_tokens"].tolist())
+    hidden = np.where(rows["first_output_at"] == rows["first_token_at"], rows["reasoning_tokens"], 0.0)
+    base = np.where(np.isnan(rows["sent"]), rows["due"], rows["sent"])
+    columns = _columns(rows, first_tokens=chunks.first_tokens, counted=chunks.totals)
+    gaps = chunks.inter_token_latencies(columns.with_status(RequestStatus.OK) & columns.sized)
+    return dataclasses.replace(columns, itl=gaps, tokens_by_second=chunks.tokens_by_second(base, hidden=hidden))
+
+
+def _without_times(rows: _Rows) -> RequestColumns:
+    first_tokens, counted = counted_tokens(rows["chunk_tokens"].tolist(), chunks=rows["chunks"])
+    return _columns(rows, first_tokens=first_tokens, counted=counted)
+
+
+def _columns(rows: _Rows, *, first_tokens: FloatArray, counted: FloatArray) -> RequestColumns:
+    """Return requests, whose chunks carry `counted` tokens, without gaps and without tokens of each second."""
+    numbers: dict[str, Any] = {name: narrowed(rows[name]) if name in _NARROW else rows[name] for name in _NUMBERS}
+    sources = _source_codes(rows["token_source"])
+    # a disputed count is the server's, so the chunks are used
+    sized = chunk_sizes_known(rows["output_tokens"], counted) | (sources == _DISPUTED)
     return RequestColumns(
-        **numbers | {name: narrowed(numbers[name]) for name in _NARROW},
-        status=status,
+        **numbers,
+        status=rows["status"],
         token_source=sources,
-        first_tokens=narrowed(chunks.first_tokens),
-        sized=sized,
-        itl=_inter_token_latencies(micros[in_itl], tokens[in_itl]),
-        tokens_by_second=_by_second(_arrivals(micros, counts, base=base), _received(tokens, counts, numbers)),
+        first_tokens=narrowed(first_tokens),
+        sized=np.asarray(sized),
+        itl=Distribution.of(np.empty(0)),
+        tokens_by_second=np.empty(0),
+        others={name: rows[name] for name in _OTHERS if name in (rows.dtype.names or ())},
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chunks:
-    """The chunks of several requests, concatenated."""
-
-    counts: IntArray
-    """Number of chunks of each request."""
-    micros: IntArray
-    """Microseconds of each chunk since the previous one, or since the request was sent."""
-    tokens: IntArray
-    """Tokens of each chunk."""
-
-    @classmethod
-    def of(cls, times: Sequence[bytes | None], tokens: Sequence[bytes | None]) -> Chunks:
-        """Decode columns `chunk_times` and `chunk_tokens`; ValueError if they do not match."""
-        blobs = [blob or b"" for blob in times]
-        counts = np.array([len(blob) // 4 for blob in blobs], dtype=np.int64)
-        micros = np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.int64)
-        decoded = _tokens(tokens, counts)
-        if decoded.size != micros.size:
-            raise ValueError(f"{micros.size} chunk times but {decoded.size} chunk token counts")
-        return cls(counts=counts, micros=micros, tokens=decoded)
-
-    @property
-    def first_tokens(self) -> FloatArray:
-        """Tokens of each request's first chunk; 1 for a request without chunks."""
-        tokens = np.ones(self.counts.size)
-        tokens[self.counts > 0] = self.tokens[_first_chunks(self.counts)]
-        return tokens
-
-    def sized(self, output_tokens: FloatArray, sources: CodeArray) -> BoolArray:
-        """Return, for each request, whether the tokens of its chunks add up to its output tokens."""
-        sums = np.concatenate([[0], np.cumsum(self.tokens)])
-        ends = np.cumsum(self.counts)
-        known = chunk_sizes_known(output_tokens, sums[ends] - sums[ends - self.counts])
-        # a disputed count is the server's, so the chunks are used
-        return np.asarray(known | (sources == _DISPUTED))
-
-
-def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:
-    """Return the tokens of all chunks of all requests, concatenated."""
-    if not any(blobs):
-        return np.ones(int(chunks.sum()), dtype=np.int64)
-    parts = [unpack_counts(blob or b"", chunks=int(count)) for blob, count in zip(blobs, chunks, strict=True)]
-    return np.concatenate(parts)
-
-
-def _received(tokens: IntArray, chunks: IntArray, numbers: Mapping[str, FloatArray]) -> IntArray:
-    """Return the tokens of each chunk without reasoning that was counted with the first one, but not sent."""
-    hidden = np.where(numbers["first_output_at"] == numbers["first_token_at"], numbers["reasoning_tokens"], 0.0)
-    first, received = _first_chunks(chunks), tokens.copy()
-    known = np.nan_to_num(hidden[chunks > 0]).astype(np.int64)
-    received[first] -= np.minimum(known, np.maximum(tokens[first] - 1, 0))
-    return received
-
-
-def _first_chunks(chunks: IntArray) -> IntArray:
-    """Return the position of the first chunk of each request that has chunks."""
-    return (np.cumsum(chunks) - chunks)[chunks > 0]
-
-
-def _inter_token_latencies(micros: IntArray, tokens: IntArray) -> Distribution:
-    """Return the distribution of ITL; counting whole microseconds is about thirty times as fast as sorting."""
-    counted = (tokens > 0) & (micros < _SHORT_GAP) & (tokens <= _FEW_TOKENS)
-    others = ~counted & (tokens > 0)
-    parts = [Distribution.of(micros[others] / tokens[others] / US_PER_S, weights=tokens[others])]
-    for each in np.flatnonzero(np.bincount(tokens[counted])):
-        counts = np.bincount(micros[counted & (tokens == each)])
-        seen = np.flatnonzero(counts)
-        parts.append(Distribution(seen / each / US_PER_S, counts[seen] * each))
-    return Distribution.merged(parts)
-
-
-def _arrivals(micros: IntArray, chunks: IntArray, *, base: FloatArray) -> FloatArray:
-    """Return the arrival times of all chunks: the cumulative gaps of each request, added to its base."""
-    total = np.concatenate([[0], np.cumsum(micros)])
-    before = total[np.cumsum(chunks) - chunks]
-    return np.asarray(np.repeat(base, chunks) + (total[1:] - np.repeat(before, chunks)) / US_PER_S)
-
-
-def _by_second(times: FloatArray, tokens: IntArray) -> FloatArray:
-    seconds = np.maximum(np.floor(times), 0).astype(np.int64)
-    if seconds.size and seconds.max() > MAX_RUN_SECONDS:
-        raise ValueError(f"a token arrived in second {seconds.max():,} of the run")
-    return np.bincount(seconds, weights=tokens).astype(np.float64)
+def _source_codes(letters: npt.NDArray[np.str_]) -> CodeArray:
+    codes = np.full(letters.size, UNKNOWN_SOURCE, dtype=np.int8)
+    for code, source in enumerate(TOKEN_SOURCES):
+        codes[letters == source[0]] = code
+    return codes
 
 
 def _sum_of(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -232,6 +224,3 @@ def _sum_of(left: FloatArray, right: FloatArray) -> FloatArray:
     total = long.copy()
     total[: short.size] += short
     return total
-
-
-_EMPTY = _block(dict.fromkeys(_COLUMNS, ()))

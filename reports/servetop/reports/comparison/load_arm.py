@@ -24,9 +24,9 @@ from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.read.load_requests import StageRequests, load_stage_requests
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.summary.plain_requests import PlainRequests, load_plain_requests
 
 _SIMULATOR = "sim"
 _LATENCIES = ("ttft", "tpot", "e2el")
@@ -39,11 +39,11 @@ def load_arm_run(reader: RecordingReader, *, objectives: Mapping[str, float] | N
 
     `objectives` (seconds by metric) replaces those of the run for its goodput. Takes about 100 bytes per request.
     """
-    return arm_run_of(load_run(reader), load_plain_requests(reader), name=str(reader.path), objectives=objectives)
+    return arm_run_of(load_run(reader), load_stage_requests(reader), name=str(reader.path), objectives=objectives)
 
 
 def arm_run_of(
-    run: RunColumns, requests: PlainRequests, *, name: str, objectives: Mapping[str, float] | None = None
+    run: RunColumns, requests: StageRequests, *, name: str, objectives: Mapping[str, float] | None = None
 ) -> ArmRun:
     """Return the same from columns that were already read."""
     goodput = run.header.config.goodput if objectives is None else objectives
@@ -72,7 +72,7 @@ def _start_spread(run: RunColumns) -> StartSpread:
     return ON_GPU if run.gpus else ELSEWHERE
 
 
-def compared_stages(run: RunColumns, requests: PlainRequests) -> dict[int, StagePeriod]:
+def compared_stages(run: RunColumns, requests: StageRequests) -> dict[int, StagePeriod]:
     """Return the stages that count and have requests, except warm-ups, by their number."""
     present = set(np.unique(requests.stages).tolist())
     return {
@@ -85,7 +85,7 @@ class _Source:
     """What all stages of a run share."""
 
     run: RunColumns
-    requests: PlainRequests
+    requests: StageRequests
     counters: Mapping[str, Cumulative]
     gaps: TokenGaps | None
     goodput: Mapping[str, float]

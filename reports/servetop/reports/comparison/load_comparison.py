@@ -15,6 +15,7 @@ from servetop.analysis.checks.stage_figures import StageFigures
 from servetop.analysis.columns.request_columns import STATUSES
 from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.confounding.conditions import RunConditions
+from servetop.analysis.confounding.measure import RequestTable
 from servetop.analysis.summary.engine_metrics import hits_in_period
 from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.core.arrays import BoolArray
@@ -24,14 +25,13 @@ from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.library.paths import SUFFIX
-from servetop.recordings.read.load_requests import Selection
+from servetop.recordings.read.load_requests import Selection, StageRequests, load_stage_requests
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_arm import arm_run_of, compared_stages
 from servetop.reports.comparison.measured_arm import MeasuredArm, MeasuredRun
 from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts
 from servetop.reports.summary.load_stage_figures import load_stage_figures
-from servetop.reports.summary.plain_requests import PlainRequests, load_plain_requests
 from servetop.reports.summary.run_conditions import run_conditions
 
 _FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
@@ -105,18 +105,18 @@ class RecordedColumns:
 
     reader: RecordingReader
     run: RunColumns
-    requests: PlainRequests
+    requests: StageRequests
     cache: IdealCache
     conditions: RunConditions
 
     @classmethod
     def load(cls, reader: RecordingReader) -> RecordedColumns:
         """Read all requests and ticks; the ticks, which take more memory, are not kept."""
-        requests, ticks = load_plain_requests(reader), reader.ticks()
+        requests, ticks = load_stage_requests(reader), reader.ticks()
         run = load_run(reader, ticks=ticks)
         cache = IdealCache.load(reader, run)
         check = _whole_check(cache, run, requests)
-        conditions = run_conditions(reader, ticks=ticks, requests=requests.lengths(), cache_check=check)
+        conditions = run_conditions(reader, ticks=ticks, requests=_lengths(requests), cache_check=check)
         return cls(reader=reader, run=run, requests=requests, cache=cache, conditions=conditions)
 
     def stage_figures(self) -> tuple[StageFigures, ...]:
@@ -145,7 +145,20 @@ class RecordedColumns:
         )
 
 
-def _whole_check(cache: IdealCache, run: RunColumns, requests: PlainRequests) -> CacheCheck:
+def _lengths(requests: StageRequests) -> RequestTable:
+    columns = requests.columns
+    return RequestTable(
+        ids=requests.ids,
+        stages=requests.stages,
+        prompt=columns.prompt_tokens.astype(np.float32, copy=False),
+        output=columns.output_tokens.astype(np.float32, copy=False),
+        ok=columns.with_status(RequestStatus.OK),
+        cancelled=columns.with_status(RequestStatus.CANCELLED),
+        replicas=requests.replicas,
+    )
+
+
+def _whole_check(cache: IdealCache, run: RunColumns, requests: StageRequests) -> CacheCheck:
     """The hit rate of the whole run, without warm-ups, beside the ideal one."""
     rows = _counted(run, requests)
     columns = requests.columns
@@ -154,7 +167,7 @@ def _whole_check(cache: IdealCache, run: RunColumns, requests: PlainRequests) ->
     return cache.check(hits_in_period(run, Period(start=run.warm_at)), prompts, selection)
 
 
-def _counted(run: RunColumns, requests: PlainRequests) -> BoolArray:
+def _counted(run: RunColumns, requests: StageRequests) -> BoolArray:
     left_out = [stage.change.index for stage in run.stages if stage.change.warmup]
     left_out += [stage.change.index for stage in run.superseded]
     return np.asarray(~np.isin(requests.stages, left_out))

@@ -23,24 +23,23 @@ from servetop.analysis.trust.steady_state import MIN_TICKS, SteadyWindow
 from servetop.core.events import RequestStatus, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS
-from servetop.recordings.read.load_requests import Selection, load_timeline
+from servetop.recordings.read.load_requests import Selection, StageRequests, load_stage_requests, load_timeline
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts
 from servetop.reports.summary.cooldown import CoolDowns
-from servetop.reports.summary.plain_requests import PlainRequests, load_plain_requests
 
 _FAILED = [STATUSES.index(each) for each in (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)]
 
 
 def load_figures(reader: RecordingReader) -> tuple[StageFigures, ...]:
     """Return the figures of a recording that is compared with no other; takes about 100 bytes per request."""
-    requests, run = load_plain_requests(reader), load_run(reader)
+    requests, run = load_stage_requests(reader), load_run(reader)
     return load_stage_figures(reader, run, requests, cache=IdealCache.load(reader, run))
 
 
 def load_stage_figures(
-    reader: RecordingReader, run: RunColumns, requests: PlainRequests, *, cache: IdealCache
+    reader: RecordingReader, run: RunColumns, requests: StageRequests, *, cache: IdealCache
 ) -> tuple[StageFigures, ...]:
     """Measure each stage with load, except warm-ups, from columns that were already read."""
     timeline, windows = load_timeline(reader), steady_windows(run)
@@ -61,7 +60,7 @@ def _label(stage: StageChange, steered: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
     run: RunColumns
-    requests: PlainRequests
+    requests: StageRequests
     timeline: InFlightTimeline
     cooldowns: CoolDowns
     cache: IdealCache

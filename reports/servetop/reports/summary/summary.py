@@ -43,7 +43,7 @@ from servetop.reports.summary.exported import engine_metrics
 from servetop.reports.summary.failure_metrics import failure_reasons
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.set_up import set_up_fields
-from servetop.reports.summary.turn_metrics import turn_summaries
+from servetop.reports.summary.turn_metrics import TURN_COLUMNS, turn_summaries
 
 
 def run_summary(
@@ -93,7 +93,7 @@ def _measured(
 
     They are released before any others are loaded.
     """
-    run, samples = source.run, load_requests(source.reader, selection)
+    run, samples = source.run, source.requests(selection)
     whole = source.costed(source.measure(selection, period, samples=samples), selection)
     if len(run.every_stage) != 1 or run.warm_at > -math.inf:
         return whole, None
@@ -158,9 +158,14 @@ class _Source:
             prices=Prices.parse(prices) if prices else recorded_prices(run.header.config),
         )
 
+    def requests(self, selection: Selection) -> RequestColumns:
+        """Load the selected requests, with what the summaries of turns need in a run with conversations."""
+        conversational = self.run.header.config.workload.conversational
+        return load_requests(self.reader, selection, others=TURN_COLUMNS if conversational else ())
+
     def measure(self, selection: Selection, period: Period, *, samples: RequestColumns | None = None) -> Measurements:
         """Measure the selected requests, loaded already if `samples` is given, and the period."""
-        samples = samples or load_requests(self.reader, selection)
+        samples = samples or self.requests(selection)
         config = self.run.header.config
         server = server_summary(self.run, period, timeline=self.timeline)
         check = self.cache.check(
@@ -168,7 +173,7 @@ class _Source:
         )
         return Measurements(
             requests=request_summary(samples, goodput=config.goodput, percentiles=config.metric_percentiles),
-            turns=turn_summaries(self.reader, selection),
+            turns=turn_summaries(samples) if self.run.header.config.workload.conversational else None,
             server=dataclasses.replace(
                 server,
                 prefix_cache_ideal_hit_rate=finite(check.ideal),

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from servetop.recordings.read.load_requests import Selection, load_requests
+from servetop.recordings.read.load_requests import Selection, load_requests, load_stage_requests
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.summary.plain_requests import load_plain_requests
 from tests.house.source_tree import TOP
 from tests.recordings.rows import change
 
@@ -26,7 +25,7 @@ def golden(name: str, folder: Path) -> Path:
 @pytest.mark.parametrize("name", ["vllm", "whitepaper", "dies"])
 def test_columns_equal_those_of_the_summary(tmp_path: Path, name: str) -> None:
     with contextlib.closing(RecordingReader.open(golden(name, tmp_path))) as reader:
-        plain, whole = load_plain_requests(reader), load_requests(reader, Selection())
+        plain, whole = load_stage_requests(reader), load_requests(reader, Selection())
     order = np.lexsort((plain.ids, plain.columns.due))
     found = plain.columns
     by_due = np.argsort(whole.due, kind="stable")
@@ -38,7 +37,7 @@ def test_columns_equal_those_of_the_summary(tmp_path: Path, name: str) -> None:
 
 def test_rows_of_a_stage_are_in_order_of_due_time(tmp_path: Path) -> None:
     with contextlib.closing(RecordingReader.open(golden("whitepaper", tmp_path))) as reader:
-        plain = load_plain_requests(reader)
+        plain = load_stage_requests(reader)
     stages = sorted(set(plain.stages.tolist()))
     due = [plain.columns.part(plain.of_stage(int(stage))).due for stage in stages]
     assert all((np.diff(each) >= 0).all() for each in due)
@@ -55,7 +54,7 @@ def test_the_tokens_of_chunks_are_read_in_both_widths(tmp_path: Path, width: str
         f"UPDATE request SET chunk_times = x'{'00' * 12}', chunk_tokens = NULL, output_tokens = 9 WHERE id = 4",
     )
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        plain = load_plain_requests(reader)
+        plain = load_stage_requests(reader)
     three, four = (int(np.flatnonzero(plain.ids == number)[0]) for number in (3, 4))
     assert (plain.columns.first_tokens[three], bool(plain.columns.sized[three])) == (3.0, True)
     assert (plain.columns.first_tokens[four], bool(plain.columns.sized[four])) == (1.0, False)
@@ -70,6 +69,6 @@ def test_rows_with_an_invalid_status_or_number_are_omitted(tmp_path: Path) -> No
         "UPDATE request SET id = NULL WHERE id = 5",
     )
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        count, plain = reader.request_count(), load_plain_requests(reader)
+        count, plain = reader.request_count(), load_stage_requests(reader)
     assert plain.ids.size == count - 3
     assert not set(plain.ids.tolist()) & {3, 4, 5}

@@ -1,17 +1,25 @@
-"""Under the tables of a summary: the trust verdict, the checks that do not apply, and why figures are missing."""
+"""The lines below the tables of a summary: trust, missing figures, steady state, story and dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from servetop.analysis.summary.summary_types import RunSummary, StageSummary
+from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
+from servetop.analysis.summary.summary_types import DatasetSummary, RunSummary, StageSummary
 from servetop.analysis.summary.trust_types import EngineTimesSummary, TrustSummary
 from servetop.analysis.trust.trust_check import CLIENT_CHECKS, ENGINE_CHECKS
 from servetop.core.text import formats
+from servetop.core.text.sanitize import sanitize_line
+from servetop.reports.markdown import escaped
+
+_TOKENS = {
+    "ordinary": "ordinary tokens of the model",
+    "unchecked": "token ids that may include special tokens (the tokenizer is unknown)",
+}
 
 
 def trust_lines(summary: RunSummary) -> list[str]:
-    """The lines below the tables."""
+    """The trust verdict, the checks that do not apply, and why figures are missing."""
     measured = summary.measured
     lines = _verdict_lines(measured.trust)
     if measured.requests.itl_reason:
@@ -65,3 +73,53 @@ def _peaks_lines(reason: str | None, stages: tuple[StageSummary, ...]) -> list[s
     unseen = [stage.label for stage in stages if stage.measured.server.peaks_reason]
     why = "no page of the engine's metrics describes their load"
     return [f"no peaks   of {', '.join(unseen)}: {why}"] if unseen else []
+
+
+def steady_lines(stages: Sequence[StageSummary]) -> list[str]:
+    """Why stages had no steady state, one line for each reason."""
+    labels: dict[str, list[str]] = {}
+    for stage in stages:
+        if stage.steady.start is None:
+            labels.setdefault(str(stage.steady.reason), []).append(stage.label)
+    several = len(stages) > 1
+    return [f"steady     none{f' in {_named(names)}' if several else ''}: {reason}" for reason, names in labels.items()]
+
+
+def _named(labels: Sequence[str]) -> str:
+    return ", ".join(labels[:2]) if len(labels) <= 2 else f"{labels[0]} and {len(labels) - 1} more"
+
+
+def story_lines(story: StorySummary) -> list[str]:
+    """The headline, then each line with its time; advice is marked by an arrow."""
+    return [
+        f"verdict    {sanitize_line(story.headline)}",
+        *(f"{_mark(line):>9}  {sanitize_line(line.text)}" for line in story.lines),
+    ]
+
+
+def story_markdown(story: StorySummary) -> list[str]:
+    """The headline in bold, then a list."""
+    items = (f"- {f'{_mark(line)} '.lstrip()}{escaped(line.text)}" for line in story.lines)
+    return [f"**{escaped(story.headline)}**", "", *items]
+
+
+def _mark(line: StoryLineSummary) -> str:
+    if line.advice:
+        return "→"
+    return "" if line.at is None else formats.clock(line.at)
+
+
+def dataset_lines(found: DatasetSummary | None) -> Iterator[str]:
+    """One line: name, file, rows, and what random prompts consist of; none without a dataset to name."""
+    if found is None:
+        return
+    parts = [f"{found.name}, {sanitize_line(found.file)}" if found.file else found.name]
+    for count, what in (
+        (found.rows_used, "rows used"),
+        (found.rows_skipped or None, "bad rows skipped"),
+        (found.rows_left_out or None, "rows left out"),
+    ):
+        parts += [f"{count:,} {what if count != 1 else what.replace('rows', 'row')}"] if count is not None else []
+    parts += [_TOKENS[found.random_tokens]] if found.random_tokens in _TOKENS else []
+    if len(parts) > 1:
+        yield f"dataset    {' · '.join(parts)}"
