@@ -41,7 +41,9 @@ def attached(run: VirtualRun) -> VirtualRun:
     """The run of a client at a server that it did not start, as every server with a network or others before it is."""
     config = run.header.config
     engine = dataclasses.replace(config.engine, url="http://server:8000")
-    header = dataclasses.replace(run.header, config=dataclasses.replace(config, engine=engine))
+    facts = run.header.engine
+    known = None if facts is None else dataclasses.replace(facts, url=engine.url)
+    header = dataclasses.replace(run.header, config=dataclasses.replace(config, engine=engine), engine=known)
     return dataclasses.replace(run, header=header)
 
 

@@ -54,6 +54,8 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
 def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) -> ClaimedRates:
     """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above.
 
+    The errors of the model are known of an objective on TTFT alone: by other objectives the rate is what the run kept.
+
     An engine whose blocks are held by something else no longer serves what it did before; nothing is claimed of one
     whose cache holds fewer sequences than those of which the errors of the model are known.
     """
@@ -61,6 +63,9 @@ def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) 
     if few and capacity.running < _FEWEST:
         return ClaimedRates()
     sustainable, knee = overload_rates(limit, capacity, run)
+    if run.header.config.goodput.keys() - {"ttft"}:
+        kept = kept_rate(run, at=main.begin)
+        return ClaimedRates(sustainable=kept, knee=knee, is_lower_bound=kept is not None)
     served = 0.0 if few else served_rate(run, at=main.begin)
     if sustainable is None or sustainable >= served:
         return ClaimedRates(sustainable=sustainable, knee=knee)

@@ -140,9 +140,17 @@ def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *,
         return Limit.KV
     if batch is not None and waited.at_full_batch >= _BATCH_SHARE * waited.total:
         return Limit.BATCH
-    pooled = facts is not None and len(facts.replica_urls) > 1  # blocks and slots of one may be free, of another not
-    free = not pooled and waited.at_free >= max(_FREE_SHARE * (waited.total + waited.unseen), 1)
+    free = not _may_wait_elsewhere(facts) and waited.at_free >= max(_FREE_SHARE * (waited.total + waited.unseen), 1)
     return Limit.RATE if free else Limit.UNKNOWN
+
+
+def _may_wait_elsewhere(facts: EngineFacts | None) -> bool:
+    """Whether free blocks and slots do not show why requests wait.
+
+    Those of one replica may be free, of another not; without a count of waiting requests the network or other clients
+    may keep them.
+    """
+    return facts is not None and (len(facts.replica_urls) > 1 or (facts.attached and "waiting" in facts.not_exported))
 
 
 def limit_at(episodes: Sequence[Episode], run: TickHistory, facts: EngineFacts | None, at: float) -> Limit | None:

@@ -54,6 +54,11 @@ class EngineFacts:
     """The metrics of the engine page, as data, if they are not those that servetop knows for `name`."""
 
     @property
+    def attached(self) -> bool:
+        """Whether servetop did not start the server, so that there may be a network and other clients before it."""
+        return self.url is not None and not self.managed
+
+    @property
     def prefix_block(self) -> int | None:
         """Tokens of the smallest prefix that the prefix cache keeps."""
         return self.cache_page or self.block_size
