@@ -1,9 +1,10 @@
-"""Opens a recording's file for writing and writes batches to it."""
+"""Opens a recording's file for writing, writes batches to it and copies it to memory."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 
 from servetop.core.errors import RecordingError
@@ -46,3 +47,17 @@ def claim_path(path: Path) -> None:
         raise RecordingError(
             f"cannot record to {path} ({reason}): choose another file with --record, or --no-record"
         ) from error
+
+
+def copy_to_memory(connection: sqlite3.Connection, batches: Iterable[EncodedBatch] = ()) -> sqlite3.Connection:
+    """Copy the database of a connection, then add `batches`; RecordingError if it is no longer readable."""
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        connection.backup(copy)
+        for batch in batches:
+            for statement, rows in batch.statements:
+                copy.executemany(statement, rows)
+    except sqlite3.Error as error:
+        copy.close()
+        raise RecordingError(f"the recorded data can no longer be read ({error})") from error
+    return copy

@@ -12,8 +12,7 @@ import numpy as np
 from servetop.analysis.cells.stage_load import StageLoad, names_batch
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
-from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.comparison.priced_arm import with_price
+from servetop.analysis.comparison.alignment import ArmRun, with_price
 from servetop.analysis.comparison.stage_sample import Cumulative, StageSample, TokenGaps
 from servetop.analysis.comparison.start_spread import ELSEWHERE, ON_GPU, SAME, StartSpread
 from servetop.analysis.cost.hourly_price import recorded_prices
