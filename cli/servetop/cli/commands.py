@@ -250,7 +250,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
 
 
 def command_group() -> CommandGroup:
-    """The command line of servetop."""
+    """Return the command line of servetop."""
     return CommandGroup(
         CommandSpec(run, RunOptions),
         COMMANDS,

@@ -46,7 +46,7 @@ def run_predict(options: PredictOptions) -> int:
 
 
 def spec_of(grid: GridOptions, settings: Mapping[str, str]) -> PredictSpec:
-    """The grid of plain options; without a rate all requests are sent at once."""
+    """Return the grid of plain options; without a rate all requests are sent at once."""
     num_prompts = grid.num_prompts or DEFAULT_STAGE.num_prompts
     stages = tuple(
         StageConfig(max_num_seqs=batch, request_rate=rate, num_prompts=num_prompts)

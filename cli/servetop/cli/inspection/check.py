@@ -104,7 +104,7 @@ def report_text(report: CheckReport) -> None:
 
 
 def _limits(report: CheckReport) -> list[Group]:
-    """One table of limits for each load."""
+    """Return one table of limits for each load."""
     loads: dict[str, list[CheckItem]] = {}
     for item in report.of_kind(ItemKind.LIMIT):
         loads.setdefault(item.load, []).append(item)
@@ -126,7 +126,7 @@ def _figures(gate: RegressionGate) -> tuple[str, ...]:
 
 
 def _lines(item: CheckItem) -> list[str]:
-    """The sentence of an item; of a limit, only if it is not kept, because the table has the rest."""
+    """Return the sentence of an item; of a limit, only if it is not kept, because the table has the rest."""
     if item.kind is ItemKind.LIMIT:
         return [] if item.outcome is CheckOutcome.KEPT else _wrapped(f"{item.word}: {item.title}: {item.text}")
     return _wrapped(f"{MARKS[item.outcome]} {item.title}: {item.text}")
