@@ -86,7 +86,7 @@ def _any_batch(load: StageLoad) -> StageLoad:
 
 
 def _overlap(a: StageLoad, b: StageLoad) -> tuple[float, float] | None:
-    """The rates that two ramps of one kind have in common, if they also have the same limits."""
+    """Return the rates that two ramps of one kind have in common, if they also have the same limits."""
     if a.ramp_from is None or b.ramp_from is None:
         return None
     if replace(a, ramp_from=0.0, request_rate=0.0) != replace(b, ramp_from=0.0, request_rate=0.0):
@@ -98,7 +98,7 @@ def _overlap(a: StageLoad, b: StageLoad) -> tuple[float, float] | None:
 
 
 def _parts(load: StageLoad, a: _Units, b: _Units) -> list[AlignedStage]:
-    """The whole stage, or the parts of a ramp, each over a range of rates."""
+    """Return the whole stage, or the parts of a ramp, each over a range of rates."""
     ramps = [sample.load for _, sample in (*a, *b)]
     common = _overlap(ramps[0], ramps[-1])
     if common is None:
@@ -119,14 +119,14 @@ def _parts(load: StageLoad, a: _Units, b: _Units) -> list[AlignedStage]:
 
 
 def _part(sample: StageSample, first: float, last: float) -> StageSample:
-    """The part of a ramp from one rate to another."""
+    """Return the part of a ramp from one rate to another."""
     start, until = (sample.start + sample.seconds * _progress(sample.load, rate) for rate in (first, last))
     load = replace(sample.load, ramp_from=first, request_rate=last)
     return replace(sample, load=load, start=start, until=until)
 
 
 def _progress(load: StageLoad, rate: float) -> float:
-    """The share of a ramp's time at which it reaches a rate."""
+    """Return the share of a ramp's time at which it reaches a rate."""
     start, end = load.ramp_from or 0.0, load.request_rate
     if load.ramp_strategy == "exponential":
         return math.log(rate / start) / math.log(end / start)

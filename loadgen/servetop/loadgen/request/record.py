@@ -103,7 +103,7 @@ def _uniform_counts(request: RequestState, tokens: int) -> IntArray | None:
 
 
 def reasoning_tokens(request: RequestState) -> int:
-    """The server's count of reasoning tokens if it is above 0, else that of the chunks."""
+    """Return the server's count of reasoning tokens if it is above 0, else that of the chunks."""
     return request.reported_reasoning_tokens or request.reasoning_tokens
 
 

@@ -124,5 +124,5 @@ def _price(label: str, value: MeasuredDifference, per_hour: float) -> BreakEvenP
 
 
 def _at(difference: float | None, per_hour: float) -> float | None:
-    """The price at which the costs would be equal, from their relative difference; None if there is none."""
+    """Return the price at which the costs would be equal, from their relative difference; None if there is none."""
     return per_hour / (1 + difference) if difference is not None and difference > -1 else None

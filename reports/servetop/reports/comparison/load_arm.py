@@ -92,7 +92,7 @@ class _Source:
     """Whether the loads of the run have a batch size."""
 
     def sample(self, stage: StagePeriod, rows: slice, *, window: SteadyWindow) -> StageSample:
-        """The measurements of one stage, from its steady window or its whole load."""
+        """Return the measurements of one stage, from its steady window or its whole load."""
         columns = self.requests.columns.part(rows)
         ok = columns.with_status(RequestStatus.OK)
         latencies, good = self._latencies(columns)
@@ -124,7 +124,7 @@ class _Source:
         )
 
     def _counters(self, start: float, until: float) -> Mapping[str, Cumulative]:
-        """The counters without the KV usage of a stage that no page of its own describes."""
+        """Return the counters without the KV usage of a stage that no page of its own describes."""
         usage = self.counters.get("kv_usage")
         if usage is None or not _page_age(self.run) or ((usage.at > start) & (usage.at <= until)).any():
             return self.counters
@@ -165,7 +165,7 @@ class _Source:
 
 
 def _counters(run: RunColumns) -> dict[str, Cumulative]:
-    """The quantities that accumulate over time, as far as they were measured."""
+    """Return the quantities that accumulate over time, as far as they were measured."""
     counters = {
         "output_tokens": Cumulative.of_steps(run.tick_ends, run.output_tokens),
         "tokens": Cumulative.of_steps(run.tick_ends, run.prompt_tokens + run.output_tokens),

@@ -53,7 +53,7 @@ class VirtualSender:
         return StageClient(run, requests, slots=slots, pauses=pauses, feedback=feedback, scale=self._scale)
 
     def _requests_of(self, draws: StageDraws) -> ClientRequests:
-        """The requests of a stage, which may continue those of the stage before."""
+        """Return the requests of a stage, which may continue those of the stage before."""
         if self._requests is None or draws.stream != self._stream:
             self._stream, self._requests = draws.stream, ClientRequests(self._workload, self._spec, draws=draws)
         return self._requests

@@ -166,7 +166,7 @@ class PacedClient:
         self._leaving.append(request)
 
     def _requests_of(self, stage: int) -> ClientRequests:
-        """The requests of a stage, and from then on the pauses of its users."""
+        """Return the requests of a stage, and from then on the pauses of its users."""
         draws = self.schedule.plan.draws_of(stage)
         if self._requests is None or draws.stream != self._stream:
             self._stream, self._requests = draws.stream, self._open(draws=draws)

@@ -90,7 +90,7 @@ class ReplicaSet:
         return engine.submit(request)
 
     def refusal(self, request: SentRequest) -> str:
-        """The error with which an engine that can never serve a request responds."""
+        """Return the error with which an engine that can never serve a request responds."""
         scheduler = self._engines[0].scheduler
         tokens = request.request.prompt_tokens + request.request.limit
         if tokens > (context := scheduler.limits.max_model_len):
