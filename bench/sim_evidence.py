@@ -15,8 +15,8 @@ import numpy as np
 
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.model.sim_request import SimRequest
+from servetop.simulator.predict.cell_clients import OpenLoop
 from servetop.simulator.predict.predict import PredictSpec, predict_cell
-from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.validate import published

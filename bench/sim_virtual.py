@@ -10,8 +10,8 @@ import sys
 from servetop.cli.configuration.prediction import predict_specs
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.predict.cell_clients import VirtualSender
 from servetop.simulator.predict.predict import predict
-from servetop.simulator.predict.virtual_client import VirtualSender
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 

@@ -121,3 +121,45 @@ def test_preemptions_between_two_pages_filled_the_cache_there() -> None:
     assert full.startswith("KV-bound")
     assert "free KV blocks" not in full
     assert "first preemption seen; 300 in all, up to 30.0/s" in full
+
+
+def unanswered(*, preempted: float) -> list[Tick]:
+    """An overload of 30 s, of which every third request begins, with one page before it and those after it."""
+    ticks = ramp(waiting=QUEUE)
+    for index in range(80, 200):
+        client = replace(
+            ticks[index].client, ttft=LogHistogram.of([2.0]), ttft_due=LogHistogram.of([2.0]), prompt_tokens=100
+        )
+        ticks[index] = replace(ticks[index], client=client, engine=None)
+    for index in range(200, len(ticks)):
+        sample = ticks[index].engine
+        assert sample is not None
+        ticks[index] = replace(ticks[index], engine=replace(sample, preemptions_total=preempted))
+    return ticks
+
+
+def test_an_overload_between_two_pages_is_seen_by_the_client() -> None:
+    free, full = texts(unanswered(preempted=0.0)), texts(unanswered(preempted=300.0))
+    assert free.startswith("overloaded")
+    assert full.startswith("KV-bound")
+    assert "300 in all" in full
+    for text in (free, full):
+        assert "requests without a first token" in text
+        assert "free KV blocks" not in text
+
+
+def test_pages_of_a_small_part_of_a_load_do_not_tell_that_its_network_holds_requests() -> None:
+    def attached(ticks: list[Tick]) -> str:
+        run = record_from(ticks)
+        config = replace(run.header.config, engine=replace(run.header.config.engine, url="http://gpu:8000"))
+        run = replace(run, header=replace(run.header, config=config))
+        return run_verdict(run).cause
+
+    elsewhere = [
+        replace(tick, client=replace(tick.client, gauges=replace(tick.client.gauges, in_flight=100)))
+        for tick in ramp(waiting=[0.0] * 40)
+    ]
+    assert attached(elsewhere) == "network-bound"
+    assert attached([replace(tick, engine=None) if index > 8 else tick for index, tick in enumerate(elsewhere)]) != (
+        "network-bound"
+    )

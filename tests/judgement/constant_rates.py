@@ -14,7 +14,7 @@ from servetop.core.arrays import BoolArray
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.model.sim_request import SimSequence
-from servetop.simulator.predict.virtual_client import VirtualSender
+from servetop.simulator.predict.cell_clients import VirtualSender
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 

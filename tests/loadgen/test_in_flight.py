@@ -1,4 +1,4 @@
-"""Requests in flight: the concurrency limit, and the request timeout in order of submission."""
+"""Requests in flight: their number, and the request timeout in order of submission."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -28,14 +28,12 @@ def requests(count: int) -> list[RequestState]:
     return [cast("RequestState", object()) for _ in range(count)]
 
 
-def test_the_concurrency_limit_leaves_room_until_it_is_reached() -> None:
+def test_a_request_is_in_flight_until_it_is_removed() -> None:
     in_flight = InFlightRequests()
     first, second = requests(2)
     in_flight.add(first, 1.0)
-    assert [in_flight.has_room(limit) for limit in (None, 1, 2)] == [True, False, True]
     in_flight.add(second, 1.1)
-    in_flight.remove(first)
-    in_flight.remove(first)
+    assert [in_flight.remove(first), in_flight.remove(first)] == [True, False]
     assert (in_flight.count, in_flight.empty) == (1, False)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.simulator.model.sim_request import SimRequest
-from servetop.simulator.predict.virtual_client import OpenLoop
+from servetop.simulator.predict.cell_clients import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.scheduling.scheduler import Scheduler

@@ -14,7 +14,7 @@ from servetop.simulator.model.cost import CostModel, HostCost
 from servetop.simulator.model.profile_files import load_gpu, load_model
 from servetop.simulator.model.sim_request import SimRequest, SimSequence
 from servetop.simulator.model.work import PrefillChunk, Work, on_grid
-from servetop.simulator.predict.virtual_client import OpenLoop
+from servetop.simulator.predict.cell_clients import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.workload.arrivals.arrival_spec import arrivals_for

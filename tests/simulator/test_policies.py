@@ -8,7 +8,7 @@ import pytest
 
 from servetop.core.errors import UsageError
 from servetop.simulator.model.sim_request import SimRequest
-from servetop.simulator.predict.virtual_client import OpenLoop
+from servetop.simulator.predict.cell_clients import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.simulator.model.sim_request import SimRequest
+from servetop.simulator.predict.cell_clients import OpenLoop
 from servetop.simulator.predict.client_requests import block_hashes
-from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from tests.simulator.predict.cells import result_of

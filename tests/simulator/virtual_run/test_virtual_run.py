@@ -144,9 +144,20 @@ def test_the_same_plan_gives_the_same_ticks() -> None:
     assert [tick.client.loop_lag for tick in first.ticks] == [tick.client.loop_lag for tick in second.ticks]
 
 
-def test_conversations_are_refused() -> None:
-    with pytest.raises(UsageError, match="single requests"):
-        run_virtually(plan_of(BUSY, workload=WorkloadConfig(num_turns="3")))
+def test_conversations_have_the_totals_and_latencies_of_their_prediction() -> None:
+    workload = WorkloadConfig(num_turns="3", think_time="0.5", input_len=50, output_len=20)
+    stage = StageConfig(request_rate=4.0, num_prompts=40)
+    run = run_virtually(plan_of(stage, workload=workload))
+    cell = predict_cell(PredictSpec(workload=workload, seed=3, sweep=False), stage)
+    assert total(run.ticks, "ok") == total(run.ticks, "sent") == cell.completed == 120
+    assert merged(run.ticks, "ttft").mean * 1e3 == pytest.approx(cell.ttft_ms.mean, rel=0.001)
+    assert merged(run.ticks, "e2el").mean * 1e3 == pytest.approx(cell.e2el_ms.mean, rel=0.001)
+
+
+@pytest.mark.parametrize("workload", [WorkloadConfig(n=2), WorkloadConfig(cancel_fraction=0.5)])
+def test_several_completions_and_cancellations_are_refused(workload: WorkloadConfig) -> None:
+    with pytest.raises(UsageError, match="requests with one completion that the client does not cancel"):
+        run_virtually(plan_of(BUSY, workload=workload))
 
 
 def test_requests_beyond_the_context_are_refused_and_others_served() -> None:

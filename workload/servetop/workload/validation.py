@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPABLE_ARRIVALS, parse_arrivals
+from servetop.workload.client.user_slots import parse_think_time
 from servetop.workload.datasets.catalogue import CORPORA, TRACES, check_dataset_name, texts_of, trace_of
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
@@ -20,7 +21,6 @@ from servetop.workload.prompts.length_options import check_length_options
 from servetop.workload.prompts.lengths import lengths_for, parse_lengths
 from servetop.workload.prompts.local_tokenizer import load_tokenizer
 from servetop.workload.prompts.model_mix import check_mix
-from servetop.workload.user_slots import parse_think_time
 
 _ROWS_READ = 1000
 """Rows of a text dataset that are checked before a run."""

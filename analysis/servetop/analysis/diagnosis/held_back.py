@@ -23,6 +23,8 @@ HELD_SHARE = 0.1
 ELSEWHERE = -0.6
 """Requests in the engine / in flight at the client - 1, below which most requests are not in the engine."""
 _MIN_IN_FLIGHT = 8.0
+_UNSEEN_SHARE = 0.25
+"""Largest fraction of a load without a metrics page for which the pages tell where its requests were."""
 COLD_SECONDS = 10.0
 """Seconds after the start of the load within which a cold start begins."""
 _COLD_STEPS = (5.0, 10.0, 20.0, 40.0)
@@ -46,8 +48,10 @@ def held_between(run: RunRecord, trust: Trust) -> str | None:
     """Return in words what shows that requests, or first tokens, wait between client and engine; None if nothing does.
 
     The engine's own TTFT keeps the objective and the client's misses it because of the difference; or most requests in
-    flight are not in the engine.
+    flight are not in the engine. Neither is known if no metrics page came for much of the load.
     """
+    if run.longest_page_gap > _UNSEEN_SHARE * (run.until - run.load_since):
+        return None
     engine, client = trust.times.ttft.engine, trust.times.ttft.client
     facts = run.header.engine
     replicas = facts is not None and len(facts.replica_urls) > 1  # one of them may export nothing

@@ -50,6 +50,13 @@ class RunRecord:
         return float(np.median(gaps)) if gaps.size else 0.0
 
     @property
+    def longest_page_gap(self) -> float:
+        """The most seconds of the load without a metrics page; NaN without a load."""
+        scrapes = np.unique(self.history.column("scrape_end"))
+        known = scrapes[(scrapes > self.load_since) & (scrapes < self.until)]
+        return float(np.diff([self.load_since, *known, self.until]).max())
+
+    @property
     def page_delay(self) -> float:
         """Seconds by which the newest page may be behind the engine: its age, and the time to the next one."""
         return self.page_gap + (0.0 if self.header.engine is None else self.header.engine.page_age)

@@ -38,6 +38,8 @@ _GAUGES = ("running", "waiting", "kv")
 _BASE_SECONDS = 6.0
 _MIN_FIRST_TOKENS = 4
 """Minimum first tokens of six seconds for their mean TTFT to count."""
+_EXPORTED_FOR = 5.0
+"""Seconds for which a metrics page describes the engine's queue."""
 _KNOWN_FOR = 6
 """Ticks for which a gauge without a newer value stays valid: `engine_gauges.STALE_AFTER`."""
 
@@ -166,10 +168,13 @@ class Signals:
 
     @property
     def overdue(self) -> FloatArray:
-        """Requests without a first token above twice those of an idle engine; NaN if the engine exports its queue."""
+        """Requests without a first token above twice those of an idle engine; NaN while the engine exports its queue.
+
+        A server that is too busy to answer its scrapes exports nothing for that time.
+        """
         unknown = np.isinf(self.base_ttft)
         usual = 2 * np.where(unknown, 0.0, self.base_ttft) * self.throughput
-        exported = trailing_sum(~np.isnan(self.waiting), ticks_of(60)) > 0
+        exported = trailing_sum(~np.isnan(self.waiting), ticks_of(_EXPORTED_FOR)) > 0
         above = np.where(unknown, 0.0, np.maximum(self.awaiting - usual, 0.0))
         return np.where(exported, math.nan, above)
 

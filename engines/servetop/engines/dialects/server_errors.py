@@ -36,6 +36,7 @@ _PAYLOAD_KEYS = (
     "meta_info",
 )
 _CODE_KEYS = ("code", "status", "status_code", "statusCode", "error_code")
+_FAILURES = frozenset(("error", "failed", "fail"))
 _ERROR_KEYS = ("err", "fault", "failure")
 _ERROR_ENDINGS = ("error", "errors", "exception")
 """Names of fields, in lower case, that report an error where there is no part of a completion."""
@@ -55,13 +56,16 @@ _FLAT_KEYS = (
 def reported_error(content: object) -> str | None:
     """Return the message of a JSON value that reports an error, on one line; None if it reports none.
 
-    It does if it has an `error`, also beside `choices`, or no part of a completion but a message or the code of one.
+    It does if it has an `error` or a failed `status`, also beside `choices`, or no part of a completion but a message
+    or the code of one.
     """
     if isinstance(content, list):
         return next((text for each in content[:1] if (text := reported_error(each)) is not None), None)
     if not isinstance(content, dict):
         return None
     if content.get("error") or content.get("errors") or content.get("object") == "error":
+        return error_message(content)
+    if _word(content.get("status")) in _FAILURES:
         return error_message(content)
     if any(content.get(key) for key in _PAYLOAD_KEYS):
         return None
@@ -109,7 +113,7 @@ def _is_success(code: object) -> bool:
 
 def _is_failure(code: object) -> bool:
     if isinstance(code, str):
-        return (code.isdigit() and int(code[:9]) >= 400) or code.lower() in ("error", "failed", "fail")
+        return (code.isdigit() and int(code[:9]) >= 400) or code.lower() in _FAILURES
     return type(code) is int and code >= 400
 
 
@@ -143,11 +147,14 @@ def choice_end(choice: object) -> tuple[int, str | None]:
     """Return 1 if a choice ends here, else 0, and why its completion failed; some servers send an empty reason.
 
     `stop`, `length`, `tool_calls` and unknown reasons complete a choice; see `_FAILED` for those that do not. An
-    `error` of the choice is a failure whatever its reason.
+    `error` of the choice, or of its delta or message, is a failure whatever its reason.
     """
     if not isinstance(choice, dict):
         return 0, None
     reason, error = choice.get("finish_reason"), choice.get("error")
+    for part in (choice.get("delta"), choice.get("message")):
+        if isinstance(part, dict):
+            error = error or part.get("error")
     if not reason and not error:
         return 0, None
     failure = failed_finish(reason)

@@ -72,7 +72,7 @@ def _ended(content: dict[str, Any]) -> bool:
 
 
 def _aborted(content: dict[str, Any]) -> str | None:
-    """Return why the engine aborted the request, as it says; None if it did not."""
+    """Return why the engine aborted the request, with the engine's message; None if it was not aborted."""
     meta = content.get("meta_info")
     reason = meta.get("finish_reason") if isinstance(meta, dict) else None
     return failed_finish(reason)

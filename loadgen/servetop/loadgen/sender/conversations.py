@@ -1,54 +1,29 @@
-"""Open conversations: which turn is due next, and when. Pure: every time is an argument."""
+"""The turns of conversations: what is asked next once a turn has been answered."""
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import math
-from collections.abc import Iterator
-
 from servetop.core.events import RequestStatus
+from servetop.core.interfaces.dialect import Prompt
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.request.record import reasoning_tokens
 from servetop.loadgen.request.request_state import RequestState
+from servetop.workload.client.open_turns import OpenTurns
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
-from servetop.workload.stages.schedule import Schedule
-from servetop.workload.stages.stage_run import Due
 
 
 class Conversations:
-    """Schedules turn k + 1 after turn k has ended and its user's think time has passed.
+    """Renders turn k + 1 after turn k has succeeded, and adds it to `turns`."""
 
-    Only open conversations are kept; a workload without conversations has none.
-    """
-
-    def __init__(
-        self, skipped: SkippedRows, think_times: Iterator[float] | None = None, *, max_model_len: int | None = None
-    ) -> None:
+    def __init__(self, skipped: SkippedRows, turns: OpenTurns[Prompt], *, max_model_len: int | None = None) -> None:
         self._skipped = skipped
-        self._think_times = think_times or itertools.repeat(0.0)
+        self._turns = turns
         self._max_model_len = max_model_len
-        self._thinking: list[tuple[float, int, Due]] = []
 
     @classmethod
-    def of(cls, setup: SenderSetup, skipped: SkippedRows) -> Conversations:
+    def of(cls, setup: SenderSetup, skipped: SkippedRows, *, turns: OpenTurns[Prompt]) -> Conversations:
         """Return the conversations of one sender; the model's context limit ends them only with `clip_lengths`."""
-        return cls(skipped, max_model_len=setup.max_model_len if setup.workload.clip_lengths else None)
-
-    def think(self, think_times: Iterator[float] | None) -> None:
-        """Pause for these times from now on; None: not at all."""
-        self._think_times = think_times or itertools.repeat(0.0)
-
-    @property
-    def thinking(self) -> int:
-        """Users between a completion and their next turn."""
-        return len(self._thinking)
-
-    @property
-    def wake_at(self) -> float:
-        """Run time at which the next turn is due; inf if no user is thinking."""
-        return self._thinking[0][0] if self._thinking else math.inf
+        return cls(skipped, turns, max_model_len=setup.max_model_len if setup.workload.clip_lengths else None)
 
     @staticmethod
     def may_continue(request: RequestState) -> bool:
@@ -72,25 +47,5 @@ class Conversations:
         if self._max_model_len is not None and following.most_tokens > self._max_model_len:
             self._skipped.too_long += 1
             return False
-        at = request.done_at + next(self._think_times)
-        heapq.heappush(self._thinking, (at, request.id, Due(request.stage, at, following)))
+        self._turns.add(following, after=request.done_at, stage=request.stage, number=request.id)
         return True
-
-    def due(self, now: float, schedule: Schedule) -> Iterator[Due]:
-        """Yield the turns that have become due, in order, as requests of the current or draining stage.
-
-        If the stage was cut off, its conversations end.
-        """
-        if not schedule.continues_conversations:
-            self.cancel()
-        while self._thinking and self._thinking[0][0] <= now:
-            at, _, due = heapq.heappop(self._thinking)
-            schedule.turn_due(at)
-            yield due if schedule.stage is None else Due(schedule.stage.index, at, due.prompt)
-        if self._thinking:
-            schedule.turn_due(self.wake_at)
-
-    def cancel(self) -> None:
-        """End the conversations whose users are thinking."""
-        self._skipped.cut += len(self._thinking)
-        self._thinking.clear()

@@ -30,10 +30,6 @@ class InFlightRequests:
         """No request is in flight or queued."""
         return not self._submitted and not self.queued
 
-    def has_room(self, limit: int | None) -> bool:
-        """Whether the concurrency limit allows another request."""
-        return limit is None or len(self._submitted) < limit
-
     def add(self, request: RequestState, at: float) -> None:
         """Add a request that is submitted at run time `at`."""
         self._submitted[request] = at

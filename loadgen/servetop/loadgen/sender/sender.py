@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.events import Action, Command
-from servetop.core.interfaces.dialect import Dialect
+from servetop.core.events import Action, Command, RequestStatus
+from servetop.core.interfaces.dialect import Dialect, Prompt
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, TICKS_BETWEEN
 from servetop.core.text.counted import counted, was_were
 from servetop.core.tick import LoadGauges
@@ -19,23 +19,21 @@ from servetop.loadgen.messages import SenderReport, SenderSetup, TimedCommand
 from servetop.loadgen.pacing import deadline_timer
 from servetop.loadgen.request.prerender import NumberedRequest, prerender_queue
 from servetop.loadgen.request.request_state import RequestState
-from servetop.loadgen.sender.backoff import Backoff
 from servetop.loadgen.sender.cancellation import Cancellation
 from servetop.loadgen.sender.conversations import Conversations
 from servetop.loadgen.sender.heartbeat import Heartbeat
 from servetop.loadgen.sender.in_flight import InFlightRequests
 from servetop.loadgen.sender.live_commands import apply_command, burst, stop_reply
 from servetop.loadgen.sender.partition import partition_for
-from servetop.loadgen.sender.pauses import Pauses
 from servetop.loadgen.sender.report_builder import ReportBuilder
 from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.transport.transport import TransportFactory
 from servetop.workload.build import arrivals_of
+from servetop.workload.client.load_client import LoadClient
 from servetop.workload.datasets.shared_dataset import SharedDataset
 from servetop.workload.stages.plan import LoadPhase, LoadPlan
 from servetop.workload.stages.schedule import Schedule
 from servetop.workload.stages.stage_run import Due
-from servetop.workload.user_slots import UserSlots
 
 _SLOTS_AT_ONCE = 16
 """User slots filled before the event loop continues; filling hundreds would delay the heartbeat."""
@@ -66,14 +64,11 @@ class Sender:
         self._transport = transport(self)
         self._in_flight = InFlightRequests()
         self._cancellation = Cancellation(workload, clock=clock, transport=self._transport, finish=self._finish)
-        self._backoff = Backoff()
+        self._client: LoadClient[Prompt] = LoadClient(workload, skipped=self._skipped, worker=setup.worker)
         self._schedule: Schedule | None = None
         self._stage, self._stopped = -1, False
         self._stage_limit: int | None = None
-        self._conversations = Conversations.of(setup, self._skipped)
-        self._slots = UserSlots()
-        users = self._conversations if workload.conversational else self._slots
-        self._pauses = Pauses(workload, worker=setup.worker, use=users.think)
+        self._conversations = Conversations.of(setup, self._skipped, turns=self._client.turns)
         self.barrier = math.inf
         """Run time that the schedule must not pass yet, because a timed command takes effect then."""
         self._wake_at = math.inf
@@ -88,7 +83,7 @@ class Sender:
         self._partition.count_from(plan.first_number)
         self._prerender.begin(plan)
         start = self._partition.earliest_start(self._clock.now())
-        self._schedule = Schedule(plan, arrivals=self._arrivals, now=start)
+        self._schedule = self._client.begin(plan, arrivals=self._arrivals, now=start)
         self._prepare()
         self._send_due()
 
@@ -110,7 +105,7 @@ class Sender:
         reply, count = self._reply_to(command, at)
         self._limit(number_from=number_from)
         self._reports.reply(command, reply, count=count, at=at)
-        self._slots.opened()
+        self._client.slots.opened()
         self._send_due()
 
     def _reply_to(self, command: Command, at: float) -> tuple[str, int | None]:
@@ -144,19 +139,17 @@ class Sender:
         schedule = self._schedule
         if schedule is None:
             return
-        now = min(self._clock.now(), self.barrier)
+        now, client = min(self._clock.now(), self.barrier), self._client
         for due in schedule.due(now):
             self._select(due)
-        self._pauses.follow(schedule)
-        for due in self._conversations.due(now, schedule):
-            self._admit(self._partition.claim(due))
-        more = self._fill_slots(schedule, now)
-        if schedule.draining_since is not None and self._in_flight.empty and not self._conversations.thinking:
-            schedule.drained(now)
+        client.follow_pauses()
+        for turn in client.turns.due(now, schedule):
+            self._admit(self._partition.claim(Due(turn.stage, turn.at, turn.prompt)))
+        more = self._fill_slots(now)
+        if client.drained(now, unfinished=not self._in_flight.empty):
             for remark in self._skipped.remarks() if schedule.finished else ():
                 self._reports.remark(remark, now)
-        slot_at = self._slots.usable_at(now, not_before=self._backoff.until) if self._closed_loop else math.inf
-        self._wake_at = now if more else min(schedule.wake_at(), slot_at, self._conversations.wake_at)
+        self._wake_at = now if more else client.wake_at(now)
         self._due_timer.arm(self._wake_at)
 
     def _select(self, due: Due) -> None:
@@ -166,26 +159,20 @@ class Sender:
 
     def _admit(self, request: NumberedRequest) -> None:
         """Send a request, or queue it if the concurrency limit is reached or the load is paused."""
-        limit = self._limit()
+        waiting, limit = self._in_flight, self._limit()
         self._reports.tick.due += 1
-        if self._in_flight.queued or (self._schedule and self._schedule.paused) or not self._in_flight.has_room(limit):
-            self._in_flight.queued.append(request)
-        else:
+        if not waiting.queued and self._client.has_room(in_flight=waiting.count, limit=limit):
             self._send(request, limited=False)
+        else:
+            waiting.queued.append(request)
 
-    def _fill_slots(self, schedule: Schedule, now: float) -> bool:
+    def _fill_slots(self, now: float) -> bool:
         """Send queued requests, then those of free user slots; return whether more slots may be free."""
-        if schedule.paused:
-            return False
-        limit = self._limit()
-        while self._in_flight.queued and self._in_flight.has_room(limit):
-            self._send(self._in_flight.queued.popleft(), limited=True)
+        client, waiting, limit = self._client, self._in_flight, self._limit()
+        while waiting.queued and client.has_room(in_flight=waiting.count, limit=limit):
+            self._send(waiting.queued.popleft(), limited=True)
         for _ in range(_SLOTS_AT_ONCE):
-            if now < self._backoff.until:
-                return False
-            busy = self._in_flight.count + self._conversations.thinking
-            since = self._slots.free_since(now, in_flight=busy, limit=limit)
-            due = None if since is None else schedule.take_slot(max(since, self._backoff.until))
+            due = client.take_slot(now, in_flight=waiting.count, limit=limit)
             if due is None:
                 return False
             self._reports.tick.due += 1
@@ -205,10 +192,6 @@ class Sender:
             self._stage_limit = self._schedule.latest_stage.limit
         return self._partition.limit_for(self._stage_limit, number_from=number_from)
 
-    @property
-    def _closed_loop(self) -> bool:
-        return self._schedule is not None and self._schedule.stage is not None and self._schedule.stage.closed
-
     # --- events of the transport (RequestListener) ---
 
     def send_overdue(self) -> None:
@@ -219,7 +202,7 @@ class Sender:
     def response_complete(self, request: RequestState, at: float) -> None:
         """Free the user slot of a request whose turn is its last, and send what that makes room for."""
         if not self._conversations.may_continue(request) and self._in_flight.remove(request):
-            self._slots.freed(at, closed=self._closed_loop)
+            self._client.freed(at)
             self._send_due()
 
     def request_ended(self, request: RequestState) -> None:
@@ -227,10 +210,11 @@ class Sender:
         holds_slot = self._in_flight.remove(request)
         continues = self._finish(request)
         if holds_slot and request.done_at is not None and not continues:
-            self._slots.freed(request.done_at, closed=self._closed_loop)
+            self._client.freed(request.done_at)
         now = self._clock.now()
-        if self._backoff.update(request, now):
-            self._reports.warn(f"{request.error}{'; a closed loop retries every second' * self._closed_loop}", now)
+        failed = request.status is RequestStatus.ERROR and request.first_token_at is None
+        if self._client.ended(now, failed=failed):
+            self._reports.warn(f"{request.error}{'; a closed loop retries every second' * self._client.closed}", now)
         self._send_due()
 
     def _finish(self, request: RequestState) -> bool:
@@ -248,7 +232,7 @@ class Sender:
         expired = self._cancellation.expire(self._in_flight)
         drain_over = self._schedule is not None and now >= self._schedule.drain_deadline
         if drain_over:
-            self._conversations.cancel()
+            self._client.turns.cancel()
             self._cancel_queued(now, "not sent before the drain timeout")
             count = self._cancellation.cancel_in_flight(self._in_flight, "not finished within the drain timeout")
             self._reports.warn(f"drain timeout: {counted(count, 'request')} in flight {was_were(count)} cancelled", now)

@@ -14,7 +14,7 @@ from servetop.simulator.model.sim_request import SimRequest
 from servetop.simulator.server.tokens import draw_output_length
 from servetop.workload.prompts.random_cancellation import tokens_before_cancel
 from servetop.workload.request_lengths import RequestLengths, SharedTokens, request_lengths
-from servetop.workload.stages.stage_draws import StageDraws
+from servetop.workload.stages.stage_draws import StageDraws, Stream
 
 _CONVERSATION_IDS = 1 << 48
 """First id of the conversations, or of whole prompts, among the shared tokens."""
@@ -106,6 +106,26 @@ class ClientRequests:
             cancelled=cancelled is not None and cancelled < output,
             lengths=lengths if workload.conversational else None,
         )
+
+
+class RequestStreams:
+    """The requests of the stages of a run; a stage continues those of the stage before if it shares its stream."""
+
+    def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, whole_prompts: bool = False) -> None:
+        self._workload = workload
+        self._spec = spec
+        self._whole_prompts = whole_prompts
+        self._streams: dict[Stream, ClientRequests] = {}
+        """Those of the latest stage, and perhaps of the one before, whose requests may still wait."""
+
+    def of(self, draws: StageDraws) -> ClientRequests:
+        """Return the requests of the stage with these draws."""
+        if draws.stream not in self._streams:
+            self._streams = dict(list(self._streams.items())[-1:])
+            self._streams[draws.stream] = ClientRequests(
+                self._workload, self._spec, draws=draws, whole_prompts=self._whole_prompts
+            )
+        return self._streams[draws.stream]
 
 
 def block_hashes(

@@ -12,10 +12,10 @@ from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.predict.answer import predicted_answer
+from servetop.simulator.predict.cell_clients import VirtualSender
 from servetop.simulator.predict.cell_result import cell_result
 from servetop.simulator.predict.prediction import CellPrediction, CellResult, Prediction
 from servetop.simulator.predict.router import ROUTERS, ReplicaRouter
-from servetop.simulator.predict.virtual_client import VirtualSender
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.workload.stages.plan import check_stage

@@ -213,7 +213,7 @@ class _Run:
 
     def _end_refused(self) -> None:
         at, request, error = self._refused.popleft()
-        self._end(request.record(RequestStatus.ERROR, at, error=error))
+        self._end(request, RequestStatus.ERROR, at, error=error)
 
     def _cancel_all(self) -> None:
         """Cancel everything that has not finished within the drain timeout."""
@@ -223,7 +223,7 @@ class _Run:
             self._engines.drop(request, seq)
             del self._in_flight[request]
             error = "not finished within the drain timeout"
-            self._end(request.record(RequestStatus.CANCELLED, now, error=error))
+            self._end(request, RequestStatus.CANCELLED, now, error=error)
 
     def _crash(self) -> None:
         now, self._crash_at, self._crashed = self._clock.now(), math.inf, True
@@ -232,15 +232,24 @@ class _Run:
         for request in list(self._in_flight):
             del self._in_flight[request]
             status = RequestStatus.ERROR if request.first_token_at is None else RequestStatus.TRUNCATED
-            self._end(request.record(status, now, error="the server closed the connection"))
+            self._end(request, status, now, error="the server closed the connection")
 
     def _log_line(self, text: str) -> None:
         self._log.append(LogLine(at=self._clock.now(), text=text))
 
-    def _end(self, record: RequestRecord) -> None:
+    def _end(
+        self,
+        request: SentRequest,
+        status: RequestStatus,
+        at: float,
+        *,
+        output_tokens: int = 0,
+        error: str | None = None,
+    ) -> None:
+        record = request.record(status, at, output_tokens=output_tokens, error=error)
         self._records.append(record)
         self._client.ticks.ended(record)
-        self._client.ended(record.done_at or 0.0, failed=record.status is not RequestStatus.OK)
+        self._client.ended(request, status, at)
 
     # --- events of the engine (TokenListener) ---
 
@@ -259,4 +268,4 @@ class _Run:
     def completed(self, seq: SimSequence, at: float) -> None:
         request: SentRequest = seq.sink
         del self._in_flight[request]
-        self._end(request.record(RequestStatus.OK, at, output_tokens=seq.output_tokens))
+        self._end(request, RequestStatus.OK, at, output_tokens=seq.output_tokens)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from servetop.core.events import RequestStatus
-from servetop.loadgen.request.request_state import RequestState
-
 _MIN_SECONDS = 0.010
 _MAX_SECONDS = 1.0
 
@@ -17,9 +14,12 @@ class Backoff:
         """Run time before which no free slot is used."""
         self._seconds = 0.0
 
-    def update(self, request: RequestState, at: float) -> bool:
-        """Account for a request that has ended; return whether the delay has just reached its maximum."""
-        if request.status is not RequestStatus.ERROR or request.first_token_at is not None:
+    def ended(self, at: float, *, failed: bool) -> bool:
+        """Account for a request that ended at `at`; return whether the delay has just reached its maximum.
+
+        `failed`: the request ended with an error before its first token.
+        """
+        if not failed:
             self._seconds = 0.0
             return False
         before = self._seconds

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from servetop.workload.user_slots import UserSlots, parse_think_time
+from servetop.workload.client.user_slots import UserSlots, parse_think_time
 
 
 def test_without_think_time_a_slot_is_free_as_soon_as_its_request_ends() -> None:
