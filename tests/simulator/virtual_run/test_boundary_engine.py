@@ -34,7 +34,7 @@ def test_the_latencies_are_those_of_the_prediction(
     stage: StageConfig, workload: dict[str, Any], settings: dict[str, Any]
 ) -> None:
     config = WorkloadConfig(**workload)
-    run = run_virtually(plan_of(stage, workload=config, plan={"at_boundaries": True}, **settings))
+    run = run_virtually(plan_of(stage, workload=config, plan={"at_boundaries": True, "token_times": True}, **settings))
     cell = predict_cell(PredictSpec(workload=config, seed=3, sweep=False, settings=settings), stage)
     ended = [record for record in run.records if record.status is RequestStatus.OK]
     ttft = 1e3 * np.array([(record.first_token_at or 0.0) - (record.sent or 0.0) for record in ended])
@@ -42,6 +42,9 @@ def test_the_latencies_are_those_of_the_prediction(
     assert (len(ended), len(run.records) - len(ended)) == (cell.completed, cell.refused)
     assert (ttft.mean(), e2el.mean()) == pytest.approx((cell.ttft_ms.mean, cell.e2el_ms.mean))
     assert np.percentile(ttft, 99) == pytest.approx(cell.ttft_ms.p99)
+    assert all(record.chunk_tokens.sum() == record.chunk_times.size == record.output_tokens for record in ended)
+    gaps = 1e3 * np.concatenate([np.diff(record.chunk_times) for record in ended])
+    assert np.percentile(gaps, 99) == pytest.approx(cell.itl_ms.p99, rel=0.01)
     engine = run.ticks[-1].engine
     assert engine is not None
     assert engine.preemptions_total == cell.preemptions

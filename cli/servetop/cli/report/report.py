@@ -134,7 +134,8 @@ def _stage_tables(summary: RunSummary) -> Iterator[Group]:
 
 def _totals(summary: RunSummary) -> Group:
     engine, server, requests = summary.engine, summary.measured.server, summary.requests
-    heading = " ".join(str(part) for part in (engine.name, engine.version, "·", summary.model_id) if part)
+    predicted = "(predicted)" if summary.predicted else ""
+    heading = " ".join(str(part) for part in (engine.name, engine.version, "·", summary.model_id, predicted) if part)
     table = light_table("", "")
     table.show_header = False
     ends = " / ".join(map(formats.exact, (requests.completed, requests.failed, requests.cancelled)))

@@ -83,6 +83,7 @@ def run_summary(
         **(_judged(reader, stages, end=end) if run.tick_ends.size else {}),
         engine_metrics=engine_metrics(reader, run),
         dataset=dataset_summary(reader),
+        predicted=run.header.predicted or None,
     )
 
 

@@ -39,7 +39,8 @@ class VirtualRun:
     stages: tuple[StageChange, ...]
     log_lines: tuple[LogLine, ...]
     records: tuple[RequestRecord, ...]
-    """Ended requests, in order of their end; each has at most two chunks, the first token and all others."""
+    """Ended requests, in order of their end; each has at most two chunks, the first token and all others, or with
+    `token_times` of the plan one a token."""
     end: RunEnd
     admissions: tuple[AdmissionState, ...]
     """The queue after every scheduling decision, of the first replica."""
@@ -193,6 +194,7 @@ class _Run:
         changes.clear()
 
     def _submit(self, request: SentRequest) -> None:
+        request.clock = self._clock.now if self._plan.token_times else None
         if self._crashed:
             self._refuse(request, "connection refused")
         elif any(self._fails(outage) for outage in self._plan.outages):

@@ -83,6 +83,8 @@ class VirtualRunPlan:
     """Replicas that do not answer; the others receive their requests."""
     gpus: GpuTelemetry | None = None
     """None for an engine whose GPU cannot be read."""
+    token_times: bool = False
+    """Whether each token of a request has its time; otherwise only the first and the last one have."""
     whole_prompts: bool = False
     """Whether the prefix cache also keeps the part of each prompt that no other request has."""
     cached_requests: int = 0
