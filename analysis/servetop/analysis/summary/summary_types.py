@@ -274,6 +274,8 @@ class RunSummary:
     sweep: SweepVerdict | None = field(default=None, metadata=OMITTED)
     """None for other runs, and for a sweep without a cell that was measured as a whole."""
     engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)
+    predicted: bool | None = field(default=None, metadata=OMITTED)
+    """True for a run that the simulator computed, without a server; None for others."""
     not_recorded: Unrecorded | None = field(default=None, metadata=OMITTED)
 
     @property

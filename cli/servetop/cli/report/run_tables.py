@@ -50,7 +50,8 @@ _TELLING = (
 def totals_table(summary: RunSummary) -> Group:
     """Return the figures of the run in one column, without a header; its title names engine, version and model."""
     engine, server, requests = summary.engine, summary.measured.server, summary.requests
-    heading = " ".join(str(part) for part in (engine.name, engine.version, "·", summary.model_id) if part)
+    predicted = "(predicted)" if summary.predicted else ""
+    heading = " ".join(str(part) for part in (engine.name, engine.version, "·", summary.model_id, predicted) if part)
     table = light_table("", "")
     table.show_header = False
     ends = " / ".join(map(formats.exact, (requests.completed, requests.failed, requests.cancelled)))

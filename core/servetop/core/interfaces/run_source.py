@@ -76,6 +76,8 @@ class RunHeader:
     """What else identifies the run: command lines, environment, GPUs, digests; empty before format 1.8."""
     random_tokens: str | None = None
     """`ordinary` or `unchecked`: what prompts of random token ids consist of; None without such, and before 1.12."""
+    predicted: bool = False
+    """Whether the simulator computed the run, without a server; never before 1.14."""
     has_engine_series: bool = True
     """Whether the recording has the series of the engine page; one before format 1.6 has not."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Iterable
@@ -35,14 +36,21 @@ def write_batch(connection: sqlite3.Connection, batch: EncodedBatch) -> str | No
     return None
 
 
+def check_new(path: Path) -> None:
+    """RecordingError if the file exists; a path that cannot exist is left to `claim_path`."""
+    with contextlib.suppress(OSError):
+        if path.exists():
+            raise RecordingError(f"{path} already exists: remove it, or choose another file with --record")
+
+
 def claim_path(path: Path) -> None:
     """Create the empty file, so that no other run can use its name; RecordingError if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
-        if isinstance(error, FileExistsError) and path.exists():
-            raise RecordingError(f"{path} already exists: remove it, or choose another file with --record") from error
+        if isinstance(error, FileExistsError):
+            check_new(path)
         reason = (error.strerror or str(error)).lower()
         raise RecordingError(
             f"cannot record to {path} ({reason}): choose another file with --record, or --no-record"

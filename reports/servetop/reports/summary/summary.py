@@ -81,6 +81,7 @@ def run_summary(
         stages=stages,
         engine_metrics=engine_metrics(reader, run),
         dataset=dataset_summary(reader),
+        predicted=run.header.predicted or None,
     )
     return _judged(summary, reader, end=end) if run.tick_ends.size else summary
 
