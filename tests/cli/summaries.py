@@ -49,8 +49,7 @@ def requests(*, percentiles: Sequence[str] = ("p50", "p90", "p95", "p99"), **fie
 
 def measured(*, peaks_reason: str | None = None, trust: TrustSummary = TRUST, **fields: Any) -> Measurements:
     """`fields` are those of the requests."""
-    unknown: dict[str, Any] = dict.fromkeys(ServerSummary.__slots__)
-    server = ServerSummary(**unknown | {"peaks_reason": peaks_reason})
+    server = ServerSummary(peaks_reason=peaks_reason)
     return Measurements(
         requests=requests(**fields), turns=None, server=server, energy=EnergySummary(), trust=trust
     )  # fmt: skip

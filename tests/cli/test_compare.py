@@ -10,7 +10,7 @@ import pytest
 
 from servetop.analysis.comparison.difference_texts import difference_text, interval_text
 from servetop.analysis.comparison.report_types import ComparisonReport
-from servetop.cli.compare.compare import run_compare
+from servetop.cli.inspection.compare import run_compare
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.core.config import StageConfig
 from servetop.core.errors import RecordingError, UsageError

@@ -51,6 +51,15 @@ def test_the_answer_comes_first_in_one_sentence(servetop: Servetop, tmp_path: Pa
     assert "TTFT ≤ 300 ms" in servetop("predict", str(file), "--goodput", "ttft:300").out.splitlines()[0]
 
 
+def test_a_recorded_prediction_is_summarised_like_a_run(servetop: Servetop, tmp_path: Path) -> None:
+    file = str(tmp_path / "predicted.servetop")
+    words = ("predict", "--num-prompts", "40", "--request-rate", "8", "--output-len", "16", "--record", file)
+    assert servetop(*words).out.splitlines()[-1] == f"recording  {file}"
+    assert "llama-2-7b (predicted)" in servetop("summary", file).out
+    assert servetop("summary", file, "--json").summary["completed"] == 40
+    assert "already exists" in servetop(*words).complaint
+
+
 LOAD = ("--num-prompts", "300", "--max-num-seqs", "256", "--request-rate", "40", "--input-len", "300")
 
 

@@ -103,6 +103,13 @@ def test_a_file_with_ticks_of_another_length_is_refused(recorder: Recorder) -> N
         RecordingReader.open(recorder.path)
 
 
+def test_an_older_file_was_not_predicted(recorder: Recorder) -> None:
+    recorder.close(INTERRUPTED)
+    change(recorder.path, "ALTER TABLE run DROP COLUMN predicted", "PRAGMA user_version = 1013")
+    with contextlib.closing(RecordingReader.open(recorder.path)) as reader:
+        assert reader.header.predicted is False
+
+
 def test_an_older_file_has_ticks_of_a_quarter_of_a_second(recorder: Recorder, make_tick: MakeTick) -> None:
     recorder.commit(TickTransaction(tick=make_tick(3)))
     recorder.close(INTERRUPTED)

@@ -35,6 +35,14 @@ def test_the_header_shows_engine_stage_and_that_it_records(canned: ModuleType, f
     assert header.endswith("stage 4/4 20 req/s · batch 192  00:01:50 ● REC")
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_header_says_that_a_run_is_predicted(canned: ModuleType, frame_of: FrameOf, width: int) -> None:
+    frame = frame_of(canned.finished(), 126.0)
+    predicted = replace(frame, header=replace(frame.header, predicted=True))
+    assert "predicted " in text([draw_header(predicted, width)])
+    assert "predicted" not in text([draw_header(frame, width)])
+
+
 @pytest.mark.parametrize("width", [100, 200])
 def test_a_model_in_a_local_folder_has_the_same_name_at_every_width(
     canned: ModuleType, frame_of: FrameOf, width: int

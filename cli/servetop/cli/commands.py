@@ -145,7 +145,7 @@ def manifest(line: CommandLine[ManifestOptions]) -> int:
 
 def compare(line: CommandLine[CompareOptions]) -> int:
     """Compare recordings: which metrics are better or worse, by how much, or what it takes to tell."""
-    from servetop.cli.compare.compare import run_compare
+    from servetop.cli.inspection.compare import run_compare
 
     return run_compare(line.options)
 
@@ -159,7 +159,7 @@ def verify(line: CommandLine[VerifyOptions]) -> int:
 
 def check(line: CommandLine[CheckOptions]) -> int:
     """Check a run for CI: against a baseline, thresholds and rules; exit code 99 if it fails, 98 if it cannot tell."""
-    from servetop.cli.check.check import run_check
+    from servetop.cli.inspection.check import run_check
 
     return run_check(line.options)
 
@@ -250,7 +250,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
 
 
 def command_group() -> CommandGroup:
-    """The command line of servetop."""
+    """Return the command line of servetop."""
     return CommandGroup(
         CommandSpec(run, RunOptions),
         COMMANDS,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def output_of(options: RepeatableOptions, line: CommandLine[Any]) -> Output:
-    """The destination that the options of a run describe; `line` is the command line that they come from."""
+    """Return the destination that the options of a run describe; `line` is the command line that they come from."""
     web = None
     if options.web.web:
         from servetop.cli.configuration.web_address import web_address_of

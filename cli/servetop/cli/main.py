@@ -87,7 +87,7 @@ def _check_text(argv: Sequence[str]) -> None:
 
 
 def split_engine_args(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The words before the first `--`, and those after it, which are the engine's own options."""
+    """Return the words before the first `--`, and those after it, which are the engine's own options."""
     if "--" not in argv:
         return list(argv), ()
     at = list(argv).index("--")

@@ -51,7 +51,7 @@ _MEANINGS = {
 
 
 def man_page() -> str:
-    """The page, in roff with the man macros; printable ASCII."""
+    """Return the page, in roff with the man macros; printable ASCII."""
     of_runs = declared(RunOptions)
     parts = [_HEAD, ".SH DESCRIPTION\n", *_paragraphs(command_group().help or "")]
     parts += [".SH COMMANDS\n", *_entries((each.name, _sentence(each)) for each in COMMANDS)]

@@ -30,7 +30,7 @@ without `--url`, or `--arrivals` with a closed loop; its default value is accept
 
 
 def option_reference() -> str:
-    """The page, in Markdown."""
+    """Return the page, in Markdown."""
     parts = [HEAD]
     for panel, options in _panels(RunOptions).items():
         parts.append(f"## {panel}\n\n{_table(options, keys=True)}")

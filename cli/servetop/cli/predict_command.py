@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 from servetop.cli.configuration.prediction import predict_specs, seed_of
 from servetop.cli.options.declaration import declared
@@ -16,6 +17,7 @@ from servetop.core.errors import ExitCode, UsageError
 from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
+from servetop.run.record_prediction import check_recordable, record_prediction
 from servetop.simulator.predict.predict import DEFAULT_STAGE, PredictSpec, predict
 from servetop.simulator.predict.prediction import CellPrediction, Prediction, prediction_json
 from servetop.simulator.validate.validate import validate
@@ -37,16 +39,29 @@ def run_predict(options: PredictOptions) -> int:
         specs = predict_specs(preset, settings=settings)
     if options.goodput:
         specs = [dataclasses.replace(spec, goodput=options.goodput) for spec in specs]
+    if options.record is not None:
+        check_recordable(specs, options.record)
     prediction = predict(specs)
+    if options.record is not None:
+        _record(prediction, specs[0], options.record)
     if options.as_json:
         console.out_json(prediction_json(prediction))
     else:
         _print_cells(prediction)
+        if options.record is not None:
+            console.out(f"recording  {options.record}")
     return int(ExitCode.OK)
 
 
+def _record(prediction: Prediction, spec: PredictSpec, path: Path) -> None:
+    failed = next((each.error for each in prediction.cells if each.error), None)
+    if failed is not None:
+        raise UsageError(f"--record: a cell of the run cannot start: {failed}")
+    record_prediction(spec, path)
+
+
 def spec_of(grid: GridOptions, settings: Mapping[str, str]) -> PredictSpec:
-    """The grid of plain options; without a rate all requests are sent at once."""
+    """Return the grid of plain options; without a rate all requests are sent at once."""
     num_prompts = grid.num_prompts or DEFAULT_STAGE.num_prompts
     stages = tuple(
         StageConfig(max_num_seqs=batch, request_rate=rate, num_prompts=num_prompts)

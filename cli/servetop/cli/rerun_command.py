@@ -70,7 +70,7 @@ def _configuration(
 
 
 def _refusal(path: Path, refused: Sequence[Obstacle], *, as_json: bool) -> UsageError:
-    """The error; the reasons are part of it in JSON and if there is only one, else printed before it."""
+    """Return the error; the reasons are part of it in JSON and if there is only one, else printed before it."""
     hint = " (--anyway repeats it nevertheless)" if all(each.overridable for each in refused) else ""
     texts = [each.text for each in refused]
     if as_json or len(texts) == 1:

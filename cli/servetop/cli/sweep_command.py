@@ -53,7 +53,7 @@ def run_sweep(
 
 
 def predicted_cells(file: str, *, model: str | None = None) -> tuple[PredictedCell, ...]:
-    """The prediction of each cell of a sweep file with a table `[sim]`; none where that has several variants.
+    """Return the prediction of each cell of a sweep file with a table `[sim]`; none where that has several variants.
 
     `model` replaces the file's; a model that the simulator does not support is reported and not predicted.
     """

@@ -63,6 +63,6 @@ def _print(target: SanitizingConsole, renderables: Iterable[RenderableType]) -> 
 
 
 def stdout_console() -> SanitizingConsole:
-    """A console as wide as the terminal, or without limit if stdout is not one."""
+    """Return a console as wide as the terminal, or without limit if stdout is not one."""
     terminal = SanitizingConsole(highlight=False)
     return terminal if terminal.is_terminal else SanitizingConsole(highlight=False, width=UNLIMITED)

@@ -80,7 +80,7 @@ class ManualClock:
         self._order = itertools.count()
 
     def now(self) -> float:
-        """The instant set last."""
+        """Return the instant set last."""
         return self._now
 
     async def sleep_until(self, at: float) -> None:

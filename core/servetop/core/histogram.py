@@ -27,17 +27,17 @@ _LOG_GAMMA = math.log(_GAMMA)
 
 @functools.cache
 def _midpoints() -> FloatArray:
-    """The value in seconds that represents each bucket."""
+    """Return the value in seconds that represents each bucket."""
     return np.asarray(MIN_VALUE * 2 * _GAMMA ** np.arange(MAX_BUCKET + 1) / (_GAMMA + 1), dtype=np.float64)
 
 
 def bucket_value(bucket: int) -> float:
-    """The value in seconds that represents a bucket."""
+    """Return the value in seconds that represents a bucket."""
     return float(_midpoints()[bucket])
 
 
 def bucket_values(buckets: NarrowArray) -> FloatArray:
-    """The values in seconds that represent several buckets; shape as `buckets`."""
+    """Return the values in seconds that represent several buckets; shape as `buckets`."""
     return _midpoints()[buckets]
 
 
@@ -72,7 +72,7 @@ class LogHistogram:
 
     @classmethod
     def merged(cls, histograms: Iterable[LogHistogram]) -> LogHistogram:
-        """The sum of histograms: the histogram of all their values."""
+        """Return the sum of histograms: the histogram of all their values."""
         parts = [part for part in histograms if part.buckets.size]
         if len(parts) < 2:
             return parts[0] if parts else EMPTY

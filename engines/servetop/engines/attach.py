@@ -86,7 +86,7 @@ async def attach_engine(
 
 
 def _unread_metrics(scraper: MetricsScraper | None, results: HttpResults) -> str | None:
-    """Why the metrics are unknown, if there is a page that did not arrive in time; None if there is none."""
+    """Return why the metrics are unknown, if there is a page that did not arrive in time; None if there is none."""
     paths = () if scraper is None else scraper.reader.paths
     late = [path for path in paths if path in results and results[path].late]
     return f"no metrics: {late[0]} did not arrive in time, so the engine is not measured" if late else None

@@ -209,7 +209,7 @@ class EngineHandle:
         return not self.died.is_set()
 
     def exit_reason(self) -> str:
-        """Why the engine exited, in one line; empty while it runs."""
+        """Return why the engine exited, in one line; empty while it runs."""
         if not self.died.is_set():
             return ""
         if self._process is None:
@@ -218,7 +218,7 @@ class EngineHandle:
         return f"{self.engine.title} {self._process.exit_description()}" + (f": {cause}" if cause else "")
 
     def log_tail(self, count: int = 4000) -> tuple[str, ...]:
-        """The last lines of its log, oldest first; empty for an attached engine."""
+        """Return the last lines of its log, oldest first; empty for an attached engine."""
         return self._process.log.tail(count) if self._process else ()
 
     async def stop(self) -> StopReport:

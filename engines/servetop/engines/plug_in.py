@@ -88,7 +88,7 @@ def _guarded(method: Callable[..., Any], name: str, types: tuple[type, ...], *, 
 
 
 def _guarded_reader(reader: Any, where: str) -> MetricsReader | None:
-    """A plug-in's own reader with guarded methods; those of servetop need no guard."""
+    """Return a plug-in's own reader with guarded methods; those of servetop need no guard."""
     if reader is not None and not type(reader).__module__.startswith("servetop."):
         for name in _READER:
             setattr(reader, name, _guarded(getattr(reader, name), name, (object,), where=where))
@@ -96,7 +96,7 @@ def _guarded_reader(reader: Any, where: str) -> MetricsReader | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """The type and text of an error that a plug-in raised: `ZeroDivisionError: bang`."""
+    """Return the type and text of an error that a plug-in raised: `ZeroDivisionError: bang`."""
     return f"{type(error).__name__}: {error}".rstrip(": ")
 
 

@@ -185,7 +185,7 @@ class ReplicaGroup:
         return not self.died.is_set()
 
     def exit_reason(self) -> str:
-        """Why the last replica failed; empty while one is up."""
+        """Return why the last replica failed; empty while one is up."""
         return self._exit_reason if self.died.is_set() else ""
 
     def log_tail(self, count: int = 4000) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ def cell(text: object) -> Text:
 
 
 def light_table(*columns: str) -> Table:
-    """A table with light lines: first column left-aligned and folded if space is short, others right-aligned."""
+    """Return a table with light lines: first column left-aligned and folded if space is short, others right-aligned."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for index, column in enumerate(columns):
         justify: JustifyMethod = "right" if index else "left"
@@ -25,5 +25,5 @@ def light_table(*columns: str) -> Table:
 
 
 def titled(title: str, body: Table | Text) -> Group:
-    """A table or text below an empty line and a bold title."""
+    """Return a table or text below an empty line and a bold title."""
     return Group(Text(f"\n{sanitize_line(title)}", style="bold"), body)

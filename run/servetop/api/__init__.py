@@ -89,7 +89,7 @@ def open_recording(name: str | Path = "latest") -> RecordingReader:
 
 
 def summary(name: str | Path = "latest") -> RunSummary:
-    """The summary of a recording; names as in `open_recording`."""
+    """Return the summary of a recording; names as in `open_recording`."""
     from servetop.reports.summary.summary import run_summary
 
     with contextlib.closing(open_recording(name)) as reader:
@@ -167,7 +167,7 @@ def _joined(names: Names) -> str:
 
 
 def predict(config: RunConfig, *, gpu: str = "", engine_profile: str = "") -> Prediction:
-    """The results of each stage of a configuration, simulated in virtual time on a GPU and engine profile.
+    """Return the results of each stage of a configuration, simulated in virtual time on a GPU and engine profile.
 
     for cell in api.predict(config, gpu="a100-80").cells:
         print(cell.request_rate, cell.require_result().output_throughput, cell.require_result().ttft_ms.p99)

@@ -92,7 +92,7 @@ def shows_status() -> bool:
 
 
 def encoding() -> str:
-    """The encoding of stdout."""
+    """Return the encoding of stdout."""
     return getattr(sys.stdout, "encoding", None) or "unknown"
 
 

@@ -64,7 +64,7 @@ def _with_missing_data(end: RunEnd, recorder: Recorder) -> RunEnd:
 
 
 def _judged(end: RunEnd, config: RunConfig, reader: RecordingReader) -> tuple[RunEnd, RunSummary | None]:
-    """The end of a run, which fails if it missed a threshold or was limited by the client, and its summary."""
+    """Return the end of a run, which fails if it missed a threshold or was limited by the client, and its summary."""
     if end.exit_code != ExitCode.OK:
         return end, None
     summary = run_summary(reader, end=end)  # the figures that the user will see

@@ -72,7 +72,7 @@ class Outcome:
                 self._failures.add(record.status, record.error, http_status=record.http_status, at=record.done_at)
 
     def end(self, at: float, failure: ServetopError | None) -> RunEnd:
-        """The end of the run; thresholds are checked later, from the summary."""
+        """Return the end of the run; thresholds are checked later, from the summary."""
         ends = [RunEnd(at=at, exit_code=int(ExitCode.OK), reason=self._stopped)]
         if self.drain_reason or self.interruptions or self.stopped_by is Action.CANCEL:
             ends.append(RunEnd(at=at, exit_code=int(ExitCode.INTERRUPTED), reason=self._interrupted(failure)))
@@ -88,7 +88,7 @@ class Outcome:
         return "stopped early" if self.stopped_by is Action.STOP else ""
 
     def _interrupted(self, failure: ServetopError | None) -> str:
-        """The reason of an interruption; the engine's failure is included, as systemd may stop both at once."""
+        """Return the reason of an interruption; the engine's failure is included, as systemd may stop both at once."""
         is_cancelled = self.drain_reason and self.stopped_by is Action.CANCEL
         cancelled = "requests in flight were cancelled" if is_cancelled else ""
         return "; ".join(part for part in (self.drain_reason or "interrupted", cancelled, str(failure or "")) if part)
@@ -106,7 +106,7 @@ class Outcome:
         )
 
     def _all_cancelled(self) -> str:
-        """Why a load that was not stopped has no figures, although no request failed; empty if it has some."""
+        """Return why a load that was not stopped has no figures, although no request failed; empty if it has some."""
         if self._completed or not self._cancelled or self.stopped_by is not None:
             return ""
         ((most, _),) = self._cancelled.most_common(1)
@@ -114,7 +114,7 @@ class Outcome:
         return f"no request succeeded, {count:,} {was_were(count)} cancelled; most often: {most}"
 
     def _failed_cells(self) -> str:
-        """The cells of a sweep of which more requests failed than the limit allows; empty if there is none."""
+        """Return the cells of a sweep of which more requests failed than the limit allows; empty if there is none."""
         counts = {stage: (failed, self._ended_by_stage[stage]) for stage, failed in self._failed_by_stage.items()}
         failing = [stage for stage, count in counts.items() if self._max_failures.is_exceeded(*count)]
         if not failing:
@@ -127,7 +127,7 @@ class Outcome:
 
 
 def decisive(ends: Sequence[RunEnd]) -> RunEnd:
-    """The end whose exit code comes first in PRECEDENCE, with the reasons of all ends with that code."""
+    """Return the end whose exit code comes first in PRECEDENCE, with the reasons of all ends with that code."""
     order = {code: place for place, code in enumerate(PRECEDENCE)}
     code = min((each.exit_code for each in ends), key=lambda each: order.get(ExitCode(each), len(order)))
     same = [each for each in ends if each.exit_code == code]

@@ -85,7 +85,7 @@ def execute(
 
 
 def final_summary(run: FinishedRun) -> RunSummary:
-    """The summary of a run that has ended, with its exit code, error and the data that could not be recorded."""
+    """Return the summary of a run that has ended, with its exit code, error and the data that could not be recorded."""
     from servetop.reports.summary.summary import run_summary
 
     unrecorded, summary = run.recorder.unrecorded, run.summary
@@ -139,7 +139,7 @@ async def _run_loop(
 def _open_recording(
     config: RunConfig, recording: Path, *, resume: bool, command_line: Sequence[str]
 ) -> tuple[Recorder, RunStart]:
-    """The recording, new or to resume, and where the run starts in it."""
+    """Return the recording, new or to resume, and where the run starts in it."""
     from servetop.core.clock import ClockAnchor
     from servetop.core.interfaces.run_source import RunHeader
     from servetop.recordings.write.recorder import Recorder

@@ -2,7 +2,7 @@
 
 import pytest
 
-from servetop.cli.check.check_text import report_text
+from servetop.cli.inspection.check import report_text
 from tests.cli.check.reports import honesty, report
 
 GATES = """\

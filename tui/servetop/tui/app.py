@@ -150,7 +150,7 @@ class DashboardApp(App[str]):
             event.widget.cursor_blink = False
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """The entries of the command palette by what they act on: every key with its effect, then the themes."""
+        """Yield the entries of the command palette by what they act on: every key with its effect, then the themes."""
         for group, key in palette_entries(read_only=self.options.read_only):
             on_app = hasattr(self, f"action_{key.action.partition('(')[0]}")
             run = partial(self.run_action, key.action, self if on_app else screen)
@@ -263,14 +263,14 @@ class DashboardApp(App[str]):
 
 
 def _action_search() -> type[Provider]:
-    """The entries of the palette, imported when it is first opened."""
+    """Return the entries of the palette, imported when it is first opened."""
     from servetop.tui.screens.action_search import ActionSearch
 
     return ActionSearch
 
 
 def _screen_type(name: str) -> type[FrameScreen]:
-    """The screen behind a number key, imported after the first frame: start-up needs the live screen only."""
+    """Return the screen behind a number key, imported after the first frame: start-up needs the live screen only."""
     from servetop.tui.screens import comparison_screen, details, engine_screen, film_screen, log_screen, requests_screen
 
     types: dict[str, type[FrameScreen]] = {

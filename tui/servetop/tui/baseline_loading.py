@@ -63,7 +63,7 @@ class _Comparing:
 
 
 def _stages_over(viewer: RunViewer) -> int:
-    """The stages of the run that have ended."""
+    """Return the stages of the run that have ended."""
     spans = stage_spans(viewer.run.stages, end=None if viewer.source.is_live() else viewer.run.edge)
     return sum(span.until < math.inf for span in spans)
 

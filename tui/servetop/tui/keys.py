@@ -142,7 +142,7 @@ _PLAYING = (
 
 
 def tables(*, read_only: bool) -> Mapping[str, Sequence[Key]]:
-    """The keys that have an effect, by what they act on."""
+    """Return the keys that have an effect, by what they act on."""
     if not read_only:
         return {"Steer the load (live runs)": STEERING, "Move through time": MOVING, "Change the view": VIEWING}
     viewing = [replace(key, tooltip="Open a recording") if key.action == "recordings" else key for key in VIEWING]
@@ -157,7 +157,7 @@ def palette_entries(*, read_only: bool) -> Iterable[tuple[str, Key]]:
 
 
 def palette_title(group: str, caption: str, text: str) -> str:
-    """One row of the palette: the group, the key and what it does, in columns."""
+    """Return one row of the palette: the group, the key and what it does, in columns."""
     return f"{group:<10} {caption:<8} {text}"
 
 

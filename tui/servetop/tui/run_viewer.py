@@ -87,7 +87,7 @@ class RunViewer:
         return self.source.is_live() and not self.options.read_only
 
     def frame(self) -> Frame:
-        """The run as of the playhead."""
+        """Return the run as of the playhead."""
         self._drawn_at, self._changed = self.clock.now(), False
         self._drawn_view, self._drawn_live = self.view, self.source.is_live()
         frame = replace(

@@ -31,7 +31,7 @@ class CellStyle:
     """Sorted, so that equal sets compare equal."""
 
     def after(self, before: CellStyle) -> str:
-        """The sequence that changes another style into this one; empty if they are equal."""
+        """Return the sequence that changes another style into this one; empty if they are equal."""
         if self == before:
             return ""
         ended = set(before.attributes) - set(self.attributes)
@@ -53,7 +53,7 @@ _PLAIN = CellStyle()
 
 @lru_cache(maxsize=4096)
 def _set_by(sequence: str, before: CellStyle) -> CellStyle | None:
-    """The style after a sequence; None if it has unknown parameters."""
+    """Return the style after a sequence; None if it has unknown parameters."""
     parameters = (sequence[2:-1] or "0").split(";")
     style = before
     while parameters:
@@ -80,7 +80,7 @@ def _coloured(style: CellStyle, colour: str, *, ground: bool) -> CellStyle:
 
 
 def shorten_sgr(data: str) -> str:
-    """The same picture in fewer bytes; starts from the terminal's default colours, as Textual's frames do."""
+    """Return the same picture in fewer bytes; starts from the terminal's default colours, as Textual's frames do."""
     written: list[str] = []
     wanted = there = _PLAIN
     for part in _SEQUENCES.split(data):
@@ -98,7 +98,7 @@ def shorten_sgr(data: str) -> str:
 
 
 def sgr_shortening_driver(driver: type[Driver]) -> type[Driver]:
-    """A subclass of the driver that writes less."""
+    """Return a subclass of the driver that writes less."""
 
     class SgrShorteningDriver(driver):  # type: ignore[valid-type, misc]
         """Passes everything it writes through `shorten_sgr`."""

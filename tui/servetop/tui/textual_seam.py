@@ -15,7 +15,7 @@ CLEAR_CACHE_SECONDS = 60.0
 
 
 def titles_of(widget: Widget) -> tuple[Content | None, Content | None]:
-    """The contents of the top and bottom border, with their styles."""
+    """Return the contents of the top and bottom border, with their styles."""
     return widget._border_title, widget._border_subtitle
 
 

@@ -53,7 +53,7 @@ def prompts_for(
     dataset: SharedDataset | None = None,
     engine: EngineTraits | None = None,
 ) -> PromptSource:
-    """The prompts of a workload; `corpus_ids` are the engine's token ids of a corpus.
+    """Return the prompts of a workload; `corpus_ids` are the engine's token ids of a corpus.
 
     `dataset` is the workload's file, which other cells read too, with the counts of its unusable rows; None: a new one.
 
@@ -84,7 +84,7 @@ def prompts_for(
 
 
 def vocabulary_of(workload: WorkloadConfig, engine: EngineTraits) -> Vocabulary:
-    """The pieces of random prompts: token ids where endpoint and engine accept them, else words."""
+    """Return the pieces of random prompts: token ids where endpoint and engine accept them, else words."""
     as_text = engine.as_text or workload.endpoint != "completions" or workload.conversational
     return CommonWords() if as_text else TokenIds(engine.token_ids)
 
@@ -92,7 +92,7 @@ def vocabulary_of(workload: WorkloadConfig, engine: EngineTraits) -> Vocabulary:
 def hit_rate_prompts(
     workload: WorkloadConfig, seed: tuple[int, ...], *, vocabulary: Vocabulary, block_size: int | None
 ) -> HitRatePrompts:
-    """The prompts of a workload with a `cache_hit_rate`."""
+    """Return the prompts of a workload with a `cache_hit_rate`."""
     from servetop.workload.prompts.hit_rate_prompts import USUAL_BLOCK, HitRatePrompts
 
     return HitRatePrompts(
@@ -142,7 +142,7 @@ def shared_prefix(workload: WorkloadConfig) -> tuple[int, int]:
 
 
 def shared_prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int, ...]) -> SharedPrefixes:
-    """The pool of prefixes of a workload without a `cache_hit_rate`."""
+    """Return the pool of prefixes of a workload without a `cache_hit_rate`."""
     length, count = shared_prefix(workload)
     return SharedPrefixes(vocabulary=vocabulary, length=length, count=count, seed=seed)
 
@@ -155,12 +155,12 @@ class ClippedPrompts:
     max_model_len: int
 
     def prompts(self) -> Iterator[Prompt]:
-        """The prompts of the source; shortened ones are marked as `clipped`."""
+        """Return the prompts of the source; shortened ones are marked as `clipped`."""
         return (clipped(prompt, self.max_model_len) for prompt in self.source.prompts())
 
 
 def clipped(prompt: Prompt, max_model_len: int) -> Prompt:
-    """The prompt, or the part of it that fits; a text is cut in proportion to its tokens."""
+    """Return the prompt, or the part of it that fits; a text is cut in proportion to its tokens."""
     if prompt.input_tokens + prompt.output_tokens <= max_model_len:
         return prompt
     output = max(1, min(prompt.output_tokens, max_model_len - 1))

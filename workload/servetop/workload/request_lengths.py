@@ -50,7 +50,7 @@ def request_lengths(
     max_model_len: int | None = None,
     block_size: int = USUAL_BLOCK,
 ) -> Iterator[RequestLengths]:
-    """The requests of a workload, without end, in the order in which a run sends them.
+    """Return the requests of a workload, without end, in the order in which a run sends them.
 
     Prompts of a `cache_hit_rate` share blocks of `block_size` tokens. With `clip_lengths` they are shortened to
     `max_model_len`, as prompts are. Texts count as their estimated tokens.

@@ -37,7 +37,7 @@ class Replay:
 
 
 def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay | None]:
-    """The workload with the values that its dataset determines; UsageError for a dataset that cannot be used.
+    """Return the workload with the values that its dataset determines; UsageError for a dataset that cannot be used.
 
     Reads a trace to its end, so that a bad row is reported before the run starts.
     """

@@ -35,7 +35,7 @@ def warming_prompts(
     engine: EngineTraits,
     max_model_len: int | None = None,
 ) -> list[Prompt]:
-    """One prompt for each shared prefix of a workload, with one more token and one token of output.
+    """Return one prompt for each shared prefix of a workload, with one more token and one token of output.
 
     With a mix of models, each model gets all of them.
     """

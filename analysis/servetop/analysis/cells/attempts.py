@@ -123,7 +123,7 @@ def cell_attempts(history: StageHistory) -> dict[int, CellAttempt]:
 
 
 def _key(first: StageChange, last: StageChange, history: StageHistory) -> CellKey:
-    """The key of a stage; one whose load was steered measures a cell of its own."""
+    """Return the key of a stage; one whose load was steered measures a cell of its own."""
     until = next((each.at for each in history.stages if each.at >= first.at and each.index != first.index), math.inf)
     key, steered = CellKey.of(last), steering(first, history.commands, until=until)
     return replace(key, load=replace(key.load, steered=steered))
@@ -137,7 +137,7 @@ def _counts(state: AttemptState, *, session: int, measured_in: int | None) -> bo
 
 
 def _failure(stage: StageChange, tally: StageTally, limit: FailureLimit) -> str:
-    """Why a stage failed; empty if it did not: an engine that dies after the last response spoils no cell."""
+    """Return why a stage failed; empty if it did not: an engine that dies after the last response spoils no cell."""
     if stage.failure is not None and (stage.num_prompts is None or tally.ok < stage.num_prompts):
         return stage.failure
     if not tally.failed or (tally.ok and not limit.is_exceeded(tally.failed, tally.ended)):

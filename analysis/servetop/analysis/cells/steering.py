@@ -46,7 +46,7 @@ def _within(commands: Sequence[Command], start: float, until: float) -> list[Com
 
 
 def _changed(load: _Load, command: Command) -> _Load:
-    """The load after a command; the same one if the command was refused."""
+    """Return the load after a command; the same one if the command was refused."""
     value = math.nan if command.value is None else command.value
     is_rate = 0 < value <= MAX_REQUEST_RATE
     match command.action:
@@ -81,7 +81,7 @@ def _differs(rate: float, planned: float) -> bool:
 
 
 def _farthest(values: Sequence[float]) -> str:
-    """The planned value and the one that differs most from it: `3 to 27.9`."""
+    """Return the planned value and the one that differs most from it: `3 to 27.9`."""
     first = values[0]
     most = max(values, key=lambda value: math.inf if math.isnan(first) else abs(value - first))
     return f"{_text(first)} to {_text(most)}"

@@ -12,6 +12,8 @@ import numpy as np
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.stage_sample import StageSample
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
+from servetop.analysis.cost.hourly_price import hourly_cost
+from servetop.core.config_values.price import HourlyPrice
 
 _RAMP_PARTS = 6
 _MIN_REQUESTS_OF_PART = 64
@@ -84,7 +86,7 @@ def _any_batch(load: StageLoad) -> StageLoad:
 
 
 def _overlap(a: StageLoad, b: StageLoad) -> tuple[float, float] | None:
-    """The rates that two ramps of one kind have in common, if they also have the same limits."""
+    """Return the rates that two ramps of one kind have in common, if they also have the same limits."""
     if a.ramp_from is None or b.ramp_from is None:
         return None
     if replace(a, ramp_from=0.0, request_rate=0.0) != replace(b, ramp_from=0.0, request_rate=0.0):
@@ -96,7 +98,7 @@ def _overlap(a: StageLoad, b: StageLoad) -> tuple[float, float] | None:
 
 
 def _parts(load: StageLoad, a: _Units, b: _Units) -> list[AlignedStage]:
-    """The whole stage, or the parts of a ramp, each over a range of rates."""
+    """Return the whole stage, or the parts of a ramp, each over a range of rates."""
     ramps = [sample.load for _, sample in (*a, *b)]
     common = _overlap(ramps[0], ramps[-1])
     if common is None:
@@ -117,15 +119,21 @@ def _parts(load: StageLoad, a: _Units, b: _Units) -> list[AlignedStage]:
 
 
 def _part(sample: StageSample, first: float, last: float) -> StageSample:
-    """The part of a ramp from one rate to another."""
+    """Return the part of a ramp from one rate to another."""
     start, until = (sample.start + sample.seconds * _progress(sample.load, rate) for rate in (first, last))
     load = replace(sample.load, ramp_from=first, request_rate=last)
     return replace(sample, load=load, start=start, until=until)
 
 
 def _progress(load: StageLoad, rate: float) -> float:
-    """The share of a ramp's time at which it reaches a rate."""
+    """Return the share of a ramp's time at which it reaches a rate."""
     start, end = load.ramp_from or 0.0, load.request_rate
     if load.ramp_strategy == "exponential":
         return math.log(rate / start) / math.log(end / start)
     return (rate - start) / (end - start)
+
+
+def with_price(arm: ArmRun, price: HourlyPrice) -> ArmRun:
+    """Return the run with its cost per hour; unknown for a price per GPU if no GPU is recorded."""
+    per_hour = hourly_cost(price, arm.gpus)
+    return replace(arm, stages=[replace(stage, price_per_hour=per_hour) for stage in arm.stages])

@@ -123,7 +123,7 @@ def _compared(stage: AlignedStage, options: ComparisonOptions, *, start_spread: 
 
 
 def _too_short(stage: AlignedStage) -> float | None:
-    """The length that the windows need, if one is shorter; None with starts enough to know their spread."""
+    """Return the length that the windows need, if one is shorter; None with starts enough to know their spread."""
     if len({name for name, _ in stage.a}) + len({name for name, _ in stage.b}) - 2 >= MIN_START_DF:
         return None
     samples = [sample for _, sample in (*stage.a, *stage.b)]
@@ -152,7 +152,7 @@ def _differing(
     same_requests: bool,
     start_spread: StartSpread,
 ) -> MetricComparison | None:
-    """The difference of a metric, not judged yet; None if neither side measured it."""
+    """Return the difference of a metric, not judged yet; None if neither side measured it."""
     units = [_units(metric, arm) for arm in (a, b)]
     margin = options.margins.get(metric.key, metric.margin)
     if not units[0] and not units[1]:

@@ -99,7 +99,7 @@ class Difference:
         return self._inner(self.value)
 
     def _inner(self, value: float) -> float:
-        """The value on the scale of the errors: of logarithms for a relative difference."""
+        """Return the value on the scale of the errors: of logarithms for a relative difference."""
         if self.scale is Scale.ABSOLUTE:
             return value
         return math.log1p(value) if value > -1 else -math.inf
@@ -204,7 +204,7 @@ def _log_errors(each: Estimate) -> tuple[float, float]:
 
 
 def _by_start(arm: Sequence[ArmUnit], scale: Scale) -> list[_Scaled]:
-    """The units of an arm, those of one start merged."""
+    """Return the units of an arm, those of one start merged."""
     starts: dict[str, list[_Scaled]] = {}
     for unit in arm:
         starts.setdefault(unit.start, []).append(_Scaled.of(unit, scale))
@@ -212,7 +212,7 @@ def _by_start(arm: Sequence[ArmUnit], scale: Scale) -> list[_Scaled]:
 
 
 def _merged(units: Sequence[_Scaled]) -> _Scaled:
-    """The mean of independent measurements."""
+    """Return the mean of independent measurements."""
     if len(units) == 1:
         return units[0]
     low, high = ([getattr(each, name) for each in units] for name in ("low_error", "high_error"))
@@ -277,7 +277,7 @@ def _satterthwaite(variances: Sequence[float], dfs: Sequence[float]) -> float:
 
 
 def _with_known_variance(df: float, estimated: float, known: float) -> float:
-    """The degrees of freedom of the sum of an estimated and a known variance."""
+    """Return the degrees of freedom of the sum of an estimated and a known variance."""
     if not 0 < estimated < math.inf or not known:
         return df
     return df * ((estimated + known) / estimated) ** 2

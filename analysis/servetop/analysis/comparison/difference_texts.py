@@ -57,7 +57,7 @@ def signed(value: float) -> str:
 
 
 def _whole(size: float) -> str:
-    """A large number in at most 5 characters, as intervals may be of any width."""
+    """Return a large number in at most 5 characters, as intervals may be of any width."""
     for scale, suffix in ((1, ""), (1e3, "k"), (1e6, "M")):
         if size < 9_999.5 * scale:
             return f"{size / scale:,.0f}{suffix}"

@@ -79,7 +79,7 @@ def _memory(stage: SlicedStage) -> float:
 
 
 def _amounts(stage: SlicedStage, metric: ComparedMetric) -> FloatArray:
-    """What each request adds to a throughput, or to what is paid for, wherever its time lies."""
+    """Return what each request adds to a throughput, or to what is paid for, wherever its time lies."""
     sample, chosen = stage.sample, stage.chosen
     if metric.key == "output_throughput":
         return sample.output_tokens[chosen]
@@ -90,7 +90,7 @@ def _amounts(stage: SlicedStage, metric: ComparedMetric) -> FloatArray:
 
 
 def _at_least(found: Estimate | None, arrivals: StandardError) -> Estimate | None:
-    """The estimate of a rate, which varies at least as much as what arrived; `arrivals` is a relative error."""
+    """Return the estimate of a rate, which varies at least as much as what arrived; `arrivals` is a relative error."""
     if found is None or not arrivals.value * found.value > found.error.value:
         return found
     error = StandardError(arrivals.value * found.value, arrivals.df)
@@ -98,7 +98,7 @@ def _at_least(found: Estimate | None, arrivals: StandardError) -> Estimate | Non
 
 
 def _ratio_parts(stage: SlicedStage, key: str) -> tuple[FloatArray, FloatArray] | None:
-    """The numerator and denominator of a metric by slice."""
+    """Return the numerator and denominator of a metric by slice."""
     sample, counters = stage.sample, stage.sample.counters
     amounts = {name: counter.between(stage.edges) for name, counter in counters.items()}
     seconds = stage.seconds
@@ -170,7 +170,7 @@ def _gap_estimate(stage: SlicedStage, metric: ComparedMetric) -> Estimate | None
 def _percentile(
     sample: _Quantiles, share: float, *, below: FloatArray, counts: FloatArray, memory: float
 ) -> Estimate | None:
-    """The estimate of a percentile from the number of values up to it, and of all values, in each slice."""
+    """Return the estimate of a percentile from the number of values up to it, and of all values, in each slice."""
     reached = float(below.sum() / counts.sum())
     shares = (below - reached * counts) / counts.mean()
     error = standard_error(shares, correlation_time=memory)
@@ -229,7 +229,7 @@ class _Bucketed:
         return float(bucket_value(number) * width ** (part - 0.5) * MS_PER_S)
 
     def _part(self, share: float, place: int) -> float:
-        """The part of the bucket at a place that lies below the percentile."""
+        """Return the part of the bucket at a place that lies below the percentile."""
         before = float(self.shares[place - 1]) if place else 0.0
         return (share - before) / (float(self.shares[place]) - before)
 

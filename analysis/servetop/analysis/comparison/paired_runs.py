@@ -100,7 +100,7 @@ class _StagePair:
     same_requests: bool
 
     def units(self, metric: ComparedMetric) -> tuple[ArmUnit, ArmUnit] | None:
-        """The estimates of a metric; None unless both runs measured it."""
+        """Return the estimates of a metric; None unless both runs measured it."""
         first, second = estimate(self.a, metric), estimate(self.b, metric)
         if first is None or second is None:
             return None
@@ -109,7 +109,7 @@ class _StagePair:
 
 
 def _stage_pair(stage: AlignedStage, first: str, second: str) -> _StagePair | None:
-    """The stage in both runs of a pair, the first one if it was repeated; None with too few requests."""
+    """Return the stage in both runs of a pair, the first one if it was repeated; None with too few requests."""
     a, b = (next((each for at, each in arm if at == name), None) for arm, name in ((stage.a, first), (stage.b, second)))
     if a is None or b is None:
         return None
@@ -128,7 +128,7 @@ def _paired(
     margin: float | None,
     start_spread: float,
 ) -> PairedMetric | None:
-    """One metric over all pairs that measured it, not judged yet; None if none did."""
+    """Return one metric over all pairs that measured it, not judged yet; None if none did."""
     measured = [(each, units) for each in pairs if (units := each.units(metric)) is not None]
     if not measured:
         return None
@@ -158,7 +158,7 @@ def _apart(a: float, b: float, scale: Scale) -> float:
 
 
 def _mean_difference(values: Sequence[tuple[float, float]], scale: Scale, *, within: float) -> Difference:
-    """The mean difference of at least two pairs, with the error from the spread of the pairs."""
+    """Return the mean difference of at least two pairs, with the error from the spread of the pairs."""
     mean, error = mean_and_error([_apart(*pair, scale) for pair in values], within=within)
     levels = [_level([pair[arm] for pair in values], scale) for arm in (0, 1)]
     return Difference(

@@ -76,7 +76,7 @@ class DifferenceLimits:
 
     @classmethod
     def of(cls, margin: float, scale: Scale) -> DifferenceLimits:
-        """The limits of a margin; those of relative differences are logarithms."""
+        """Return the limits of a margin; those of relative differences are logarithms."""
         if scale is Scale.ABSOLUTE:
             return cls(half_low=-margin / 2, half_high=margin / 2, low=-margin, high=margin)
         low = math.log1p(-margin) if margin < 1 else -math.inf
@@ -182,7 +182,7 @@ def mean_and_error(differences: Sequence[float], *, within: float = 0.0) -> tupl
 
 
 def _tail(distance: float, error: float, df: int) -> float:
-    """The probability of a mean at least this far beyond a limit; without any variation 0 or 1."""
+    """Return the probability of a mean at least this far beyond a limit; without any variation 0 or 1."""
     if error > 0:
         return upper_tail(distance / error, df)
     return 0.0 if distance > 0 else 1.0

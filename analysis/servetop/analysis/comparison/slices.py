@@ -106,7 +106,7 @@ def _sliced(sample: StageSample, chosen: IntArray) -> SlicedStage | None:
 
 
 def _wave(sample: StageSample, requests: int) -> int:
-    """The requests that a closed loop sends together, of which slices hold whole numbers; 1 for other loads.
+    """Return the requests that a closed loop sends together, of which slices hold whole numbers; 1 for other loads.
 
     Requests of similar length start and end in waves. Slices that cut them at different places would differ in
     throughput for no other reason, and so would two windows.
@@ -117,6 +117,6 @@ def _wave(sample: StageSample, requests: int) -> int:
 
 
 def _end(sample: StageSample, last: int) -> float:
-    """The due time of the request after the last chosen one, or the end of the window."""
+    """Return the due time of the request after the last chosen one, or the end of the window."""
     following = sample.due[last + 1] if last + 1 < sample.due.size else sample.until
     return float(min(following, sample.until)) if following > sample.due[last] else sample.until

@@ -112,5 +112,5 @@ def cost_of_answer(difference: Difference, *, margin: float, seconds: float, tes
 
 
 def _target_variance(half: float, *, df: float, tests: int) -> float:
-    """The variance with which a difference of two halves differs from one half with ERROR_RATE and POWER."""
+    """Return the variance with which a difference of two halves differs from one half with ERROR_RATE and POWER."""
     return (half / (quantile(1 - ERROR_RATE / 2 / tests, df) + quantile(POWER, df))) ** 2

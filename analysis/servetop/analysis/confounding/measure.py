@@ -108,7 +108,7 @@ class RunEvidence:
         return times[np.any(within, axis=0)] if within else np.empty(0)
 
     def _load_end(self, period: Period) -> float:
-        """The end of the last tick of a period in which a request was in flight or ended."""
+        """Return the end of the last tick of a period in which a request was in flight or ended."""
         ends, active = self._tick_load
         within = active & (ends > period.start) & (ends - TICK_SECONDS < period.until)
         return float(ends[within][-1]) if within.any() else period.start

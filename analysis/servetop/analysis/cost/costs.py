@@ -92,7 +92,7 @@ def served_rates(
 
 
 def _relative_error(by_tick: FloatArray) -> float:
-    """The half-width of the interval of the mean, as a fraction of it; infinite with too few ticks."""
+    """Return the half-width of the interval of the mean, as a fraction of it; infinite with too few ticks."""
     error = standard_error(by_tick)
     mean = float(by_tick.mean()) if by_tick.size else 0.0
     if not mean > 0 or math.isinf(error.value):
@@ -134,7 +134,7 @@ def cost_summary(prices: Prices, rates: ServedRates, *, gpus: int | None) -> Cos
 
 
 def _per(cost: float, amount: float) -> float | None:
-    """The cost of each; None if nothing was served or the cost is unknown."""
+    """Return the cost of each; None if nothing was served or the cost is unknown."""
     return cost / amount if amount > 0 and not math.isnan(cost) else None
 
 

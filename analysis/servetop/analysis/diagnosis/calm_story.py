@@ -65,7 +65,7 @@ def network_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
 
 
 def held_back_phrase(run: RunRecord) -> Phrase:
-    """How many requests the client's limit held back."""
+    """Return how many requests the client's limit held back."""
     most, limit = longest_client_queue(run)
     of = "" if limit is None else f" of {limit}"
     return Phrase(
@@ -151,7 +151,7 @@ def _kv_peak(run: RunRecord) -> Iterable[PlannedLine]:
 
 
 def _kept_up(run: RunRecord, verdict: RunVerdict) -> list[Part]:
-    """What a run without an overload shows: little if no load lasted long enough for a queue to build up."""
+    """Return what a run without an overload shows: little if no load lasted long enough for a queue to build up."""
     waiting = run.history.column("waiting", start=run.history.first_from(_since(run, verdict)))
     most = float(np.nanmax(waiting, initial=0.0))
     seen = " at the scrapes" if run.sees_little else ""

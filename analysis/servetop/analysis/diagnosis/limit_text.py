@@ -22,7 +22,7 @@ _FULL_ANYWAY = "neither KV blocks nor the batch were full for most of the time"
 
 
 def rate_text(run: RunRecord, at: float) -> str:
-    """The target rate in force at a time, such as ` at 8.0 req/s`; empty in a closed loop."""
+    """Return the target rate in force at a time, such as ` at 8.0 req/s`; empty in a closed loop."""
     target = run.rate_at(at)
     return f" at {target:.1f} req/s" if math.isfinite(target) else ""
 
@@ -59,7 +59,7 @@ def _batch(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
 
 
 def _holding(run: RunRecord, verdict: RunVerdict, main: Overload) -> Sequence[Phrase]:
-    """How many sequences the full cache holds; beside its blocks only if these explain the number."""
+    """Return how many sequences the full cache holds; beside its blocks only if these explain the number."""
     facts, capacity = run.header.engine, verdict.capacity
     if capacity is None or math.isnan(capacity.running) or run.sees_little:
         return []
@@ -75,7 +75,7 @@ def _holding(run: RunRecord, verdict: RunVerdict, main: Overload) -> Sequence[Ph
 
 
 def _unexplained(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
-    """The weaker statements: what waits or grows, and what is missing to tell why."""
+    """Return the weaker statements: what waits or grows, and what is missing to tell why."""
     reason = _missing(run)
     waits = f"which limit holds them is unknown: {reason}"
     found = []
@@ -88,7 +88,7 @@ def _unexplained(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
 
 
 def _missing(run: RunRecord) -> str:
-    """Which metrics the engine does not export, without which the limit cannot be named."""
+    """Return which metrics the engine does not export, without which the limit cannot be named."""
     known = observed(run)
     if Observation.REPLICAS not in known and run.replica_samples:
         return "a replica has no metrics"

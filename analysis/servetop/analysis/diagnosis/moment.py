@@ -52,7 +52,7 @@ class Moment:
     """The error that ends the run, such as an engine that was killed; empty without one."""
 
     def episode(self, *kinds: EpisodeKind) -> Episode | None:
-        """The first episode of the first of these kinds that lasts; None if there is none."""
+        """Return the first episode of the first of these kinds that lasts; None if there is none."""
         return next((each for kind in kinds for each in self.episodes if each.kind is kind), None)
 
     @property

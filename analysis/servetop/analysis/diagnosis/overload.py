@@ -52,19 +52,19 @@ class Overload:
         return None if None in ends else max(end for end in ends if end is not None)
 
     def first(self, kind: EpisodeKind) -> Episode | None:
-        """The first episode of a kind; None if there is none."""
+        """Return the first episode of a kind; None if there is none."""
         return next((episode for episode in self.episodes if episode.kind is kind), None)
 
     def total(self, kind: EpisodeKind) -> float:
-        """The sum of the totals of a kind."""
+        """Return the sum of the totals of a kind."""
         return sum(episode.total for episode in self.episodes if episode.kind is kind)
 
     def seconds(self, kind: EpisodeKind, until: float) -> float:
-        """The sum of the lengths of a kind, in seconds."""
+        """Return the sum of the lengths of a kind, in seconds."""
         return sum(episode.seconds(until) for episode in self.episodes if episode.kind is kind)
 
     def worst(self, kind: EpisodeKind) -> Episode | None:
-        """The episode of a kind with the worst value; None if there is none."""
+        """Return the episode of a kind with the worst value; None if there is none."""
         of_kind = [episode for episode in self.episodes if episode.kind is kind]
         return max(of_kind, key=lambda episode: episode.worst, default=None)
 

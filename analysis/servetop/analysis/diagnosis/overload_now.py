@@ -19,7 +19,7 @@ from servetop.core.text import formats
 
 
 def kv_bound(moment: Moment) -> Diagnosis | None:
-    """A full KV cache: its usage, preemptions and queue."""
+    """Return a full KV cache: its usage, preemptions and queue."""
     rates, emptied = moment.stats.rates, moment.kv_peak < KV_ROOMY
     preempting = moment.episode(EpisodeKind.PREEMPTIONS) is not None and rates.preemptions > 0
     preempted = (
@@ -48,7 +48,7 @@ def kv_advice(episodes: Sequence[Episode]) -> str:
 
 
 def batch_bound(moment: Moment) -> Diagnosis | None:
-    """A full batch: its size, queue and KV usage."""
+    """Return a full batch: its size, queue and KV usage."""
     sample, episode = moment.stats.engine, moment.episode(EpisodeKind.BATCH)
     running = sample.running if sample is not None and moment.fresh else None
     size = math.nan if episode is None else episode.batch
@@ -102,13 +102,13 @@ def is_closed(moment: Moment) -> bool:
 
 
 def done_text(moment: Moment) -> str:
-    """The completed rate; beside the offered one unless it is higher, as when a queue shrinks."""
+    """Return the completed rate; beside the offered one unless it is higher, as when a queue shrinks."""
     completed, offered = moment.stats.rates.completed, moment.stats.rates.offered
     return f"done {completed:.1f} of {offered:.1f} req/s" if completed <= offered else f"done {completed:.1f} req/s"
 
 
 def done(moment: Moment) -> Phrase:
-    """The completed rate, beside the offered one unless it is higher, as when a queue shrinks."""
+    """Return the completed rate, beside the offered one unless it is higher, as when a queue shrinks."""
     return Phrase(clauses.DONE, done_text(moment))
 
 
@@ -121,7 +121,7 @@ def waiting(moment: Moment) -> Phrase:
 
 
 def in_flight(moment: Moment) -> Phrase:
-    """The requests in flight."""
+    """Return the requests in flight."""
     return Phrase(clauses.IN_FLIGHT, in_flight_text(moment.stats.load.in_flight))
 
 

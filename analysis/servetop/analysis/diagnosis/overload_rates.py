@@ -75,7 +75,7 @@ def _rates_of_one(
 def _service(
     limit: Limit, capacity: Capacity, run: RunRecord, objectives: Mapping[str, float], *, replicas: int
 ) -> ServiceTimes | None:
-    """The service of the engine; None without a model, or if the model does not tell the other objectives."""
+    """Return the service of the engine; None without a model, or if the model does not tell the other objectives."""
     workload = run.header.config.workload
     if limit is Limit.RATE:
         return None if objectives else prefill_service(run.history, capacity, workload, run.until)

@@ -71,7 +71,7 @@ def _preemptions(run: RunRecord, main: Overload, begin: float) -> Iterable[Plann
 
 
 def _growth(run: RunRecord, main: Overload, begin: float, places: Iterable[Phrase]) -> Iterable[PlannedLine]:
-    """The queue, or the requests without a first token, else the growth of the requests in flight."""
+    """Yield the queue, or the requests without a first token, else the growth of the requests in flight."""
     queue, awaiting, piling = (
         main.worst(kind) for kind in (EpisodeKind.QUEUE, EpisodeKind.AWAITING, EpisodeKind.IN_FLIGHT)
     )
@@ -106,7 +106,7 @@ def _others_text(run: RunRecord, others: Sequence[Overload]) -> str:
 
 
 def _recovery(run: RunRecord, main: Overload) -> Iterable[PlannedLine]:
-    """When nothing waited any more, if that was before the end of the run; nothing if that is not known."""
+    """Yield when nothing waited any more, if that was before the end of the run; nothing if that is not known."""
     awaiting = [each for each in main.episodes if each.kind is EpisodeKind.AWAITING]
     by_client = bool(awaiting) and main.first(EpisodeKind.QUEUE) is None
     if not by_client and main.first(EpisodeKind.QUEUE) is None and main.first(EpisodeKind.BATCH) is None:
@@ -149,7 +149,7 @@ def _advice(verdict: RunVerdict, run: RunRecord, main: Overload) -> Iterable[Seq
 
 
 def sustainable_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
-    """The load that the engine sustains, such as `sustainable ≈ 11 req/s [9.4, 12.1] with TTFT ≤ 500 ms`.
+    """Return the load that the engine sustains, such as `sustainable ≈ 11 req/s [9.4, 12.1] with TTFT ≤ 500 ms`.
 
     Empty if unknown.
     """

@@ -42,7 +42,7 @@ _EXHAUSTED = {EpisodeKind.KV, EpisodeKind.PREEMPTIONS}
 
 
 def length(run: RunRecord, overload: Overload) -> float:
-    """The seconds of an overload, up to the end of the run if it lasts."""
+    """Return the seconds of an overload, up to the end of the run if it lasts."""
     return (run.until if overload.end is None else overload.end) - overload.begin
 
 
@@ -124,13 +124,13 @@ def follows_stalls(run: RunRecord, main: Overload) -> bool:
 
 
 def _pauses(run: RunRecord) -> list[Episode]:
-    """The times without a token that the prefill of the prompts after them does not explain."""
+    """Return the times without a token that the prefill of the prompts after them does not explain."""
     stalls = run.of_kind(EpisodeKind.STALL)
     return [each for each in stalls if each.end is None or not is_prefill(run.history, each.begin, each.end)]
 
 
 def _silent_seconds(run: RunRecord, main: Overload) -> float:
-    """The seconds of an overload without a token, whatever explains them."""
+    """Return the seconds of an overload without a token, whatever explains them."""
     end = run.until if main.end is None else main.end
     parts = ((each.begin, each.begin + each.seconds(run.until)) for each in run.of_kind(EpisodeKind.STALL))
     return sum(max(min(until, end) - max(begin, main.begin), 0.0) for begin, until in parts)
@@ -141,7 +141,7 @@ def _begins_with(part: Episode, stall: Episode, late: float, run: RunRecord) -> 
 
 
 def _parts(main: Overload) -> list[Episode]:
-    """The first of the episodes that overlap each other, of each such period."""
+    """Return the first of the episodes that overlap each other, of each such period."""
     found, until = [], -math.inf
     for each in sorted(main.episodes, key=lambda each: each.begin):
         if each.begin > until:

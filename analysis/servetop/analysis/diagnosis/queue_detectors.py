@@ -99,7 +99,7 @@ def queueing(signals: Signals) -> Marks:
 
 
 def awaiting(signals: Signals) -> Marks:
-    """The same by the requests without a first token, where the engine does not export its queue."""
+    """Return the same by the requests without a first token, where the engine does not export its queue."""
     return _queue(signals, signals.overdue, signals.awaiting)
 
 

@@ -108,12 +108,12 @@ def _if_new(sample: EngineSample | None, tick: Tick) -> EngineSample | None:
 
 
 def _age(tick: Tick) -> float:
-    """The age of the newest sample of all replicas: those that are scraped rarely are old for all."""
+    """Return the age of the newest sample of all replicas: those that are scraped rarely are old for all."""
     return math.inf if tick.engine is None else 2 * (tick.end - tick.engine.scrape_start)
 
 
 def _facts_alone(facts: EngineFacts, history: TickHistory) -> EngineFacts:
-    """The facts of one replica; its KV blocks are those that it exports, or unknown."""
+    """Return the facts of one replica; its KV blocks are those that it exports, or unknown."""
     blocks = [each.engine.kv_blocks_total for each in history.ticks[-1:] if each.engine is not None]
     total = next((round(each) for each in blocks if each is not None), None)
     return dataclasses.replace(facts, replica_urls=(), kv_blocks_total=total)

@@ -55,7 +55,7 @@ def replica_blocks(limits: ReplicaLimits | None) -> Iterable[Phrase]:
 
 
 def replica_advice(limits: ReplicaLimits) -> Phrase:
-    """What to try if only some replicas are limited: more replicas of the same load would not help them."""
+    """Return what to try if only some replicas are limited: more replicas of the same load would not help them."""
     place = _named(limits)
     more = {Limit.KV: f"more KV memory for {place}", Limit.BATCH: f"a larger max_num_seqs for {place}"}
     first = more.get(limits.limited[0].limit, f"a lower rate for {place}")

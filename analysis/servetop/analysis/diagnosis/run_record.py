@@ -77,7 +77,7 @@ class RunRecord:
         return [stage for stage in self.stages if stage.request_rate is not None and not stage.warmup]
 
     def loads_as_at(self, at: float) -> Sequence[StageChange]:
-        """The loads with the batch size of a time; before the first load, with that of the first."""
+        """Return the loads with the batch size of a time; before the first load, with that of the first."""
         before = [stage for stage in self.loads if stage.at <= at] or self.loads[:1]
         return [stage for stage in self.loads if stage.max_num_seqs == before[-1].max_num_seqs]
 
@@ -103,16 +103,16 @@ class RunRecord:
         return np.where(describe_before(ends, starts, page_age=age), math.nan, usage)
 
     def of_kind(self, kind: EpisodeKind) -> list[Episode]:
-        """The episodes of one kind under load."""
+        """Return the episodes of one kind under load."""
         return [each for each in self.episodes if each.kind is kind]
 
     def rate_at(self, at: float) -> float:
-        """The target rate in force at a time, requests/s; NaN without a load, inf for a closed loop."""
+        """Return the target rate in force at a time, requests/s; NaN without a load, inf for a closed loop."""
         position = min(self.history.first_from(at), len(self.history) - 1)
         return self.history.value("request_rate", position) if position >= 0 else math.nan
 
     def total(self, column: str, start: float = 0.0, until: float = math.inf) -> float:
-        """The sum of a column of the ticks between two times; NaN if it is not known in any."""
+        """Return the sum of a column of the ticks between two times; NaN if it is not known in any."""
         first, stop = self.history.first_from(start), self.history.up_to(min(until, self.until))
         values = self.history.column(column, start=first, stop=max(stop, first))
         known = values[values == values]

@@ -178,7 +178,7 @@ def failed_at(run: RunRecord) -> float:
 
 
 def _died_at(run: RunRecord, noted_at: float) -> float:
-    """When requests began to fail, or to get no more tokens, because of the engine's failure noted at a time."""
+    """Return when requests began to fail, or to get no more tokens, because of the engine's failure noted at a time."""
     kinds = (EpisodeKind.FAILING, EpisodeKind.STALL)
     last = [each for each in run.episodes if each.kind in kinds and each.overlaps(noted_at - TICK_SECONDS, noted_at)]
     return min([noted_at, *(each.begin for each in last if each.begin >= noted_at - _DYING)])

@@ -64,7 +64,7 @@ def _run_length(condition: BoolArray) -> FloatArray:
 
 
 def _shifted(values: FloatArray) -> FloatArray:
-    """The value of the tick before each; 0 before the first."""
+    """Return the value of the tick before each; 0 before the first."""
     return np.concatenate([np.zeros(min(values.size, 1)), values[:-1]])
 
 

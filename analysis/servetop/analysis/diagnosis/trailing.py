@@ -12,7 +12,7 @@ from servetop.core.tick import TICK_SECONDS
 
 
 def ticks_of(seconds: float) -> int:
-    """The number of ticks in some seconds, at least 1."""
+    """Return the number of ticks in some seconds, at least 1."""
     return max(1, round(seconds / TICK_SECONDS))
 
 

@@ -92,7 +92,7 @@ def _beside_throttling(moment: Moment, found: Diagnosis) -> Diagnosis:
 
 
 def _no_load(moment: Moment) -> Diagnosis | None:
-    """The states without a load: before it, between stages, during a restart, while the last requests drain."""
+    """Return the states without a load: before it, between stages, during a restart, while the last requests drain."""
     load, totals = moment.stats.load, moment.stats.totals
     if moment.stage is None:
         return _state(Bottleneck.STARTING, "the engine is loading")
@@ -109,7 +109,7 @@ def _no_load(moment: Moment) -> Diagnosis | None:
 
 
 def _state(state: Bottleneck, *evidence: str, advice: str = "") -> Diagnosis:
-    """A state that the run itself knows."""
+    """Return a state that the run itself knows."""
     return Diagnosis(bottleneck=state, evidence=tuple(filter(None, evidence)), advice=advice)
 
 
@@ -276,6 +276,6 @@ def _unclear(moment: Moment) -> Diagnosis:
 
 
 def _see_log(moment: Moment) -> str:
-    """Where to look for the reason: servetop has no log of a server that it attached to."""
+    """Return where to look for the reason: servetop has no log of a server that it attached to."""
     attached = moment.facts is not None and not moment.facts.managed
     return "look at the server's log" if attached else "look at the engine's log (5)"

@@ -20,7 +20,7 @@ def seconds(value: float) -> str:
 
 
 def shortened(reason: str) -> str:
-    """An error message with its end replaced by an ellipsis if it is long."""
+    """Return an error message with its end replaced by an ellipsis if it is long."""
     return cut_short(reason, MAX_REASON)
 
 
@@ -30,7 +30,7 @@ def interval_text(ends: tuple[float, float] | None) -> str:
 
 
 def without_intervals(text: str) -> str:
-    """A text without what `interval_text` added, for where there is no room for it."""
+    """Return a text without what `interval_text` added, for where there is no room for it."""
     return _INTERVAL.sub("", text)
 
 

@@ -68,7 +68,7 @@ def _joined(values: Sequence[str]) -> str:
 
 
 def _value(text: str) -> str:
-    """The value in one spelling: JSON sorted by key, decimals and booleans as JSON has them."""
+    """Return the value in one spelling: JSON sorted by key, decimals and booleans as JSON has them."""
     if text in ("True", "False"):
         return text.lower()
     if _DECIMAL.fullmatch(text):

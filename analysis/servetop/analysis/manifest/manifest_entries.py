@@ -81,7 +81,7 @@ def _model(header: RunHeader) -> Iterator[tuple[str, str]]:
 
 
 def _files(key: str, files: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """One text for the names, sizes and digests of files: their number, total size and common digest."""
+    """Yield one text for the names, sizes and digests of files: their number, total size and common digest."""
     if not files:
         return
     rows = [(name, data.get("size"), data.get("sha256")) for name, data in files.items() if isinstance(data, Mapping)]
@@ -127,7 +127,7 @@ def _facts(facts: EngineFacts, *, changes_batch: bool, several_sizes: bool) -> I
 
 
 def _arguments(header: RunHeader, *, launched: bool) -> list[str]:
-    """The words after the program: of the whole command line, or only those that the user gave."""
+    """Return the words after the program: of the whole command line, or only those that the user gave."""
     engine = header.config.engine
     if launched:
         return [str(each) for each in launch_arguments(header)[1:]]
@@ -178,7 +178,7 @@ def _flat(data: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _client_versions(versions: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The versions of what affects a measurement."""
+    """Yield the versions of what affects a measurement."""
     if "servetop" in versions:
         yield "version", versions["servetop"]
     yield from ((name, versions[name]) for name in ("python", *_PACKAGES) if name in versions)

@@ -65,11 +65,11 @@ def whole_blocks(tokens: FloatArray, *, block_size: int) -> FloatArray:
 
 
 def own_draws(stages: Sequence[StageChange]) -> Mapping[int, int]:
-    """What identifies the prompt streams of the stages that have one of their own, by number of the stage."""
+    """Return what identifies the prompt streams of the stages that have one of their own, by number of the stage."""
     return {stage.index: stage.draws for stage in stages if stage.draws is not None}
 
 
 def cold_stages(stages: Sequence[StageChange], config: RunConfig) -> Set[int]:
-    """The numbers of the stages before which the cache was emptied: each cell of a sweep, or the first load."""
+    """Return the numbers of the stages before which the cache was emptied: each cell of a sweep, or the first load."""
     loads = [stage.index for stage in stages if not stage.warmup] if config.prefix_cache != AS_IS else []
     return frozenset(loads if config.drain_at_stages else loads[:1])

@@ -47,7 +47,7 @@ class PrefixUses:
         return max(0.0, bound) * float(1 - self.first.mean())
 
     def _saved_fractions(self) -> FloatArray:
-        """What later uses save of the mean time of the first uses among them, one value per group."""
+        """Return what later uses save of the mean time of the first uses among them, one value per group."""
         order = np.argsort(self.sent, kind="stable")
         first, ttft = self.first[order], self.ttft[order]
         before: IntArray = np.cumsum(first) - first

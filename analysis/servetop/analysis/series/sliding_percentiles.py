@@ -37,7 +37,7 @@ def sliding_percentiles(
 
 
 def _covered(starts: IntArray, stops: IntArray, edges: int) -> IntArray:
-    """The stretches between neighbouring edges that lie in a window; several windows may share one."""
+    """Return the stretches between neighbouring edges that lie in a window; several windows may share one."""
     opened, closed = (np.bincount(each, minlength=edges) for each in (starts, stops))
     return np.flatnonzero(np.cumsum(opened - closed) > 0)
 

@@ -63,12 +63,12 @@ class StageClock:
         return np.where(known, times + ahead, np.nan)
 
     def baseline_time(self, at: float) -> float:
-        """The baseline's time for one time of the run; NaN without a counterpart."""
+        """Return the baseline's time for one time of the run; NaN without a counterpart."""
         return float(self.baseline_times(np.array([at]))[0])
 
 
 def stage_spans(stages: Sequence[StageChange], *, end: float | None = None) -> list[StageSpan]:
-    """The stages with a load; the changes of one stage are one span, with the load of its first change."""
+    """Return the stages with a load; the changes of one stage are one span, with the load of its first change."""
     groups = [next(group) for _, group in itertools.groupby(stages, key=lambda stage: stage.index)]
     ends = [*(stage.at for stage in groups[1:]), math.inf if end is None else end]
     return [

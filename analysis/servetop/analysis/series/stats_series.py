@@ -82,7 +82,7 @@ class _Bins:
         return np.array([low for low, _ in self.spans] + [high for _, high in self.spans[-1:]], dtype=np.int64)
 
     def values(self, column: str) -> FloatArray:
-        """The values of a column in all bins."""
+        """Return the values of a column in all bins."""
         first, last = (int(self.edges[0]), int(self.edges[-1])) if self.spans else (0, 0)
         return self.history.column(column, start=first, stop=last)
 
@@ -95,7 +95,7 @@ class _Bins:
         return np.where(highs > lows, sums, 0.0) / (self.width * TICK_SECONDS)
 
     def newest(self, column: str) -> FloatArray:
-        """The last value in each bin."""
+        """Return the last value in each bin."""
         if not self.spans:
             return np.empty(0)
         values = np.append(self.values(column), math.nan)
@@ -135,12 +135,12 @@ def stats_series(
 
 
 def _target(rate: FloatArray, paused: FloatArray) -> FloatArray:
-    """The rate in force: 0 while paused, NaN where it is infinite."""
+    """Return the rate in force: 0 while paused, NaN where it is infinite."""
     return np.where(np.isfinite(rate), np.where(paused > 0, 0.0, rate), np.nan)
 
 
 def _stages(history: TickHistory, spans: Sequence[tuple[int, int]]) -> IntArray:
-    """The stage of the last tick before the end of each bin; -1 before the first tick."""
+    """Return the stage of the last tick before the end of each bin; -1 before the first tick."""
     if not spans:
         return np.empty(0, dtype=np.int64)
     ends = np.array([high for _, high in spans], dtype=np.int64)

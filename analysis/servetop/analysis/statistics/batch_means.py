@@ -68,7 +68,7 @@ def standard_error(observations: FloatArray, *, correlation_time: float = 0.0) -
 
 
 def _missed_variance(size: int, batches: int, correlation_time: float) -> float:
-    """The variance of the mean as a multiple of what independent batches show; at least 1."""
+    """Return the variance of the mean as a multiple of what independent batches show; at least 1."""
     if not correlation_time > 0:
         return 1.0
     return _kept(size / correlation_time) / _kept(size / batches / correlation_time)
@@ -80,7 +80,7 @@ def _kept(length: float) -> float:
 
 
 def _error(means: FloatArray) -> float:
-    """The standard error of the mean of independent batches."""
+    """Return the standard error of the mean of independent batches."""
     return float(means.std(ddof=1)) / math.sqrt(means.size)
 
 
@@ -90,7 +90,7 @@ def _batch_means(observations: FloatArray, batches: int) -> FloatArray:
 
 
 def _autocorrelation(series: FloatArray) -> float:
-    """The lag-1 autocorrelation; 0 for a constant series."""
+    """Return the lag-1 autocorrelation; 0 for a constant series."""
     centred = series - series.mean()
     total = float(centred @ centred)
     return float(centred[:-1] @ centred[1:]) / total if total > 0 else 0.0

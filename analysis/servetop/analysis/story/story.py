@@ -76,7 +76,7 @@ def story_of(run: RunRecord, verdict: RunVerdict, sweep: SweepVerdict | None = N
 
 
 def _in_order(found: Iterable[StoryLine]) -> tuple[StoryLine, ...]:
-    """The most important lines by time, then the advice."""
+    """Return the most important lines by time, then the advice."""
     lines = list(found)
     facts, advice = [line for line in lines if not line.advice], [line for line in lines if line.advice]
     kept = sorted(facts, key=lambda line: line.kind is LineKind.DETAIL)[: _MAX_LINES - len(advice)]
@@ -91,7 +91,7 @@ def _changes(run: RunRecord) -> Iterable[PlannedLine]:
 
 
 def _conditions(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
-    """What changed the engine or the load while it was measured: throttled clocks, pauses, failed requests."""
+    """Yield what changed the engine or the load while it was measured: throttled clocks, pauses, failed requests."""
     throttled = run.of_kind(EpisodeKind.THROTTLED)
     if throttled:
         total = sum(each.seconds(run.until) for each in throttled)
@@ -113,7 +113,7 @@ def _joined(phrases: tuple[list[Phrase], list[Phrase], list[Phrase]]) -> str:
 def _headline(
     run: RunRecord, verdict: RunVerdict, known: frozenset[Observation]
 ) -> tuple[list[Phrase], list[Phrase], list[Phrase]]:
-    """The verdict, such as `KV-bound from 0:54 at 13.9 req/s`, its evidence, and what the engine sustains."""
+    """Return the verdict, such as `KV-bound from 0:54 at 13.9 req/s`, its evidence, and what the engine sustains."""
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
         text = f"{RunCause.ENGINE_FAILED.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
         return [Phrase(clauses.ENGINE_FAILED, text)], [], []
@@ -202,7 +202,7 @@ def _stall_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
 
 
 def _stalls_text(run: RunRecord) -> str:
-    """The longest time without a token, and how often there was one."""
+    """Return the longest time without a token, and how often there was one."""
     stalls = run.of_kind(EpisodeKind.STALL)
     longest = max(stalls, key=lambda each: each.worst)
     text = f"no token arrives for {seconds(longest.worst)} while requests are in flight"
@@ -263,12 +263,12 @@ _CAUSES: Mapping[RunCause, Clause] = {
 
 
 def _known_at(run: RunRecord, kind: EpisodeKind) -> float | None:
-    """When the first episode of a kind was detected; None without one."""
+    """Return when the first episode of a kind was detected; None without one."""
     return min((each.detected_at for each in run.of_kind(kind)), default=None)
 
 
 def _see_log(run: RunRecord) -> str:
-    """Where to look for the reason; servetop has no log of a server that it did not start."""
+    """Return where to look for the reason; servetop has no log of a server that it did not start."""
     if run.header.config.engine.url is None:
         return "look at the engine's log (5)"
     return "look at the server's log" if run.count("sent") else "start the server, or correct --url"

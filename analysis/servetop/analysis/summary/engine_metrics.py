@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,8 +13,6 @@ from servetop.analysis.prefix_cache.ideal_hits import HitCount
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.summary_types import EngineSummary, ServerSummary
 from servetop.core.arrays import BoolArray, FloatArray
-
-_NO_PEAKS: Mapping[str, Any] = {"max_kv_usage": None, "max_running": None, "max_waiting": None}
 
 
 def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimeline) -> ServerSummary:
@@ -28,18 +25,15 @@ def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimelin
     within = period.contains(run.scraped_at)
     engine = {name: values[within] for name, values in run.engine.items()}
     hits, queries = (_sum(engine[f"prefix_cache_{name}_total"]) for name in ("hits", "queries"))
-    summary = ServerSummary(
-        **_peaks(engine),
+    counters = ServerSummary(
         preemptions=_sum(engine["preemptions_total"]),
         generation_tokens=_sum(engine["generation_tokens_total"]),
         prompt_tokens=_sum(engine["prompt_tokens_total"]),
         prefix_cache_hits=hits,
         prefix_cache_queries=queries,
         prefix_cache_hit_rate=hits / queries if hits is not None and queries else None,
-        prefix_cache_hit_rate_at_least=None,
-        prefix_cache_ideal_hit_rate=None,
-        peaks_reason=None,
     )
+    summary = _with_peaks(counters, engine)
     starts, ends = run.scrape_starts[within], run.scrape_ends[within]
     busy = timeline.busy(run, period)
     in_flight = np.minimum(*(timeline.in_flight(run, each) for each in (starts, ends)))
@@ -50,9 +44,8 @@ def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimelin
     seconds = busy.until - busy.start
     reason = f"the engine's metrics were not scraped while requests were in flight, for {seconds:.3g} s"
     if (starts > busy.start).any():
-        return replace(summary, **_NO_PEAKS, peaks_reason=reason)
-    unknown: dict[str, Any] = dict.fromkeys(each.name for each in fields(ServerSummary))
-    return ServerSummary(**unknown | {"peaks_reason": reason})
+        return replace(counters, peaks_reason=reason)
+    return ServerSummary(peaks_reason=reason)
 
 
 def _with_own_peaks(summary: ServerSummary, run: RunColumns, busy: Period, within: BoolArray) -> ServerSummary:
@@ -63,14 +56,18 @@ def _with_own_peaks(summary: ServerSummary, run: RunColumns, busy: Period, withi
     seconds, own = busy.until - busy.start, within & (run.scraped_at >= busy.start + age)
     if seconds < age or not own.any():
         reason = f"the engine's metrics page may be {age:g} s old, and the load lasted {seconds:.3g} s"
-        return replace(summary, **_NO_PEAKS, peaks_reason=reason)
-    return replace(summary, **_peaks({name: values[own] for name, values in run.engine.items()}))
+        return replace(summary, max_kv_usage=None, max_running=None, max_waiting=None, peaks_reason=reason)
+    return _with_peaks(summary, {name: values[own] for name, values in run.engine.items()})
 
 
-def _peaks(engine: Mapping[str, FloatArray]) -> dict[str, Any]:
+def _with_peaks(summary: ServerSummary, engine: Mapping[str, FloatArray]) -> ServerSummary:
     usage = kv_usages(engine["kv_usage"], engine["kv_blocks_used"], engine["kv_blocks_total"])
-    names = {"max_running": engine["running"], "max_waiting": engine["waiting"], "max_kv_usage": usage}
-    return {name: _maximum(values) for name, values in names.items()}
+    return replace(
+        summary,
+        max_running=_maximum(engine["running"]),
+        max_waiting=_maximum(engine["waiting"]),
+        max_kv_usage=_maximum(usage),
+    )
 
 
 def counted_hits(server: ServerSummary) -> HitCount | None:

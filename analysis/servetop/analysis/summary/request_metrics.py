@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -45,8 +45,8 @@ def request_summary(
     metrics = (*METRICS, *REASONING_METRICS) if reasoning else METRICS
     unknown = _PER_TOKEN if reason else ()
     percentiles = (*STANDARD_PERCENTILES, *percentiles)
-    return RequestSummary(
-        **_totals(requests, goodput_share=_good(requests, goodput) if goodput else None),
+    return dataclasses.replace(
+        _totals(requests, goodput_share=_good(requests, goodput) if goodput else None),
         total_reasoning_tokens=reasoning or None,
         itl_reason=reason or _no_gaps_reason(requests, ok),
         latencies={
@@ -114,7 +114,7 @@ def span_of(requests: RequestColumns) -> float:
     return float(last - first) if math.isfinite(first) and math.isfinite(last) else 0.0
 
 
-def _totals(requests: RequestColumns, *, goodput_share: int | None) -> dict[str, Any]:
+def _totals(requests: RequestColumns, *, goodput_share: int | None) -> RequestSummary:
     counts = {status: int(requests.with_status(status).sum()) for status in RequestStatus}
     ok, duration = requests.with_status(RequestStatus.OK), span_of(requests)
     prompt, output = (
@@ -125,24 +125,27 @@ def _totals(requests: RequestColumns, *, goodput_share: int | None) -> dict[str,
         return None if amount is None or duration <= 0 else amount / duration
 
     failed = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
-    return {
-        "num_prompts": requests.due.size,
-        "duration": duration,
-        "completed": counts[RequestStatus.OK],
-        "failed": sum(counts[status] for status in failed),
-        "errors": counts[RequestStatus.ERROR],
-        "timeouts": counts[RequestStatus.TIMEOUT],
-        "truncated": counts[RequestStatus.TRUNCATED],
-        "cancelled": counts[RequestStatus.CANCELLED],
-        "total_input_tokens": prompt,
-        "total_output_tokens": output,
-        "request_throughput": rate(counts[RequestStatus.OK]),
-        "request_goodput": rate(goodput_share),
-        "output_throughput": rate(output),
-        "total_token_throughput": rate(prompt + output),
-        "max_output_tokens_per_s": float(requests.tokens_by_second.max(initial=0.0)),
-        "max_concurrent_requests": InFlightTimeline.of(requests.sent, requests.ended_at).highest,
-    }
+    return RequestSummary(
+        num_prompts=requests.due.size,
+        duration=duration,
+        completed=counts[RequestStatus.OK],
+        failed=sum(counts[status] for status in failed),
+        errors=counts[RequestStatus.ERROR],
+        timeouts=counts[RequestStatus.TIMEOUT],
+        truncated=counts[RequestStatus.TRUNCATED],
+        cancelled=counts[RequestStatus.CANCELLED],
+        total_input_tokens=prompt,
+        total_output_tokens=output,
+        request_throughput=rate(counts[RequestStatus.OK]),
+        request_goodput=rate(goodput_share),
+        output_throughput=rate(output),
+        total_token_throughput=rate(prompt + output),
+        max_output_tokens_per_s=float(requests.tokens_by_second.max(initial=0.0)),
+        max_concurrent_requests=InFlightTimeline.of(requests.sent, requests.ended_at).highest,
+        total_reasoning_tokens=None,
+        itl_reason=None,
+        latencies={},
+    )
 
 
 def latencies_by_request(requests: RequestColumns) -> dict[str, FloatArray]:

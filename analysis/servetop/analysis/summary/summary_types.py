@@ -95,18 +95,18 @@ class TurnSummary:
 class ServerSummary:
     """Peaks and counters that the engine exported over a period."""
 
-    max_kv_usage: float | None
-    preemptions: float | None
-    max_running: float | None
-    max_waiting: float | None
-    generation_tokens: float | None
-    prompt_tokens: float | None
-    prefix_cache_hits: float | None
-    prefix_cache_queries: float | None
-    prefix_cache_hit_rate: float | None
-    prefix_cache_hit_rate_at_least: float | None
-    prefix_cache_ideal_hit_rate: float | None
-    peaks_reason: str | None
+    max_kv_usage: float | None = None
+    preemptions: float | None = None
+    max_running: float | None = None
+    max_waiting: float | None = None
+    generation_tokens: float | None = None
+    prompt_tokens: float | None = None
+    prefix_cache_hits: float | None = None
+    prefix_cache_queries: float | None = None
+    prefix_cache_hit_rate: float | None = None
+    prefix_cache_hit_rate_at_least: float | None = None
+    prefix_cache_ideal_hit_rate: float | None = None
+    peaks_reason: str | None = None
     """Why metrics are None although the engine exports them."""
 
 
@@ -274,6 +274,8 @@ class RunSummary:
     sweep: SweepVerdict | None = field(default=None, metadata=OMITTED)
     """None for other runs, and for a sweep without a cell that was measured as a whole."""
     engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)
+    predicted: bool | None = field(default=None, metadata=OMITTED)
+    """True for a run that the simulator computed, without a server; None for others."""
     not_recorded: Unrecorded | None = field(default=None, metadata=OMITTED)
 
     @property

@@ -49,7 +49,7 @@ def stage_periods(run: RunRecord) -> Mapping[int, tuple[float, float]]:
 
 
 def _overload(run: RunRecord, periods: Sequence[tuple[float, float]]) -> RunVerdict | None:
-    """The longest overload of the episodes that began in some periods, each up to the end of its period."""
+    """Return the longest overload of the episodes that began in some periods, each up to the end of its period."""
     episodes: list[Episode] = []
     for start, until in periods:
         began = (each for each in run.episodes if start <= each.begin < until)

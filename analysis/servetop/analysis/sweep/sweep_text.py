@@ -19,7 +19,7 @@ _MOST_ROWS = 4
 
 
 def sweep_headline(sweep: SweepVerdict) -> str:
-    """The best cell, and what each batch size sustains."""
+    """Return the best cell, and what each batch size sustains."""
     return "; ".join(part for part in (_best_text(sweep), _sustainable_text(sweep)) if part)
 
 
@@ -42,7 +42,7 @@ def sweep_lines(sweep: SweepVerdict) -> Iterable[StoryLine]:
 
 
 def objectives_text(objectives: Iterable[Objective]) -> str:
-    """All objectives, such as `TTFT ≤ 500 ms, TPOT ≤ 50 ms`."""
+    """Return all objectives, such as `TTFT ≤ 500 ms, TPOT ≤ 50 ms`."""
     return wording.objectives_text({each.metric: each.limit_ms / MS_PER_S for each in objectives})
 
 
@@ -93,7 +93,7 @@ def _details(sweep: SweepVerdict, cell: SweepCell) -> str:
 
 
 def _advice(sweep: SweepVerdict) -> str:
-    """What to measure next; never a batch size or a load that the sweep shows to be too small or too large."""
+    """Return what to measure next; never a batch size or a load that the sweep shows to be too small or too large."""
     best, row = sweep.best, sweep.best_row
     if best is None or row is None:
         lowest = min((cell.load for cell in sweep.cells), default=math.inf)

@@ -36,5 +36,5 @@ def requests_text(requests: float, in_flight: float) -> str:
 
 
 def _share(excess: float) -> float:
-    """The fraction of the engine's total that exceeds the client's, from engine / client - 1."""
+    """Return the fraction of the engine's total that exceeds the client's, from engine / client - 1."""
     return 1 - 1 / (1 + excess)

@@ -291,5 +291,5 @@ _ADVICE = {
 
 
 def _felt(ttft_p99: float) -> float:
-    """The lateness in seconds that is a large fraction of this TTFT."""
+    """Return the lateness in seconds that is a large fraction of this TTFT."""
     return max(TURNAROUND, LATENESS_SHARE * ttft_p99)

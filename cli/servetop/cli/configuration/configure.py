@@ -35,7 +35,7 @@ def run_config(
     *,
     allow_redacted: bool = False,
 ) -> RunConfig:
-    """The configuration that options describe; UsageError names the option that is wrong.
+    """Return the configuration that options describe; UsageError names the option that is wrong.
 
     `file` is the --config file among whose options they are; its engine arguments and stages apply where the command
     line gives none. A secret that a recording left out is an error, unless `allow_redacted`.
@@ -92,7 +92,7 @@ def endpoint_of_config(engine: EngineConfig, endpoint: str) -> str:
 
 
 def endpoint_at(engine: str, endpoint: str) -> str:
-    """The endpoint to use: the given one, else the engine's usual one; empty if only the server can tell.
+    """Return the endpoint to use: the given one, else the engine's usual one; empty if only the server can tell.
 
     UsageError for one that the engine does not have.
     """
@@ -130,7 +130,7 @@ def extra_percentiles(
 
 
 def engine_config(options: RepeatableOptions, engine_args: Sequence[str]) -> EngineConfig:
-    """The configuration of the engine; with a URL nothing is started, so options that start it are an error."""
+    """Return the configuration of the engine; with a URL nothing is started, so options that start it are an error."""
     given = options.engine
     if given.front_door and not given.url:
         raise UsageError("--front-door needs the --url of each server behind it, to read its metrics")

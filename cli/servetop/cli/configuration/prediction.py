@@ -30,7 +30,7 @@ _REAL_ENGINE = (
 def predict_specs(
     name: str, *, model: str | None = None, settings: Mapping[str, str] | None = None
 ) -> list[PredictSpec]:
-    """A sweep file's cells as predictions, one spec for each of its `[[sim.variants]]`, or one without variants.
+    """Return a sweep file's cells as predictions, one spec for each of its `[[sim.variants]]`, or one without variants.
 
     A variant replaces keys of the file (its label, grid, workload, model) and of `[sim]`. `model` replaces the file's,
     and `settings` (`--set`) those of `[sim]`.
@@ -77,7 +77,7 @@ def _simulated(values: GivenValues) -> GivenValues:
 
 
 def seed_of(settings: Mapping[str, str], default: int = 0) -> int:
-    """The seed of `--set seed=…`, which is the run's, not the engine's."""
+    """Return the seed of `--set seed=…`, which is the run's, not the engine's."""
     try:
         return int(settings.get("seed", default))
     except ValueError:

@@ -39,7 +39,7 @@ def _settings(options: ServeOptions) -> ServerSettings:
 
 
 def _simulation(served: ServedOptions) -> dict[str, object]:
-    """What is given beside the profiles, by the keys of `simulator.model.settings`."""
+    """Return what is given beside the profiles, by the keys of `simulator.model.settings`."""
     values = {
         "policy": served.policy,
         "max_num_seqs": served.max_num_seqs,

@@ -21,7 +21,7 @@ WARMUP_CONCURRENCY = 8
 
 
 def stages_of(load: LoadOptions, replay: Replay | None = None) -> tuple[StageConfig, ...]:
-    """The stages of --ramp, or one stage; without any load option, a whole trace, or the default ramp."""
+    """Return the stages of --ramp, or one stage; without any load option, a whole trace, or the default ramp."""
     from servetop.workload.stages.ramp import default_ramp, parse_ramp
 
     if load.ramp is not None:
@@ -61,7 +61,7 @@ def _is_ramped(load: LoadOptions) -> bool:
 
 
 def _ramped(stage: StageConfig, load: LoadOptions) -> StageConfig:
-    """The stage with the rates of the --ramp-up options."""
+    """Return the stage with the rates of the --ramp-up options."""
     if load.ramp_up_start_rps is None or load.ramp_up_end_rps is None:
         raise UsageError("a ramp needs two rates: give --ramp-up-start-rps and --ramp-up-end-rps")
     if load.request_rate is not None:
@@ -75,7 +75,7 @@ def _ramped(stage: StageConfig, load: LoadOptions) -> StageConfig:
 
 
 def with_an_end(stage: StageConfig, replay: Replay | None = None) -> StageConfig:
-    """The stage with an end: a whole trace, or 60 s, where none was given; UsageError for an unlimited rate."""
+    """Return the stage with an end: a whole trace, or 60 s, where none was given; UsageError for an unlimited rate."""
     if replay is not None and stage.duration is None and stage.num_prompts is None:
         stage = dataclasses.replace(stage, num_prompts=replay.requests)
     if math.isinf(stage.request_rate) and stage.max_concurrency is None and stage.num_prompts is None:
@@ -86,7 +86,7 @@ def with_an_end(stage: StageConfig, replay: Replay | None = None) -> StageConfig
 
 
 def with_warmup(stages: Sequence[StageConfig], count: int) -> tuple[StageConfig, ...]:
-    """The stages after a warm-up stage with the batch size and concurrency of the first one."""
+    """Return the stages after a warm-up stage with the batch size and concurrency of the first one."""
     if not count or not stages:
         return tuple(stages)
     first = stages[0]

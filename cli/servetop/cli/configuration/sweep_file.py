@@ -141,7 +141,7 @@ def read_sweep(name: str, given: GivenValues | None = None, engine_args: Sequenc
 
 
 def sweep_of(own: Mapping[str, Any], values: GivenValues, *, engine_args: Sequence[str] = (), where: str) -> SweepFile:
-    """A sweep from fields of SweepFile and option values for engine and workload."""
+    """Return a sweep from fields of SweepFile and option values for engine and workload."""
     options = read_options(RunOptions, values, where=where)
     sweep = from_data(SweepFile, _in_base_units(own, where=where), where=where)
     return dataclasses.replace(sweep, engine=engine_config(options, engine_args), workload=workload_config(options))
@@ -197,7 +197,7 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
 
 
 def sweep_config(sweep: SweepFile) -> RunConfig:
-    """The run that measures all cells, ordered so that each batch size is set once."""
+    """Return the run that measures all cells, ordered so that each batch size is set once."""
     _check(sweep)
     check_connection(sweep.engine.connection, attached=sweep.engine.url is not None)
     percentiles = extra_percentiles(parse_percentiles(sweep.metric_percentiles), sweep.thresholds, prices=sweep.prices)
@@ -229,7 +229,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
 
 
 def planned_load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:
-    """The workload, and a stage for each cell, behind the warm-up if there is one."""
+    """Return the workload, and a stage for each cell, behind the warm-up if there is one."""
     workload, replay = resolved(_workload(sweep))
     all_headers(workload, os.environ)
     rates = sweep.request_rate or (float("inf") if replay is None else replay.rate,)

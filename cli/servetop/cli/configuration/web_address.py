@@ -24,12 +24,12 @@ class WebAddress:
 
 
 def web_address_of(options: WebOptions) -> WebAddress:
-    """The address and permissions of the page that the options of --web ask for."""
+    """Return the address and permissions of the page that the options of --web ask for."""
     return WebAddress(host=options.web_host, port=options.web_port, steer=options.web_steer)
 
 
 def page_url(address: WebAddress, token: str) -> str:
-    """The address of the page with its token; with the machine's name if the server listens on all addresses."""
+    """Return the address of the page with its token; with the machine's name if the server listens on all addresses."""
     host = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
     return f"http://{f'[{host}]' if ':' in host else host}:{address.port}/?token={token}"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def workload_config(options: RepeatableOptions) -> WorkloadConfig:
-    """The workload that the options describe, without what its dataset decides."""
+    """Return the workload that the options describe, without what its dataset decides."""
     load, data, requests = options.load, options.data, options.requests
     return WorkloadConfig(
         input_len=requests.input_len,

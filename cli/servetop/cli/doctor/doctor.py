@@ -54,7 +54,7 @@ def report_lines(findings: Sequence[Finding], columns: int | None = None) -> lis
 
 
 def _wrapped(head: str, text: str, columns: int | None) -> list[str]:
-    """A text behind a head, its further lines below its beginning; paths and commands stay whole."""
+    """Return a text behind a head, its further lines below its beginning; paths and commands stay whole."""
     if columns is None:
         return [head + text]
     room = max(columns - len(head), 20)

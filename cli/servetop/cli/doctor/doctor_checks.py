@@ -60,13 +60,13 @@ class Finding(NamedTuple):
 
 
 def verdict(findings: Sequence[Finding]) -> Status:
-    """The worst status of all findings; OK without findings."""
+    """Return the worst status of all findings; OK without findings."""
     order = list(Status)
     return max((finding.status for finding in findings), key=order.index, default=Status.OK)
 
 
 def python_finding(version: tuple[int, int, int], servetop: str) -> Finding:
-    """The versions of Python and of servetop."""
+    """Return the versions of Python and of servetop."""
     text = f"{'.'.join(map(str, version))}, servetop {servetop}"
     if version < (3, 11, 0):
         return Finding("python", Status.FIX, text, "servetop needs Python 3.11 or later: install it there")
@@ -84,12 +84,12 @@ def packages_finding(missing: Sequence[str], other: Sequence[str]) -> Finding:
 
 
 def checkout_finding() -> Finding:
-    """The finding for a checkout, whose requirements are unknown until it is installed."""
+    """Return the finding for a checkout, whose requirements are unknown until it is installed."""
     return Finding("packages", Status.NOTE, "servetop runs from a checkout that was not installed", "pip install -e .")
 
 
 def extras_finding(extras: Mapping[str, bool]) -> Finding:
-    """Which optional extras are installed."""
+    """Return which optional extras are installed."""
     there = ", ".join(name for name, installed in extras.items() if installed) or "none"
     absent = [name for name, installed in extras.items() if not installed]
     hint = f"; not installed: {', '.join(absent)} (pip install 'servetop[{absent[0]}]')" if absent else ""
@@ -97,7 +97,7 @@ def extras_finding(extras: Mapping[str, bool]) -> Finding:
 
 
 def engine_findings(here: Mapping[str, str], absent: Sequence[str]) -> list[Finding]:
-    """A finding for each engine that can be started here, with its command, and one for all others."""
+    """Return a finding for each engine that can be started here, with its command, and one for all others."""
     found = [Finding(f"engine {name}", Status.OK, command) for name, command in here.items()]
     if absent:
         advice = "servetop engines shows how to install them"
@@ -120,7 +120,7 @@ class Device:
 def gpu_findings(
     devices: Sequence[Device], *, driver: str, trouble: str, unreadable: Mapping[int, str] | None = None
 ) -> list[Finding]:
-    """The driver, each device with its memory, and each that cannot be read; `trouble` is why none can."""
+    """Return the driver, each device with its memory, and each that cannot be read; `trouble` is why none can."""
     lost = unreadable or {}
     if trouble:
         advice = "run nvidia-smi: the driver must be loaded and match its library"
@@ -194,7 +194,7 @@ def files_finding(hard_limit: int | None) -> Finding:
 
 
 def clock_finding(source: str | None, *, slack: float | None) -> Finding:
-    """The kernel's clock source, and its timer slack in seconds."""
+    """Return the kernel's clock source, and its timer slack in seconds."""
     text = f"clock source {source or 'unknown'}"
     text += "" if slack is None else f", timers to {slack * 1e6:.0f} µs"
     if source in SLOW_CLOCKS:
@@ -205,7 +205,7 @@ def clock_finding(source: str | None, *, slack: float | None) -> Finding:
 
 
 def processors_finding(count: int, load: float | None) -> Finding:
-    """The processors that servetop may use, and the load average of the last minute."""
+    """Return the processors that servetop may use, and the load average of the last minute."""
     text = f"{count} processor{'s' * (count != 1)}" + ("" if load is None else f", load {load:.1f}")
     if count < 2:
         advice = "sender and engine share it, so latencies of an engine on this machine include the sender"
@@ -226,7 +226,7 @@ def priority_finding(*, linux: bool, permitted: bool) -> Finding:
 
 
 def limits_finding(processors: float | None, memory: int | None) -> Finding:
-    """The limits of the container or control group; None for no limit."""
+    """Return the limits of the container or control group; None for no limit."""
     parts = [] if processors is None else [f"{processors:g} processors"]
     parts += [] if memory is None else [f"{formats.memory(memory)} of memory"]
     text = f"limited to {' and '.join(parts)}" if parts else "none"
@@ -277,7 +277,7 @@ class Terminal:
 
 
 def terminal_finding(terminal: Terminal) -> Finding:
-    """The size, encoding and colours of the terminal."""
+    """Return the size, encoding and colours of the terminal."""
     if not terminal.is_terminal:
         return Finding("terminal", Status.NOTE, "none", "the dashboard needs one: run with --headless here")
     text = f"{terminal.columns}×{terminal.lines}, {terminal.encoding}, {terminal.colours or 'no TERM'}"
@@ -291,5 +291,5 @@ def terminal_finding(terminal: Terminal) -> Finding:
 
 
 def runtimes_finding(found: Sequence[str]) -> Finding:
-    """The container runtimes, needed for --launcher."""
+    """Return the container runtimes, needed for --launcher."""
     return Finding("containers", Status.OK, ", ".join(found) or "no docker, no podman: engines run as programs")

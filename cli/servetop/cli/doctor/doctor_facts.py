@@ -26,7 +26,7 @@ _NOT_FOR_USERS = ("dev", "bench")
 
 
 def requirements() -> list[str]:
-    """The requirements of servetop; PackageNotFoundError in a checkout that was never installed."""
+    """Return the requirements of servetop; PackageNotFoundError in a checkout that was never installed."""
     return metadata.requires("servetop") or []
 
 
@@ -45,7 +45,7 @@ def unmet(needed: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def extras(needed: Iterable[str]) -> dict[str, bool]:
-    """Each extra for users, and whether all its requirements are installed."""
+    """Return each extra for users, and whether all its requirements are installed."""
     requirements = [Requirement(text) for text in needed]
     names = {name for each in requirements if each.marker for name in _EXTRA.findall(str(each.marker))}
     return {
@@ -70,7 +70,7 @@ def _version(package: str) -> str | None:
 
 
 def hard_file_limit() -> int | None:
-    """The hard limit of open files; None if there is none."""
+    """Return the hard limit of open files; None if there is none."""
     try:
         import resource
     except ImportError:
@@ -86,7 +86,7 @@ def local_ports() -> tuple[int, int] | None:
 
 
 def clock_source() -> tuple[str | None, float | None]:
-    """The kernel's clock source, and this process's timer slack in seconds."""
+    """Return the kernel's clock source, and this process's timer slack in seconds."""
     slack = _read(TIMER_SLACK)
     return _read(CLOCK_SOURCE) or None, int(slack) / 1e9 if slack.isdigit() else None
 
@@ -109,7 +109,7 @@ def group_limits(root: Path = CGROUPS) -> tuple[float | None, int | None]:
 
 
 def recordings_disk(folder: Path) -> Disk:
-    """The disk of the recordings folder; of its nearest parent if it does not exist yet."""
+    """Return the disk of the recordings folder; of its nearest parent if it does not exist yet."""
     import psutil
 
     existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
@@ -123,12 +123,12 @@ def recordings_disk(folder: Path) -> Disk:
 
 
 def file_system_of(path: Path, mounts: Mapping[str, str]) -> str | None:
-    """The type of the file system mounted nearest above a path."""
+    """Return the type of the file system mounted nearest above a path."""
     return next((mounts[str(each)] for each in (path, *path.parents) if str(each) in mounts), None)
 
 
 def terminal() -> Terminal:
-    """The terminal that this process writes to."""
+    """Return the terminal that this process writes to."""
     size = shutil.get_terminal_size()
     return Terminal(
         is_terminal=console.is_terminal(),
@@ -140,7 +140,7 @@ def terminal() -> Terminal:
 
 
 def runtimes() -> list[str]:
-    """The container runtimes in PATH."""
+    """Return the container runtimes in PATH."""
     return [path for name in ("docker", "podman") if (path := shutil.which(name))]
 
 

@@ -45,7 +45,7 @@ def run_server_doctor(url: str, given: GivenValues, *, as_json: bool) -> int:
 
 
 def report_data(report: ServerReport, *, command: Sequence[str]) -> dict[str, Any]:
-    """The report as plain data, with the command that starts a run as `command`."""
+    """Return the report as plain data, with the command that starts a run as `command`."""
     return {"answered": report.answered, "command": list(command), **dataclasses.asdict(report)}
 
 
@@ -58,7 +58,7 @@ def redacted(data: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
 
 
 def run_command(url: str, given: GivenValues, needed: Sequence[str]) -> list[str]:
-    """The words of a run on this server: the options given to `doctor`, then those that it needs."""
+    """Return the words of a run on this server: the options given to `doctor`, then those that it needs."""
     words = ["servetop", "--url", url]
     for option in declared(DoctorOptions):
         if option.name not in given or option.name in _OWN or option.spelling in needed:

@@ -33,7 +33,7 @@ _GOOD, _BAD, _LABEL = "green", "red", "dim"
 
 
 def report_parts(report: Data) -> Iterator[RenderableType]:
-    """The parts of the report in order; the summary is last, where a terminal shows it."""
+    """Yield the parts of the report in order; the summary is last, where a terminal shows it."""
     for each in report["endpoints"]:
         yield titled(f"{_name(each)}: POST {each['url']}", _details(each))
     yield titled(f"Server {report['url']}", _verdict(report))

@@ -32,7 +32,7 @@ class CommandSpec(Generic[_Options]):
         return self.function.__name__.replace("_", "-")
 
     def click_settings(self) -> dict[str, Any]:
-        """The arguments of a Click command without help options, whose values are all texts, lists or flags."""
+        """Return the arguments of a Click command without help options, whose values are all texts, lists or flags."""
         return {
             "name": self.name,
             "help": self.function.__doc__,
@@ -71,7 +71,7 @@ class CommandGroup(click.Group):
         self._specs = {each.name: each for each in commands}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """The names of the commands, as declared."""
+        """Return the names of the commands, as declared."""
         return list(self._specs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002

@@ -104,7 +104,7 @@ class _Argument(click.Argument):
 
 
 def parameter(option: Declared) -> click.Parameter:
-    """The parameter of a Click command, whose value is a text, a list or a flag; None if it is not given."""
+    """Return the parameter of a Click command, whose value is a text, a list or a flag; None if it is not given."""
     form = option.form
     return _Argument(option, form) if isinstance(form, Argument) else _Option(option, form)
 
@@ -114,14 +114,14 @@ def _completing(complete: Completion) -> Callable[[click.Context, click.Paramete
 
 
 def unit_of(option: Declared) -> str | None:
-    """The unit or form of an option's value, as help shows it; None for a flag."""
+    """Return the unit or form of an option's value, as help shows it; None for a flag."""
     form = option.form
     assert isinstance(form, Option)
     return form.unit or ("|".join(form.choices) if form.choices else _UNITS.get(option.kind, "FILE"))
 
 
 def help_of(option: Declared) -> str:
-    """What an option does, its default and its bounds."""
+    """Return what an option does, its default and its bounds."""
     form = option.form
     assert isinstance(form, Option)
     usual = form.default or _shown_default(option)

@@ -19,7 +19,7 @@ _Page: TypeAlias = Callable[[click.Context], str]
 
 
 def common_options(options: type[Any]) -> tuple[Declared, ...]:
-    """The options on the short page of a command; none if it has few options."""
+    """Return the options on the short page of a command; none if it has few options."""
     found = [each for each in declared(options) if isinstance(each.form, Option)]
     return tuple(each for each in found if _brief(each)) if len(found) > MANY_OPTIONS else ()
 
@@ -48,7 +48,7 @@ def _help_option(names: list[str], text: str, page: _Page) -> click.Option:
 
 
 def short_page(common: Sequence[Declared]) -> _Page:
-    """A function that returns the page with these options."""
+    """Return a function that returns the page with these options."""
 
     def page(context: click.Context) -> str:
         formatter, command = context.make_formatter(), context.command

@@ -77,16 +77,16 @@ class Plan:
 
     @classmethod
     def of(cls, config: RunConfig, *, first: int = 0) -> Plan:
-        """The plan of a configuration's stages, from stage `first` on."""
+        """Return the plan of a configuration's stages, from stage `first` on."""
         return cls(stages=config.stages, first=first, attached=config.engine.url is not None)
 
     def position(self, stage: int) -> int:
-        """The position of a stage in this session, from 0; negative before the first stage."""
+        """Return the position of a stage in this session, from 0; negative before the first stage."""
         return stage - self.first
 
 
 def status_line(stats: LiveStats, plan: Plan, *, boot: str) -> str:
-    """The state of the run in one line; before the load, `boot` describes the start of the engine."""
+    """Return the state of the run in one line; before the load, `boot` describes the start of the engine."""
     number = plan.position(stats.load.stage) + 1
     if number < 1:
         engine = "attaching to the server" if plan.attached else "engine is loading"
@@ -151,7 +151,7 @@ class DoneShare:
         self._completed_before = 0
 
     def after(self, stage: int, at: float, completed: int) -> float:
-        """The share at time `at` in `stage`, with this number of completed requests in the whole run."""
+        """Return the share at time `at` in `stage`, with this number of completed requests in the whole run."""
         if stage != self._stage:
             self._stage, self._started_at, self._completed_before = stage, at, completed
         if not 0 <= stage < len(self._stages):

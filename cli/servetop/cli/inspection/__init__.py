@@ -1,1 +1,1 @@
-"""Commands that show what there is without a run: recordings, their manifests and damage, engines, datasets."""
+"""Commands without a run: comparison and check of recordings, lists of what there is, manifests and damage."""

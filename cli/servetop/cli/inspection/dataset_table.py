@@ -42,7 +42,7 @@ def print_dataset(options: DatasetOptions) -> int:
 
 
 def _workload(options: DatasetOptions) -> tuple[WorkloadConfig, tuple[str, ...]]:
-    """The workload of the file, and the other datasets that it may be."""
+    """Return the workload of the file, and the other datasets that it may be."""
     path, name = options.path, options.dataset_name
     if path in DATASETS and not name and not Path(path).exists():
         return WorkloadConfig(dataset=path, dataset_column=options.dataset_column), ()

@@ -53,7 +53,7 @@ def print_engines(name: str | None, *, as_json: bool) -> int:
 
 
 def engines_table(found: Sequence[Capability]) -> Table:
-    """One row per engine; labels mark the metrics it exports, because columns would not fit into 80 cells."""
+    """Return one row per engine; labels mark the metrics it exports, because columns would not fit into 80 cells."""
     table = light_table("engine", "here", "what its metrics say")
     table.columns[0].no_wrap = True
     for column in table.columns[1:]:

@@ -36,7 +36,7 @@ def print_manifest(name: str, *, as_json: bool) -> int:
 
 
 def manifest_data(header: RunHeader) -> dict[str, object]:
-    """The manifest as it is recorded, and as texts by dotted key, which `servetop compare` compares."""
+    """Return the manifest as it is recorded, and as texts by dotted key, which `servetop compare` compares."""
     return {
         "start": _start(header),
         "config": to_data(header.config),
@@ -49,7 +49,7 @@ def manifest_data(header: RunHeader) -> dict[str, object]:
 
 
 def manifest_lines(header: RunHeader) -> list[str]:
-    """A heading for each section, with its values in one column; what was not given is left out."""
+    """Return a heading for each section, with its values in one column; what was not given is left out."""
     sections = {"run": dict(_run(header)), "engine": dict(_engine(header)), "model": dict(_model(header))}
     usual = _usual_workload(header.config.workload)
     for key, text in manifest_entries(header, launched=bool(launch_arguments(header))).items():

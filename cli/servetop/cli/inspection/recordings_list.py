@@ -41,7 +41,7 @@ def print_list(recordings: Sequence[RecordingInfo]) -> None:
 
 
 def _list_table(recordings: Sequence[RecordingInfo], *, without: Sequence[str]) -> Table:
-    """A table whose names are never cut off or folded, so that they can be copied."""
+    """Return a table whose names are never cut off or folded, so that they can be copied."""
     rows = [_list_row(each) for each in recordings]
     columns = [name for name in rows[0] if name not in without]
     table = light_table(*columns)

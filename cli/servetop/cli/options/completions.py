@@ -74,7 +74,7 @@ def _profiles(kind: str, incomplete: str) -> list[str]:
 
 
 def starting_with(incomplete: str, names: Iterable[str]) -> list[str]:
-    """The names that start with the incomplete text."""
+    """Return the names that start with the incomplete text."""
     return [name for name in names if name.startswith(incomplete)]
 
 

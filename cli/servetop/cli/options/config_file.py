@@ -36,7 +36,7 @@ class ConfigFile:
 
 
 def with_config_file(given: GivenValues) -> tuple[RunOptions, ConfigFile | None]:
-    """The options of a command line, with those of its --config file where it gives none."""
+    """Return the options of a command line, with those of its --config file where it gives none."""
     path = given.get("config")
     if path is None:
         return read_options(RunOptions, given), None
@@ -56,7 +56,7 @@ def read_config_file(path: Path) -> ConfigFile:
 
 
 def _without_other_load(values: GivenValues, given: GivenValues) -> GivenValues:
-    """The values of a file without its load, where the command line gives another kind of load."""
+    """Return the values of a file without its load, where the command line gives another kind of load."""
     replaced: set[str] = set()
     if "ramp" in given:
         replaced = _STAGE
@@ -77,7 +77,7 @@ def check_complete(config: RunConfig) -> None:
 
 
 def missing_secrets(config: RunConfig) -> list[str]:
-    """The keys whose secret value a recording left out, as in `workload.headers.X-Api-Key`."""
+    """Return the keys whose secret value a recording left out, as in `workload.headers.X-Api-Key`."""
     from servetop.core.config import to_data
     from servetop.core.text.redaction import REDACTED
 
@@ -128,7 +128,7 @@ def _recorded(name: str) -> tuple[Mapping[str, Any], tuple[StageConfig, ...], bo
 
 
 def recorded_data(config: RunConfig) -> dict[str, Any]:
-    """A configuration in the form of a `--config` file, without its stages."""
+    """Return a configuration in the form of a `--config` file, without its stages."""
     from servetop.core.config import to_data
 
     data = to_data(config)
@@ -155,7 +155,7 @@ def _without_empty(value: Any) -> Any:
 
 
 def _as_options(stages: tuple[StageConfig, ...], *, drains: bool) -> dict[str, Any] | None:
-    """The options of a load of one stage; None for a load that options cannot describe."""
+    """Return the options of a load of one stage; None for a load that options cannot describe."""
     if len(stages) != 1 or drains or stages[0].max_num_seqs is not None:
         return None
     stage = stages[0]

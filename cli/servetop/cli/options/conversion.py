@@ -16,7 +16,7 @@ _SWEPT = frozenset({"max_num_seqs", "max_concurrency"})
 
 
 def read_options(options: type[_Options], given: GivenValues, *, where: str = "") -> _Options:
-    """The options with their defaults where nothing was given.
+    """Return the options with their defaults where nothing was given.
 
     UsageError for a value that does not fit, introduced by `where`, the file that it comes from.
     """
@@ -28,7 +28,7 @@ def read_options(options: type[_Options], given: GivenValues, *, where: str = ""
 
 
 def convert(option: Declared, value: Given) -> object:
-    """The value of one option; UsageError for one that does not fit."""
+    """Return the value of one option; UsageError for one that does not fit."""
     form = option.form
     if isinstance(form, Option) and form.parse is not None:
         try:
@@ -73,7 +73,7 @@ def _expected(option: Declared) -> str:
 
 
 def bounds_of(form: Option) -> str:
-    """The range of an option as text; empty without one."""
+    """Return the range of an option as text; empty without one."""
     if form.minimum is None:
         return ""
     return f"from {form.minimum:g} to {form.maximum:g}" if form.maximum is not None else f"of at least {form.minimum:g}"

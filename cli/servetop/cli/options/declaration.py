@@ -112,7 +112,7 @@ class Declared:
 
 
 def declared(options: type[Any]) -> tuple[Declared, ...]:
-    """All options of a dataclass and of its groups, in order."""
+    """Return all options of a dataclass and of its groups, in order."""
     found: list[Declared] = []
     for field in dataclasses.fields(options):
         if isinstance(field.type, type) and dataclasses.is_dataclass(field.type):

@@ -36,7 +36,7 @@ _HEADER_NAMES = {
 
 @functools.cache
 def file_options() -> dict[str, Declared]:
-    """The options that a file may set, by field name."""
+    """Return the options that a file may set, by field name."""
     return {each.name: each for each in declared(RunOptions) if isinstance(each.form, Option) and each.form.in_files}
 
 
@@ -81,7 +81,7 @@ def values_of_file(data: Mapping[str, Any], *, where: str) -> dict[str, Given]:
 
 
 def _as_given(name: str, value: Any, where: str) -> Given:
-    """A TOML or JSON value as one of a command line."""
+    """Return a TOML or JSON value as one of a command line."""
     if name == ENGINE_ARGS:
         return _texts(value, where)
     if name == "engine_command" and isinstance(value, list):

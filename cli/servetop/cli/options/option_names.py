@@ -25,12 +25,12 @@ OTHER_TOOLS = {
 
 
 def plain(name: str) -> str:
-    """An option's name as files spell it: `--Max-Concurrency` becomes `max_concurrency`."""
+    """Return an option's name as files spell it: `--Max-Concurrency` becomes `max_concurrency`."""
     return name.lstrip("-").lower().replace("-", "_")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The closest match in `known` (spelled with underscores); None if there is none."""
+    """Return the closest match in `known` (spelled with underscores); None if there is none."""
     names = list(known)
     wanted = plain(name)
     if OTHER_TOOLS.get(wanted) in names:
@@ -42,7 +42,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def usage_message(
     error: click.ClickException, *, is_file_key: Callable[[str], bool], is_sweep_key: Callable[[str], bool]
 ) -> str:
-    """The message of an error in a command line; for an unknown option it suggests the closest one.
+    """Return the message of an error in a command line; for an unknown option it suggests the closest one.
 
     Most options of a run are keys of a sweep's file, and `predict` has few of them.
     """

@@ -17,7 +17,7 @@ SLO_METRICS = ("ttft", "ttfot", "tpot", "e2el")
 
 
 def parse_workers(text: str) -> int:
-    """The number of sender processes, or 0 for `auto`."""
+    """Return the number of sender processes, or 0 for `auto`."""
     if text.strip().lower() == "auto":
         return 0
     if not text.strip().isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
@@ -31,7 +31,7 @@ def parse_seconds_or_none(text: str) -> float:
 
 
 def parse_max_failures(text: str) -> str:
-    """A valid limit, without spaces around it."""
+    """Return a valid limit, without spaces around it."""
     return FailureLimit.parse(text).text
 
 
@@ -89,7 +89,7 @@ def _positive(option: str, text: str, kind: Callable[[str], _Number]) -> tuple[_
 
 
 def parse_metadata(texts: Sequence[str]) -> dict[str, str]:
-    """A dictionary from KEY=VALUE texts."""
+    """Return a dictionary from KEY=VALUE texts."""
     return _pairs("--metadata", texts, example="card=a100")
 
 
@@ -106,7 +106,7 @@ def _pairs(option: str, texts: Sequence[str], *, example: str) -> dict[str, str]
 
 
 def parse_fraction(text: str) -> float:
-    """A share such as `2%` or `0.02`, at least 0."""
+    """Return a share such as `2%` or `0.02`, at least 0."""
     number = text.strip().removesuffix("%").strip()
     try:
         value = float(number) / (100 if text.strip().endswith("%") else 1)
@@ -129,7 +129,7 @@ def parse_fractions(texts: Sequence[str]) -> dict[str, float]:
 
 
 def parse_command(text: str) -> tuple[str, ...]:
-    """The words of a command, split as a shell does."""
+    """Return the words of a command, split as a shell does."""
     import shlex  # not for --help
 
     try:
@@ -139,7 +139,7 @@ def parse_command(text: str) -> tuple[str, ...]:
 
 
 def parse_extra_body(text: str) -> Mapping[str, Any]:
-    """A JSON object."""
+    """Return a JSON object."""
     import json  # not for --help
 
     try:

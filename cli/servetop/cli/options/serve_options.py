@@ -14,7 +14,7 @@ _MAX_PORT = 65535
 
 
 def _time_scale(text: str) -> float:
-    """A factor above 0."""
+    """Return a factor above 0."""
     try:
         value = float(text)
     except ValueError:

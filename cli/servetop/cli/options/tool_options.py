@@ -169,4 +169,7 @@ class PredictOptions:
         ),
     ] = dataclasses.field(default_factory=dict)
     grid: GridOptions = GridOptions()
+    record: Annotated[
+        Path | None, Option("--record", "File to write the predicted run to, as a recording.", unit="FILE")
+    ] = None
     as_json: AsJson = False

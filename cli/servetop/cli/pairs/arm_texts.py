@@ -25,7 +25,7 @@ def arm_texts(configs: ArmConfigs) -> tuple[str, str]:
 
 
 def _setting(key: str) -> str:
-    """The setting of which an option of the engine is another spelling; empty for other keys."""
+    """Return the setting of which an option of the engine is another spelling; empty for other keys."""
     return key.removeprefix(_ENGINE_OPTIONS).replace("-", "_") if key.startswith(_ENGINE_OPTIONS) else ""
 
 
@@ -36,5 +36,5 @@ def _text(config: RunConfig, settings: list[tuple[str, str | None]]) -> str:
 
 
 def _header(config: RunConfig) -> RunHeader:
-    """The header of a run, without secrets."""
+    """Return the header of a run, without secrets."""
     return RunHeader(config=as_recorded(config), anchor=ClockAnchor(origin_ns=0, wall_epoch_s=0.0))

@@ -57,7 +57,7 @@ def measure_pairs(line: CommandLine[RunPairsOptions]) -> int:
 
 
 def _metrics(keys: Sequence[str]) -> tuple[ComparedMetric, ...]:
-    """The metrics with these keys, each once."""
+    """Return the metrics with these keys, each once."""
     return tuple({metric.key: metric for metric in map(_metric, keys)}.values())
 
 
@@ -75,7 +75,7 @@ def _margins(given: Mapping[str, float]) -> dict[str, float]:
 
 
 def _folder(options: SeriesOptions) -> SeriesFolder:
-    """The folder of the series, new or to resume."""
+    """Return the folder of the series, new or to resume."""
     if options.into is None:
         if options.resume:
             raise UsageError("--resume needs the folder of the series: add --into FOLDER")
@@ -90,7 +90,7 @@ def _folder(options: SeriesOptions) -> SeriesFolder:
 
 
 def _unused(path: Path) -> Path:
-    """The path, with a number if it exists."""
+    """Return the path, with a number if it exists."""
     number, free = 2, path
     while os.path.exists(free):  # False without access to the folder
         free, number = path.with_name(f"{path.name}-{number}"), number + 1

@@ -34,7 +34,7 @@ class PairsProgress:
 
 
 def progress_line(state: SeriesState, *, budget: float) -> str:
-    """One line: pairs, the first metric without an answer (or the first one), and the time left."""
+    """Return one line: pairs, the first metric without an answer (or the first one), and the time left."""
     still_open = state.open_metrics
     parts = [_pairs(state)]
     if state.metrics:

@@ -67,7 +67,7 @@ def _table(metrics: Sequence[PairedMetric]) -> Table:
 
 
 def end_reason(result: SeriesResult, plan: SeriesPlan, *, folder: Path) -> str:
-    """Why the series ended without an answer, and what to do; empty if it has one."""
+    """Return why the series ended without an answer, and what to do; empty if it has one."""
     state = result.state
     match result.end:
         case SeriesEnd.ANSWERED:
@@ -84,7 +84,7 @@ def end_reason(result: SeriesResult, plan: SeriesPlan, *, folder: Path) -> str:
 
 
 def _cost(result: SeriesResult) -> str:
-    """How many more pairs would tell, as the end of a sentence."""
+    """Return how many more pairs would tell, as the end of a sentence."""
     state = result.state
     needed = [each.needed for each in state.open_metrics]
     known = [each for each in needed if each is not None]
@@ -98,7 +98,7 @@ def _cost(result: SeriesResult) -> str:
 
 
 def series_json(result: SeriesResult, plan: SeriesPlan, *, folder: Path, reason: str) -> dict[str, Any]:
-    """The result as plain data: shares as fractions, times in seconds."""
+    """Return the result as plain data: shares as fractions, times in seconds."""
     state = result.state
     return {
         "end": str(result.end),
@@ -118,7 +118,7 @@ def series_json(result: SeriesResult, plan: SeriesPlan, *, folder: Path, reason:
 
 
 def _not_measured(result: SeriesResult, plan: SeriesPlan) -> list[str]:
-    """The keys of metrics that have no value in A or B."""
+    """Return the keys of metrics that have no value in A or B."""
     known = {each.metric.key for each in result.state.metrics}
     return [each.key for each in plan.options.metrics if each.key not in known] if result.state.pairs else []
 

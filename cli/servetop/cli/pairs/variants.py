@@ -33,7 +33,7 @@ _OF_A_RUN = {each.name for each in declared(RunOptions)}
 
 
 def arm_configs(line: CommandLine[RunPairsOptions]) -> ArmConfigs:
-    """The configurations of A and B; UsageError unless both send the same requests."""
+    """Return the configurations of A and B; UsageError unless both send the same requests."""
     files, series = line.options.files, line.options.series
     if len(files) not in (0, 2):
         raise UsageError(f"give two files, A and B: {len(files)} given")
@@ -63,7 +63,7 @@ def _config(common: GivenValues, engine_args: Sequence[str], text: str, *, optio
 
 
 def split_variant(text: str, *, option: str) -> tuple[GivenValues, tuple[str, ...]]:
-    """The values of servetop's own options in a text, and all other words, which are the engine's.
+    """Return the values of servetop's own options in a text, and all other words, which are the engine's.
 
     Words after `--` are the engine's even if servetop has an option of that name.
     """

@@ -43,7 +43,7 @@ def _break_even(found: BreakEven) -> str:
 
 
 def cost_table(stages: Sequence[StageSummary]) -> Group | None:
-    """One row for each stage: its costs, in its steady window if it has one; None without a price."""
+    """Return one row for each stage: its costs, in its steady window if it has one; None without a price."""
     costs = [(stage, cost) for stage in stages if (cost := _steady_or_whole(stage)) is not None]
     if not costs or all(cost.reason for _, cost in costs):
         return None

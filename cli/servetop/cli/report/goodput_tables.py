@@ -24,7 +24,7 @@ def goodput_tables(sweep: SweepVerdict) -> list[Group]:
 
 
 def goodput_markdown(sweep: SweepVerdict) -> list[str]:
-    """The same tables as Markdown, each with its title."""
+    """Return the same tables as Markdown, each with its title."""
     lines: list[str] = []
     for title, figure in _figures(sweep):
         columns, rows = _columns(sweep), _rows(sweep)
@@ -63,7 +63,7 @@ def _texts(
 
 
 def marks(sweep: SweepVerdict, cell: SweepCell) -> str:
-    """The marks behind a figure: the best cell, or one that misses the objectives; few requests; repeats."""
+    """Return the marks behind a figure: the best cell, or one that misses the objectives; few requests; repeats."""
     found = [
         BEST if cell == sweep.best else "",
         MISSED if cell.kept is False else "",

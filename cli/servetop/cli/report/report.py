@@ -98,7 +98,7 @@ def print_summary(summary: RunSummary, *, as_json: bool) -> None:
 
 
 def _tables(summary: RunSummary) -> Iterator[Group]:
-    """The tables that have contents."""
+    """Yield the tables that have contents."""
     yield totals_table(summary)
     if summary.failures:
         yield failures_table(summary.failures)
@@ -119,7 +119,7 @@ def _tables(summary: RunSummary) -> Iterator[Group]:
 
 
 def _stage_tables(summary: RunSummary) -> Iterator[Group]:
-    """The tables by stage and by cell."""
+    """Yield the tables by stage and by cell."""
     if len(summary.stages) > 1:
         yield stages_table(summary.stages)
         if failed := failed_lines(summary.stages):

@@ -48,9 +48,10 @@ _TELLING = (
 
 
 def totals_table(summary: RunSummary) -> Group:
-    """The figures of the run in one column, without a header; its title names engine, version and model."""
+    """Return the figures of the run in one column, without a header; its title names engine, version and model."""
     engine, server, requests = summary.engine, summary.measured.server, summary.requests
-    heading = " ".join(str(part) for part in (engine.name, engine.version, "·", summary.model_id) if part)
+    predicted = "(predicted)" if summary.predicted else ""
+    heading = " ".join(str(part) for part in (engine.name, engine.version, "·", summary.model_id, predicted) if part)
     table = light_table("", "")
     table.show_header = False
     ends = " / ".join(map(formats.exact, (requests.completed, requests.failed, requests.cancelled)))
@@ -75,7 +76,7 @@ def totals_table(summary: RunSummary) -> Group:
 
 
 def _kv_peak(summary: RunSummary) -> str:
-    """The highest KV usage; of several replicas that of the fullest one, because the mean hides it."""
+    """Return the highest KV usage; of several replicas that of the fullest one, because the mean hides it."""
     peaks = [(each.server.max_kv_usage, each.replica + 1) for each in summary.replicas or ()]
     known = [(usage, number) for usage, number in peaks if usage is not None]
     if not known:
@@ -85,7 +86,7 @@ def _kv_peak(summary: RunSummary) -> str:
 
 
 def _cache_hits(server: ServerSummary) -> str:
-    """The hit rate or its lower bound, beside the ideal one where that is known: `59.8 % (ideal 60.0 %)`."""
+    """Return the hit rate or its lower bound, beside the ideal one where that is known: `59.8 % (ideal 60.0 %)`."""
     ideal, bound = server.prefix_cache_ideal_hit_rate, server.prefix_cache_hit_rate_at_least
     hits = formats.percent(server.prefix_cache_hit_rate)
     if server.prefix_cache_hit_rate is None:
@@ -96,7 +97,7 @@ def _cache_hits(server: ServerSummary) -> str:
 
 
 def _goodput_label(objectives: Sequence[str]) -> str:
-    """The name of goodput with its objectives: `Goodput, from sent (TTFT ≤ 500 ms, TPOT ≤ 50 ms)`."""
+    """Return the name of goodput with its objectives: `Goodput, from sent (TTFT ≤ 500 ms, TPOT ≤ 50 ms)`."""
     limits = [(metric.upper(), float(limit)) for metric, _, limit in (each.partition(":") for each in objectives)]
     named = ", ".join(f"{metric} ≤ {limit:,g} ms" for metric, limit in limits)
     return f"Goodput, from sent ({named})" if named else "Goodput"
@@ -140,13 +141,13 @@ def latency_table(requests: RequestSummary) -> Group:
 
 
 def _percentiles(requests: RequestSummary) -> list[str]:
-    """The columns of percentiles: p50, p90 and p99, or all if the run has others."""
+    """Return the columns of percentiles: p50, p90 and p99, or all if the run has others."""
     named = sorted(requests.latencies["ttft"].percentiles, key=lambda name: float(name.removeprefix("p")))
     return named if len(named) > len(_USUAL) else [name for name in named if name != "p95"]
 
 
 def turns_table(turns: Sequence[TurnSummary]) -> Group:
-    """One row for each turn, from 1: requests, latencies in milliseconds, mean prompt, and its cached share."""
+    """Return one row for each turn, from 1: requests, latencies in milliseconds, mean prompt, and its cached share."""
     names = ("TTFT\nmean", "TTFT\np50", "TTFT\np99", "TPOT\nmean", "TPOT\np99", "prompt\ntokens", "cached")
     table = light_table("turn", "requests", "ok", *names)
     for turn in turns:
@@ -167,7 +168,7 @@ def telling_metrics(metrics: Sequence[ExportedMetric]) -> list[ExportedMetric]:
 
 
 def exported_table(metrics: Sequence[ExportedMetric]) -> Group:
-    """One row per metric, in the order of the engine page; a histogram has p50 / p90."""
+    """Return one row per metric, in the order of the engine page; a histogram has p50 / p90."""
     table = light_table("", "value (p50 / p90)", "series")
     for each in metrics:
         value = math.nan if each.value is None else each.value
@@ -179,7 +180,7 @@ def exported_table(metrics: Sequence[ExportedMetric]) -> Group:
 
 
 def steady_table(summary: RunSummary) -> Group | None:
-    """The main figures of the whole run and of its steady window; None without one."""
+    """Return the main figures of the whole run and of its steady window; None without one."""
     steady = summary.steady
     if steady.start is None or steady.end is None or steady.measured is None:
         return None
@@ -217,7 +218,7 @@ def _figures(measured: Measurements) -> dict[str, float | None]:
 
 
 def models_table(models: Sequence[ModelSummary]) -> Group:
-    """One row for each model of a mix: its weight, requests, throughput and latencies in milliseconds."""
+    """Return one row for each model of a mix: its weight, requests, throughput and latencies in milliseconds."""
     table = light_table("", "weight", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99")
     for model in models:
         requests = model.requests
@@ -234,7 +235,7 @@ def models_table(models: Sequence[ModelSummary]) -> Group:
 
 
 def replicas_table(replicas: Sequence[ReplicaSummary]) -> Group:
-    """One row for each server: its requests, unknown behind a load balancer, and the metrics it exported."""
+    """Return one row for each server: its requests, unknown behind a load balancer, and the metrics it exported."""
     names = ("ok", "fail", "tok/s", "TTFT\np50", "TTFT\np99")
     table = light_table("", *names, "tokens\nout", "peak\nrun", "peak\nwait", "peak\nKV", "preempt.")
     for each in replicas:

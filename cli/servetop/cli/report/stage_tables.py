@@ -33,7 +33,7 @@ GRIDS: Sequence[tuple[str, Figure]] = (
 
 
 def stages_table(stages: Sequence[StageSummary]) -> Group:
-    """One row for each stage: totals, throughput and latencies."""
+    """Return one row for each stage: totals, throughput and latencies."""
     columns = ("", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.", "steady\ns")
     energy = any(stage.measured.energy.millijoules_per_token is not None for stage in stages)
     table = light_table(*columns, *(("mJ/\ntok",) if energy else ()))
@@ -66,7 +66,7 @@ def _failed(stage: StageSummary) -> bool:
 
 
 def failed_lines(stages: Sequence[StageSummary]) -> list[str]:
-    """One line for each cell that could not be measured, with the reason."""
+    """Return one line for each cell that could not be measured, with the reason."""
     return [f"{stage.label} failed: {stage.failure}" for stage in stages if _failed(stage) and stage.counted]
 
 
@@ -152,5 +152,5 @@ def steady_seconds(steady: SteadySummary) -> str:
 
 
 def steady_mark(windows: Sequence[SteadySummary]) -> str:
-    """A mark if one of the repetitions of a cell was not steady."""
+    """Return a mark if one of the repetitions of a cell was not steady."""
     return f" {UNSTEADY}" if any(steady.start is None for steady in windows) else ""

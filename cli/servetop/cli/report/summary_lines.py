@@ -19,7 +19,7 @@ _TOKENS = {
 
 
 def trust_lines(summary: RunSummary) -> list[str]:
-    """The trust verdict, the checks that do not apply, and why figures are missing."""
+    """Return the trust verdict, the checks that do not apply, and why figures are missing."""
     measured = summary.measured
     lines = _verdict_lines(measured.trust)
     if measured.requests.itl_reason:
@@ -52,7 +52,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _engine_lines(times: EngineTimesSummary) -> list[str]:
-    """The engine's own mean latencies, and by how much those of the client differ."""
+    """Return the engine's own mean latencies, and by how much those of the client differ."""
     pairs = {
         "TTFT": (times.engine_mean_ttft_ms, times.ttft_beyond_engine_ms),
         "TPOT": (times.engine_mean_tpot_ms, times.tpot_beyond_engine_ms),
@@ -67,7 +67,7 @@ def _engine_lines(times: EngineTimesSummary) -> list[str]:
 
 
 def _peaks_lines(reason: str | None, stages: tuple[StageSummary, ...]) -> list[str]:
-    """Why the peaks of the run, or of some of its stages, are unknown."""
+    """Return why the peaks of the run, or of some of its stages, are unknown."""
     if reason:
         return [f"no peaks   {reason}"]
     unseen = [stage.label for stage in stages if stage.measured.server.peaks_reason]
@@ -76,7 +76,7 @@ def _peaks_lines(reason: str | None, stages: tuple[StageSummary, ...]) -> list[s
 
 
 def steady_lines(stages: Sequence[StageSummary]) -> list[str]:
-    """Why stages had no steady state, one line for each reason."""
+    """Return why stages had no steady state, one line for each reason."""
     labels: dict[str, list[str]] = {}
     for stage in stages:
         if stage.steady.start is None:
@@ -90,7 +90,7 @@ def _named(labels: Sequence[str]) -> str:
 
 
 def story_lines(story: StorySummary) -> list[str]:
-    """The headline, then each line with its time; advice is marked by an arrow."""
+    """Return the headline, then each line with its time; advice is marked by an arrow."""
     return [
         f"verdict    {sanitize_line(story.headline)}",
         *(f"{_mark(line):>9}  {sanitize_line(line.text)}" for line in story.lines),
@@ -98,7 +98,7 @@ def story_lines(story: StorySummary) -> list[str]:
 
 
 def story_markdown(story: StorySummary) -> list[str]:
-    """The headline in bold, then a list."""
+    """Return the headline in bold, then a list."""
     items = (f"- {f'{_mark(line)} '.lstrip()}{escaped(line.text)}" for line in story.lines)
     return [f"**{escaped(story.headline)}**", "", *items]
 
@@ -110,7 +110,7 @@ def _mark(line: StoryLineSummary) -> str:
 
 
 def dataset_lines(found: DatasetSummary | None) -> Iterator[str]:
-    """One line: name, file, rows, and what random prompts consist of; none without a dataset to name."""
+    """Yield one line: name, file, rows, and what random prompts consist of; none without a dataset to name."""
     if found is None:
         return
     parts = [f"{found.name}, {sanitize_line(found.file)}" if found.file else found.name]

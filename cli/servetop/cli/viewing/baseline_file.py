@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def with_baseline_path(display: DisplayOptions) -> DisplayOptions:
-    """Returns the options with the path of the baseline instead of its name; RecordingError if it cannot be read.
+    """Return the options with the path of the baseline instead of its name; RecordingError if it cannot be read.
 
     `latest` is the newest recording before the run that is about to start.
     """
@@ -35,7 +35,7 @@ def with_baseline_path(display: DisplayOptions) -> DisplayOptions:
 
 
 def comparer(display: DisplayOptions) -> Callable[[Path], RunComparison] | None:
-    """Returns what compares a recording with the baseline; None without `--against`."""
+    """Return what compares a recording with the baseline; None without `--against`."""
     if not display.against:
         return None
 
@@ -48,7 +48,7 @@ def comparer(display: DisplayOptions) -> Callable[[Path], RunComparison] | None:
 
 
 def _finished_stages(path: Path) -> MeasuredRun:
-    """The run with the stages that are over."""
+    """Return the run with the stages that are over."""
     from servetop.recordings.read.reader import RecordingReader
     from servetop.reports.comparison.load_comparison import RecordedColumns
 
@@ -58,7 +58,7 @@ def _finished_stages(path: Path) -> MeasuredRun:
 
 
 def without_stage_in_force(run: MeasuredRun, stages: Sequence[StageChange]) -> MeasuredRun:
-    """The stages of a live run that are over; `stages` are all its changes."""
+    """Return the stages of a live run that are over; `stages` are all its changes."""
     from servetop.analysis.series.stage_clock import stage_spans
 
     in_force = min((span.start for span in stage_spans(stages) if math.isinf(span.until)), default=math.inf)
@@ -68,7 +68,7 @@ def without_stage_in_force(run: MeasuredRun, stages: Sequence[StageChange]) -> M
 
 
 def baseline_opener(display: DisplayOptions) -> Callable[[], AbstractContextManager[RunSource]] | None:
-    """Returns what opens the baseline, and closes it again; None without `--against`."""
+    """Return what opens the baseline, and closes it again; None without `--against`."""
     if not display.against:
         return None
 

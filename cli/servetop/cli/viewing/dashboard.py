@@ -57,7 +57,7 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
 
 
 def _exit_condition(signals: ViewerSignals) -> Callable[[], str]:
-    """The condition that ends a viewer: a signal, or, behind a page, the end of its web server."""
+    """Return the condition that ends a viewer: a signal, or, behind a page, the end of its web server."""
     named = os.environ.get(PAGE_SERVER, "")
     server = int(named) if named.isdecimal() else None
 

@@ -36,7 +36,7 @@ def start_detached(config: RunConfig, recording: Path, *, resume: bool, as_json:
 
 
 async def find_registered(run: OwnedRun) -> RegisteredRun | None:
-    """The run in the registry; None if it has ended or the registry cannot be read or written."""
+    """Return the run in the registry; None if it has ended or the registry cannot be read or written."""
     clock = MonotonicClock()
     while clock.now() < REGISTERED_WITHIN and not run.ended:
         try:
@@ -50,12 +50,12 @@ async def find_registered(run: OwnedRun) -> RegisteredRun | None:
 
 
 def finding_hints(run: RegisteredRun | None, recording: Path) -> tuple[str, ...]:
-    """The lines that state how to find a run that continues without this process."""
+    """Return the lines that state how to find a run that continues without this process."""
     if run is None:
         return (f"The run continues. Watch it: servetop replay {recording}",)
     return (*finding_hint(run), f"recording  {recording}")
 
 
 def finding_hint(run: RegisteredRun) -> tuple[str, ...]:
-    """The line that states how to watch and stop a live run."""
+    """Return the line that states how to watch and stop a live run."""
     return (f"Run {run.id} continues. Watch it: servetop attach {run.id} · stop it: servetop stop {run.id}",)

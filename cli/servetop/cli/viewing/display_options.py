@@ -29,7 +29,7 @@ _NO = ("", "0", "false", "no", "off")
 
 
 def check_theme(name: str) -> str:
-    """Returns the name; UsageError if there is no such theme."""
+    """Return the name; UsageError if there is no such theme."""
     if name and name not in THEME_NAMES:
         raise UsageError(f"invalid theme {name!r}: use one of {', '.join(THEME_NAMES)}")
     return name
@@ -84,7 +84,7 @@ def _theme_file() -> Path:
 
 
 def remembered_theme() -> str:
-    """The theme selected by key in an earlier dashboard; empty if there was none or it cannot be read."""
+    """Return the theme selected by key in an earlier dashboard; empty if there was none or it cannot be read."""
     with contextlib.suppress(OSError, ValueError):
         return _theme_file().read_text(encoding="utf-8")[:40].strip()
     return ""

@@ -25,7 +25,7 @@ class ViewerSignals:
         self._reason = ""
 
     def exit_requested(self) -> str:
-        """The dashboard's result after a signal, `interrupted` or `terminated`; empty before."""
+        """Return the dashboard's result after a signal, `interrupted` or `terminated`; empty before."""
         return self._reason
 
     @contextlib.contextmanager

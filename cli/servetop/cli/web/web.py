@@ -75,7 +75,7 @@ def check_web(display: DisplayOptions) -> None:
 
 
 def viewer_command(recording: Path, display: DisplayOptions, *, steer: bool) -> list[str]:
-    """The command that the server runs for each page; any number of viewers may show one recording."""
+    """Return the command that the server runs for each page; any number of viewers may show one recording."""
     command = [*python_argv("-m", "servetop", "replay", str(recording.absolute()))]
     command += [] if steer else ["--read-only"]
     command += ["--theme", display.theme] if display.theme else []

@@ -76,7 +76,7 @@ class ViewerServer:
             await runner.cleanup()
 
     def make_app(self) -> web.Application:
-        """The routes, behind the access checks."""
+        """Return the routes, behind the access checks."""
         app = web.Application(middlewares=[self._check])
         package = find_spec("textual_serve")
         assert package is not None

@@ -98,7 +98,7 @@ class ViewerProcess:
         await asyncio.wait({self._error_lines}, timeout=STOP_SECONDS)
 
     async def error(self) -> str:
-        """The last line of its error output if it failed; call it once it has ended."""
+        """Return the last line of its error output if it failed; call it once it has ended."""
         return await self._error_lines if await self._process.wait() > 0 else ""
 
     async def _send_meta(self, **message: str | int) -> None:

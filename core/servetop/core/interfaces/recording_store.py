@@ -75,11 +75,11 @@ class RecordingStore(Protocol):
         ...
 
     def paths(self) -> Sequence[Path]:
-        """Returns every recording, last written first, without opening any: thousands take milliseconds."""
+        """Return every recording, last written first, without opening any: thousands take milliseconds."""
         ...
 
     def preview(self, path: Path, *, bins: int) -> RecordingPreview:
-        """Reads one recording, in milliseconds, from any thread. An unreadable one is reported by its state."""
+        """Read one recording, in milliseconds, from any thread. An unreadable one is reported by its state."""
         ...
 
     def open(self, path: Path) -> RunSource:

@@ -81,6 +81,8 @@ class RunHeader:
     """What else identifies the run: command lines, environment, GPUs, digests; empty before format 1.8."""
     random_tokens: str | None = None
     """`ordinary` or `unchecked`: what prompts of random token ids consist of; None without such, and before 1.12."""
+    predicted: bool = False
+    """Whether the simulator computed the run, without a server; never before 1.14."""
     has_engine_series: bool = True
     """Whether the recording has the series of the engine page; one before format 1.6 has not."""
 
@@ -120,7 +122,7 @@ class RunSource(Protocol):
         ...
 
     def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
-        """Returns everything new since the last call, the whole run in the first call. Takes milliseconds.
+        """Return everything new since the last call, the whole run in the first call. Takes milliseconds.
 
         If more than `most_ticks` ticks are new, returns that many ticks and nothing else.
         """
@@ -137,16 +139,16 @@ class RunSource(Protocol):
     def requests(
         self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
     ) -> Sequence[RequestRecord]:
-        """Returns finished requests that were in flight between two times, by due time.
+        """Return finished requests that were in flight between two times, by due time.
 
         `ended_by` excludes requests that ended later, without reading them; `most` limits the result to those due last.
         """
         ...
 
     def in_flight(self) -> Sequence[RequestInFlight]:
-        """Returns the requests in flight as of a second ago, those sent last, by due time; none after the end."""
+        """Return the requests in flight as of a second ago, those sent last, by due time; none after the end."""
         ...
 
     def past_ticks(self, first: int, last: int) -> Sequence[Tick]:
-        """Returns ticks that `poll` returned before, from number `first` to number `last`, both included."""
+        """Return ticks that `poll` returned before, from number `first` to number `last`, both included."""
         ...

@@ -18,6 +18,6 @@ def limit_own_threads(environment: MutableMapping[str, str]) -> None:
 
 
 def engine_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment as the user set it, for other programs."""
+    """Return the environment as the user set it, for other programs."""
     added = environment.get(_MARK, "").split(",")
     return {name: value for name, value in environment.items() if name not in added and name != _MARK}

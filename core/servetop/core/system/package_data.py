@@ -10,7 +10,7 @@ from pathlib import Path
 
 @functools.cache
 def package_path(package: str, name: str) -> Path:
-    """The path of a file or folder of a package; one in an archive is unpacked until this process ends."""
+    """Return the path of a file or folder of a package; one in an archive is unpacked until this process ends."""
     found = resources.files(package) / name
     return found if isinstance(found, Path) else _unpacked(found)
 

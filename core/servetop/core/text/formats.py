@@ -16,7 +16,7 @@ _MINUTE, _HOUR = 60.0, 3600.0
 
 
 def seconds(value: float | None, *, prose: bool = False) -> str:
-    """A duration in at most 7 characters: `0.42 ms`, `340 ms`, `1.23 s`, `12.3 s`, `4.5 min`, `2.0 h`.
+    """Return a duration in at most 7 characters: `0.42 ms`, `340 ms`, `1.23 s`, `12.3 s`, `4.5 min`, `2.0 h`.
 
     In `prose` it is never in minutes and has no zeros at its end: `0.42 ms`, `98 ms`, `3.4 s`, `17 s`, `270 s`.
     """
@@ -46,7 +46,7 @@ def _digits(value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """A rate or a mean with three digits in at most 6 characters: `0.42`, `64.0`, `2,852`, `12.9k`, `1.23M`."""
+    """Return a rate or a mean with three digits in at most 6 characters: `0.42`, `64.0`, `2,852`, `12.9k`, `1.23M`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if math.isinf(value):
@@ -57,7 +57,7 @@ def number(value: float | None) -> str:
 
 
 def count(value: float | None) -> str:
-    """A whole amount in at most 6 characters: `0`, `2,871`, `12.9k`, `1.23M`, `10.0G`."""
+    """Return a whole amount in at most 6 characters: `0`, `2,871`, `12.9k`, `1.23M`, `10.0G`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if math.isinf(value):
@@ -71,22 +71,22 @@ def count(value: float | None) -> str:
 
 
 def exact(value: float | None) -> str:
-    """A whole amount with all its digits, as `12,880`: for values whose digits matter, such as KV blocks."""
+    """Return a whole amount with all its digits, as `12,880`: for values whose digits matter, such as KV blocks."""
     return UNKNOWN if value is None or math.isnan(value) else f"{value:,.0f}"
 
 
 def in_full(value: float | None) -> str:
-    """A value with three digits, or all of its whole ones, as `0.42`, `64.0`, `59,912`: for latencies in ms."""
+    """Return a value with three digits, or all of its whole ones, as `0.42`, `64.0`, `59,912`: for latencies in ms."""
     return number(value) if value is None or value < 99.95 or math.isinf(value) else exact(value)
 
 
 def rate_number(value: float) -> str:
-    """A rate in a sentence with up to three digits, or all whole ones, as `0.52`, `64`, `1,250`."""
+    """Return a rate in a sentence with up to three digits, or all whole ones, as `0.52`, `64`, `1,250`."""
     return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
 
 
 def percent(share: float | None, *, zeros: Literal["below all", "always", "never"] = "below all") -> str:
-    """A share of 1 in at most 7 characters: `0.4 %`, `99.7 %`, `100 %`; never `100 %` for less than all.
+    """Return a share of 1 in at most 7 characters: `0.4 %`, `99.7 %`, `100 %`; never `100 %` for less than all.
 
     `zeros` tells where a decimal of 0 is kept: below 100 %, `always` (`100.0 %`) or `never` (`5 %`).
     """
@@ -99,7 +99,7 @@ def percent(share: float | None, *, zeros: Literal["below all", "always", "never
 
 
 def signed_percent(share: float | None) -> str:
-    """A relative difference with its sign: `+1.2 %`, `−0.3 %`, `±0.0 %`."""
+    """Return a relative difference with its sign: `+1.2 %`, `−0.3 %`, `±0.0 %`."""
     if share is None or math.isnan(share):
         return UNKNOWN
     sign = "±" if abs(share) < 0.0005 else ("+" if share > 0 else "−")
@@ -120,19 +120,19 @@ def relative(now: float, then: float) -> str:
 
 
 def clock_time(value: float) -> str:
-    """A time of the run as `00:02:14`, 8 characters up to a hundred hours."""
+    """Return a time of the run as `00:02:14`, 8 characters up to a hundred hours."""
     hours, minutes, second = _parts(value)
     return f"{hours:02d}:{minutes:02d}:{second:02d}"
 
 
 def clock(value: float) -> str:
-    """A span or a time of the run without leading zeros, as `0:07`, `2:14`, `1:02:14`."""
+    """Return a span or a time of the run without leading zeros, as `0:07`, `2:14`, `1:02:14`."""
     hours, minutes, second = _parts(value)
     return f"{hours}:{minutes:02d}:{second:02d}" if hours else f"{minutes}:{second:02d}"
 
 
 def _parts(value: float) -> tuple[int, int, int]:
-    """The whole hours, minutes and seconds."""
+    """Return the whole hours, minutes and seconds."""
     minutes, second = divmod(max(0, int(value + 1e-9)), 60)
     return (*divmod(minutes, 60), second)
 
@@ -145,7 +145,7 @@ def memory(used: float | None, total: float | None = None) -> str:
 
 
 def joules(value: float | None) -> str:
-    """An energy in at most 7 characters: `71.2 mJ`, `4.31 J`, `12.9 kJ`, `1.23 MJ`."""
+    """Return an energy in at most 7 characters: `71.2 mJ`, `4.31 J`, `12.9 kJ`, `1.23 MJ`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     for scale, unit in ((1e-3, "mJ"), (1.0, "J"), (1e3, "kJ")):
@@ -170,7 +170,7 @@ def money_interval(value: float | None, ends: tuple[float, float] | None, curren
 
 
 def _decimals(value: float) -> int:
-    """The decimals that give an amount three digits."""
+    """Return the decimals that give an amount three digits."""
     return 0 if value == 0 else min(max(2 - math.floor(math.log10(abs(value))), 0), 9)
 
 
@@ -182,7 +182,7 @@ def _with_currency(amount: str, currency: str | None) -> str:
 
 
 def scaled(value: float | None, unit: str) -> str:
-    """A large amount with a decimal prefix: `1.23 GB/s`, `312 TFLOP/s`, `0 B`."""
+    """Return a large amount with a decimal prefix: `1.23 GB/s`, `312 TFLOP/s`, `0 B`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if abs(value) < 999.5:
@@ -194,7 +194,7 @@ def scaled(value: float | None, unit: str) -> str:
 
 
 def speed(factor: float) -> str:
-    """A playback speed: `×1`, `×0.25`, `×64`."""
+    """Return a playback speed: `×1`, `×0.25`, `×64`."""
     return f"×{factor:g}"
 
 

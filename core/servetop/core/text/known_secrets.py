@@ -18,31 +18,31 @@ _SCHEME = re.compile(r"(?:Bearer|Basic|Token|Digest|ApiKey|Negotiate)\s+", re.IG
 
 
 def redactor_of(config: RunConfig, environ: Mapping[str, str] | None = None) -> Redactor:
-    """A redactor that knows the secrets of a run's configuration and of its environment."""
+    """Return a redactor that knows the secrets of a run's configuration and of its environment."""
     variables = os.environ if environ is None else environ
     named = [*_key_variables(config.engine), *config.workload.header_env.values()]
     return Redactor(_all_forms([*_given(to_data(config)), *_in_environment(variables, named)]))
 
 
 def engine_secrets(config: EngineConfig, environ: Mapping[str, str]) -> list[str]:
-    """The secrets that an engine's log must not show."""
+    """Return the secrets that an engine's log must not show."""
     given = [*_given(to_data(config)), *_in_environment(environ, _key_variables(config))]
     return sorted({each for each in _all_forms(given) if len(each) >= SHORTEST_KNOWN}, key=len, reverse=True)
 
 
 def redactor_of_command(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Redactor:
-    """A redactor that knows the secrets of a command line and of its environment, for errors about either."""
+    """Return a redactor that knows the secrets of a command line and of its environment, for errors about either."""
     variables = os.environ if environ is None else environ
     return Redactor(_all_forms([*_given(list(argv)), *_in_environment(variables, [])]))
 
 
 def _key_variables(config: EngineConfig) -> list[str]:
-    """The names of the variables with the keys of the engine and of its metrics."""
+    """Return the names of the variables with the keys of the engine and of its metrics."""
     return [config.api_key_env or "", config.metrics_api_key_env or "", *config.metrics_header_env.values()]
 
 
 def _given(data: Any) -> list[str]:
-    """The secrets in plain data, found by key or position."""
+    """Return the secrets in plain data, found by key or position."""
     found: list[str] = []
     Redactor(on_secret=found.append).data(data)
     return found
@@ -56,7 +56,7 @@ def _in_environment(environ: Mapping[str, str], named: Sequence[str]) -> Iterato
 
 
 def _all_forms(secrets: Iterable[str]) -> Iterator[str]:
-    """The forms in which each secret may appear: without its scheme or user, in JSON, in a URL."""
+    """Yield the forms in which each secret may appear: without its scheme or user, in JSON, in a URL."""
     for secret in secrets:
         whole = {secret.strip(), _SCHEME.sub("", secret.strip())}
         parts = {part for part in re.split(r"[;,\s]+", secret) if not PLAIN_WORD.fullmatch(part)}

@@ -48,7 +48,7 @@ def sanitize_text(text: str) -> str:
 
 
 def sanitize_log_line(text: str) -> str:
-    """A line of a program's output; if carriage returns overwrote it (progress bars), its last state."""
+    """Return a line of a program's output; if carriage returns overwrote it (progress bars), its last state."""
     return sanitize_line(text[: 2 * LONGEST_LINE].rstrip("\r\n").rsplit("\r", 1)[-1])
 
 

@@ -24,7 +24,7 @@ _BUDGET = re.compile(r"(?:Setting max batch total tokens to|Inferred max batch t
 
 
 def _since_used(name: str) -> MetricSeries:
-    """A sum or count of a histogram; it is not on the page before the first request."""
+    """Return a sum or count of a histogram; it is not on the page before the first request."""
     return MetricSeries((name,), absent=0.0)
 
 

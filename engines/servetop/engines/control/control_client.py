@@ -55,7 +55,7 @@ class HttpResult:
         return f"redirects to {redacted_url(self.location)}" if 300 <= self.status < 400 and self.location else ""
 
     def json(self) -> Any:
-        """The body parsed as JSON; None if it is not JSON or the status is not 200."""
+        """Return the body parsed as JSON; None if it is not JSON or the status is not 200."""
         return parsed_json(self.body) if self.ok else None
 
 
@@ -164,7 +164,7 @@ class ServerClient:
 
 
 def _header_fields(api_key: str | None, headers: Mapping[str, str]) -> dict[str, str]:
-    """The header fields of every request: the user's replace servetop's own, but for those about the content."""
+    """Return the header fields of every request: the user's replace servetop's own, but for those about the content."""
     fields = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
     fields |= {name.lower(): value for name, value in headers.items()} | {"accept": "*/*"}
     return {**fields, "accept-encoding": "identity"}  # compressing a page costs the engine more than sending it

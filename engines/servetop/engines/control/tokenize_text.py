@@ -13,7 +13,7 @@ _USUAL_FIELD, _LLAMA_CPP_FIELD = "prompt", "content"
 
 
 async def tokenize_text(client: ServerClient, text: str, *, model: str | None, field: str = "") -> tuple[int, ...]:
-    """The token ids of a text, without special tokens; empty if the server cannot tokenize.
+    """Return the token ids of a text, without special tokens; empty if the server cannot tokenize.
 
     `field` has the text in the request. If it is empty a GET finds out whether the server has the path, because an
     unknown server, or a gateway, might count a POST as a request of the load.

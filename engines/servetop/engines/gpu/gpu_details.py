@@ -66,7 +66,7 @@ def _nvidia_device(nvml: Any, device: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _value(nvml: Any, function: str, *arguments: Any) -> Any:
-    """The result of one of NVML's functions; None where the card, driver or version of the module lacks it."""
+    """Return the result of one of NVML's functions; None where the card, driver or version of the module lacks it."""
     try:
         return getattr(nvml, function)(*arguments)
     except (nvml.NVMLError, AttributeError):
@@ -109,12 +109,12 @@ def _row(smi: Any, function: str, *arguments: Any) -> Mapping[str, Any]:
 
 
 def _known(pairs: Any) -> dict[str, Any]:
-    """A dictionary without values that are unknown."""
+    """Return a dictionary without values that are unknown."""
     return {name: value for name, value in pairs if value not in (None, "", "N/A")}
 
 
 def _switch(value: Any) -> bool | None:
-    """A mode that is on or off; of a pair, the current one."""
+    """Return a mode that is on or off; of a pair, the current one."""
     current = value[0] if isinstance(value, list | tuple) else value
     return None if current is None else bool(current)
 

@@ -57,7 +57,7 @@ class NvmlReader(GpuReader):
         )
 
     def _name(self, device: Any, index: int) -> str:
-        """The name of a device, also after it was lost."""
+        """Return the name of a device, also after it was lost."""
         name = self._value(self._library.nvmlDeviceGetName, device)
         if name is not None:
             self._names[index] = _text(name)

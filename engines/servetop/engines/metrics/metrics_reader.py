@@ -86,17 +86,17 @@ class MetricSeries:
 def gauge(
     *names: str, labels: Mapping[str, str] | None = None, scale: float = 1.0, absent: float | None = None
 ) -> MetricSeries:
-    """A gauge, summed over the engine's ranks; also a histogram's `_sum` or `_count`."""
+    """Return a gauge, summed over the engine's ranks; also a histogram's `_sum` or `_count`."""
     return MetricSeries(names, labels=labels or {}, scale=scale, absent=absent)
 
 
 def share(*names: str) -> MetricSeries:
-    """A ratio from 0 to 1, averaged over the engine's ranks."""
+    """Return a ratio from 0 to 1, averaged over the engine's ranks."""
     return MetricSeries(names, fold=Fold.MEAN)
 
 
 def counter(*names: str, scale: float = 1.0, absent: float | None = None) -> MetricSeries:
-    """A counter, summed over all its rows; each name is tried with and without `_total`."""
+    """Return a counter, summed over all its rows; each name is tried with and without `_total`."""
     return MetricSeries(
         tuple(f"{name}{ending}" for name in names for ending in ("_total", "")), scale=scale, absent=absent
     )

@@ -8,17 +8,17 @@ from servetop.analysis.exported.metric_spec import MetricKind, MetricSpec, Unit
 
 
 def rate_of(group: str, name: str, *series: str, by: str = "", unit: Unit = Unit.NUMBER) -> MetricSpec:
-    """A counter's increase per second."""
+    """Return a counter's increase per second."""
     return MetricSpec(group=group, name=name, kind=MetricKind.RATE, series=series, by=by, unit=unit)
 
 
 def ratio_of(group: str, name: str, series: str, of: str, *, by: str = "", unit: Unit = Unit.SHARE) -> MetricSpec:
-    """One counter's increase over another's."""
+    """Return one counter's increase over another's."""
     return MetricSpec(group=group, name=name, kind=MetricKind.RATIO, series=(series,), of=(of,), by=by, unit=unit)
 
 
 def older(spec: MetricSpec, before: str, after: str) -> MetricSpec:
-    """The same metric with the names of older versions as well, in which `before` was spelled `after`."""
+    """Return the same metric with the names of older versions as well, in which `before` was spelled `after`."""
     return replace(
         spec,
         series=(*spec.series, *(name.replace(before, after) for name in spec.series)),
@@ -27,25 +27,25 @@ def older(spec: MetricSpec, before: str, after: str) -> MetricSpec:
 
 
 def mean_of(group: str, name: str, *series: str, unit: Unit = Unit.TOKENS) -> MetricSpec:
-    """The mean of a histogram's observations."""
+    """Return the mean of a histogram's observations."""
     return MetricSpec(group=group, name=name, kind=MetricKind.MEAN, series=series, unit=unit)
 
 
 def quantiles_of(group: str, name: str, *series: str, unit: Unit = Unit.SECONDS) -> MetricSpec:
-    """The median and the 90th percentile of a histogram's observations."""
+    """Return the median and the 90th percentile of a histogram's observations."""
     return MetricSpec(group=group, name=name, kind=MetricKind.QUANTILES, series=series, unit=unit)
 
 
 def per_gpu(spec: MetricSpec, share: str) -> MetricSpec:
-    """The same metric, which also has a share of the GPU's peak."""
+    """Return the same metric, which also has a share of the GPU's peak."""
     return replace(spec, peak_share=share)
 
 
 def gauge_of(group: str, name: str, *series: str, by: str = "", unit: Unit = Unit.NUMBER) -> MetricSpec:
-    """A gauge's newest value."""
+    """Return a gauge's newest value."""
     return MetricSpec(group=group, name=name, kind=MetricKind.GAUGE, series=series, by=by, unit=unit)
 
 
 def imbalance_of(group: str, name: str, *series: str) -> MetricSpec:
-    """The busiest rank's share of a counter, relative to the mean."""
+    """Return the busiest rank's share of a counter, relative to the mean."""
     return MetricSpec(group=group, name=name, kind=MetricKind.IMBALANCE, series=series, unit=Unit.TIMES)

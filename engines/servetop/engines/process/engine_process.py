@@ -125,7 +125,7 @@ class EngineProcess:
         return self._process.returncode
 
     def exit_description(self) -> str:
-        """How the process ended: `exited with status 1`, `was killed by SIGKILL`."""
+        """Return how the process ended: `exited with status 1`, `was killed by SIGKILL`."""
         code = self.returncode
         if code is None:
             return "is still running"

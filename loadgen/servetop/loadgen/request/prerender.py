@@ -114,7 +114,7 @@ class PrerenderQueue:
         self._stream_of(self._draws[plan.segments[0][0]])
 
     def _stream_of(self, draws: StageDraws) -> _Stream:
-        """The stream of a stage, opened if necessary, with the salt of the plan or else of the stage."""
+        """Return the stream of a stage, opened if necessary, with the salt of the plan or else of the stage."""
         stream = self._streams.get(draws.stream)
         salt = draws.salt if self._plan_salt is None else self._plan_salt
         if stream is None:

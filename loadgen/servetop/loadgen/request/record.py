@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from servetop.core.arrays import IntArray
 from servetop.core.chunk_codec import TEXTLESS_FRACTION, chunk_sizes_known
 from servetop.core.events import RequestRecord, TokenSource
@@ -23,6 +21,7 @@ def build_record(request: RequestState, *, worker: int) -> RequestRecord:
         raise ValueError(f"request {request.id} has not ended")
     recorded = request.text if request.text is not None and request.text.recorded else None
     turn = request.prompt if isinstance(request.prompt, TurnPrompt) else None
+    timing = request.timing or ServerTiming()
     return RequestRecord(
         id=request.id,
         stage=request.stage,
@@ -48,8 +47,11 @@ def build_record(request: RequestState, *, worker: int) -> RequestRecord:
         model=request.prompt.model,
         replica=request.replica,
         required_tokens=request.required_tokens or None,
-        **_reasoning_fields(request),
-        **_timing_fields(request.timing),
+        reasoning_tokens=reasoning_tokens(request) or None,
+        first_output_at=_first_output_at(request),
+        server_queue=timing.queue,
+        server_prefill=timing.prefill,
+        server_decode=timing.decode,
     )
 
 
@@ -103,23 +105,12 @@ def _uniform_counts(request: RequestState, tokens: int) -> IntArray | None:
 
 
 def reasoning_tokens(request: RequestState) -> int:
-    """The server's count of reasoning tokens if it is above 0, else that of the chunks."""
+    """Return the server's count of reasoning tokens if it is above 0, else that of the chunks."""
     return request.reported_reasoning_tokens or request.reasoning_tokens
 
 
-def _reasoning_fields(request: RequestState) -> dict[str, Any]:
-    """Return the fields about reasoning; if reasoning is counted but hidden, the first token belongs to the answer."""
-    tokens = reasoning_tokens(request)
-    if not tokens:
-        return {}
-    visible = request.reasoning_tokens > 0
-    return {
-        "reasoning_tokens": tokens,
-        "first_output_at": request.first_output_at if visible else request.first_token_at,
-    }
-
-
-def _timing_fields(timing: ServerTiming | None) -> dict[str, Any]:
-    if timing is None:
-        return {}
-    return {"server_queue": timing.queue, "server_prefill": timing.prefill, "server_decode": timing.decode}
+def _first_output_at(request: RequestState) -> float | None:
+    """Return when the answer began, None without reasoning; if that is counted but hidden, with the first token."""
+    if not reasoning_tokens(request):
+        return None
+    return request.first_output_at if request.reasoning_tokens > 0 else request.first_token_at

@@ -162,7 +162,7 @@ class RequestState:
             self._add(chunk, time)
 
     def frame_literals(self) -> tuple[bytes, bytes] | None:
-        """The prefix and suffix of events that may be deferred until the next `flush`; None: parse all input."""
+        """Return the prefix and suffix of events that may be deferred until the next `flush`; None: parse all input."""
         plain = self.status is None and self.body_start is None and self._decoder is None
         return self.parser.frame_literals() if plain else None
 

@@ -57,7 +57,7 @@ class InFlightRequests:
             self.remove(oldest)
 
     def snapshot(self) -> tuple[RequestState, ...]:
-        """A copy of the requests in flight, safe to iterate over while they end."""
+        """Return a copy of the requests in flight, safe to iterate over while they end."""
         return tuple(self._submitted)
 
 

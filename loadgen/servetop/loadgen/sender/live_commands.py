@@ -124,7 +124,7 @@ def _hold(stage: StageRun, at: float, *, hold: bool) -> str:
 
 
 def _load_of(stage: StageRun) -> str:
-    """The load in force, which commands may have changed since the stage began."""
+    """Return the load in force, which commands may have changed since the stage began."""
     if math.isinf(stage.rate) and stage.limit is not None:
         return counted(stage.limit, "concurrent request")
     return f"{stage.rate:.3g} req/s"

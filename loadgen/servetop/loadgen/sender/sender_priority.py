@@ -67,7 +67,7 @@ class SenderPriority:
         self._used.clear()
 
     def _share(self, ticks: int) -> float:
-        """The mean share of a processor over the last ticks; 0 before there are as many."""
+        """Return the mean share of a processor over the last ticks; 0 before there are as many."""
         if len(self._used) < ticks:
             return 0.0
         return sum(list(self._used)[-ticks:]) / (ticks * TICK_SECONDS)

@@ -32,6 +32,7 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
         "manifest": encode_manifest(header.manifest, redactor=redactor),
         "random_tokens": header.random_tokens,
         "tick_seconds": TICK_SECONDS,
+        "predicted": int(header.predicted),
     }
 
 
@@ -66,6 +67,7 @@ def decode_header(row: Mapping[str, Any]) -> RunHeader:
         pid=row.get("pid"),
         manifest=manifest,
         random_tokens=row.get("random_tokens"),
+        predicted=bool(row.get("predicted")),
     )
 
 

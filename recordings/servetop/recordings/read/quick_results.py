@@ -76,7 +76,7 @@ def quick_results(
 
 
 def _headline(tables: TableReader) -> str:
-    """The verdict of the run in one sentence; empty for a run without an end, or of an older version."""
+    """Return the verdict of the run in one sentence; empty for a run without an end, or of an older version."""
     if "headline" not in dict(tables.columns_of("run")):
         return ""
     (text,) = next(tables.rows("run", ("headline",)), (None,))
@@ -84,7 +84,7 @@ def _headline(tables: TableReader) -> str:
 
 
 def _preemptions(tables: TableReader) -> int | None:
-    """The sum of all increases; None if the engine does not export the counter."""
+    """Return the sum of all increases; None if the engine does not export the counter."""
     if "preemptions_total" not in dict(tables.columns_of("engine_sample")):
         return None
     (total,) = next(tables.rows(_INCREASES, ("sum(max(increase, 0))",)), (None,))

@@ -39,9 +39,8 @@ from servetop.recordings.format.reader_limits import MAX_STAGES
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.read.damage import check_request_rows, find_losses
-from servetop.recordings.read.new_commands import PendingCommands
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal, open_for_reading
-from servetop.recordings.read.recent_requests import RecentRequests
+from servetop.recordings.read.polled_rows import PendingCommands, RecentRequests
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.read.tick_totals import TickTotals, output_tokens_by_bin, tick_totals

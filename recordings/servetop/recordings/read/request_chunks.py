@@ -90,7 +90,7 @@ class Chunks:
         return np.bincount(seconds, weights=received).astype(np.float64)
 
     def _arrivals(self, base: FloatArray) -> FloatArray:
-        """The arrival times of all chunks: the cumulative gaps of each request, added to its base."""
+        """Return the arrival times of all chunks: the cumulative gaps of each request, added to its base."""
         total = np.concatenate([[0], np.cumsum(self.micros)])
         before = total[np.cumsum(self.counts) - self.counts]
         return np.asarray(np.repeat(base, self.counts) + (total[1:] - np.repeat(before, self.counts)) / US_PER_S)

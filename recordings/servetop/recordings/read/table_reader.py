@@ -16,7 +16,7 @@ from servetop.recordings.format.column_bounds import valid_row_condition
 from servetop.recordings.format.reader_limits import ReadBudget
 from servetop.recordings.format.row_codec import RowValues
 from servetop.recordings.format.schema import TICK, EventTable
-from servetop.recordings.format.tick_checks import TickChecks
+from servetop.recordings.format.tick_checksum import TickChecks
 from servetop.recordings.read.open import OpenedFile, is_damage, short_message
 
 _BLOCK = 1000

@@ -1,9 +1,11 @@
-"""Opens a recording's file for writing and writes batches to it."""
+"""Opens a recording's file for writing, writes batches to it and copies it to memory."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 
 from servetop.core.errors import RecordingError
@@ -34,15 +36,36 @@ def write_batch(connection: sqlite3.Connection, batch: EncodedBatch) -> str | No
     return None
 
 
+def check_new(path: Path) -> None:
+    """RecordingError if the file exists; a path that cannot exist is left to `claim_path`."""
+    with contextlib.suppress(OSError):
+        if path.exists():
+            raise RecordingError(f"{path} already exists: remove it, or choose another file with --record")
+
+
 def claim_path(path: Path) -> None:
     """Create the empty file, so that no other run can use its name; RecordingError if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
-        if isinstance(error, FileExistsError) and path.exists():
-            raise RecordingError(f"{path} already exists: remove it, or choose another file with --record") from error
+        if isinstance(error, FileExistsError):
+            check_new(path)
         reason = (error.strerror or str(error)).lower()
         raise RecordingError(
             f"cannot record to {path} ({reason}): choose another file with --record, or --no-record"
         ) from error
+
+
+def copy_to_memory(connection: sqlite3.Connection, batches: Iterable[EncodedBatch] = ()) -> sqlite3.Connection:
+    """Copy the database of a connection, then add `batches`; RecordingError if it is no longer readable."""
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        connection.backup(copy)
+        for batch in batches:
+            for statement, rows in batch.statements:
+                copy.executemany(statement, rows)
+    except sqlite3.Error as error:
+        copy.close()
+        raise RecordingError(f"the recorded data can no longer be read ({error})") from error
+    return copy

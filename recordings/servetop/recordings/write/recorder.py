@@ -27,8 +27,7 @@ from servetop.recordings.format.steady_codec import encode_windows
 from servetop.recordings.format.tick_checksum import checksum_in
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.write.connection import claim_path, connect_for_writing, write_batch
-from servetop.recordings.write.memory_copy import copy_to_memory
+from servetop.recordings.write.connection import claim_path, connect_for_writing, copy_to_memory, write_batch
 from servetop.recordings.write.open_file import OpenFile
 from servetop.recordings.write.tick_transaction import EncodedBatch, TickTransaction, encode_batch
 

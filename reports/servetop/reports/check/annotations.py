@@ -18,7 +18,7 @@ def annotation_lines(report: CheckReport) -> list[str]:
 
 
 def _level(item: CheckItem) -> str:
-    """The command for an item; empty if it is not worth an annotation."""
+    """Return the command for an item; empty if it is not worth an annotation."""
     if item.outcome is CheckOutcome.BROKEN:
         return "error" if item.decides else "warning"
     return "warning" if item.outcome is CheckOutcome.CANNOT_TELL and item.decides else ""

@@ -137,7 +137,7 @@ def gate_items(gates: Iterable[RegressionGate], *, loads: Mapping[int, StageLoad
 
 
 def _place(load: StageLoad, loads: Mapping[int, StageLoad]) -> str:
-    """The load with the numbers of its stages: `4 req/s (stages 0, 3)`."""
+    """Return the load with the numbers of its stages: `4 req/s (stages 0, 3)`."""
     numbers = [str(number) for number, each in sorted(loads.items()) if same_load(load, each)]
     return f"{load.label} (stage{'s' if len(numbers) > 1 else ''} {', '.join(numbers)})"
 
@@ -190,7 +190,7 @@ def threshold_items(
 
 
 def _stage_of(stage: int | None, label: str) -> str:
-    """The load of a stage with its number: `8 req/s (stage 2)`."""
+    """Return the load of a stage with its number: `8 req/s (stage 2)`."""
     return "" if stage is None else f"{label} (stage {stage})" if label else f"stage {stage}"
 
 

@@ -118,7 +118,7 @@ def check_runs(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], want
 
 
 def _compared(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], wanted: Wanted) -> Comparison:
-    """The comparison of the metrics with limits; UsageError if no load is on both sides."""
+    """Return the comparison of the metrics with limits; UsageError if no load is on both sides."""
     metrics = {limit.metric.key: limit.metric for limit in wanted.limits}
     chosen = ComparisonOptions(metrics=tuple(metrics.values()), start_spread=wanted.start_spread)
     comparison = compare([run.arm for run in baselines], [run.arm for run in runs], chosen)

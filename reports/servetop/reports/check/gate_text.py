@@ -23,7 +23,7 @@ def interval_text(gate: RegressionGate) -> str:
 
 
 def _kept_limit(gate: RegressionGate) -> str:
-    """The smallest limit that would be kept, rounded up."""
+    """Return the smallest limit that would be kept, rounded up."""
     relative = gate.difference is None or gate.difference.scale is Scale.RELATIVE
     level = 1.0 if gate.difference is None else abs(gate.difference.a)
     if gate.limit.relative and (relative or level):

@@ -40,7 +40,7 @@ def _case(item: CheckItem) -> list[str]:
 
 
 def _element(item: CheckItem) -> str:
-    """The element of an outcome; empty for a test case that passes."""
+    """Return the element of an outcome; empty for a test case that passes."""
     if item.outcome is CheckOutcome.KEPT:
         return ""
     if item.outcome is CheckOutcome.NOT_APPLICABLE or not item.decides:

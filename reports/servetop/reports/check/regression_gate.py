@@ -130,7 +130,7 @@ def _found(limit: RegressionLimit, stage: StageComparison, *, why: str) -> Regre
 
 
 def _drift(stage: StageComparison) -> str:
-    """Why two unsteady stages are not comparable; empty if they sent equally many requests, or for as long."""
+    """Return why two unsteady stages are not comparable; empty if they sent equally many requests, or for as long."""
     if not stage.unsteady:
         return ""
     for lengths in (stage.seconds, stage.requests):
@@ -155,7 +155,7 @@ def _judged(gates: Sequence[RegressionGate], comparison: Comparison) -> tuple[Re
 
 
 def _beyond(gate: RegressionGate) -> float:
-    """The probability of such a difference if the run were worse by the limit."""
+    """Return the probability of such a difference if the run were worse by the limit."""
     if gate.difference is None:
         return 1.0
     below, above = gate.difference.deviation(gate.allowed)
@@ -185,7 +185,7 @@ def _outcome(gate: RegressionGate, probability: float, *, stage: StageComparison
 
 
 def _too_short_or_unsteady(stage: StageComparison, difference: Difference, *, margin: float) -> str:
-    """What in the stage makes an estimate of the cost meaningless, and what to do; empty if nothing does."""
+    """Return what in the stage makes an estimate of the cost meaningless, and what to do; empty if nothing does."""
     needed, unsteady = stage.needed_seconds, stage.unsteady
     moving = bool(unsteady) and stage.load.ramp_from is None
     reason = undecided_reason(difference, margin=margin, too_short=needed is not None, unsteady=moving)

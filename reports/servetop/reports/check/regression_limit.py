@@ -74,7 +74,7 @@ def parse_regression_limit(text: str) -> RegressionLimit:
 
 
 def _amount(text: str, metric: ComparedMetric, amount: float, *, unit: str) -> tuple[float, bool]:
-    """The amount as a fraction, or in the unit of the metric, and which of these it is."""
+    """Return the amount as a fraction, or in the unit of the metric, and which of these it is."""
     if unit == _PERCENT:
         return amount / 100, True
     if unit == metric.unit or (not unit and metric.scale is Scale.ABSOLUTE):

@@ -89,7 +89,7 @@ class Threshold:
 
 
 def _split(key: str) -> tuple[str | None, str]:
-    """The stage (a number or `*`) of a key, None without one, and the key within it."""
+    """Return the stage (a number or `*`) of a key, None without one, and the key within it."""
     match = _STAGE.fullmatch(key)
     return (None, key) if match is None else (match["stage"], match["rest"])
 

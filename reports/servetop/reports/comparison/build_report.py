@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from servetop.analysis.comparison.compared_metrics import COST_METRIC
 from servetop.analysis.comparison.comparison import (
     Comparison,
     ComparisonOptions,
@@ -12,9 +13,10 @@ from servetop.analysis.comparison.comparison import (
 )
 from servetop.analysis.comparison.difference import ENOUGH_STARTS
 from servetop.analysis.comparison.estimate import CONFIDENCE
-from servetop.analysis.comparison.measured_difference import measured_difference
+from servetop.analysis.comparison.measured_difference import MeasuredDifference, measured_difference
 from servetop.analysis.comparison.report_types import (
     ArmComparison,
+    BreakEvenPrice,
     ChangedKey,
     ComparedStage,
     ComparisonReport,
@@ -22,7 +24,6 @@ from servetop.analysis.comparison.report_types import (
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.verdicts import ERROR_RATE
 from servetop.analysis.manifest.manifest_diff import manifest_differences
-from servetop.reports.comparison.break_even import break_even_prices
 from servetop.reports.comparison.headline import headline, overall_verdict
 from servetop.reports.comparison.measured_arm import MeasuredArm
 from servetop.reports.comparison.other_causes import other_causes
@@ -104,3 +105,24 @@ def _stage(stage: StageComparison, options: ComparisonOptions, *, names: tuple[s
         not_measured=tuple(each.key for each in options.metrics if stage.metric(each.key) is None) if enough else (),
         metrics=tuple(measured_difference(each, names=names) for each in stage.metrics) if enough else (),
     )
+
+
+def break_even_prices(stages: Sequence[ComparedStage], per_hour: float | None) -> tuple[BreakEvenPrice, ...]:
+    """Return the break-even price of each stage, `per_hour` being the present one; none if a price is unknown.
+
+    Costs per token are in proportion to the price, so the limits are those of the relative difference of the costs.
+    """
+    values = [(stage.label, stage.metric(COST_METRIC.key)) for stage in stages]
+    if per_hour is None:
+        return ()
+    return tuple(_price(label, value, per_hour) for label, value in values if value and value.difference is not None)
+
+
+def _price(label: str, value: MeasuredDifference, per_hour: float) -> BreakEvenPrice:
+    price, low, high = (_at(each, per_hour) for each in (value.difference, value.high, value.low))
+    return BreakEvenPrice(label=label, per_hour=price or 0.0, low=low or 0.0, high=high)
+
+
+def _at(difference: float | None, per_hour: float) -> float | None:
+    """Return the price at which the costs would be equal, from their relative difference; None if there is none."""
+    return per_hour / (1 + difference) if difference is not None and difference > -1 else None

@@ -58,7 +58,7 @@ def compare_recordings(
 
 
 def _prices(texts: Sequence[str], arms: int) -> list[HourlyPrice]:
-    """The price of each configuration; none if none is given. UsageError for what does not fit."""
+    """Return the price of each configuration; none if none is given. UsageError for what does not fit."""
     parsed = [parse_price(text) for text in texts]
     hourly = [each for each in parsed if isinstance(each, HourlyPrice)]
     if len(hourly) < len(parsed):

@@ -31,7 +31,7 @@ SIGNS: Mapping[str, str] = {
 
 
 def arm_text(arm: ComparedArm) -> str:
-    """What was measured: name, engine, model, seeds, starts, length, requests and date."""
+    """Return what was measured: name, engine, model, seeds, starts, length, requests and date."""
     seeds = f"seed{'s' if len(arm.seeds) > 1 else ''} {', '.join(map(str, arm.seeds))}"
     return " · ".join(
         filter(
@@ -85,20 +85,20 @@ def _title(key: str) -> str:
 
 
 def name_text(value: MeasuredDifference) -> str:
-    """The name of a metric with its unit: `output tok/s`, `TTFT p99 ms`, `KV usage`."""
+    """Return the name of a metric with its unit: `output tok/s`, `TTFT p99 ms`, `KV usage`."""
     name = _SHORT.get(value.title, value.title)
     return name if value.unit == "share" else f"{name} {value.unit}"
 
 
 def value_text(value: float | None, unit: str) -> str:
-    """A value in its unit."""
+    """Return a value in its unit."""
     if value is not None and unit == "share":
         return f"{value * 100:.1f} %"
     return formats.money(value) if unit == COST_METRIC.unit else formats.in_full(value)
 
 
 def verdict_text(value: MeasuredDifference, *, short: bool = False) -> str:
-    """The verdict after its sign, with the reason if it cannot tell; with `short` then nothing else."""
+    """Return the verdict after its sign, with the reason if it cannot tell; with `short` then nothing else."""
     sign = SIGNS[value.verdict]
     if value.verdict != Verdict.CANNOT_TELL:
         return f"{sign} {value.verdict}"
@@ -108,7 +108,7 @@ def verdict_text(value: MeasuredDifference, *, short: bool = False) -> str:
 
 
 def break_even_lines(each: ArmComparison) -> list[str]:
-    """One line for each stage with costs: the price at which the configuration costs as much per token as A."""
+    """Return one line for each stage with costs: the price at which the configuration costs as much per token as A."""
     return [
         f"{found.label}: {each.b.letter} costs as much per token as A at {formats.money(found.per_hour)}/h "
         f"[{formats.money(found.low)}, {'∞' if found.high is None else formats.money(found.high)}]"

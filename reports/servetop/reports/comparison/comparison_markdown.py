@@ -20,7 +20,7 @@ from servetop.reports.markdown import escaped, table
 
 
 def markdown_lines(report: ComparisonReport) -> list[str]:
-    """The result first, then what differs, then a table for each stage."""
+    """Return the result first, then what differs, then a table for each stage."""
     arms = [report.a, *(each.b for each in report.comparisons)]
     lines = [line for each in report.comparisons for line in (*_result_lines(each), "")]
     lines += [f"- {arm.letter}: {escaped(arm_text(arm))}" for arm in arms]

@@ -48,7 +48,7 @@ def comparison_parts(report: ComparisonReport, *, width: int) -> list[Renderable
 
 
 def arms_table(arms: Sequence[ComparedArm]) -> Table:
-    """One line for each configuration, folded if space is short."""
+    """Return one line for each configuration, folded if space is short."""
     table = Table.grid(padding=(0, 2))
     for arm in arms:
         table.add_row(Text(arm.letter, style="bold"), cell(arm_text(arm)))
@@ -74,7 +74,7 @@ def _comparison_parts(each: ArmComparison, *, several: bool, short: bool) -> Ite
 
 
 def differences_part(each: ArmComparison) -> Group:
-    """The keys of the manifests that differ, as a table."""
+    """Return the keys of the manifests that differ, as a table."""
     body = _differences_table(each.differences, letter=each.b.letter)
     if not each.differences:
         body = cell("nothing that is recorded of both")
@@ -95,7 +95,7 @@ def _differences_table(differences: Sequence[ChangedKey], *, letter: str) -> Tab
 
 
 def cause_lines(each: ArmComparison) -> list[str]:
-    """One line for each other cause."""
+    """Return one line for each other cause."""
     return [
         f"{cause.text} (in {cause.pairs} of {cause.of_pairs} pairs of recordings)" if cause.of_pairs > 1 else cause.text
         for cause in each.other_causes
@@ -103,7 +103,7 @@ def cause_lines(each: ArmComparison) -> list[str]:
 
 
 def stage_part(stage: ComparedStage, *, letter: str, start_spread: StartSpread, short: bool) -> Group:
-    """The metrics of one stage as a table, with `short` of 80 columns."""
+    """Return the metrics of one stage as a table, with `short` of 80 columns."""
     about = cell(stage_text(stage, letter=letter, start_spread=start_spread))
     title = titled(stage.label, about)
     if not stage.metrics:
@@ -129,7 +129,7 @@ def _lines(lines: Sequence[str]) -> Text:
 
 
 def legend(report: ComparisonReport) -> list[str]:
-    """What the verdicts mean."""
+    """Return what the verdicts mean."""
     return [
         f"▲ better, ▼ worse: wrong in at most {report.error_rate * 100:.2g} % of comparisons of a family of metrics",
         f"= no difference seen: smaller than the margin, {_margins(report)}",
@@ -138,7 +138,7 @@ def legend(report: ComparisonReport) -> list[str]:
 
 
 def _margins(report: ComparisonReport) -> str:
-    """The margins of the first stage, from the smallest."""
+    """Return the margins of the first stage, from the smallest."""
     values = [value for each in report.comparisons for stage in each.stages for value in stage.metrics]
     relative = sorted((each.margin, margin_text(each)) for each in values if each.scale == "relative")
     texts = list(dict.fromkeys(text for _, text in relative))

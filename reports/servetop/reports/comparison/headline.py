@@ -86,7 +86,7 @@ def headline(letter: str, stages: Sequence[ComparedStage], advice: RunPairsAdvic
 
 
 def _named(found: Sequence[_Found], *, most: int = _MOST_NAMED) -> str:
-    """The most telling metrics with their differences: the largest of each family, throughput first."""
+    """Return the most telling metrics with their differences: the largest of each family, throughput first."""
     largest: dict[str, _Found] = {}
     for each in sorted(found, key=lambda each: -each.size):
         largest.setdefault(each.value.family, each)
@@ -104,14 +104,14 @@ def _text(found: _Found, *, load: str) -> str:
 
 
 def _at(load: str) -> str:
-    """A load at the end of a phrase; empty for none."""
+    """Return a load at the end of a phrase; empty for none."""
     if load == _UNLIMITED or not load:
         return f" {load}".rstrip()
     return f" at {load.removeprefix(f'{_UNLIMITED} · ')}"
 
 
 def _blocked_text(found: Sequence[_Found], noun: str, *, alone: bool, advice: RunPairsAdvice | None) -> str:
-    """What lies in the stages: how short or unsteady they are, what was seen nevertheless, and what to do."""
+    """Return what lies in the stages: how short or unsteady they are, what was seen nevertheless, and what to do."""
     stages = list({each.stage.label: each.stage for each in found}.values())
     short = [each for each in stages if each.needed_seconds is not None]
     stage = min(short or stages, key=lambda each: min(each.seconds_a, each.seconds_b))
@@ -140,7 +140,7 @@ def _remedy(short: Sequence[ComparedStage], advice: RunPairsAdvice | None) -> st
 
 
 def _seen(found: Sequence[_Found]) -> str:
-    """The largest differences without a verdict, of those with a known interval first."""
+    """Return the largest differences without a verdict, of those with a known interval first."""
     known = [each for each in found if interval_text(each.value).startswith("[")]
     return _named(known or [each for each in found if each.value.difference is not None], most=_MOST_SEEN)
 

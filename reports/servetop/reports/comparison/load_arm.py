@@ -12,8 +12,7 @@ import numpy as np
 from servetop.analysis.cells.stage_load import StageLoad, names_batch
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
-from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.comparison.priced_arm import with_price
+from servetop.analysis.comparison.alignment import ArmRun, with_price
 from servetop.analysis.comparison.stage_sample import Cumulative, StageSample, TokenGaps
 from servetop.analysis.comparison.start_spread import ELSEWHERE, ON_GPU, SAME, StartSpread
 from servetop.analysis.cost.hourly_price import recorded_prices
@@ -93,7 +92,7 @@ class _Source:
     """Whether the loads of the run have a batch size."""
 
     def sample(self, stage: StagePeriod, rows: slice, *, window: SteadyWindow) -> StageSample:
-        """The measurements of one stage, from its steady window or its whole load."""
+        """Return the measurements of one stage, from its steady window or its whole load."""
         columns = self.requests.columns.part(rows)
         ok = columns.with_status(RequestStatus.OK)
         latencies, good = self._latencies(columns)
@@ -125,7 +124,7 @@ class _Source:
         )
 
     def _counters(self, start: float, until: float) -> Mapping[str, Cumulative]:
-        """The counters without the KV usage of a stage that no page of its own describes."""
+        """Return the counters without the KV usage of a stage that no page of its own describes."""
         usage = self.counters.get("kv_usage")
         if usage is None or not _page_age(self.run) or ((usage.at > start) & (usage.at <= until)).any():
             return self.counters
@@ -166,7 +165,7 @@ class _Source:
 
 
 def _counters(run: RunColumns) -> dict[str, Cumulative]:
-    """The quantities that accumulate over time, as far as they were measured."""
+    """Return the quantities that accumulate over time, as far as they were measured."""
     counters = {
         "output_tokens": Cumulative.of_steps(run.tick_ends, run.output_tokens),
         "tokens": Cumulative.of_steps(run.tick_ends, run.prompt_tokens + run.output_tokens),

@@ -159,7 +159,7 @@ def _lengths(requests: StageRequests) -> RequestTable:
 
 
 def _whole_check(cache: IdealCache, run: RunColumns, requests: StageRequests) -> CacheCheck:
-    """The hit rate of the whole run, without warm-ups, beside the ideal one."""
+    """Return the hit rate of the whole run, without warm-ups, beside the ideal one."""
     rows = _counted(run, requests)
     columns = requests.columns
     prompts = computed_prompts(columns.prompt_tokens[rows], columns.first_token_at[rows])

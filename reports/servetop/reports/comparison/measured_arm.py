@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 
-from servetop.analysis.comparison.alignment import ArmRun
-from servetop.analysis.comparison.priced_arm import with_price
+from servetop.analysis.comparison.alignment import ArmRun, with_price
 from servetop.analysis.comparison.report_types import ComparedArm
 from servetop.analysis.confounding.conditions import RunConditions
 from servetop.core.config_values.price import HourlyPrice

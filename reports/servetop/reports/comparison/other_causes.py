@@ -63,6 +63,6 @@ def causes_in_pair(a: MeasuredRun, b: MeasuredRun) -> Sequence[Confounder]:
 
 
 def _common_stages(a: MeasuredRun, b: MeasuredRun) -> list[tuple[int, int]]:
-    """The positions of the stages of A whose load B has too, each with that of the first such stage of B."""
+    """Return the positions of the stages of A whose load B has too, each with that of the first such stage of B."""
     others = [stage.load for stage in b.arm.stages]
     return [(at, others.index(stage.load)) for at, stage in enumerate(a.arm.stages) if stage.load in others]

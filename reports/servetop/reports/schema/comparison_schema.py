@@ -71,7 +71,7 @@ _PAIRS = {
 
 
 def _object(members: Mapping[str, Any], *, optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The schema of an object with all of these members, and perhaps some of others."""
+    """Return the schema of an object with all of these members, and perhaps some of others."""
     properties = {**members, **(optional or {})}
     return {"type": "object", "properties": properties, "required": list(members), "additionalProperties": False}
 

@@ -91,7 +91,7 @@ class IdealCache:
         )
 
     def _rate_by_position(self, selection: Selection) -> float:
-        """The lower bound from the times to first token; NaN if the prefixes or too few first uses are known."""
+        """Return the lower bound from the times to first token; NaN if the prefixes or too few first uses are known."""
         if not self.first_uses:
             return math.nan
         firsts = np.concatenate([*self.first_uses.values()])
@@ -104,7 +104,7 @@ class IdealCache:
         return uses.hit_rate_at_least()
 
     def _slack(self, ideal: HitCount, counted: HitCount | None, count: int, selection: Selection) -> float:
-        """The part of the prompts that may be found or not.
+        """Return the part of the prompts that may be found or not.
 
         Besides the ends of texts these are first uses that may lie outside of a window or before the first scrape, and
         those of further servers.
@@ -138,7 +138,7 @@ class IdealCache:
         return (_TEMPLATE_TOKENS if workload.in_messages else 2) + (0 if unlike else self.block_size)
 
     def _hits(self, prompts: FloatArray, selection: Selection) -> HitCount | None:
-        """The hits of the requests of a selection; None for a workload whose prompts are not known."""
+        """Return the hits of the requests of a selection; None for a workload whose prompts are not known."""
         workload = self.workload
         if workload.n > 1 or workload.model_mix or not prompts.size:
             return None
@@ -185,7 +185,7 @@ def computed_prompts(prompt_tokens: FloatArray, first_token_at: FloatArray) -> F
 
 
 def prefix_cache_text(promised: str, notes: list[Note]) -> str:
-    """The state that a run promises, and how it was reached, as in `cold, by reset`."""
+    """Return the state that a run promises, and how it was reached, as in `cold, by reset`."""
     methods = () if promised == AS_IS else cache_methods(notes)
     return f"{promised}, by {' and '.join(methods)}" if methods else promised
 
@@ -226,7 +226,7 @@ def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold: S
 
 
 def _picks(count: int, seed: tuple[int, int], positions: IntArray) -> IntArray:
-    """The prefix of each of these positions of a prompt stream."""
+    """Return the prefix of each of these positions of a prompt stream."""
     from servetop.workload.prompts.prompt_source import prefix_picks
 
     most = int(positions.max(initial=-1)) + 1

@@ -31,7 +31,7 @@ def dataset_summary(reader: RecordingReader) -> DatasetSummary:
 
 
 def _older_tokens(note: Note) -> str | None:
-    """What random prompts of a recording before format 1.12 consist of, by the words of its note."""
+    """Return what random prompts of a recording before format 1.12 consist of, by the words of its note."""
     if note.source != "load":
         return None
     if note.text == "random prompts consist of ordinary tokens of the model":

@@ -66,7 +66,7 @@ class _Source:
     cache: IdealCache
 
     def figures(self, stage: StagePeriod, window: SteadyWindow) -> StageFigures:
-        """The figures of a stage without its cool-down, and of its steady window."""
+        """Return the figures of a stage without its cool-down, and of its steady window."""
         number = stage.change.index
         rows = self.requests.columns.part(self.requests.of_stage(number))
         whole = rows.part(slice(int(np.searchsorted(rows.due, self.cooldowns.starts.get(number, math.inf)))))

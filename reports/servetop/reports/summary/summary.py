@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from servetop.analysis.cells.attempts import AttemptState, CellAttempt
 from servetop.analysis.columns.request_columns import RequestColumns
@@ -65,7 +64,7 @@ def run_summary(
     selection = Selection(start=None if warm_at == -math.inf else warm_at, excluded=cooldowns.excluded(run))
     whole, only = _measured(source, selection, period, cooldowns=cooldowns)
     stages = _stage_summaries(source, cooldowns, only=only)
-    return RunSummary(
+    summary = RunSummary(
         **set_up_fields(run),
         recording=str(reader.path),
         recording_state=_state(reader, run),
@@ -80,10 +79,11 @@ def run_summary(
         models=model_summaries(reader, run, selection) or None,
         replicas=replica_summaries(reader, run, selection, timeline=source.timeline, period=period) or None,
         stages=stages,
-        **(_judged(reader, stages, end=end) if run.tick_ends.size else {}),
         engine_metrics=engine_metrics(reader, run),
         dataset=dataset_summary(reader),
+        predicted=run.header.predicted or None,
     )
+    return _judged(summary, reader, end=end) if run.tick_ends.size else summary
 
 
 def _measured(
@@ -102,11 +102,12 @@ def _measured(
     return whole, source.costed(source.measure(of_stage, stage.period, samples=samples), of_stage)
 
 
-def _judged(reader: RecordingReader, stages: Sequence[StageSummary], *, end: RunEnd | None) -> dict[str, Any]:
-    """Return the fields of RunSummary from the judgement."""
+def _judged(summary: RunSummary, reader: RecordingReader, *, end: RunEnd | None) -> RunSummary:
+    """Return a summary with the story of its run and the verdict of its sweep."""
     record = recorded_run(reader, end=end)
-    sweep = measured_sweep(record, stages)
-    return {"story": story_summary(story_of(record, run_verdict(record), sweep)), "sweep": sweep}
+    sweep = measured_sweep(record, summary.stages)
+    story = story_summary(story_of(record, run_verdict(record), sweep))
+    return dataclasses.replace(summary, story=story, sweep=sweep)
 
 
 def period_summary(

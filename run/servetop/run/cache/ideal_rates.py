@@ -25,7 +25,7 @@ _USUAL_BLOCK = 16
 
 
 def ideal_rates_note(reader: RecordingReader, config: RunConfig, *, at: float) -> Note | None:
-    """The note for the end of a run; None if the summary needs none, or the dataset cannot be read any more."""
+    """Return the note for the end of a run; None if the summary needs none, or the dataset cannot be read any more."""
     workload = config.workload
     known = workload.dataset in RANDOM or workload.conversational
     if known or workload.n > 1 or workload.model_mix:

@@ -153,7 +153,7 @@ class EngineSession:
             raise self.death()
 
     def death(self) -> EngineError:
-        """The error for a dead engine: why it exited, and its last log lines."""
+        """Return the error for a dead engine: why it exited, and its last log lines."""
         return EngineError(self.handle.exit_reason(), self.handle.log_tail(LOG_TAIL))
 
     async def change_batch(self, max_num_seqs: int) -> EngineFacts:
@@ -215,11 +215,11 @@ class EngineSession:
         return self._config.url is None or (self._handle is not None and self._handle.is_local)
 
     def newest_sample(self) -> EngineSample | None:
-        """The newest sample; None if the engine exports no metrics or is not running."""
+        """Return the newest sample; None if the engine exports no metrics or is not running."""
         return self._sampler.newest if self._sampler else None
 
     def newest_gpus(self) -> tuple[GpuSample, ...]:
-        """The newest sample of each GPU; empty without GPUs."""
+        """Return the newest sample of each GPU; empty without GPUs."""
         return self._newest_gpus
 
     def _note_metrics_trouble(self) -> None:

@@ -166,7 +166,7 @@ class SegmentStarter:
 
 
 def crowding(prompts: Sequence[Prompt], facts: EngineFacts) -> str:
-    """A warning if the shared prefixes leave less than half of a KV cache to the load; else empty."""
+    """Return a warning if the shared prefixes leave less than half of a KV cache to the load; else empty."""
     if facts.kv_blocks_total is None or not facts.block_size:
         return ""
     needed = sum(prompt.input_tokens // facts.block_size for prompt in prompts)

@@ -32,12 +32,12 @@ from servetop.workload.stages.stage_draws import DrawSeeds
 
 
 def request_url(config: RunConfig, facts: EngineFacts) -> str:
-    """The URL that receives the requests: the front door, else the engine, else its first replica."""
+    """Return the URL that receives the requests: the front door, else the engine, else its first replica."""
     return ServerUrl.parse(config.engine.front_door).text if config.engine.front_door else facts.url or ""
 
 
 def route_of(config: RunConfig, facts: EngineFacts) -> Route:
-    """How the senders reach the engine; proxies do not apply to an engine that servetop started."""
+    """Return how the senders reach the engine; proxies do not apply to an engine that servetop started."""
     return route_to(request_url(config, facts), config.engine.connection, os.environ if config.engine.url else {})
 
 
@@ -60,7 +60,7 @@ async def set_up_sender(
 async def sender_setup(
     config: RunConfig, engine: EngineSession, *, facts: EngineFacts, start: RunStart, connection: ConnectionConfig
 ) -> SenderSetup:
-    """The set-up for a running engine; UsageError if it does not support the requested models or lengths."""
+    """Return the set-up for a running engine; UsageError if it does not support the requested models or lengths."""
     workload, key = config.workload, engine.api_key
     workload, dialect, takes_ids = _written_for(workload, engine)
     await _check_at_engine(workload, facts)

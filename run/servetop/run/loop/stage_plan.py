@@ -92,13 +92,13 @@ class StagePlan:
         return dataclasses.replace(stage, max_num_seqs=batch, num_prompts=count)
 
     def again(self, stage: int, *, max_num_seqs: int) -> list[Segment]:
-        """The segments from the current stage on, with another batch size."""
+        """Return the segments from the current stage on, with another batch size."""
         place = self._place_of.get(stage, 0)
         self._plan[place:] = with_other_batch(self._plan[place:], max_num_seqs)
         return self._from(place)
 
     def before(self, stage: int) -> list[Segment]:
-        """The segments from the previous stage on; empty if there is none."""
+        """Return the segments from the previous stage on; empty if there is none."""
         place = self._place_of.get(stage, 0)
         return self._from(place - 1) if place > 0 else []
 

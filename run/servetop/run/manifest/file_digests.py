@@ -78,7 +78,7 @@ def data_details(path: Path) -> dict[str, Any]:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """The files of a folder in order of their paths, without hidden ones."""
+    """Yield the files of a folder in order of their paths, without hidden ones."""
     for each in sorted(folder.iterdir()):
         if each.name.startswith("."):
             continue

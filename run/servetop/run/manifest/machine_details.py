@@ -46,7 +46,7 @@ def _workload(config: RunConfig) -> dict[str, Any]:
 
 
 def _model(config: EngineConfig, environ: Mapping[str, str]) -> dict[str, Any]:
-    """The files of the model of an engine that servetop starts; those of an attached server are not known."""
+    """Return the files of the model of an engine that servetop starts; those of an attached server are not known."""
     if config.url is not None:
         return {}
     from servetop.engines.adapters.engine_flags import flag_value
@@ -63,7 +63,7 @@ def _model(config: EngineConfig, environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _gpus(config: EngineConfig) -> dict[str, Any]:
-    """The GPUs of this machine, if the engine runs here."""
+    """Return the GPUs of this machine, if the engine runs here."""
     from servetop.engines.control.control_client import is_local
     from servetop.engines.gpu.gpu_details import gpu_details
 

@@ -81,7 +81,7 @@ def hub_cache(environ: Mapping[str, str]) -> Path:
 
 
 def _weights(folder: Path) -> dict[str, Any]:
-    """The digests of the lists of weights, and the sizes of the weights, which are too large to hash."""
+    """Return the digests of the lists of weights, and the sizes of the weights, which are too large to hash."""
     files = sorted(each for each in folder.iterdir() if each.is_file())
     lists = files_details(each for each in files if each.name.endswith(_INDEX))
     return lists | files_details((each for each in files if each.suffix in WEIGHTS), None)

@@ -71,7 +71,7 @@ def _launch(config: EngineConfig, environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _installed(config: EngineConfig) -> str | None:
-    """The version that would start; None if it is unknown, as in a container."""
+    """Return the version that would start; None if it is unknown, as in a container."""
     if config.launcher:
         return None
     if config.command:
@@ -112,7 +112,7 @@ def with_recorded_endpoint(facts: EngineFacts, recorded: EngineFacts | None) -> 
 
 
 async def _attached(config: EngineConfig, headers: Mapping[str, str]) -> EngineFacts:
-    """The facts of the first server; EngineError if one of them does not answer, or is another engine."""
+    """Return the facts of the first server; EngineError if one of them does not answer, or is another engine."""
     facts: list[EngineFacts] = []
     for url in (config.url, *config.more_urls):
         one = dataclasses.replace(config, url=url, more_urls=(), front_door=None, max_num_seqs=None)

@@ -14,17 +14,17 @@ PACKAGES = ("servetop", "numpy", "httpx", "httptools", "uvloop", "textual")
 
 
 def servetop_version() -> str:
-    """The installed version of servetop; `unknown` in a checkout that was never installed."""
+    """Return the installed version of servetop; `unknown` in a checkout that was never installed."""
     return _version("servetop")
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that affect a measurement."""
+    """Return the versions of Python and of the packages that affect a measurement."""
     return {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
 
 
 def host_facts() -> dict[str, Any]:
-    """The client machine: name, kernel, number of processors, memory in bytes."""
+    """Return the client machine: name, kernel, number of processors, memory in bytes."""
     return {
         "name": platform.node(),
         "system": platform.platform(),
@@ -34,7 +34,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def _version(package: str) -> str:
-    """The version in the name of the folder NAME-VERSION.dist-info, which needs no parser; else by importlib."""
+    """Return the version in the name of the folder NAME-VERSION.dist-info, which needs no parser; else by importlib."""
     names = re.compile(rf"{package}-(.+)\.dist-info$")
     return next((found[1] for name in _installed() if (found := names.match(name))), None) or _metadata_version(package)
 

@@ -165,7 +165,7 @@ class PairSeries:
         return SeriesResult(state=state, end=end, exit_code=code)
 
     def _ended(self, state: SeriesState) -> SeriesEnd | None:
-        """Why no further pair is measured; None to continue. Pairs that reach no look are not measured."""
+        """Return why no further pair is measured; None to continue. Pairs that reach no look are not measured."""
         if state.pairs and not state.metrics:
             return SeriesEnd.NOT_MEASURED
         if state.metrics and not state.open_metrics:

@@ -29,7 +29,7 @@ class ArmConfigs:
     b: RunConfig
 
     def of(self, arm: str, *, seed: int) -> RunConfig:
-        """The configuration of a run of arm `a` or `b`."""
+        """Return the configuration of a run of arm `a` or `b`."""
         return dataclasses.replace(self.a if arm == "a" else self.b, seed=seed)
 
     @property
@@ -60,11 +60,11 @@ class SeriesFolder:
         self.path = path
 
     def recording(self, arm: str, pair: int) -> Path:
-        """The file of a run; pairs count from 1."""
+        """Return the file of a run; pairs count from 1."""
         return self.path / f"{arm}-{pair:03d}{SUFFIX}"
 
     def recordings(self) -> list[Path]:
-        """The files of all runs."""
+        """Return the files of all runs."""
         return sorted([*self.path.glob(f"a-*{SUFFIX}"), *self.path.glob(f"b-*{SUFFIX}")])
 
     def check_new(self) -> None:
@@ -93,7 +93,7 @@ class SeriesFolder:
         return pairs
 
     def _resumed(self, arm: str, pair: int, config: RunConfig) -> SeriesRun | None:
-        """A run of an earlier session; None if it is missing or does not count."""
+        """Return a run of an earlier session; None if it is missing or does not count."""
         path = self.recording(arm, pair)
         try:
             with contextlib.closing(RecordingReader.open(path)) as reader:

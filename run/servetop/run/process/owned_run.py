@@ -31,7 +31,7 @@ _READ_BYTES = 1 << 16
 
 
 def stderr_file() -> IO[str]:
-    """A file in memory for the stderr of a run process, which works with a full disk; else a temporary file."""
+    """Return a file in memory for the stderr of a run process, which works with a full disk; else a temporary file."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("servetop"), "w+", encoding="utf-8")
     return tempfile.TemporaryFile("w+", encoding="utf-8")
@@ -129,7 +129,7 @@ class OwnedRun:
         return code
 
     async def opened(self) -> RecordingReader:
-        """A reader of the recording, once it exists; RunNotStarted if the run ends first."""
+        """Return a reader of the recording, once it exists; RunNotStarted if the run ends first."""
         from servetop.recordings.read.reader import RecordingReader
 
         clock = MonotonicClock()
@@ -151,14 +151,14 @@ class OwnedRun:
         return RunNotStarted(self.last_stderr_line(), code=code)
 
     def new_stderr_lines(self) -> list[str]:
-        """The lines that the run process has written to stderr since the last call."""
+        """Return the lines that the run process has written to stderr since the last call."""
         data = os.pread(self._stderr.fileno(), _READ_BYTES, self._read)  # keeps the file position
         whole = data[: data.rfind(b"\n") + 1]
         self._read += len(whole)
         return whole.decode("utf-8", "replace").splitlines()
 
     def last_stderr_line(self) -> str:
-        """The last line that the run process wrote to stderr."""
+        """Return the last line that the run process wrote to stderr."""
         self._stderr.seek(0)
         lines = self._stderr.read().strip().splitlines()
         line = lines[-1] if lines else f"the run could not be started (recording: {self.recording})"

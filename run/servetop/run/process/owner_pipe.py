@@ -44,7 +44,7 @@ class OwnerPipe:
         """Whether an owner waits for the end of the run."""
 
     def read_setup(self) -> Any:
-        """The first line, decoded from JSON; UsageError if the pipe closes before it."""
+        """Return the first line, decoded from JSON; UsageError if the pipe closes before it."""
         while b"\n" not in self._unread:
             data = os.read(self._fd, _READ_BYTES)
             if not data:

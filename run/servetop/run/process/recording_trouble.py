@@ -19,12 +19,12 @@ CHECK_SECONDS = 0.5
 
 
 def alert_line(severity: Severity, source: str, text: str) -> str:
-    """A note as a line of stderr, by which a run process sends it to its owner."""
+    """Return a note as a line of stderr, by which a run process sends it to its owner."""
     return f"{severity.value}: {source}: {text}"
 
 
 def alert_note(line: str, *, at: float) -> Note | None:
-    """The note of such a line, with its run time; None for any other line."""
+    """Return the note of such a line, with its run time; None for any other line."""
     found = _LINE.fullmatch(line)
     return None if found is None else Note(at=at, severity=Severity(found[1]), source=found[2], text=found[3])
 
@@ -41,7 +41,7 @@ class RecordingTrouble:
         self._reported = ""
 
     def __call__(self) -> Sequence[Note]:
-        """A note when trouble starts or changes."""
+        """Return a note when trouble starts or changes."""
         now = self._clock.now()
         if now < self._next_check or self._pid is None:
             return ()

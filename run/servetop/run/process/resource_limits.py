@@ -50,12 +50,12 @@ def check_limits() -> None:
 
 
 def exhausted_resource(error: BaseException) -> str:
-    """The limit that caused an error and what to do about it; empty for any other error."""
+    """Return the limit that caused an error and what to do about it; empty for any other error."""
     return next(filter(None, map(_exhausted, _origins(error))), "")
 
 
 def _origins(error: BaseException) -> Iterator[BaseException]:
-    """The error and its causes: a library may raise an error of its own."""
+    """Yield the error and its causes: a library may raise an error of its own."""
     at: BaseException | None = error
     seen: set[int] = set()
     while at is not None and id(at) not in seen:
@@ -79,7 +79,7 @@ def _exhausted(error: BaseException) -> str:
 
 
 def unusable_file(error: BaseException) -> str:
-    """The file that an error of the system is about, and what to do; empty for any other error."""
+    """Return the file that an error of the system is about, and what to do; empty for any other error."""
     if not isinstance(error, OSError) or isinstance(error, TimeoutError | ConnectionError):
         return ""
     reason = (error.strerror or str(error)).lower()

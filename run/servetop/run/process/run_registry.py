@@ -47,7 +47,7 @@ class RunRegistry:
         self._folder = registry_folder() if folder is None else folder
 
     def runs(self) -> list[RegisteredRun]:
-        """The active runs, newest first; removes the files of runs that have ended."""
+        """Return the active runs, newest first; removes the files of runs that have ended."""
         try:
             self._check_folder()
             names = os.listdir(self._folder)
@@ -76,11 +76,11 @@ class RunRegistry:
         raise UsageError(f"{what}: choose one of {active} (see servetop ps)")
 
     def of_process(self, pid: int) -> RegisteredRun | None:
-        """The run of a process."""
+        """Return the run of a process."""
         return next((run for run in self.runs() if run.pid == pid), None)
 
     def new_id(self) -> str:
-        """An unused id."""
+        """Return an unused id."""
         while True:
             letters = [secrets.choice(_LETTERS), *(secrets.choice(_LETTERS + _DIGITS) for _ in range(_ID_LENGTH - 1))]
             if not os.path.exists(self._folder / ("".join(letters) + _SUFFIX)):  # False without access to the folder
@@ -121,7 +121,7 @@ class RunRegistry:
         return found
 
     def _read(self, path: Path) -> RegisteredRun | None:
-        """The run of a file; None if it has ended or runs on another machine, or if the file is damaged."""
+        """Return the run of a file; None if it has ended or runs on another machine, or if the file is damaged."""
         try:
             with path.open("rb") as file:
                 data = orjson.loads(file.read(_LARGEST))

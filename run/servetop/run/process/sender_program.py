@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def chosen_dialect(setup: SenderSetup) -> Dialect:
-    """The dialect that the set-up names."""
+    """Return the dialect that the set-up names."""
     from servetop.engines.dialects.dialect_registry import dialect_for
 
     return dialect_for(setup.dialect, model=setup.model, continuous_usage=setup.continuous_usage)

@@ -99,7 +99,7 @@ def options_for(checked: Sequence[Checked], workload: WorkloadConfig, *, unknown
 
 
 def _reading_remarks(checks: Sequence[EndpointCheck]) -> list[str]:
-    """What the reading of the responses means for a run's figures."""
+    """Return what the reading of the responses means for a run's figures."""
     answered = [each for each in checks if each.answered]
     found = []
     if answered and not any(each.streamed for each in answered):

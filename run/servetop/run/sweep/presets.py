@@ -31,12 +31,12 @@ def preset_data(name: str) -> dict[str, Any]:
 
 
 def example_sweep() -> str:
-    """A commented sweep file that runs unchanged."""
+    """Return a commented sweep file that runs unchanged."""
     return (resources.files("servetop.run") / "sweep_example.toml").read_text(encoding="utf-8")
 
 
 def sweep_data(name: str) -> dict[str, Any]:
-    """The parsed TOML of a sweep file or a preset; UsageError when there is none, or it is not valid TOML."""
+    """Return the parsed TOML of a sweep file or a preset; UsageError when there is none, or it is not valid TOML."""
     if not name:
         raise UsageError("sweep: give a file or a preset's name; servetop sweep --example prints an example")
     path = Path(name)

@@ -16,7 +16,7 @@ from servetop.recordings.read.reader import RecordingReader
 
 
 def find_interrupted(config: RunConfig) -> Path:
-    """The newest recording of the same sweep; UsageError when there is none."""
+    """Return the newest recording of the same sweep; UsageError when there is none."""
     for info in list_recordings(recordings_folder()):
         try:
             reader = RecordingReader.open(info.path)

@@ -32,13 +32,13 @@ SIMULATOR_KEYS = tuple(each.name for each in dataclasses.fields(SimulatedMachine
 
 
 def machine_of(sim: Mapping[str, Any], variant: Mapping[str, Any], *, where: str) -> SimulatedMachine:
-    """The machine of one variant of the table; UsageError for a value of a wrong type."""
+    """Return the machine of one variant of the table; UsageError for a value of a wrong type."""
     data = {key: value for key, value in {**sim, **variant}.items() if key in SIMULATOR_KEYS}
     return from_data(SimulatedMachine, data, where=f"{where}: [sim]")
 
 
 def variants_of(sim: Mapping[str, Any], *, where: str) -> list[Mapping[str, Any]]:
-    """The variants of the table, a single empty one without any; UsageError for keys that belong elsewhere."""
+    """Return the variants of the table, a single empty one without any; UsageError for keys that belong elsewhere."""
     if not isinstance(sim, Mapping):
         raise UsageError(f"{where}: sim = {sim!r}: write a table, [sim]")
     unknown = next((key for key in sim if key not in (*SIMULATOR_KEYS, "variants")), None)
@@ -53,7 +53,7 @@ def variants_of(sim: Mapping[str, Any], *, where: str) -> list[Mapping[str, Any]
 
 
 def with_arrivals_of_simulator(data: dict[str, Any]) -> dict[str, Any]:
-    """A sweep file's data with `arrivals` of `[sim]`, where earlier versions had them, moved to the file."""
+    """Return a sweep file's data with `arrivals` of `[sim]`, where earlier versions had them, moved to the file."""
     sim = data.get("sim", {})
     if not isinstance(sim, Mapping) or "arrivals" not in sim:
         return data

@@ -23,7 +23,7 @@ _MESSAGE = '{"content":"$text","role":"assistant"}'
 
 
 def _event(kind: str, choice: str, more: str = "") -> str:
-    """An object with one choice, its fields in the server's order; `more` are the fields after `object`."""
+    """Return an object with one choice, its fields in the server's order; `more` are the fields after `object`."""
     head = f'"created":$created,"model":"$model@main","object":"{kind}"'
     return f'{{"id":"$id","choices":[{{{choice}}}],{head}{more}}}'
 

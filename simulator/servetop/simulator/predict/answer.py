@@ -75,7 +75,7 @@ def _rows(label: str, cells: Sequence[CellPrediction], *, objectives: bool) -> I
 
 
 def _cell(load: _Load, results: Sequence[CellResult]) -> SweepCell:
-    """The mean of the repeats of a cell."""
+    """Return the mean of the repeats of a cell."""
 
     def mean(values: Iterable[float]) -> float:
         return sum(values) / len(results)
@@ -117,7 +117,7 @@ def _limit(found: _Row) -> str | None:
 
 
 def _within(found: _Row, limits: str) -> str:
-    """The largest load within the objectives."""
+    """Return the largest load within the objectives."""
     row, unit = found.row, "in flight" if found.row.closed else "req/s"
     why = f" ({_limit(found)})" if _limit(found) else ""
     if row.kept is None:
@@ -130,7 +130,7 @@ def _within(found: _Row, limits: str) -> str:
 
 
 def _saturation(found: _Row) -> str:
-    """Where the engine saturates, or what it serves at most where no load shows that."""
+    """Return where the engine saturates, or what it serves at most where no load shows that."""
     row, why = found.row, f" ({_limit(found)})" if _limit(found) else ""
     best = best_cell(found.cells, objectives=False)
     served = "serves no request"

@@ -18,7 +18,7 @@ from servetop.simulator.predict.virtual_time import VirtualEngine
 
 
 def cell_result(engines: Sequence[VirtualEngine], *, objectives: Mapping[str, float]) -> CellResult:
-    """The results of the engines of one cell, its replicas; `objectives` are limits in seconds by metric."""
+    """Return the results of the engines of one cell, its replicas; `objectives` are limits in seconds by metric."""
     usages = [engine.usage for engine in engines]
     schedulers = [engine.scheduler for engine in engines]
     started = min((each.started_at for each in usages if each.started_at is not None), default=0.0)
@@ -51,7 +51,7 @@ def cell_result(engines: Sequence[VirtualEngine], *, objectives: Mapping[str, fl
 
 
 def _share_within(completed: Sequence[SimSequence], objectives: Mapping[str, float], *, failed: int) -> float | None:
-    """The fraction of the requests that met all objectives; None without objectives or requests."""
+    """Return the fraction of the requests that met all objectives; None without objectives or requests."""
     if not objectives or not (completed or failed):
         return None
     good = sum(all(_latency(seq, name) <= limit for name, limit in objectives.items()) for seq in completed)
@@ -59,7 +59,7 @@ def _share_within(completed: Sequence[SimSequence], objectives: Mapping[str, flo
 
 
 def _latency(seq: SimSequence, metric: str) -> float:
-    """A latency of a completed request in seconds; TPOT is 0 without later tokens."""
+    """Return a latency of a completed request in seconds; TPOT is 0 without later tokens."""
     first, last = (seq.first_token_at or 0.0) - seq.arrival, (seq.finished_at or 0.0) - seq.arrival
     if metric == "tpot":
         return (last - first) / max(seq.output_tokens - 1, 1)
@@ -75,7 +75,7 @@ def _is_saturated(engines: Sequence[VirtualEngine]) -> bool:
 
 
 def _limit(engines: Sequence[VirtualEngine], *, saturated: bool) -> str | None:
-    """What an engine ran out of; None if of nothing."""
+    """Return what an engine ran out of; None if of nothing."""
     if any(engine.scheduler.preemptions for engine in engines):
         return Limit.KV.value
     if any(_most_running(engine.usage.finished) >= engine.scheduler.limits.max_num_seqs for engine in engines):
@@ -86,7 +86,7 @@ def _limit(engines: Sequence[VirtualEngine], *, saturated: bool) -> str | None:
 
 
 def _most_running(finished: Sequence[SimSequence]) -> int:
-    """The largest number of requests that ran at once."""
+    """Return the largest number of requests that ran at once."""
     starts = np.sort([seq.arrival if seq.scheduled_at is None else seq.scheduled_at for seq in finished])
     ends = np.sort([seq.finished_at or 0.0 for seq in finished])
     running = np.arange(1, starts.size + 1) - np.searchsorted(ends, starts, side="right")
@@ -98,7 +98,7 @@ def _is_cancelled(seq: SimSequence) -> bool:
 
 
 def predicted_latency(seconds: Distribution) -> PredictedLatency:
-    """The statistics of a latency in seconds, converted to milliseconds."""
+    """Return the statistics of a latency in seconds, converted to milliseconds."""
     if not seconds.count:
         return PredictedLatency()
     return PredictedLatency(

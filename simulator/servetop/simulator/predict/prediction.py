@@ -72,7 +72,7 @@ class CellPrediction:
     error: str = ""
 
     def require_result(self) -> CellResult:
-        """The results; UsageError for a cell whose engine cannot start."""
+        """Return the results; UsageError for a cell whose engine cannot start."""
         if self.result is None:
             raise UsageError(self.error)
         return self.result
@@ -109,7 +109,7 @@ class Prediction:
 
 
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
-    """The prediction as dictionaries, lists, strings and numbers."""
+    """Return the prediction as dictionaries, lists, strings and numbers."""
     return {
         "answer": None if prediction.answer is None else dataclasses.asdict(prediction.answer),
         "cells": [cell_json(cell) for cell in prediction.cells],
@@ -119,7 +119,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
 
 
 def cell_json(cell: CellPrediction) -> dict[str, Any]:
-    """A cell as one object: its settings, followed by its results or by `error`."""
+    """Return a cell as one object: its settings, followed by its results or by `error`."""
     found = dataclasses.asdict(cell)
     result, error = found.pop("result"), found.pop("error")
     if math.isinf(cell.request_rate):

@@ -175,7 +175,7 @@ class RealTimeEngine:
         return self._start + self._work.elapsed(self._done + 1)
 
     def _opens_at(self) -> float:
-        """When an idle engine may admit the first waiting request; infinity if that depends on another event."""
+        """Return when an idle engine may admit the first waiting request; infinity if that depends on another event."""
         opens_at = max(self.scheduler.opens_at(), self._paused_until)
         return opens_at if opens_at > self._idle_since else math.inf
 

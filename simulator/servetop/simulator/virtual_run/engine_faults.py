@@ -103,7 +103,7 @@ class FaultSchedule:
 
 
 def _losses(leak: KvLeak, blocks: int) -> Iterator[tuple[float, int]]:
-    """The times at which blocks are lost, and how many."""
+    """Yield the times at which blocks are lost, and how many."""
     lost, step, most = 0, 0, leak.lost_by(math.inf, blocks)
     while lost < most:
         step = max(step + 1, int((lost + 1) / (leak.rate * _LEAK_STEP)))

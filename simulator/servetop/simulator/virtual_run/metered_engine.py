@@ -15,6 +15,7 @@ from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.scheduling.build import build_scheduler
 from servetop.simulator.server.realtime import RealTimeEngine
 from servetop.simulator.virtual_run.admission_log import AdmissionState, admission_state
+from servetop.simulator.virtual_run.boundary_engine import BoundaryEngine
 from servetop.simulator.virtual_run.engine_faults import EnginePause, FaultSchedule, KvLeak
 from servetop.simulator.virtual_run.sent_request import SentRequest
 
@@ -82,6 +83,7 @@ class MeteredEngine:
         listener: TokenListener,
         *,
         clock: ManualClock,
+        at_boundaries: bool = False,
         leak: KvLeak | None = None,
         pauses: tuple[EnginePause, ...] = (),
     ) -> None:
@@ -90,7 +92,8 @@ class MeteredEngine:
         self._clock = clock
         self._wake_at = math.inf
         self._meter = _Meter(listener)
-        self._engine = RealTimeEngine(self.scheduler, clock=clock.now, wake_at=self._arm, events=self._meter)
+        engine = BoundaryEngine if at_boundaries else RealTimeEngine
+        self._engine = engine(self.scheduler, clock=clock.now, wake_at=self._arm, events=self._meter)
         self._planned: object = None
         self._busy_since: float | None = None
         self._busy_seconds = 0.0

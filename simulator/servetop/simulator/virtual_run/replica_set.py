@@ -25,13 +25,20 @@ _FIELDS = tuple(each.name for each in dataclasses.fields(EngineSample))
 
 
 class ReplicaSet:
-    """Engines, equal unless the plan says otherwise; each request goes to the next that answers, or a random one."""
+    """Engines, equal unless the plan says otherwise; the plan's router chooses among those that answer."""
 
     def __init__(self, plan: VirtualRunPlan, listener: TokenListener, *, clock: ManualClock) -> None:
         self._plan = plan
         self._clock = clock
         self._engines = [
-            MeteredEngine(plan.spec_of(each), listener, clock=clock, leak=plan.leak, pauses=plan.pauses)
+            MeteredEngine(
+                plan.spec_of(each),
+                listener,
+                clock=clock,
+                at_boundaries=plan.at_boundaries,
+                leak=plan.leak,
+                pauses=plan.pauses,
+            )
             for each in range(plan.replicas)
         ]
         self._answering = [each for number, each in enumerate(self._engines) if number not in plan.missing]
@@ -84,13 +91,22 @@ class ReplicaSet:
 
     def submit(self, request: SentRequest) -> SimSequence | None:
         """Send a request to an engine; None if that engine can never serve it."""
-        engine = self._random.choice(self._answering) if self._plan.router == "random" else next(self._turns)
+        engine = self._choose()
         if self._plan.replicas > 1:
             request.replica = self._engines.index(engine)
         return engine.submit(request)
 
+    def _choose(self) -> MeteredEngine:
+        match self._plan.router:
+            case "random":
+                return self._random.choice(self._answering)
+            case "least-loaded":
+                return min(self._answering, key=lambda each: each.scheduler.unfinished)
+            case _:
+                return next(self._turns)
+
     def refusal(self, request: SentRequest) -> str:
-        """The error with which an engine that can never serve a request responds."""
+        """Return the error with which an engine that can never serve a request responds."""
         scheduler = self._engines[0].scheduler
         tokens = request.request.prompt_tokens + request.request.limit
         if tokens > (context := scheduler.limits.max_model_len):

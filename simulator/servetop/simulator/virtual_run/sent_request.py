@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from servetop.core.events import RequestRecord, RequestStatus
@@ -11,7 +13,18 @@ from servetop.simulator.predict.client_requests import ClientRequest
 class SentRequest:
     """One request of the client; the engine knows it as the sink of a sequence."""
 
-    __slots__ = ("due", "first_token_at", "limited", "number", "replica", "request", "sent", "stage")
+    __slots__ = (
+        "_token_times",
+        "clock",
+        "due",
+        "first_token_at",
+        "limited",
+        "number",
+        "replica",
+        "request",
+        "sent",
+        "stage",
+    )
 
     def __init__(self, request: ClientRequest, *, number: int, stage: int, due: float, sent: float) -> None:
         self.request = request
@@ -22,16 +35,26 @@ class SentRequest:
         self.first_token_at: float | None = None
         self.limited = False
         self.replica: int | None = None
+        self.clock: Callable[[], float] | None = None
+        """Returns the time of each token; None if only the first and the last one need a time."""
+        self._token_times: list[float] = []
 
-    def token(self, *, last: bool) -> None:
-        """Ignore single tokens: the engine's events count them, with their times."""
+    def token(self, *, last: bool) -> None:  # noqa: ARG002
+        """Note the time of a token."""
+        if self.clock is not None:
+            self._token_times.append(self.clock())
 
     def record(
         self, status: RequestStatus, at: float, *, output_tokens: int = 0, error: str | None = None
     ) -> RequestRecord:
-        """Return the record of the request, which ended at `at`, with two chunks: the first token and all others."""
+        """Return the record of the request, which ended at `at`.
+
+        Each token is a chunk if there is a clock; otherwise the first token is one, and all others another.
+        """
         http_status = int(error[5:8]) if error is not None and error.startswith("HTTP ") else None
         chunks = [(self.first_token_at or at, 1), (at, output_tokens - 1)][: min(output_tokens, 2)]
+        if self.clock is not None:  # the record is made before the last token
+            chunks = [(time, 1) for time in (*self._token_times, at)[:output_tokens]]
         return RequestRecord(
             id=self.number,
             stage=self.stage,

@@ -39,7 +39,8 @@ class VirtualRun:
     stages: tuple[StageChange, ...]
     log_lines: tuple[LogLine, ...]
     records: tuple[RequestRecord, ...]
-    """Ended requests, in order of their end; each has at most two chunks, the first token and all others."""
+    """Ended requests, in order of their end; each has at most two chunks, the first token and all others, or with
+    `token_times` of the plan one a token."""
     end: RunEnd
     admissions: tuple[AdmissionState, ...]
     """The queue after every scheduling decision, of the first replica."""
@@ -128,12 +129,15 @@ class _Run:
         )
 
     def _step(self) -> None:
-        """Advance to the next event and process it; of simultaneous ones the end of a tick is first."""
+        """Advance to the next event and process it; of simultaneous ones the end of a tick is first.
+
+        A client sends before an engine plans at the same time, if the plan says so.
+        """
+        engine, client = (self._engines.wake_at, self._engines.wake), (self._client.wake_at(), self._send)
         events = (
             ((self._index + 1) * TICK_SECONDS, self._end_tick),
             (self._crash_at, self._crash),
-            (self._engines.wake_at, self._engines.wake),
-            (self._client.wake_at(), self._send),
+            *((client, engine) if self._plan.at_boundaries else (engine, client)),
             (self._drain_deadline(), self._cancel_all),
             (self._refused[0][0] if self._refused else math.inf, self._end_refused),
             (self._beats * _BEAT_SECONDS, self._beat),
@@ -190,6 +194,7 @@ class _Run:
         changes.clear()
 
     def _submit(self, request: SentRequest) -> None:
+        request.clock = self._clock.now if self._plan.token_times else None
         if self._crashed:
             self._refuse(request, "connection refused")
         elif any(self._fails(outage) for outage in self._plan.outages):
@@ -209,7 +214,8 @@ class _Run:
         return active and self._random.random() < outage.share
 
     def _refuse(self, request: SentRequest, error: str) -> None:
-        self._refused.append((self._clock.now() + _REFUSAL_SECONDS, request, error))
+        after = 0.0 if self._plan.at_boundaries else _REFUSAL_SECONDS
+        self._refused.append((self._clock.now() + after, request, error))
 
     def _end_refused(self) -> None:
         at, request, error = self._refused.popleft()

@@ -75,11 +75,16 @@ class VirtualRunPlan:
     replica_settings: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     """Settings of single replicas, on top of `settings`: replicas that are not equal."""
     router: str = "round-robin"
-    """`round-robin`, or `random`: each request to any replica."""
+    """`round-robin`, `least-loaded`, or `random`: each request to any replica."""
+    at_boundaries: bool = False
+    """Whether requests that arrive at the start of an iteration take part in it, and refusals take no time, as in a
+    prediction; otherwise the first request to arrive at an idle engine starts an iteration alone."""
     missing: tuple[int, ...] = ()
     """Replicas that do not answer; the others receive their requests."""
     gpus: GpuTelemetry | None = None
     """None for an engine whose GPU cannot be read."""
+    token_times: bool = False
+    """Whether each token of a request has its time; otherwise only the first and the last one have."""
     whole_prompts: bool = False
     """Whether the prefix cache also keeps the part of each prompt that no other request has."""
     cached_requests: int = 0

@@ -15,7 +15,7 @@ _STEPS = (1, 2, 5, 10)
 
 
 def blocks_per_cell(total: float, *, cells: int) -> int:
-    """The smallest 1, 2 or 5 times a power of ten for which `total` blocks fit into `cells` cells."""
+    """Return the smallest 1, 2 or 5 times a power of ten for which `total` blocks fit into `cells` cells."""
     needed = max(math.ceil(total / max(cells, 1)), 1)
     scale = int(10 ** math.floor(math.log10(needed)))
     return next(step * scale for step in _STEPS if step * scale >= needed)

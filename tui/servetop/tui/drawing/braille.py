@@ -88,7 +88,7 @@ def cells_of(dots: BoolArray) -> list[str]:
 
 
 def parted(line: ChartLine, high: BoolArray, *, style: str) -> tuple[ChartLine, ChartLine]:
-    """The line where it is not `high`, and where it is, in another style; both have gaps elsewhere."""
+    """Return the line where it is not `high`, and where it is, in another style; both have gaps elsewhere."""
     low_values, high_values = np.where(high, np.nan, line.values), np.where(high, line.values, np.nan)
     return replace(line, values=low_values), replace(line, values=high_values, style=style)
 
@@ -126,7 +126,7 @@ def _line(levels: FloatArray, dots: int, dash: str) -> BoolArray:
 
 
 def _around(line: BoolArray) -> BoolArray:
-    """The dots of a line and those above and below it."""
+    """Return the dots of a line and those above and below it."""
     wide = line.copy()
     wide[1:] |= line[:-1]
     wide[:-1] |= line[1:]
@@ -144,7 +144,7 @@ def _area(levels: FloatArray, dots: int, dash: str) -> BoolArray:
 
 
 def _shade(levels: FloatArray, base: FloatArray, dots: int) -> BoolArray:
-    """A sparse pattern between two lines, without the dots of either."""
+    """Return a sparse pattern between two lines, without the dots of either."""
     unknown = np.isnan(levels + base)
     low, high = (np.rint(np.where(unknown, -1, edge)) for edge in (np.fmin(levels, base), np.fmax(levels, base)))
     rows, columns = np.arange(dots)[::-1, None], np.arange(levels.size)

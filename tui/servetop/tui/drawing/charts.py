@@ -55,7 +55,7 @@ def chart(traces: Sequence[ChartLine], axes: Axes, *, width: int, height: int) -
 
 
 def _framed(plot: Sequence[list[Run]], axes: Axes, *, width: int, height: int) -> list[TextRow]:
-    """The plot between its axes, as far as they have room."""
+    """Return the plot between its axes, as far as they have room."""
     gutter = GUTTER if width >= 2 * GUTTER else 0
     ticks = value_ticks(axes.limit, rows=len(plot), smallest_step=axes.smallest_step) if gutter else {}
     labels = {y: f"{axes.label(value):>{GUTTER - 1}}┤" for y, value in ticks.items()}
@@ -117,7 +117,7 @@ def _cell_means(times: FloatArray, values: FloatArray, window: tuple[float, floa
 
 
 def gauge(share: float, *, width: int, style: str) -> list[Run]:
-    """A horizontal bar, to an eighth of a cell: `██████▎·····`."""
+    """Return a horizontal bar, to an eighth of a cell: `██████▎·····`."""
     clipped = min(max(share, 0.0), 1.0) if not math.isnan(share) else 0.0
     eighths = round(clipped * width * 8)
     full, rest = divmod(eighths, 8)
@@ -135,7 +135,7 @@ def legend(parts: Sequence[tuple[ChartLine, str, str]], *, width: int) -> list[R
 def with_marks(
     rows: Sequence[list[Run]], *, window: tuple[float, float], marks: Sequence[float], width: int, style: str = "faint"
 ) -> list[list[Run]]:
-    """A dotted vertical line at each mark, in blank cells only."""
+    """Return a dotted vertical line at each mark, in blank cells only."""
     start, end = window
     columns = {round((at - start) / (end - start) * width) for at in marks if start < at < end}
     inside = sorted(column for column in columns if 0 <= column < width)
@@ -143,7 +143,7 @@ def with_marks(
 
 
 def with_cursor(rows: Sequence[list[Run]], axes: Axes, width: int) -> list[list[Run]]:
-    """The cursor's column through all rows, on top of the drawing: the value is in the title."""
+    """Return the cursor's column through all rows, on top of the drawing: the value is in the title."""
     column = None if axes.cursor is None else column_of(axes.cursor, axes.window, width)
     return list(rows) if column is None else [crossed(row, column) for row in rows]
 

@@ -33,7 +33,7 @@ class Cursor:
 
 
 def column_of(at: float, window: tuple[float, float], width: int) -> int | None:
-    """The cell that shows values of that time; None outside of the axis."""
+    """Return the cell that shows values of that time; None outside of the axis."""
     start, end = window
     if not start <= at <= end or end <= start or width < 1:
         return None
@@ -41,12 +41,12 @@ def column_of(at: float, window: tuple[float, float], width: int) -> int | None:
 
 
 def time_at_column(column: int, window: tuple[float, float], width: int) -> float | None:
-    """The latest time shown in that cell; None outside of the chart and before second 0."""
+    """Return the latest time shown in that cell; None outside of the chart and before second 0."""
     start, end = window
     at = start + (column + 1) / max(width, 1) * (end - start)
     return min(at, end) if 0 <= column < width and at > 0 else None
 
 
 def crossed(row: Sequence[Run], column: int | None) -> list[Run]:
-    """The row with the cursor's mark in that cell; all characters before it must be one cell wide."""
+    """Return the row with the cursor's mark in that cell; all characters before it must be one cell wide."""
     return overlaid(row, -1 if column is None else column, MARK, "cursor")

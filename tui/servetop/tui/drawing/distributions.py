@@ -50,7 +50,7 @@ def draw_cdf(
 def draw_ridgelines(
     ridges: Sequence[Ridge], width: int, height: int, *, limit: float | None = None, scale: Scale = axis_seconds
 ) -> list[TextRow]:
-    """One histogram per stage below the other, the newest last, on the axis of `draw_cdf`."""
+    """Return one histogram per stage below the other, the newest last, on the axis of `draw_cdf`."""
     ticks = _ticks([ridge.histogram for ridge in ridges], limit)
     if not ticks or height < 3 or width < 2 * GUTTER:
         return placard("nothing measured yet", width=width, height=height)
@@ -63,12 +63,12 @@ def draw_ridgelines(
 
 
 def constant_value(histogram: LogHistogram) -> float | None:
-    """The only value of a histogram of whole numbers; None if there are several or none."""
+    """Return the only value of a histogram of whole numbers; None if there are several or none."""
     return histogram.mean if histogram.buckets.size == 1 and histogram.mean.is_integer() else None
 
 
 def draw_constants(ridges: Sequence[Ridge], width: int, height: int, *, scale: Scale) -> list[TextRow] | None:
-    """The values of histograms that have one value each; None if one of them varies."""
+    """Return the values of histograms that have one value each; None if one of them varies."""
     known = [(ridge, constant_value(ridge.histogram)) for ridge in ridges if ridge.histogram.buckets.size]
     if not known or any(value is None for _, value in known):
         return None
@@ -102,7 +102,7 @@ def _ticks(curves: Sequence[LogHistogram], limit: float | None) -> list[float]:
 
 
 def _axis(ticks: Sequence[float], room: int, scale: Scale) -> str:
-    """The ticks that fit, the ends first."""
+    """Return the ticks that fit, the ends first."""
     low, high = math.log(ticks[0]), math.log(ticks[-1])
     row = [" "] * room
     for value in (ticks[0], ticks[-1], *ticks[1:-1]):
@@ -126,7 +126,7 @@ def _curve(histogram: LogHistogram, window: tuple[float, float], number: int) ->
 
 
 def stage_swatch(number: int) -> Run:
-    """The swatch of a drawn stage, by its number."""
+    """Return the swatch of a drawn stage, by its number."""
     nothing = np.empty(0)
     dash = STAGE_DASHES[number % len(STAGE_DASHES)]
     return ChartLine(times=nothing, values=nothing, style=HUES[number % len(HUES)], dash=dash).swatch

@@ -48,6 +48,6 @@ def _beside(low: int, high: int) -> tuple[int, int]:
 
 
 def _rows(values: FloatArray, axes: Axes, rows: int) -> IntArray:
-    """The rows of cells in which values are drawn, from the top."""
+    """Return the rows of cells in which values are drawn, from the top."""
     dots = np.rint(np.clip(values / axes.limit, 0.0, 1.0) * (rows * 4 - 1)).astype(np.int64)
     return rows - 1 - dots // 4

@@ -40,7 +40,7 @@ class FilmGrid:
     """Id of the request in each cell, -1 for none; shape (slots, columns)."""
 
     def running(self) -> IntArray:
-        """The number of requests in the batch in each column, without preempted ones; shape (columns,)."""
+        """Return the number of requests in the batch in each column, without preempted ones; shape (columns,)."""
         inside = (self.states >= PREFILL) & (self.states != PREEMPTED)
         return np.asarray(inside.sum(axis=0), dtype=np.int64)
 
@@ -66,12 +66,12 @@ class FilmScale:
     """Seconds of age that each of `AGES` covers; the last one has no end."""
 
     def column(self, at: float) -> int:
-        """The column that contains a time, limited to the edges (`columns` is beyond the right edge)."""
+        """Return the column that contains a time, limited to the edges (`columns` is beyond the right edge)."""
         left, right = self.window
         return min(max(int((at - left) / (right - left) * self.columns + 1e-9), 0), self.columns)
 
     def columns_at(self, times: FloatArray) -> IntArray:
-        """The columns of several times; shape as `times`."""
+        """Return the columns of several times; shape as `times`."""
         left, right = self.window
         columns = (times - left) / (right - left) * self.columns + 1e-9
         return np.clip(columns, 0, self.columns).astype(np.int64)
@@ -107,7 +107,7 @@ def film_grid(
 
 
 def _columns(stays: Sequence[BatchStay], scale: FilmScale) -> IntArray:
-    """The first column of each stay, the first of decode, and the one after the last; zeros outside of the film.
+    """Return the first column of each stay, the first of decode, and the one after the last; zeros outside of the film.
 
     Shape (3, stays).
     """
@@ -157,7 +157,7 @@ def film_row(states: IntArray, *, shaded: bool) -> list[Run]:
 
 
 def glyph_of(state: int, *, shaded: bool) -> str:
-    """The glyph of a state in a row of its own."""
+    """Return the glyph of a state in a row of its own."""
     return LOOKS[state][0] if shaded or not PREFILL <= state < STALLED else "▇"
 
 
@@ -181,6 +181,6 @@ def _half_cell(high: int, low: int, cells: int) -> Run:
 
 
 def _stretches(codes: IntArray) -> list[tuple[int, int, int]]:
-    """Each code with the start and the end of the cells that have it in a row."""
+    """Return each code with the start and the end of the cells that have it in a row."""
     edges = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
     return [(int(codes[start]), start, stop) for start, stop in pairwise(edges) if stop > start]

@@ -32,13 +32,13 @@ class BinnedHistograms:
         self._stages: dict[tuple[str, int, int], LogHistogram] = {}
 
     def over(self, metric: str, *, at: float, span: float, columns: int) -> list[LogHistogram]:
-        """One histogram for each bin of the `span` seconds before `at`, oldest first."""
+        """Return one histogram for each bin of the `span` seconds before `at`, oldest first."""
         width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
         bins = self._history.bins(max(0.0, at - span), until=at, width=width)
         return [self._merged(self._bins, _MOST_BINS, (metric, start, stop)) for start, stop in bins]
 
     def between(self, metric: str, *, start: int, stop: int) -> LogHistogram:
-        """The histogram over ticks `start` to `stop` of a finished stage."""
+        """Return the histogram over ticks `start` to `stop` of a finished stage."""
         return self._merged(self._stages, _MOST_STAGES, (metric, start, stop))
 
     def _merged(

@@ -23,7 +23,7 @@ _LEAST_WRAPPED = 20
 
 
 def head(at: float, severity: Severity, symbol: str, *, chosen: bool = False) -> list[Run]:
-    """The time and the mark: the symbol of servetop's own entries, else that of the severity."""
+    """Return the time and the mark: the symbol of servetop's own entries, else that of the severity."""
     mark: Run = ("▸", "cursor") if chosen else (" ", "")
     style = SEVERITY_STYLES[severity] or ("key" if symbol else "")
     return [mark, (f"{formats.clock_time(at)[3:]} ", "faint"), (f"{symbol or _MARKS[severity]} ", style)]

@@ -42,7 +42,7 @@ def _range(low: float, high: float, unit: Unit) -> str:
 
 
 def quantity(value: float, unit: Unit) -> str:
-    """A number with its unit, as in `61.0 %`, `1.23 s`, `787 /s`, `30.1 TFLOP/s`, `×1.50`."""
+    """Return a number with its unit, as in `61.0 %`, `1.23 s`, `787 /s`, `30.1 TFLOP/s`, `×1.50`."""
     if value != value:
         return formats.UNKNOWN
     match unit:

@@ -70,7 +70,7 @@ def ridgelines(
 
 @cache
 def _logarithms() -> FloatArray:
-    """The logarithm of the seconds that represent each bucket."""
+    """Return the logarithm of the seconds that represent each bucket."""
     return np.array([math.log(bucket_value(bucket)) for bucket in range(MAX_BUCKET + 1)])
 
 

@@ -17,7 +17,7 @@ _SHRINK_BELOW = 0.45
 
 
 def round_limit(peak: float) -> float:
-    """The smallest round number at or above `peak`; 1 for negligible (10⁻⁹), negative or unknown peaks."""
+    """Return the smallest round number at or above `peak`; 1 for negligible (10⁻⁹), negative or unknown peaks."""
     if not peak > _NEGLIGIBLE or math.isinf(peak):
         return 1.0
     magnitude = 10.0 ** math.floor(math.log10(peak))
@@ -25,7 +25,7 @@ def round_limit(peak: float) -> float:
 
 
 def steady_limit(previous: float, peak: float) -> float:
-    """The limit of this frame, given the last one (0 for none): it grows at once and shrinks only by a lot."""
+    """Return the limit of this frame, given the last one (0 for none): it grows at once and shrinks only by a lot."""
     if previous > 0 and previous * _SHRINK_BELOW <= peak <= previous:
         return previous
     if previous > 0 and not peak > 0:
@@ -34,7 +34,7 @@ def steady_limit(previous: float, peak: float) -> float:
 
 
 def peak_of(*columns: FloatArray) -> float:
-    """The largest finite value in any of the columns; 0 if there is none."""
+    """Return the largest finite value in any of the columns; 0 if there is none."""
     finite = [column[np.isfinite(column)] for column in columns]
     return max((float(each.max()) for each in finite if each.size), default=0.0)
 

@@ -87,7 +87,7 @@ class Lines(Visual):
 
 
 def merged(row: TextRow) -> list[Run]:
-    """The same picture in as few runs as possible, because each costs 40 bytes of output.
+    """Return the same picture in as few runs as possible, because each costs 40 bytes of output.
 
     Blanks take any style without a ground.
     """
@@ -101,12 +101,12 @@ def merged(row: TextRow) -> list[Run]:
 
 
 def row_width(row: TextRow) -> int:
-    """The width of a row in terminal cells."""
+    """Return the width of a row in terminal cells."""
     return sum(cell_len(text) for text, _ in row)
 
 
 def fitted(row: TextRow, width: int) -> list[Run]:
-    """The row in at most `width` cells; the run that crosses the edge is shortened, the rest is dropped."""
+    """Return the row in at most `width` cells; the run that crosses the edge is shortened, the rest is dropped."""
     kept: list[Run] = []
     for text, style in row:
         left = width - row_width(kept)
@@ -138,7 +138,7 @@ def overlaid(row: TextRow, column: int, text: str, style: str) -> list[Run]:
 
 
 def spread(left: TextRow, right: TextRow, *, width: int) -> list[Run]:
-    """One row with its parts at both edges; the left part is shortened if there is no room for both."""
+    """Return one row with its parts at both edges; the left part is shortened if there is no room for both."""
     room = width - row_width(right)
     if room <= 0:
         return fitted(right, width)
@@ -160,7 +160,7 @@ def joined(parts: Iterable[TextRow], *, width: int, gap: str = "   ") -> list[Ru
 
 
 def placard(text: str, *, width: int, height: int, style: str = "muted") -> list[TextRow]:
-    """A sentence in the middle of an otherwise empty area, wrapped between words."""
+    """Return a sentence in the middle of an otherwise empty area, wrapped between words."""
     lines: list[str] = [""]
     for word in text.split():
         candidate = f"{lines[-1]} {word}".strip()

@@ -17,7 +17,7 @@ _NEGLIGIBLE = 1e-9
 
 
 def value_ticks(limit: float, *, rows: int, smallest_step: float = 0.0) -> dict[int, float]:
-    """The value to label in each labelled row, by row from the top, on an axis from 0 to `limit`."""
+    """Return the value to label in each labelled row, by row from the top, on an axis from 0 to `limit`."""
     if rows == 1:
         return {0: limit}
     fit = min(MOST_TICKS, (rows + 1) // 2)
@@ -29,7 +29,7 @@ def value_ticks(limit: float, *, rows: int, smallest_step: float = 0.0) -> dict[
 
 
 def _value_step(limit: float, *, most: int) -> float:
-    """The smallest round step with at most `most` ticks from 0 to `limit`."""
+    """Return the smallest round step with at most `most` ticks from 0 to `limit`."""
     rough = limit / (most - 1)
     magnitude = 10.0 ** math.floor(math.log10(rough))
     return next(factor for factor in (1, 2, 5, 10) if factor * magnitude >= rough * (1 - _NEGLIGIBLE)) * magnitude

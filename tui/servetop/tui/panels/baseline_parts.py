@@ -28,7 +28,7 @@ def delta(now: float | None, then: float | None) -> TextRow:
 
 
 def named(baseline: Baseline | None) -> list[TextRow]:
-    """The swatch and the name of the baseline as a part of a legend; no part without one."""
+    """Return the swatch and the name of the baseline as a part of a legend; no part without one."""
     return [] if baseline is None else [[baseline.swatch, (f" {shortened(baseline.name, _NAME)}", "muted")]]
 
 

@@ -80,7 +80,7 @@ def draw_status(frame: Frame, width: int) -> TextRow:
 
 
 def status_tabs(frame: Frame, width: int) -> list[TextRow]:
-    """The tabs left of the time axis; none while there is a message, or if their titles would be cut."""
+    """Return the tabs left of the time axis; none while there is a message, or if their titles would be cut."""
     room = width - row_width(_right(frame)) - 2
     parts = [] if _message(frame) else draw_tabs(tabs_of(frame, _OVERVIEW), _OVERVIEW, room)
     return [] if any("…" in text for part in parts for text, _ in part) else parts
@@ -91,7 +91,7 @@ def _right(frame: Frame) -> list[Run]:
 
 
 def _axis(frame: Frame) -> str:
-    """The length of the time axis, and the selected one while the run is shorter than that."""
+    """Return the length of the time axis, and the selected one while the run is shorter than that."""
     if frame.booting:
         return ""
     shown, selected = frame.axis.span, frame.view.span
@@ -99,7 +99,7 @@ def _axis(frame: Frame) -> str:
 
 
 def _pointed(frame: Frame) -> list[Run]:
-    """The cursor's time, and its distance from the playhead."""
+    """Return the cursor's time, and its distance from the playhead."""
     if frame.cursor is None:
         return []
     back = formats.clock(frame.view.playhead.at - frame.cursor)

@@ -75,7 +75,7 @@ def draw_header(frame: Frame, width: int) -> TextRow:
 
 
 def _left(frame: Frame, omitted: Set[str]) -> list[Run]:
-    """What runs: engine, model and GPU."""
+    """Return what runs: engine, model and GPU."""
     engine = engine_name(frame.engine, otherwise=frame.header.config.engine.known_as)
     if "version" in omitted:
         engine = engine[:1]
@@ -87,7 +87,8 @@ def _left(frame: Frame, omitted: Set[str]) -> list[Run]:
         run for name, style in ((model, ""), (gpu, "muted")) if name for run in ((" · ", ""), (name, style))
     ]
     brand: list[Run] = [] if "brand" in omitted else [("servetop ", "title"), ("▸ ", "muted")]
-    return [*brand, *engine, *more, *baseline_runs(frame, omitted=omitted)]
+    predicted: list[Run] = [("predicted ", "warn")] if frame.header.predicted else []
+    return [*brand, *predicted, *engine, *more, *baseline_runs(frame, omitted=omitted)]
 
 
 def baseline_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
@@ -104,7 +105,7 @@ def baseline_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]
 
 
 def _change_runs(baseline: Baseline, omitted: Set[str]) -> list[Run]:
-    """What differs between both manifests; a difference of the workload stands out."""
+    """Return what differs between both manifests; a difference of the workload stands out."""
     unlike, changed = baseline.incomparable_keys, baseline.changed_keys
     keys, style = (unlike, "bad") if unlike else (changed, "warn")
     if not keys:
@@ -119,13 +120,13 @@ def _change_runs(baseline: Baseline, omitted: Set[str]) -> list[Run]:
 
 
 def _short(key: str) -> str:
-    """The last part of a dotted key, with the group that an ambiguous one needs."""
+    """Return the last part of a dotted key, with the group that an ambiguous one needs."""
     group, _, name = key.rpartition(".")
     return f"{group.rpartition('.')[2]} {name}".strip() if name in _AMBIGUOUS else name
 
 
 def _model_name(frame: Frame, omitted: Set[str]) -> str:
-    """The model's name; of a local folder only its last part, so that it does not change."""
+    """Return the model's name; of a local folder only its last part, so that it does not change."""
     name = sanitize_line((frame.engine and frame.engine.model) or frame.header.config.engine.model)
     if name.startswith(("/", "./", "~")) or "owner" in omitted:
         name = name.rstrip("/").rsplit("/", 1)[-1] or name
@@ -135,7 +136,7 @@ def _model_name(frame: Frame, omitted: Set[str]) -> str:
 
 
 def _right(frame: Frame, omitted: Set[str]) -> list[Run]:
-    """How it runs: stage, batch size, objectives, time and state."""
+    """Return how it runs: stage, batch size, objectives, time and state."""
     stage = [] if "stage" in omitted else stage_runs(frame, omitted=omitted)
     objectives = [] if "objectives" in omitted else objective_runs(frame, omitted=omitted)
     return [
@@ -178,7 +179,7 @@ def _place(frame: Frame, stage: StageChange, omitted: Set[str]) -> str:
 
 
 def _steered(load: LoadGauges) -> str:
-    """The rate in force; without one the load is a closed loop with its concurrency."""
+    """Return the rate in force; without one the load is a closed loop with its concurrency."""
     if load.request_rate is not None and math.isfinite(load.request_rate):
         return f"{formats.number(load.request_rate)} req/s"
     return "closed loop" if load.max_concurrency is None else f"closed loop, {load.max_concurrency} concurrent"
@@ -238,7 +239,7 @@ def state(frame: Frame) -> list[Run]:
 
 
 def ending(frame: Frame) -> Run:
-    """The outcome of the run."""
+    """Return the outcome of the run."""
     end = frame.end
     if end is None:
         return ("■ broke off", "warn")

@@ -15,14 +15,14 @@ STYLE = "warn"
 
 
 def limit_trace(axes: Axes, limit: float | None) -> list[ChartLine]:
-    """A dotted line at a limit over the whole time axis; none without a limit, or if it is beyond the chart."""
+    """Return a dotted line at a limit over the whole time axis; none without a limit, or if it is beyond the chart."""
     if limit is None or limit > axes.limit:
         return []
     return [ChartLine(times=np.array(axes.window), values=np.full(2, limit), style=STYLE, dash="dotted")]
 
 
 def limit_row(axes: Axes, limit: float | None, rows: int) -> int | None:
-    """The row of a limit in a chart of `rows` rows, from the top; None if it is not in the chart."""
+    """Return the row of a limit in a chart of `rows` rows, from the top; None if it is not in the chart."""
     if limit is None or limit > axes.limit or rows < 1:
         return None
     return rows - 1 - round(limit / axes.limit * (rows * 4 - 1)) // 4
@@ -38,7 +38,7 @@ def with_limit_label(plot: Sequence[TextRow], axes: Axes, limit: float | None, *
 
 
 def with_axis_label(row: TextRow, label: str) -> list[Run]:
-    """A row of a chart with this label on its vertical axis."""
+    """Return a row of a chart with this label on its vertical axis."""
     rest, cells = list(row), 0
     while rest and cells < GUTTER:
         cells += len(rest.pop(0)[0])

@@ -21,7 +21,7 @@ from servetop.tui.textual_seam import set_titles, titles_of
 
 
 def footer_parts(frame: Frame, own: TextRow, *, pointed: bool) -> Sequence[TextRow]:
-    """The panel's own note, after the cursor's time if the panel shows values at the cursor (`pointed`)."""
+    """Return the panel's own note, after the cursor's time if the panel shows values at the cursor (`pointed`)."""
     if frame.cursor is None or not pointed:
         return [own]
     where: TextRow = [(f"{MARK} ", "cursor"), (formats.clock_time(frame.cursor), "strong")]
@@ -101,19 +101,19 @@ class Panel(Widget):
         raise NotImplementedError
 
     def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
-        """A note at the bottom edge; empty for none."""
+        """Return a note at the bottom edge; empty for none."""
         return []
 
     def peak(self, frame: Frame) -> float:  # noqa: ARG002
-        """The largest value in the chart, for its limit."""
+        """Return the largest value in the chart, for its limit."""
         return 1.0
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """The rows for an area of this size."""
+        """Return the rows for an area of this size."""
         raise NotImplementedError
 
     def axes(self, frame: Frame) -> Axes:
-        """The shared time axis with this panel's limit, and marks at the starts of stages with a load."""
+        """Return the shared time axis with this panel's limit, and marks at the starts of stages with a load."""
         marks = tuple(stage.at for stage in frame.stages if stage.request_rate is not None)
         from_now = frame.live and frame.scrolls
         return Axes(window=frame.window, limit=self.limit, marks=marks, cursor=frame.cursor, from_now=from_now)

@@ -41,7 +41,7 @@ class TabLine(Panel):
         return [fitted([run for part in self.parts(width) for run in part], width)]
 
     def parts(self, width: int) -> list[TextRow]:
-        """One part per tab; none if something else is shown instead."""
+        """Return one part per tab; none if something else is shown instead."""
         return draw_tabs(tabs_of(self.frame, self._shown), self._shown, width)
 
     def on_click(self, event: events.Click) -> None:
@@ -52,7 +52,7 @@ class TabLine(Panel):
 
 
 def tabs_of(frame: Frame | None, shown: str) -> Sequence[Tab]:
-    """The tabs, with the comparison only if there is a baseline or that screen is shown."""
+    """Return the tabs, with the comparison only if there is a baseline or that screen is shown."""
     return ALL_TABS if shown == ALL_TABS[-1].screen or (frame is not None and frame.against) else TABS
 
 
@@ -84,7 +84,7 @@ def _part(tab: Tab, shown: str, title: str, gap: int) -> list[Run]:
 
 
 def tab_at(parts: Sequence[TextRow], column: int) -> str | None:
-    """The screen of the tab that is drawn at a column; None right of all, or if there are none."""
+    """Return the screen of the tab that is drawn at a column; None right of all, or if there are none."""
     end = 0
     for tab, part in zip(ALL_TABS, parts, strict=False):
         end += row_width(part)

@@ -39,7 +39,7 @@ class TimeChart(Panel):
             self.direction = direction
 
     def time_under(self, event: events.MouseEvent) -> float | None:
-        """The time drawn under the mouse; None outside of the chart and right of the newest data."""
+        """Return the time drawn under the mouse; None outside of the chart and right of the newest data."""
         offset = event.get_content_offset(self)
         if offset is None or self.frame is None:
             return None
@@ -64,7 +64,7 @@ class TimeChart(Panel):
             self.post_message(self.Pointed(at, pressed=pressed, latency=self.latency_under(event)))
 
     def latency_under(self, event: events.MouseEvent) -> float | None:  # noqa: ARG002
-        """The latency in seconds of the row under the mouse; None if rows are not latencies."""
+        """Return the latency in seconds of the row under the mouse; None if rows are not latencies."""
         return None
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:

@@ -10,6 +10,6 @@ class ActionSearch(SystemCommandsProvider):
     """Lists the app's actions in its own order; Textual's provider sorts them by their sentences."""
 
     async def discover(self) -> Hits:
-        """All entries, before anything is typed."""
+        """Yield all entries, before anything is typed."""
         for title, text, callback, _ in self.app.get_system_commands(self.screen):
             yield DiscoveryHit(title, callback, help=text)

@@ -82,7 +82,7 @@ class FrameScreen(Screen[object]):
         yield ScreenLine(self.own_keys, time_axis=self.time_axis, id="keys")
 
     def panels(self) -> ComposeResult:
-        """The panels between the diagnosis and the bottom line."""
+        """Yield the panels between the diagnosis and the bottom line."""
         yield from ()
 
     def on_mount(self) -> None:
@@ -204,5 +204,5 @@ class FrameScreen(Screen[object]):
 
 
 def _breakpoint(classes: Sequence[tuple[int, str]] | None, cells: int) -> str:
-    """The class that Textual sets on a screen of that many cells; empty without breakpoints."""
+    """Return the class that Textual sets on a screen of that many cells; empty without breakpoints."""
     return max((each for each in classes or () if each[0] <= cells), default=(0, ""))[1]

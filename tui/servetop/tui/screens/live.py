@@ -112,7 +112,7 @@ class LiveScreen(PanelFocus):
 
 
 def _classes(frame: Frame) -> dict[str, bool]:
-    """The classes by which the style sheet arranges the panels: start-up, error, story, heat map, no GPU."""
+    """Return the classes by which the style sheet arranges the panels: start-up, error, story, heat map, no GPU."""
     alert = alert_text(frame)
     return {
         "-booting": frame.booting,

@@ -18,7 +18,7 @@ _LAST_SCRAPE = 5.0
 
 
 def why_missing(frame: Frame, *names: str) -> str:
-    """The reason that none of these fields of EngineSample is available; empty if at least one is."""
+    """Return the reason that none of these fields of EngineSample is available; empty if at least one is."""
     facts, sample = frame.engine, frame.stats.engine
     if facts is None:
         return "the engine is not ready yet"
@@ -55,7 +55,7 @@ def _restarting(frame: Frame, *, since: float, until: float) -> bool:
 
 
 def engine_name(facts: EngineFacts | None, *, otherwise: str) -> list[Run]:
-    """The engine's title and version, such as `vLLM 0.32`."""
+    """Return the engine's title and version, such as `vLLM 0.32`."""
     if facts is None:
         return [(shortened(sanitize_line(otherwise), _LONGEST_NAME), "strong")]
     version = [] if facts.version is None else [(" " + shortened(sanitize_line(facts.version), _LONGEST_NAME), "")]

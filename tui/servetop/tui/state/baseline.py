@@ -64,7 +64,7 @@ class Baseline:
         return (SWATCHES[_DASH], STYLE)
 
     def lines(self, values: FloatArray, *, beside: ChartLine | None = None, over_area: bool = False) -> list[ChartLine]:
-        """The baseline's line, with the difference from the run's own line `beside` it shaded."""
+        """Return the baseline's line, with the difference from the run's own line `beside` it shaded."""
         line = ChartLine(times=self.times, values=values, style=STYLE, dash=_DASH, cuts=over_area)
         if beside is None:
             return [line]

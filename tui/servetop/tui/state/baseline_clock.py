@@ -32,12 +32,12 @@ class BaselineClock:
         self._changes: tuple[RunHeader | None, tuple[ManifestDifference, ...]] = (None, ())
 
     def names(self, header: RunHeader, file: str) -> tuple[str, str]:
-        """The names of a run, recorded in `file`, and of the baseline."""
+        """Return the names of a run, recorded in `file`, and of the baseline."""
         baseline = self.baseline
         return distinct_names((header.config.label, file), (baseline.header.config.label, baseline.name))
 
     def at(self, frame: Frame, stages: Sequence[StageChange], end: RunEnd | None, *, columns: int) -> Baseline:
-        """The baseline as of a frame of the run that has these stages and this end, in at most `columns` bins.
+        """Return the baseline as of a frame of the run that has these stages and this end, in at most `columns` bins.
 
         At the end of both runs its values are those at its own end.
         """
@@ -62,7 +62,7 @@ class BaselineClock:
 
 
 def _as_of(run: BaselineRun, times: FloatArray, then: FloatArray, *, now: float, smoothed: float) -> Baseline:
-    """The baseline at its own times `then`, which are drawn at `times`, and at `now`, its time of the values."""
+    """Return the baseline at its own times `then`, which are drawn at `times`, and at `now`, its time of the values."""
     at = np.array([now])
     return Baseline(
         run=run,
@@ -77,13 +77,13 @@ def _as_of(run: BaselineRun, times: FloatArray, then: FloatArray, *, now: float,
 
 
 def bin_ends(until: float, *, span: float, columns: int) -> FloatArray:
-    """The ends of the bins of a time axis, on the same grid as those of `stats_series`, up to its right edge."""
+    """Return the ends of the bins of a time axis, on the same grid as those of `stats_series`, up to its right edge."""
     width = max(1, math.ceil(span / TICK_SECONDS / columns)) * TICK_SECONDS
     first, last = math.ceil(max(until - span, 0.0) / width - 1e-9), math.floor(until / width + 1e-9)
     return np.asarray(np.arange(first + 1, last + 1) * width, dtype=np.float64)
 
 
 def _percentiles(rows: FloatArray) -> Percentiles:
-    """The percentiles at a single time, from an array of shape (3, 1)."""
+    """Return the percentiles at a single time, from an array of shape (3, 1)."""
     p50, p90, p99 = rows[:, 0].tolist()
     return Percentiles(p50=p50, p90=p90, p99=p99)

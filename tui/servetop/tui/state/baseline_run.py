@@ -71,7 +71,7 @@ class BaselineRun:
         return rates
 
     def newest(self, name: str, times: FloatArray) -> FloatArray:
-        """The last value of a gauge at each of `times`."""
+        """Return the last value of a gauge at each of `times`."""
         return _last_before(self.tick_ends, self.gauges[name], times)
 
     def percentiles(self, metric: str, times: FloatArray) -> FloatArray:
@@ -80,7 +80,7 @@ class BaselineRun:
 
 
 def _last_before(known_at: FloatArray, values: FloatArray, times: FloatArray) -> FloatArray:
-    """The value of the last of the ascending times `known_at` up to each of `times`; NaN before the first."""
+    """Return the value of the last of the ascending times `known_at` up to each of `times`; NaN before the first."""
     if not known_at.size:
         return np.full(times.shape, np.nan)
     positions = np.searchsorted(known_at, times + 1e-9, side="right") - 1
@@ -101,7 +101,7 @@ class BaselineReader:
         self._end: RunEnd | None = None
 
     def read(self) -> BaselineRun:
-        """The run up to now."""
+        """Return the run up to now."""
         update = RunUpdate(more=True)
         while update.more:
             update = self._source.poll(most_ticks=_MOST_TICKS)

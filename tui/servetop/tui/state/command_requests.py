@@ -157,7 +157,7 @@ def switched_loop(target: CommandTarget) -> CommandRequest | Rejected:
 
 
 def described(action: Action, value: float | None, text: str = "") -> str:
-    """The text of a command, such as `rate 67.2 req/s`."""
+    """Return the text of a command, such as `rate 67.2 req/s`."""
     shown = formats.number(value) if action is Action.SET_RATE else formats.count(value)
     texts = {
         Action.SET_RATE: f"rate {shown} req/s",

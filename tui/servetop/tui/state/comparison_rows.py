@@ -16,7 +16,7 @@ from servetop.tui.state.comparison_table import ComparisonRow, ComparisonTable, 
 
 
 def comparison_table(found: RunComparison, *, baseline: str, run: str, note: str = "") -> ComparisonTable:
-    """The texts of a comparison of a run with its baseline, whose names are given."""
+    """Return the texts of a comparison of a run with its baseline, whose names are given."""
     comparison = found.comparison
     stages = tuple(
         StageVerdicts(load=stage.load.label, extent=_extent(stage), rows=tuple(map(_row, stage.metrics)))
@@ -86,7 +86,7 @@ def _relative(share: float) -> str:
 
 
 def _signed(value: float, unit: str) -> str:
-    """A difference in the metric's own unit; shares differ by points."""
+    """Return a difference in the metric's own unit; shares differ by points."""
     sign = "−" if value < 0 else "+"
     return f"{sign}{abs(value) * 100:.1f} pt" if unit == "share" else sign + _value(abs(value), unit)
 

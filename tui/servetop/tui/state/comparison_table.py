@@ -54,5 +54,5 @@ class ComparisonTable:
     """Why there are no rows, or not all of them yet; empty if there is nothing to say."""
 
     def count(self, verdict: Verdict) -> int:
-        """The number of rows with this verdict."""
+        """Return the number of rows with this verdict."""
         return sum(row.verdict is verdict for stage in self.stages for row in stage.rows)

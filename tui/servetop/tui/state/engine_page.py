@@ -168,7 +168,7 @@ class EngineMetricsHistory:
     def _trends(
         self, specs: Sequence[MetricSpec], until: float, *, step: float, count: int, peak: GpuPeak | None
     ) -> dict[tuple[MetricSpec, str], FloatArray]:
-        """The last `count` whole steps of each metric, between multiples of `step`."""
+        """Return the last `count` whole steps of each metric, between multiples of `step`."""
         newest = math.floor(until / step + 1e-9)
         edges = [number * step for number in range(newest - count, newest + 1)]
         positions = [self._history.up_to(edge) - 1 for edge in edges]
@@ -181,7 +181,7 @@ class EngineMetricsHistory:
 
 
 def trend_step(span: float, cells: int, *, shortest: float = 0.0) -> float:
-    """The shortest step, of at least `shortest` seconds, with which `span` seconds fit into `cells` cells."""
+    """Return the shortest step, of at least `shortest` seconds, with which `span` seconds fit into `cells` cells."""
     least = max(span / max(cells, 1), shortest)
     return next((step for step in _TREND_STEPS if least <= step * (1 + 1e-9)), least)
 

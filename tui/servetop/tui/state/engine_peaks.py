@@ -30,7 +30,7 @@ class EnginePeaks:
 def engine_peaks(
     history: TickHistory, episodes: Sequence[Episode], *, stages: Sequence[StageChange] = (), page_age: float = 0.0
 ) -> EnginePeaks:
-    """The maxima of a history and of the episodes found in it.
+    """Return the maxima of a history and of the episodes found in it.
 
     Pages that may be `page_age` seconds old do not count where they may describe the time before the first stage.
     """

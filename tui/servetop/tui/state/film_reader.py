@@ -75,7 +75,7 @@ class FilmReader:
         self._slots: Mapping[int, int] = {}
 
     def read(self, frame: Frame, window: tuple[float, float]) -> BatchFilm:
-        """The film of a window; requests that are not in it any more are dropped from the cache."""
+        """Return the film of a window; requests that are not in it any more are dropped from the cache."""
         left, right = window
         until = min(right, frame.view.playhead.at)
         engine = frame.engine_between(max(2 * left - right, 0.0), until)

@@ -85,11 +85,11 @@ def read_until(series: StatsSeries, start: float, until: float) -> float:
 
 
 def bin_seconds(series: StatsSeries) -> float:
-    """The length of the bins of a series that is not empty, seconds."""
+    """Return the length of the bins of a series that is not empty, seconds."""
     return float(series.times[1] - series.times[0]) if series.times.size > 1 else float(series.times[0])
 
 
 def _last(values: np.ndarray) -> float:
-    """The newest known value; NaN if there is none."""
+    """Return the newest known value; NaN if there is none."""
     known = values[~np.isnan(values)]
     return float(known[-1]) if known.size else math.nan

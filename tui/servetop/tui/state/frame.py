@@ -70,22 +70,22 @@ class ReadRequests(Protocol):
 
 
 def no_requests(start: float, until: float, *, most: int = MOST_REQUESTS) -> Sequence[RequestRecord]:  # noqa: ARG001
-    """Returns no requests: the default for frames without a source."""
+    """Return no requests: the default for frames without a source."""
     return ()
 
 
 def none_in_flight() -> Sequence[RequestInFlight]:
-    """Returns no requests: the default for frames without a source."""
+    """Return no requests: the default for frames without a source."""
     return ()
 
 
 def no_replicas(width: int) -> Sequence[TextRow]:  # noqa: ARG001
-    """Returns no rows: the default for runs with one server."""
+    """Return no rows: the default for runs with one server."""
     return ()
 
 
 def no_engine_page(cells: int) -> EnginePage:  # noqa: ARG001
-    """Returns an empty page: the default for frames without a run."""
+    """Return an empty page: the default for frames without a run."""
     return EnginePage()
 
 

@@ -81,7 +81,7 @@ class JudgedRun:
         notes: Sequence[Note],
         replicas: Sequence[ReplicaSample] = (),
     ) -> Diagnosis:
-        """The verdict at the time of the statistics; `stages` and `notes` are those up to it.
+        """Return the verdict at the time of the statistics; `stages` and `notes` are those up to it.
 
         `replicas`: the newest sample of each of several replicas.
         """
@@ -126,7 +126,7 @@ class JudgedRun:
         *,
         replicas: Callable[[], Sequence[ReplicaSample]] = tuple,
     ) -> Story | None:
-        """The story of a finished run; None until all of it is judged, and in the first frame of a long run.
+        """Return the story of a finished run; None until all of it is judged, and in the first frame of a long run.
 
         `sweep` is the verdict of a sweep; `replicas` returns the samples of each replica.
         """
@@ -148,13 +148,13 @@ def _growth(history: TickHistory, start: float, until: float) -> float:
 
 
 def _most_in_flight(history: TickHistory, stats: LiveStats, facts: EngineFacts | None) -> float:
-    """The most requests in flight while a page of the window may have been written."""
+    """Return the most requests in flight while a page of the window may have been written."""
     since = stats.at - stats.window - (0.0 if facts is None else facts.page_age)
     return float(history.column("in_flight", start=history.up_to(since), stop=history.up_to(stats.at)).max(initial=0.0))
 
 
 def _kv_peak(history: TickHistory, stats: LiveStats) -> float:
-    """The highest KV usage of the last seconds; NaN if unknown."""
+    """Return the highest KV usage of the last seconds; NaN if unknown."""
     start, stop = history.up_to(stats.at - PEAK_SECONDS), history.up_to(stats.at)
     usage, used = (history.column(name, start=start, stop=stop) for name in ("kv_usage", "kv_blocks_used"))
     total = math.nan if stats.engine is None else stats.engine.kv_blocks_total or math.nan

@@ -41,7 +41,7 @@ def _split(tokens: int, count: int) -> IntArray:
 
 
 def _record(request: RequestInFlight) -> RequestRecord:
-    """A record without an end: done at infinity, its tokens spread evenly from the first one to the last."""
+    """Return a record without an end: done at infinity, its tokens spread evenly from the first one to the last."""
     first, last, tokens = request.first_token_at, request.last_token_at, request.output_tokens
     count = 0 if first is None or last is None else min(tokens, _MOST_CHUNKS)
     return RequestRecord(

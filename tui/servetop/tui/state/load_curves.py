@@ -52,7 +52,7 @@ def _finished(run: StagedRun) -> dict[tuple[int | None, Load], Cell]:
 
 
 def _most_loads(keys: Mapping[tuple[int | None, Load], Cell] | set[tuple[int | None, Load]]) -> int | None:
-    """The batch size with the most cells; None without any."""
+    """Return the batch size with the most cells; None without any."""
     return max(Counter(batch for batch, _ in keys).items(), key=lambda item: item[1], default=(None, 0))[0]
 
 

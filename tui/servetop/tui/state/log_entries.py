@@ -50,7 +50,7 @@ class MergedLog:
         self._count = 0
 
     def entries(self, frame: Frame, *, least: Severity = Severity.INFO) -> Sequence[LogEntry]:
-        """All entries up to the frame's time with at least this severity, oldest first."""
+        """Return all entries up to the frame's time with at least this severity, oldest first."""
         self._read(frame.log)
         own = [
             _own(each) for each in timeline_events(frame) if each.at <= frame.stats.at and not _is_log_line(each, frame)
@@ -68,7 +68,7 @@ class MergedLog:
         self._last, self._count = (log[-1] if log else None), len(log)
 
     def _fresh(self, log: Sequence[LogLine]) -> Sequence[LogLine] | None:
-        """The lines after the last one read; None if this is another log, as after a seek back."""
+        """Return the lines after the last one read; None if this is another log, as after a seek back."""
         for back in range(min(len(log), _MOST_NEW)):
             if log[-1 - back] is self._last:
                 grown = len(log) - back == self._count or len(log) == MOST_LOG_LINES
@@ -77,7 +77,7 @@ class MergedLog:
 
 
 def engine_entry(line: LogLine) -> LogEntry:
-    """One line of the engine's log."""
+    """Return one line of the engine's log."""
     message, source = split_prefix(sanitize_log_line(line.text))
     return LogEntry(line.at, severity_of(line.text), message, source=source)
 

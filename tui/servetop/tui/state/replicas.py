@@ -53,7 +53,7 @@ class ReplicaHistory:
             columns.evict()
 
     def samples(self) -> list[ReplicaSample]:
-        """The values of all samples that a judgement needs, in order of time."""
+        """Return the values of all samples that a judgement needs, in order of time."""
         found = []
         for replica, columns in self._columns.items():
             rows = zip(*(columns.column(name).tolist() for name in _FIELDS), strict=True)
@@ -61,14 +61,14 @@ class ReplicaHistory:
         return sorted(found, key=lambda each: each.scrape_end)
 
     def newest(self, at: float) -> list[ReplicaSample]:
-        """The newest sample of each replica as of run time `at`, by number; those without one are left out."""
+        """Return the newest sample of each replica as of run time `at`, by number; those without one are left out."""
         lasts = {number: columns.up_to(_AT, at) - 1 for number, columns in sorted(self._columns.items())}
         return [
             _replica_sample(number, _sample(self._columns[number], last)) for number, last in lasts.items() if last >= 0
         ]
 
     def rows(self, facts: EngineFacts | None, at: float, width: int) -> list[TextRow]:
-        """A heading and one row per replica as of run time `at`; no rows for a single server."""
+        """Return a heading and one row per replica as of run time `at`; no rows for a single server."""
         urls = () if facts is None else facts.replica_urls
         if not urls:
             return []

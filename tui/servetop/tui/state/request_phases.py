@@ -53,7 +53,7 @@ class Span:
 
 
 def unknown_preemptions(start: float, until: float) -> float:  # noqa: ARG001
-    """The preemptions of an engine that does not export them."""
+    """Return the preemptions of an engine that does not export them."""
     return math.nan
 
 
@@ -65,7 +65,7 @@ def preemptions_between(history: TickHistory, start: float, until: float) -> flo
 
 
 def ended_at(record: RequestRecord) -> float:
-    """The end of a request, or the last known time of one without an end; seconds."""
+    """Return the end of a request, or the last known time of one without an end; seconds."""
     if record.done_at is not None:
         return record.done_at
     if record.first_token_at is not None:
@@ -74,7 +74,7 @@ def ended_at(record: RequestRecord) -> float:
 
 
 def spans(record: RequestRecord, at: float, *, preemptions: Preemptions = unknown_preemptions) -> list[Span]:
-    """The phases up to the time `at`, in order, without gaps between them; at least one, which may be empty."""
+    """Return the phases up to the time `at`, in order, without gaps between them; at least one, which may be empty."""
     ended = ended_at(record)
     end = min(ended, at)
     sent = ended if record.sent is None else record.sent

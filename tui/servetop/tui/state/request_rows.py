@@ -56,7 +56,7 @@ _SETTLED = 2.0
 
 
 def row_of(record: RequestRecord, at: float, *, preemptions: Preemptions = unknown_preemptions) -> RequestRow:
-    """The row of a request at `at`: if it was in flight then, from the chunks received so far."""
+    """Return the row of a request at `at`: if it was in flight then, from the chunks received so far."""
     phases = spans(record, at, preemptions=preemptions)
     stalls = [each for each in phases if each.phase in (STALL, PREEMPTED)]
     started = record.chunk_times.size > 0 and record.chunk_times[0] <= at
@@ -98,7 +98,7 @@ class RowCache:
     def rows(
         self, records: Iterable[RequestRecord], at: float, *, preemptions: Preemptions = unknown_preemptions
     ) -> list[RequestRow]:
-        """The rows at a time; drops cached rows of requests that are not in `records`."""
+        """Return the rows at a time; drops cached rows of requests that are not in `records`."""
         before, over = self._over, {}
         found = []
         for record in records:
@@ -120,7 +120,7 @@ def _is_settled(row: RequestRow, at: float) -> bool:
 def pointed_at(
     rows: Iterable[RequestRow], view: View, *, window: tuple[float, float], otherwise: int | None
 ) -> int | None:
-    """The id of the row nearest to the heat map cell that the cursor was set on, else `otherwise`.
+    """Return the id of the row nearest to the heat map cell that the cursor was set on, else `otherwise`.
 
     Nearest is the smallest ratio of latencies, preferring rows whose first token arrived within one cell's time.
     """
@@ -138,7 +138,7 @@ def pointed_at(
 
 
 def charted_value(row: RequestRow, metric: str) -> float:
-    """The seconds of a request that the heat map of a metric counts: TTFT from due; NaN if not known yet."""
+    """Return the seconds of a request that the heat map of a metric counts: TTFT from due; NaN if not known yet."""
     if metric == "ttft" and row.record.sent is not None:
         return row.ttft + row.record.sent - row.record.due
     if metric == "tpot":

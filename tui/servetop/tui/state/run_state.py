@@ -187,20 +187,20 @@ class RunState:
         return sum(tick.client.ok for tick in recent) / (len(recent) * TICK_SECONDS) if recent else 0.0
 
     def _end_at(self, at: float) -> RunEnd | None:
-        """The end of the run, if a playhead at that time has reached it."""
+        """Return the end of the run, if a playhead at that time has reached it."""
         return self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
 
     def story_at(self, at: float) -> Story | None:
-        """The story of the run at its end; None before, and until all of it is judged."""
+        """Return the story of the run at its end; None before, and until all of it is judged."""
         waits = self._end_at(at) is None or (self.awaits_sweep and is_sweep(self.header.config, self.stages))
         return None if waits else self.judged.story(self.record, self.sweep, replicas=self.replicas.samples)
 
     def axis(self, view: View) -> TimeAxis:
-        """The time axis at the view's playhead."""
+        """Return the time axis at the view's playhead."""
         return time_axis_at(view.playhead.at, selected=view.span, stages=self.stages)
 
     def at(self, view: View, *, live: bool) -> Frame:
-        """The frame at the view's playhead."""
+        """Return the frame at the view's playhead."""
         at = view.playhead.at
         axis = self.axis(view)
         shown = axis.span
@@ -239,7 +239,7 @@ class RunState:
         )
 
     def _events(self, at: float) -> dict[str, Any]:
-        """The fields of the frame for stages, notes, commands and log lines."""
+        """Return the fields of the frame for stages, notes, commands and log lines."""
         return {
             "stages": tuple(self.stages[: _count(self.stages, at)]),
             "all_stages": tuple(self.stages),
@@ -259,7 +259,7 @@ class RunState:
         return engine_peaks(self.history, self.judged.episodes, stages=self.stages, page_age=age)
 
     def _verdict(self, stats: LiveStats) -> Diagnosis:
-        """The verdict at the time of the statistics."""
+        """Return the verdict at the time of the statistics."""
         stages, notes = self.stages[: _count(self.stages, stats.at)], self.notes[: _count(self.notes, stats.at)]
         facts, replicas = self.header.engine, self.replicas.newest(stats.at)
         return self.judged.verdict(stats, self.history, facts=facts, stages=stages, notes=notes, replicas=replicas)
@@ -276,13 +276,13 @@ def _extend(kept: list[_Event], new: Sequence[_Event]) -> None:
 
 
 def _as_known_at(command: Command, at: float) -> Command:
-    """The command without its reply at a time before it was applied, as during a restart of the engine."""
+    """Return the command without its reply at a time before it was applied, as during a restart of the engine."""
     applied = command.applied_at is None or command.applied_at <= at
     return command if applied else replace(command, applied_at=None, reply=None)
 
 
 def _count(events: Sequence[_Event], at: float) -> int:
-    """The number of events up to `at`."""
+    """Return the number of events up to `at`."""
     return bisect.bisect_right(events, at + 1e-9, key=attrgetter("at"))
 
 

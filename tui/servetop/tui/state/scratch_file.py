@@ -34,7 +34,7 @@ class ScratchFile(Scratch):
             return False
 
     def read(self, at: int, size: int) -> bytes:
-        """The piece of `size` bytes at an offset."""
+        """Return the piece of `size` bytes at an offset."""
         if at in self._pieces or self._file is None:
             return super().read(at, size)
         return os.pread(self._file.fileno(), size, at)

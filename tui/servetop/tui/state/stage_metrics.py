@@ -50,7 +50,7 @@ class StageMetrics:
 def stage_metrics(
     history: TickHistory, binned: BinnedHistograms, rows: StageHistory, at: float, *, over: bool = False
 ) -> list[StageMetrics]:
-    """The stages with a load that started by `at`, without warm-ups; the last has ended if the run is `over`.
+    """Return the stages with a load that started by `at`, without warm-ups; the last has ended if the run is `over`.
 
     `rows` needs no tallies: they are those of the ticks.
     """
@@ -92,7 +92,7 @@ def stage_metrics(
 def _tallies(
     history: TickHistory, stages: Sequence[StageChange], resumed: Sequence[float], at: float
 ) -> dict[int, StageTally]:
-    """What the ticks counted in each stage until the next one, or the end of its session."""
+    """Return what the ticks counted in each stage until the next one, or the end of its session."""
     ends = [*(stage.at for stage in stages), at][1:]
     found: dict[int, StageTally] = {}
     for stage, following in zip(stages, ends, strict=True):
@@ -120,7 +120,7 @@ def _busy_rate(history: TickHistory, name: str, start: int, stop: int, *, stage:
 
 
 def _ends(values: FloatArray) -> tuple[float, float]:
-    """The first and the last known value; NaN if there is none."""
+    """Return the first and the last known value; NaN if there is none."""
     known = values[~np.isnan(values)]
     return (float(known[0]), float(known[-1])) if known.size else (math.nan, math.nan)
 

@@ -98,7 +98,7 @@ class Cell:
     """Exact 99th percentiles in seconds by metric, which take the place of those of `histograms`."""
 
     def p99(self, metric: str) -> float:
-        """The 99th percentile of a latency in seconds; NaN if nothing was measured."""
+        """Return the 99th percentile of a latency in seconds; NaN if nothing was measured."""
         if metric in self.exact:
             found = self.exact[metric]
             return math.nan if found is None else found
@@ -119,18 +119,18 @@ class OtherStage:
 
 
 def load_of(stage: StageConfig | StageChange | PredictedCell | SweepCell) -> Load:
-    """The load of a stage with a rate."""
+    """Return the load of a stage with a rate."""
     rate = math.inf if stage.request_rate is None else stage.request_rate
     return Load(rate, math.inf if stage.max_concurrency is None else stage.max_concurrency)
 
 
 def key_of(stage: StageChange) -> MatrixPlace:
-    """The place of a stage in the matrix, which holds all repeats of a cell."""
+    """Return the place of a stage in the matrix, which holds all repeats of a cell."""
     return stage.max_num_seqs, load_of(stage)
 
 
 def planned_cells(frame: Frame) -> list[MatrixPlace]:
-    """The cells of the plan; stages without a batch size have that of the first stage that ran."""
+    """Return the cells of the plan; stages without a batch size have that of the first stage that ran."""
     own = next((each.stage.max_num_seqs for each in frame.per_stage() if not math.isnan(each.output_rate)), None)
     within = {key_of(each.stage) for each in frame.per_stage()} - {key_of(each.stage.stage) for each in others(frame)}
     apart = {key_of(each.stage.stage) for each in others(frame)} - within - failed_cells(frame)
@@ -143,12 +143,12 @@ def planned_cells(frame: Frame) -> list[MatrixPlace]:
 
 
 def failed_cells(frame: Frame) -> set[MatrixPlace]:
-    """The cells that could not be measured."""
+    """Return the cells that could not be measured."""
     return {key_of(each.stage.stage) for each in others(frame) if each.reason.startswith(_FAILED)}
 
 
 def predicted(frame: Frame) -> dict[MatrixPlace, float]:
-    """The simulator's predictions, output tokens/s by cell."""
+    """Return the simulator's predictions, output tokens/s by cell."""
     return {(each.max_num_seqs, load_of(each)): each.output_throughput for each in frame.header.config.predicted}
 
 
@@ -270,7 +270,7 @@ def best_key(cells: Mapping[MatrixPlace, Cell]) -> MatrixPlace | None:
 
 
 def rates_before(cells: Mapping[MatrixPlace, Cell], baseline: StagedRun) -> dict[MatrixPlace, float]:
-    """The baseline's output tokens/s by cell of the run.
+    """Return the baseline's output tokens/s by cell of the run.
 
     If no batch size is common, it may be the change itself: then each load has that of the same load.
     """

@@ -41,7 +41,7 @@ class SweepTable:
 
     @classmethod
     def of(cls, frame: Frame) -> SweepTable:
-        """The table as of the frame's time."""
+        """Return the table as of the frame's time."""
         cells, baseline = exact_cells(measured(frame), frame.sweep), frame.shown_baseline
         return cls(
             cells=cells,

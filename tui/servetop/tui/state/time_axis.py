@@ -25,7 +25,7 @@ class TimeAxis:
 
 
 def time_axis_at(at: float, *, selected: float, stages: Sequence[StageChange]) -> TimeAxis:
-    """The axis at a time of the run, seconds: the load so far, at least 15 s, at most the `selected` length.
+    """Return the axis at a time of the run, seconds: the load so far, at least 15 s, at most the `selected` length.
 
     A selected length of 0 is the whole load, from its start; from second 0 until it starts.
     """

@@ -61,7 +61,7 @@ def event_times(
 
 
 def next_event_time(times: Iterable[float], at: float, *, direction: int) -> float | None:
-    """The nearest event before (-1) or after (1) `at`, more than half a tick away; None if there is none."""
+    """Return the nearest event before (-1) or after (1) `at`, more than half a tick away; None if there is none."""
     if direction > 0:
         return min((each for each in times if each > at + _NEAR), default=None)
     return max((each for each in times if each < at - _NEAR), default=None)

@@ -62,7 +62,7 @@ def _episode(episode: Episode) -> TimelineEvent:
 
 
 def episode_text(episode: Episode) -> str:
-    """The episode in words, with its length and its worst value."""
+    """Return the episode in words, with its length and its worst value."""
     lasting = "" if episode.end is None else f" for {formats.clock(max(episode.end - episode.begin, 1.0))}"
     return f"{episode.kind.value}{lasting}{_WORST[episode.kind](episode)}"
 

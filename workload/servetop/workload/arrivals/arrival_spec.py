@@ -40,14 +40,14 @@ RAMPABLE_ARRIVALS = ("gamma", "poisson", "constant")
 
 
 def parse_arrivals(text: str) -> DistributionSpec:
-    """The arrival process that a text names; the empty text is gamma. UsageError for an unknown one."""
+    """Return the arrival process that a text names; the empty text is gamma. UsageError for an unknown one."""
     return parse_distribution(text or "gamma", ARRIVAL_PROCESSES, option="--arrivals")
 
 
 def arrivals_for(
     rate: float, *, burstiness: float, seed: Sequence[int], spec: DistributionSpec | None = None
 ) -> ArrivalProcess:
-    """The process at a rate; an infinite rate is all at once, an infinite burstiness evenly spaced."""
+    """Return the process at a rate; an infinite rate is all at once, an infinite burstiness evenly spaced."""
     name = "gamma" if spec is None else spec.name
     if math.isinf(rate) or name == "all-at-once":
         return AllAtOnce()

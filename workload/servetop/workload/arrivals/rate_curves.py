@@ -20,11 +20,11 @@ class RateCurve(Protocol):
     """A rate over time, in requests per second; time is in seconds from the start of the curve."""
 
     def rate_at(self, at: float) -> float:
-        """The rate at a time."""
+        """Return the rate at a time."""
         ...
 
     def when(self, expected: float) -> float:
-        """The time at which the expected number of arrivals reaches `expected`."""
+        """Return the time at which the expected number of arrivals reaches `expected`."""
         ...
 
 
@@ -39,7 +39,7 @@ class RampCurve:
 
     @classmethod
     def of_length(cls, start: float, end: float, *, requests: float, exponential: bool) -> RampCurve:
-        """The ramp that reaches `end` with the last of a number of requests."""
+        """Return the ramp that reaches `end` with the last of a number of requests."""
         mean = (end - start) / _log_ratio(start, end) if exponential and start != end else (start + end) / 2
         return cls(start=start, end=end, seconds=requests / mean, exponential=exponential)
 
@@ -69,7 +69,7 @@ class RampCurve:
         return at if at <= self.seconds else self.seconds + max(0.0, expected - total) / self.end
 
     def rest(self, at: float) -> RampCurve | None:
-        """The rest of the ramp after a time; None when it is over."""
+        """Return the rest of the ramp after a time; None when it is over."""
         if at >= self.seconds:
             return None
         left = self.seconds - max(0.0, at)
@@ -99,7 +99,7 @@ class SineCurve:
         return self.mean * (at + swing * (1 - math.cos(math.tau * at / self.period)))
 
     def when(self, expected: float) -> float:
-        """The time of an expected number of arrivals, by bisection between its bounds."""
+        """Return the time of an expected number of arrivals, by bisection between its bounds."""
         late = expected / self.mean
         early = max(0.0, late - self.amplitude * self.period / math.pi)
         while late - early > _PRECISION * max(1.0, late):

@@ -26,7 +26,7 @@ class TraceTimes:
         self._next = next(self._rows)
 
     def at_rate(self, rate: float) -> ArrivalProcess:
-        """The remaining times, stretched or compressed to a mean rate in requests per second."""
+        """Return the remaining times, stretched or compressed to a mean rate in requests per second."""
         if math.isinf(rate) or math.isinf(self._rate):
             return AllAtOnce()
         return _RemainingTimes(self, self._rate / rate)

@@ -78,7 +78,7 @@ class UserSlots:
             self._thinking.clear()
 
     def free_since(self, now: float, *, in_flight: int, limit: int | None) -> float | None:
-        """When a slot that is free at `now` became free; None when none is. Users who have thought go first.
+        """Return when a slot that is free at `now` became free; None when none is. Users who have thought go first.
 
         Unused slots, such as all slots at the start, count as free from the time of the call: a closed loop does not
         promise a time at which all of them are in use.

@@ -39,7 +39,7 @@ class TextDataset:
     parse: Callable[[int, Any], DatasetRow]
 
     def rows(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
-        """One pass; bad rows are counted in `skipped`, or raise UsageError without it."""
+        """Return the rows of one pass; bad ones are counted in `skipped`, or raise UsageError without it."""
         return good_rows(records(self.path), self.parse, name=str(self.path), skipped=skipped)
 
     def endless(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
@@ -61,7 +61,7 @@ class TextDataset:
             counting = SkippedRows()
 
     def unusable(self, skipped: SkippedRows) -> UsageError:
-        """The error for a file without usable rows, with the reasons that `skipped` counted."""
+        """Return the error for a file without usable rows, with the reasons that `skipped` counted."""
         reasons = "; ".join(skipped.texts())
         return UsageError(f"{self.path} has no usable prompts" + (f": {reasons}" if reasons else "") + skipped.proposal)
 
@@ -75,7 +75,7 @@ def check_dataset_name(name: str) -> None:
 
 
 def trace_of(workload: WorkloadConfig, *, seed: int) -> RequestTrace | None:
-    """The trace of a workload; None when its dataset is not a trace. UsageError for a file in another format."""
+    """Return the trace of a workload; None when its dataset is not a trace. UsageError for a file in another format."""
     name = workload.dataset
     if name in SHIPPED_TRACES:
         return _table_trace(shipped(SHIPPED_TRACES[name]), TABLES[0], workload, seed)
@@ -112,7 +112,7 @@ def _table_trace(path: Path, file_format: TraceFormat, workload: WorkloadConfig,
 
 
 def texts_of(workload: WorkloadConfig) -> TextDataset | None:
-    """The texts of a workload; None when its dataset has none."""
+    """Return the texts of a workload; None when its dataset has none."""
     name = workload.dataset
     if name not in TEXTS:
         return None

@@ -16,7 +16,7 @@ SEPARATOR = "\n\n"
 
 
 def turns_row(line: int, item: object, *, column: str = "") -> DatasetRow:
-    """All questions of a conversation, with the lengths of their answers where present.
+    """Return all questions of a conversation, with the lengths of their answers where present.
 
     The results of tools count as questions, because the model answers them. BadRow for anything but
     messages; LeftOut for a conversation without a question.
@@ -42,7 +42,7 @@ def _system_column(item: Mapping[str, object]) -> list[Mapping[str, object]]:
 
 
 def _script(column: str, messages: Iterable[tuple[str, str]]) -> tuple[str, list[Turn]]:
-    """The system prompt and the questions; tools without a result add nothing."""
+    """Return the system prompt and the questions; tools without a result add nothing."""
     system, turns, before = "", list[Turn](), ""
     for role, text in messages:
         if role == SYSTEM:

@@ -20,7 +20,7 @@ def shipped(name: str) -> Path:
 
 
 def whole_text(path: Path) -> str:
-    """The whole text of a small file."""
+    """Return the whole text of a small file."""
     with opened(path) as file:
         return file.read()
 
@@ -38,7 +38,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def value_of(row: Mapping[str, object], column: str) -> object:
-    """The value of a column; BadRow when the row has none."""
+    """Return the value of a column; BadRow when the row has none."""
     if column not in row:
         raise MissingColumn(column, row)
     if row[column] is None:

@@ -31,7 +31,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, object | BadRow]]:
 
 
 def _only_value(path: Path) -> object:
-    """The only JSON value of a file; None if there are several, or if the file cannot be read to its end."""
+    """Return the only JSON value of a file; None if there are several, or if the file cannot be read to its end."""
     try:
         values = [value for _, value in itertools.islice(array_items(path), 2)]
     except UsageError:
@@ -40,7 +40,7 @@ def _only_value(path: Path) -> object:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, object | BadRow]]:
-    """The JSON value of each line; a line that is not JSON is a BadRow."""
+    """Yield the JSON value of each line; a line that is not JSON is a BadRow."""
     for line, text in lines_of(path):
         try:
             found = json.loads(text)
@@ -51,7 +51,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, object | BadRow]]:
 
 
 def array_items(path: Path) -> Iterator[tuple[int, object | BadRow]]:
-    """The items of a JSON array, decoded one by one; the file may be larger than memory.
+    """Yield the items of a JSON array, decoded one by one; the file may be larger than memory.
 
     Objects one after the other are read as well. The last item is a BadRow for a file that is truncated.
     """
@@ -92,7 +92,7 @@ def _between_items(buffer: str, at: int, *, in_array: bool) -> tuple[int, bool]:
 
 
 def _decoded(buffer: str, start: int) -> tuple[object, int] | None:
-    """The item at `start` and its end; None when the buffer holds only a part of it."""
+    """Return the item at `start` and its end; None when the buffer holds only a part of it."""
     try:
         return _DECODER.raw_decode(buffer, start) if start < len(buffer) else None
     except (ValueError, RecursionError):

@@ -72,7 +72,7 @@ def text_of(column: str, message: object, *, may_be_empty: bool = False) -> str:
 
 
 def _part_text(column: str, part: object) -> object:
-    """The text of a part of a content; BadRow for other kinds, such as images, which are not sent."""
+    """Return the text of a part of a content; BadRow for other kinds, such as images, which are not sent."""
     if isinstance(part, str):
         return part
     kind = part.get("type", "text") if isinstance(part, Mapping) else None

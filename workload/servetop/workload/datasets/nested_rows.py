@@ -34,7 +34,7 @@ def rows_within(path: Path, content: object) -> list[Any] | None:
 
 
 def _lists(content: object, prefix: str, keys_left: int) -> Iterator[tuple[str, list[Any]]]:
-    """The lists of objects or texts that at most `keys_left` keys lead to, by these keys joined with dots."""
+    """Yield the lists of objects or texts that at most `keys_left` keys lead to, by these keys joined with dots."""
     if not isinstance(content, Mapping) or not keys_left or _is_row(content):
         return
     for key, value in content.items():

@@ -16,7 +16,7 @@ _LONGEST_STRING = 16 << 20
 
 
 def records(path: Path) -> Iterator[tuple[int, object | BadRow]]:
-    """The rows of a file, or of all data files of a folder."""
+    """Return the rows of a file, or of all data files of a folder."""
     if path.is_dir() or path.suffix == ".arrow" or is_parquet(path):
         return columnar_values(path)
     return json_rows(path) if holds_json(path) else table_rows(path)

@@ -30,7 +30,7 @@ class RowCounts:
 
     @classmethod
     def of_notes(cls, notes: Iterable[Note]) -> RowCounts:
-        """The counts of the notes from `SkippedRows`.
+        """Return the counts of the notes from `SkippedRows`.
 
         Senders, and cells of a sweep, read the same file, so the largest number counts.
         """
@@ -49,7 +49,7 @@ class RowCounts:
 
 
 def _remark(note: Note) -> Remark:
-    """What a note counts; before format 1.12 its text says so."""
+    """Return what a note counts; before format 1.12 its text says so."""
     if note.fact is None and note.source == "load":
         for fact, pattern in _OLDER.items():
             if found := pattern.search(note.text):

@@ -148,7 +148,7 @@ class SkippedRows:
         return f": choose with --dataset-column {shlex.quote(self.column)}" if self.column else ""
 
     def texts(self) -> list[str]:
-        """The texts of `remarks`."""
+        """Return the texts of `remarks`."""
         return [each.text for each in self.remarks()]
 
     def remarks(self) -> list[Remark]:
@@ -208,7 +208,7 @@ class KeptRows:
         counting: SkippedRows,
         first: SkippedRows,
     ) -> Iterator[DatasetRow]:
-        """One pass over a file as far as it can be read; the kept rows if it has none any more.
+        """Yield one pass over a file as far as it can be read; the kept rows if it has none any more.
 
         `counting` counts the bad rows of this pass. `first` counts the loss of the file, once, and remembers the file,
         so that one that changed in between is named. UsageError for a file of which no row was ever read.
@@ -271,7 +271,7 @@ def _well_formed(raw: _Raw | BadRow) -> _Raw:
 
 
 def _refused(wrong: BadRow, *, name: str, place: str, first: bool) -> UsageError:
-    """The error for a bad row; a column that the first row lacks was probably never there."""
+    """Return the error for a bad row; a column that the first row lacks was probably never there."""
     if first and isinstance(wrong, MissingColumn) and wrong.choice:
         return UsageError(f"{name}: {wrong}: choose with --dataset-column {shlex.quote(wrong.choice)}")
     return UsageError(f"{name}, {place}, {wrong}: fix it, or add --skip-bad-rows")

@@ -20,7 +20,7 @@ _DELIMITERS = ",;\t|"
 
 
 def header_of(path: Path) -> list[str]:
-    """The column names of a table; UsageError when there is none."""
+    """Return the column names of a table; UsageError when there is none."""
     for _, header in _lines(path):
         return _names(path, header)
     raise UsageError(f"{path} is empty: give a file with a header line and rows")
@@ -46,7 +46,7 @@ def table_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str | None] | Bad
 
 
 def _names(path: Path, header: list[str] | BadRow) -> list[str]:
-    """The column names of a header line; UsageError for a name that occurs twice."""
+    """Return the column names of a header line; UsageError for a name that occurs twice."""
     names = [] if isinstance(header, BadRow) else [name.strip() for name in header]
     twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
     if twice:
@@ -56,7 +56,7 @@ def _names(path: Path, header: list[str] | BadRow) -> list[str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str] | BadRow]]:
-    """The values of each row, the header's first, or what is wrong with the row."""
+    """Yield the values of each row, the header's first, or what is wrong with the row."""
     with opened(path) as file:
         first = next(file, "")
         before, separator = (1, named) if (named := _separator(first)) else (0, "")
@@ -77,12 +77,12 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str] | BadRow]]:
 
 
 def _separator(line: str) -> str:
-    """The separator that a line before the header names, as Excel's `sep=;` does; empty for any other line."""
+    """Return the separator that a line before the header names, as Excel's `sep=;` does; empty for any other line."""
     name, _, separator = line.strip("\r\n").strip('"').lower().partition("=")
     return separator if name == "sep" and len(separator) == 1 and separator in _DELIMITERS else ""
 
 
 def _delimiter(header: str) -> str:
-    """The separator that occurs most often in the header, outside quotes; a comma when none does."""
+    """Return the separator that occurs most often in the header, outside quotes; a comma when none does."""
     bare = "".join(header.split('"')[::2])
     return max(_DELIMITERS, key=bare.count)

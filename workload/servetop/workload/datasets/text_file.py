@@ -116,7 +116,7 @@ def _is_gzip(file: io.BufferedReader) -> bool:
 
 
 def _encoding(start: bytes) -> str:
-    """The encoding of a text by its byte order mark, or by the zeros of UTF-16 without one."""
+    """Return the encoding of a text by its byte order mark, or by the zeros of UTF-16 without one."""
     marked = next((name for bom, name in _BOMS.items() if start.startswith(bom)), "")
     if marked:
         return marked

@@ -17,7 +17,7 @@ _FILTER = (
 
 
 def text_row(line: int, values: object, *, column: str) -> DatasetRow:
-    """The prompt of a row, with its output length where given; BadRow without a prompt.
+    """Return the prompt of a row, with its output length where given; BadRow without a prompt.
 
     A string is a prompt itself; the column may be written in other cases.
     """
@@ -41,7 +41,7 @@ def text_row(line: int, values: object, *, column: str) -> DatasetRow:
 
 
 def conversation_row(line: int, item: object) -> DatasetRow:
-    """The first question of a ShareGPT conversation with the length of its answer.
+    """Return the first question of a ShareGPT conversation with the length of its answer.
 
     BadRow for anything else; LeftOut for what vLLM's benchmark does not send either: conversations of fewer than two
     turns, questions or answers of fewer than 4 tokens, prompts above 1,024, both together above 2,048.

@@ -66,7 +66,7 @@ def tokens(column: str, value: object) -> int:
 
 
 def _number(value: object) -> float:
-    """The number; NaN for anything else."""
+    """Return the number; NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     try:

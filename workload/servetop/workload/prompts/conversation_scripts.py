@@ -59,7 +59,7 @@ class TurnPrompt(Prompt):
 
 
 def first_turn(script: Script) -> TurnPrompt:
-    """The first turn of a conversation; its prompt tokens are an estimate."""
+    """Return the first turn of a conversation; its prompt tokens are an estimate."""
     question, system = script.turns[0], script.system
     history = (("system", system),) if system and script.messages else ()
     text = f"{system}{SEPARATOR}{question.question}" if system and not script.messages else question.question
@@ -70,7 +70,7 @@ def first_turn(script: Script) -> TurnPrompt:
 
 
 def next_turn(before: TurnPrompt, completion: str, *, history_tokens: int, conversation: int) -> TurnPrompt:
-    """The turn after a completed one; `history_tokens` are the counted tokens of its prompt and completion."""
+    """Return the turn after a completed one; `history_tokens` are the counted tokens of its prompt and completion."""
     question = before.script.turns[before.turn]
     if before.script.messages:
         text, messages = question.question, (*before.messages, ("user", before.text), ("assistant", completion))

@@ -69,7 +69,7 @@ def _described(path: Path) -> str:
 
 
 def _without_effect(workload: WorkloadConfig) -> Iterator[str]:
-    """What to do about each option that has no effect on the dataset."""
+    """Yield what to do about each option that has no effect on the dataset."""
     name, in_file = workload.dataset, workload.dataset in (*TEXTS, *TRACES)
     if workload.dataset_column and name not in (*FILES_OF_ROWS, *CONVERSATIONS):
         yield f"--dataset-column: {name} has no column to choose: leave it out"

@@ -32,7 +32,7 @@ class DatasetPrompts:
     seed: tuple[int, ...]
 
     def source(self, vocabulary: Vocabulary, corpus_ids: tuple[int, ...]) -> PromptSource:
-        """The source for the kind of the dataset; `corpus_ids` are the engine's token ids of a corpus."""
+        """Return the source for the kind of the dataset; `corpus_ids` are the engine's token ids of a corpus."""
         workload, own_lengths = self.workload, not self.workload.lengths
         dataset = self.dataset
         trace, texts = dataset.trace(self.seed[0]), dataset.texts()
@@ -66,5 +66,5 @@ class DatasetPrompts:
 
 
 def corpus_text(name: str) -> str:
-    """The text of a corpus that is part of servetop."""
+    """Return the text of a corpus that is part of servetop."""
     return whole_text(shipped(CORPORA[name]))

@@ -87,7 +87,7 @@ class HitRatePrompts:
             yield self.vocabulary.prompt(pieces, output)
 
     def prefixes(self) -> list[list[int]]:
-        """The pieces of each prefix, as long as the first thousands of prompts need it."""
+        """Return the pieces of each prefix, as long as the first thousands of prompts need it."""
         pool, first = _PrefixPool(self.vocabulary, self.seed), itertools.islice(self.lengths(), _LOOKED_AT)
         blocks = shared_blocks((length for length, _ in first), rate=self.rate, block_size=self.block_size)
         longest = max(blocks) * self.block_size

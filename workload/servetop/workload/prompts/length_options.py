@@ -27,7 +27,7 @@ def check_length_options(workload: WorkloadConfig) -> None:
 
 
 def _overridden(workload: WorkloadConfig) -> Iterator[str]:
-    """What to do about each length that has no effect."""
+    """Yield what to do about each length that has no effect."""
     if not workload.lengths:
         return
     name, given = parse_lengths(workload).name, given_parameters(workload.lengths)
@@ -47,5 +47,5 @@ def _overridden(workload: WorkloadConfig) -> Iterator[str]:
 
 
 def given_parameters(text: str) -> frozenset[str]:
-    """The parameters that a spec names, as `input_mean` in `normal:input_mean=9`."""
+    """Return the parameters that a spec names, as `input_mean` in `normal:input_mean=9`."""
     return frozenset(part.partition("=")[0].strip() for part in text.partition(":")[2].split(",")) - {""}

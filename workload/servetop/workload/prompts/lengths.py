@@ -47,7 +47,7 @@ _NARROW = 0.25
 
 
 def parse_lengths(workload: WorkloadConfig) -> DistributionSpec:
-    """The distribution of a workload's lengths: by default fixed, or uniform where a range ratio is given."""
+    """Return the distribution of a workload's lengths: by default fixed, or uniform where a range ratio is given."""
     text = workload.lengths
     ratio = workload.range_ratio
     if not 0 <= ratio < 1:

@@ -65,7 +65,7 @@ class CountedPrompts:
 
 
 def fitted(text: str, tokens: int, tokenizer: LocalTokenizer) -> tuple[str, int]:
-    """The text cut or extended to a number of tokens, and the number reached."""
+    """Return the text cut or extended to a number of tokens, and the number reached."""
     ids = tokenizer.encode(text)
     for _ in range(_ROUNDS):
         if len(ids) == tokens:
@@ -122,7 +122,7 @@ def _from_sentencepiece(path: Path) -> LocalTokenizer:
 
 
 def _named_encoding(name: str) -> LocalTokenizer:
-    """An encoding of tiktoken, from its cache or its download server."""
+    """Return an encoding of tiktoken, from its cache or its download server."""
     if "/" in name or "." in name:
         raise UsageError(f"--tokenizer {name}: no such file: give a tokenizer.json, .tiktoken or SentencePiece file")
     import tiktoken

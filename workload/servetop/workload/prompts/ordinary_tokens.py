@@ -36,12 +36,12 @@ def draws_token_ids(workload: WorkloadConfig) -> bool:
 
 
 def ordinary_text() -> str:
-    """An English text of some thousand tokens; its tokens are ordinary ones in any vocabulary."""
+    """Return an English text of some thousand tokens; its tokens are ordinary ones in any vocabulary."""
     return whole_text(shipped("sonnet.txt.gz"))
 
 
 def ordinary_ids(ids: Sequence[int]) -> tuple[int, ...]:
-    """The different tokens of a text, in order, without those that a tokenizer only puts around it."""
+    """Return the different tokens of a text, in order, without those that a tokenizer only puts around it."""
     counts = Counter(ids)
     around = {each for each in (*ids[:1], *ids[-1:]) if counts[each] == 1}
     return tuple(sorted(counts.keys() - around))

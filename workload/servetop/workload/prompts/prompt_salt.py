@@ -27,7 +27,7 @@ _Prompt = TypeVar("_Prompt", bound=Prompt)
 
 
 def salted(prompt: _Prompt, salt: int, token_ids: Sequence[int] = ()) -> _Prompt:
-    """The prompt with other first tokens, of these in ascending order, or other first words of equal length."""
+    """Return the prompt with other first tokens, of these in ascending order, or other first words of equal length."""
     shifts = random.Random(salt)
     if prompt.token_ids is not None:
         return dataclasses.replace(prompt, token_ids=_shifted(prompt.token_ids, shifts, token_ids or UNCHECKED_IDS))

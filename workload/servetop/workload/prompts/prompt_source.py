@@ -29,7 +29,7 @@ _WORDS = (
 
 
 def common_words() -> list[str]:
-    """The words that random texts consist of."""
+    """Return the words that random texts consist of."""
     return _WORDS.split()
 
 
@@ -55,7 +55,7 @@ class Vocabulary(Protocol):
         ...
 
     def prompt(self, pieces: Sequence[int], output_tokens: int) -> Prompt:
-        """The prompt of these pieces."""
+        """Return the prompt of these pieces."""
         ...
 
 
@@ -71,7 +71,7 @@ class TokenIds:
         return ids
 
     def prompt(self, pieces: Sequence[int], output_tokens: int) -> Prompt:
-        """A prompt with `token_ids` and no text."""
+        """Return a prompt with `token_ids` and no text."""
         return Prompt(text="", token_ids=tuple(pieces), input_tokens=len(pieces), output_tokens=output_tokens)
 
 
@@ -89,7 +89,7 @@ class CommonWords:
         return picks
 
     def prompt(self, pieces: Sequence[int], output_tokens: int) -> Prompt:
-        """A prompt with text and no `token_ids`."""
+        """Return a prompt with text and no `token_ids`."""
         text = " ".join(self._words[piece] for piece in pieces)
         return Prompt(text=text, input_tokens=len(pieces), output_tokens=output_tokens)
 
@@ -105,19 +105,19 @@ class SharedPrefixes:
     seed: tuple[int, ...] = ()
 
     def pieces(self) -> Iterator[list[int]]:
-        """The pieces of each request's prefix, without end; empty ones where prompts share none."""
+        """Yield the pieces of each request's prefix, without end; empty ones where prompts share none."""
         if not self.length:
             yield from itertools.repeat([])
         for number in prefix_picks(self.count, self.seed):
             yield self.prefix(number)
 
     def prefix(self, number: int) -> list[int]:
-        """The pieces of one of the prefixes."""
+        """Return the pieces of one of the prefixes."""
         return self.vocabulary.draw(np.random.default_rng((*self.seed, _PREFIX, number)), self.length)
 
 
 def prefix_picks(count: int, seed: tuple[int, ...]) -> Iterator[int]:
-    """Which of `count` prefixes each request has, without end."""
+    """Yield which of `count` prefixes each request has, without end."""
     generator = np.random.default_rng((*seed, _PREFIX))
     while True:
         yield from generator.integers(0, count, size=_PICKS).tolist()
@@ -228,7 +228,7 @@ _Passage = TypeVar("_Passage", str, tuple[int, ...])
 
 
 def _around(whole: _Passage, start: int, length: int) -> _Passage:
-    """A part of a sequence, wrapping around at its end."""
+    """Return a part of a sequence, wrapping around at its end."""
     passage = whole[start : start + length]
     while len(passage) < length:
         passage += whole[: length - len(passage)]

@@ -29,7 +29,7 @@ SHAREGPT_PARAMETERS = {
 
 
 def sharegpt_source(spec: DistributionSpec, seed: tuple[int, ...]) -> LengthSource:
-    """The lengths that a spec describes, apart from its `output_limit`."""
+    """Return the lengths that a spec describes, apart from its `output_limit`."""
     caps = {key: spec[key] for key in ("input_cap", "output_cap", "total_cap")}
     pairs = sharegpt_lengths(**caps, subset=int(spec.get("subset", 0)))
     sample = int(spec.get("sample", 0))
@@ -64,7 +64,7 @@ def sharegpt_lengths(*, input_cap: float, output_cap: float, total_cap: float, s
 
 
 def _scaled(pairs: IntArray, mean: float, *, spread: float, cap: int) -> IntArray:
-    """The pairs with outputs raised to the power `spread`, scaled to a mean, and limited to 1..cap."""
+    """Return the pairs with outputs raised to the power `spread`, scaled to a mean, and limited to 1..cap."""
     raised = pairs[:, 1].astype(np.float64) ** spread
     outputs = np.rint(raised * (mean * len(raised) / raised.sum())).astype(np.int64)
     return np.stack((pairs[:, 0], np.clip(outputs, 1, cap)), axis=1)

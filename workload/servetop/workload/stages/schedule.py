@@ -40,7 +40,7 @@ class Schedule:
         self._starts_at = max(plan.begin, now)
 
     def due(self, now: float) -> list[Due]:
-        """All requests of open loops due by `now`, in order; starts and ends stages as their times pass."""
+        """Return all requests of open loops due by `now`, in order; starts and ends stages as their times pass."""
         found: list[Due] = []
         while True:
             if self.stage is None:
@@ -74,7 +74,7 @@ class Schedule:
             self._starts_at = at
 
     def take_slot(self, at: float) -> Due | None:
-        """The request of a user slot that became free at `at`; None unless a closed loop has requests left."""
+        """Return the request of a user slot that became free at `at`; None unless a closed loop has requests left."""
         return None if self.stage is None else self.stage.take_slot(at)
 
     def wake_at(self) -> float:
@@ -150,7 +150,7 @@ class Schedule:
         return max(0, min(wanted, MAX_SPARE, MAX_SPARE if limit is None else limit - in_flight))
 
     def gauges(self, counts: LoadGauges, *, at: float) -> LoadGauges:
-        """The counts, with the rate and the state of the current stage."""
+        """Return the counts, with the rate and the state of the current stage."""
         if self.stage is None:
             return counts
         return dataclasses.replace(

@@ -51,15 +51,15 @@ class DrawSeeds:
 
     @classmethod
     def of(cls, config: RunConfig) -> DrawSeeds:
-        """The seeds of a run; those of a sweep if its stages drain."""
+        """Return the seeds of a run; those of a sweep if its stages drain."""
         return cls(config.workload, seed=config.seed, sweep=config.drain_at_stages)
 
     def plan(self, segments: Iterable[tuple[int, StageConfig]]) -> Mapping[int, StageDraws]:
-        """The draws of these stages by index."""
+        """Return the draws of these stages by index."""
         return {index: self.next(stage) for index, stage in segments}
 
     def next(self, stage: StageConfig) -> StageDraws:
-        """The draws of a stage; those of a load that comes again are new, like those of a repeat."""
+        """Return the draws of a stage; those of a load that comes again are new, like those of a repeat."""
         load = load_of(stage)
         cell = (load, stage.max_num_seqs if self._sweep else None)
         occurrence, self._begun[cell] = self._begun[cell], self._begun[cell] + 1

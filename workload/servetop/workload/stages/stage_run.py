@@ -114,7 +114,7 @@ class StageRun:
         return self._counted(due)
 
     def without_load(self) -> str:
-        """Why no request was due, and what to do, if the stage ends before its first arrival; else empty."""
+        """Return why no request was due, and what to do, if the stage ends before its first arrival; else empty."""
         if self._any_due or self.closed or self.paused or self.exhausted or self.config.duration is None:
             return ""
         first = self._next - self._base
@@ -176,7 +176,7 @@ class StageRun:
 
 
 def _ramp(config: StageConfig) -> RampCurve | None:
-    """The ramp over the duration of the stage, or over its number of requests."""
+    """Return the ramp over the duration of the stage, or over its number of requests."""
     if config.ramp_from is None:
         return None
     start, end, exponential = config.ramp_from, config.request_rate, config.ramp_strategy == "exponential"

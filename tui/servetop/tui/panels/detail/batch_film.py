@@ -115,7 +115,7 @@ class BatchFilmPanel(TimeChart):
         self.show_again()
 
     def chosen(self) -> RequestRecord | None:
-        """The request in the selected slot at the cursor; without a cursor the newest one in it."""
+        """Return the request in the selected slot at the cursor; without a cursor the newest one in it."""
         film, grid, frame = self._film, self._grid, self.frame
         if film is None or grid is None or frame is None or self.selected is None or self.selected >= len(grid.owners):
             return None
@@ -148,7 +148,7 @@ class BatchFilmPanel(TimeChart):
 
 
 def _column_end(cursor: float | None, scale: FilmScale) -> float:
-    """The time up to which the cursor's column is drawn; without a cursor on the film, its end."""
+    """Return the time up to which the cursor's column is drawn; without a cursor on the film, its end."""
     column = None if cursor is None else column_of(cursor, scale.window, scale.columns)
     at = None if column is None else time_at_column(column, scale.window, scale.columns)
     return scale.until if at is None else min(at, scale.until)

@@ -88,7 +88,7 @@ class CdfPanel(Panel):
 
 
 def whole_ticks(frame: Frame, width: int) -> TextRow:
-    """How exact the figures of several stages are, which are sums of ticks; empty for a single stage."""
+    """Return how exact the figures of several stages are, which are sums of ticks; empty for a single stage."""
     if len(frame.per_stage()) < 2:
         return []
     return [(next((text for text in _WHOLE_TICKS if len(text) <= width - 4), ""), "muted")]
@@ -100,7 +100,7 @@ def _of_stage(label: TextRow, number: int, *, wide: bool) -> TextRow:
 
 
 def stage_name(figures: StageMetrics) -> str:
-    """A stage's load and its number, which tells stages of the same load apart: `8 req/s · stage 5`."""
+    """Return a stage's load and its number, which tells stages of the same load apart: `8 req/s · stage 5`."""
     return f"{sanitize_line(figures.stage.label)} · stage {figures.stage.index + 1}"
 
 

@@ -81,7 +81,7 @@ def _counted(table: ComparisonTable, verdict: Verdict, *, named: bool) -> TextRo
 
 
 def heading(run: str, baseline: str, width: int) -> TextRow:
-    """The names of the columns, with those of both runs above their values."""
+    """Return the names of the columns, with those of both runs above their values."""
     columns = columns_for(width)
     row: list[Run] = [
         (" " * columns.metric, ""),
@@ -93,7 +93,7 @@ def heading(run: str, baseline: str, width: int) -> TextRow:
 
 
 def comparison_rows(table: ComparisonTable, width: int) -> list[TextRow]:
-    """The result, other causes of it, each stage with its rows, then the loads that only one of the runs has."""
+    """Return the result, other causes of it, each stage with its rows, then the loads that only one of the runs has."""
     rows: list[TextRow] = wrapped([], [(sanitize_line(table.headline), "strong")], width) if table.headline else []
     for text in table.causes:
         rows += wrapped([("▲ other cause: ", "warn")], [(sanitize_line(text), "")], width)

@@ -39,7 +39,7 @@ class ConfigPanel(Panel):
 
 
 def shown_rows(frame: Frame, width: int) -> list[TextRow]:
-    """The table of replicas at this time, if there are several; then the settings."""
+    """Return the table of replicas at this time, if there are several; then the settings."""
     replicas = frame.replicas(width)
     return [*([*replicas, []] if replicas else []), *config_rows(frame.header, width)]
 
@@ -91,7 +91,7 @@ def _predicted(cell: PredictedCell) -> tuple[str, str]:
 
 
 def _setting(key: str, value: str, width: int) -> list[TextRow]:
-    """The name, and the value beside it, in as many rows as it needs."""
+    """Return the name, and the value beside it, in as many rows as it needs."""
     lines = textwrap.wrap(value, max(width - _NAME, _LEAST_VALUE), break_on_hyphens=False) or [value]
     names = (key, *[""] * (len(lines) - 1))
     return [[(f"  {name:<{_NAME - 3}} ", "muted"), (line, "")] for name, line in zip(names, lines, strict=True)]
@@ -111,7 +111,7 @@ def _flat(settings: Mapping[str, Any], unit: Callable[[str], str], prefix: str =
 
 
 def _value(value: object, unit: str) -> str:
-    """A setting in a reader's words: `yes`, `500 ms`, `128 tokens`, `–` for none."""
+    """Return a setting in a reader's words: `yes`, `500 ms`, `128 tokens`, `–` for none."""
     match value:
         case None | "":
             return formats.UNKNOWN

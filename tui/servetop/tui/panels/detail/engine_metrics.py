@@ -112,7 +112,7 @@ def _group_rows(group: MetricGroup, width: int) -> list[TextRow]:
 
 
 def _quiet_rows(group: MetricGroup, width: int, *, prefix: str = "  ") -> list[TextRow]:
-    """What is 0 throughout and what has no values, by name instead of a row each."""
+    """Return what is 0 throughout and what has no values, by name instead of a row each."""
     parts = []
     for activity in (Activity.IDLE, Activity.UNMEASURED):
         labels: dict[str, list[str]] = {}
@@ -126,7 +126,7 @@ def _quiet_rows(group: MetricGroup, width: int, *, prefix: str = "  ") -> list[T
 
 
 def _absent(group: MetricGroup) -> str:
-    """The group, or those of its metrics, that the engine does not export; empty if it exports them all."""
+    """Return the group, or those of its metrics, that the engine does not export; empty if it exports them all."""
     if not group.lines:
         return group.title if group.missing else f"{group.title} (a single rank)"
     return f"{group.title} ({', '.join(group.missing)})" if group.missing else ""

@@ -43,7 +43,7 @@ class FilmLayout:
     """Whether ages are glyphs, not only colours."""
 
     def scrolled(self, top: int, *, selected: int | None, slots: int) -> int:
-        """The first visible slot: the selected one is visible, and no row is empty without need."""
+        """Return the first visible slot: the selected one is visible, and no row is empty without need."""
         shown = self.rows * self.per_row
         if selected is not None:
             top = min(max(top, selected - shown + 1), selected)
@@ -51,11 +51,11 @@ class FilmLayout:
         return -(-top // self.per_row) * self.per_row
 
     def shown_from(self, top: int) -> range:
-        """The visible slots if the first of them is `top`."""
+        """Return the visible slots if the first of them is `top`."""
         return range(top, top + self.rows * self.per_row)
 
     def slots_at(self, y: int, *, top: int) -> range:
-        """The slots in a row of the panel."""
+        """Return the slots in a row of the panel."""
         row = y - _ABOVE
         return range(top + row * self.per_row, top + (row + 1) * self.per_row) if 0 <= row < self.rows else range(0)
 
@@ -95,7 +95,7 @@ class FilmView:
 
 
 def draw_film(film: BatchFilm, grid: FilmGrid, scale: FilmScale, view: FilmView, line: TextRow) -> list[TextRow]:
-    """All rows of the panel; `line` is that of the chosen request."""
+    """Return all rows of the panel; `line` is that of the chosen request."""
     width, per_row = scale.columns + GUTTER, view.layout.per_row
     column = None if view.cursor is None else column_of(view.cursor, film.window, scale.columns)
     slots: list[TextRow] = []
@@ -119,7 +119,7 @@ def _slot_row(grid: FilmGrid, slot: int, columns: int, layout: FilmLayout) -> li
 
 
 def _slot_label(slot: int, row: int, *, chosen: int | None, used: bool) -> Run:
-    """The number of the row's first slot, from 1; in the chosen row that of the chosen slot."""
+    """Return the number of the row's first slot, from 1; in the chosen row that of the chosen slot."""
     if chosen is not None:
         return (f"▸{chosen + 1:>{GUTTER - 2}}┤", "key")
     labelled = used and row % _LABEL_EVERY == 0
@@ -149,7 +149,7 @@ def legend_row(shade: float, width: int, layout: FilmLayout, *, live: bool) -> T
 def request_line(
     film: BatchFilm, record: RequestRecord | None, view: FilmView, *, at: float, slots: int, width: int
 ) -> TextRow:
-    """The chosen request as of `at`, else the visible slots of all; how admissions are known at the right."""
+    """Return the chosen request as of `at`, else the visible slots of all; how admissions are known at the right."""
     known = "admission reported by the engine" if film.reported else "admission estimated from first tokens"
     note: TextRow = [(known if film.stays else "", "muted")]
     room = width - GUTTER

@@ -73,7 +73,7 @@ def draw_load_curves(own: LoadCurve, before: LoadCurve, *, latency: bool, width:
 
 
 def _sampled(x: FloatArray, loads: FloatArray, values: FloatArray) -> FloatArray:
-    """The line between measured loads, NaN beyond them."""
+    """Return the line between measured loads, NaN beyond them."""
     if not loads.size:
         return np.full(x.shape, np.nan)
     return np.asarray(np.interp(x, loads, values, left=np.nan, right=np.nan), dtype=np.float64)
@@ -82,7 +82,7 @@ def _sampled(x: FloatArray, loads: FloatArray, values: FloatArray) -> FloatArray
 def _with_points(
     rows: Sequence[TextRow], axes: Axes, loads: FloatArray, values: FloatArray, *, style: str, width: int
 ) -> list[TextRow]:
-    """The rows of `chart` with a mark at each measured value."""
+    """Return the rows of `chart` with a mark at each measured value."""
     drawn, plot, canvas = list(rows), len(rows) - 1, width - GUTTER
     for load, value in zip(loads, values, strict=True):
         if np.isnan(value):

@@ -47,7 +47,7 @@ class LogView(LogPanel):
         return [*parts, *([] if self.wrap else [[("long lines cut", "warn")]]), [(where, "muted")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """The lines that end `back` lines before the newest."""
+        """Return the lines that end `back` lines before the newest."""
         entries = self.entries(frame)
         if not entries:
             query = "nothing written yet" if self.least is Severity.INFO else "no such lines"
@@ -77,7 +77,7 @@ class LogView(LogPanel):
         return 0
 
     def entries(self, frame: Frame) -> Sequence[LogEntry]:
-        """The entries of the selected level."""
+        """Return the entries of the selected level."""
         return self._log.entries(frame, least=self.least)
 
     def scroll(self, lines: int) -> None:

@@ -42,7 +42,7 @@ class RecordingsList(Widget):
         return max(self.size.height - 1, 1)
 
     def unread(self) -> Path | None:
-        """The next recording to read: visible ones first, then the others in order, then visible stale ones."""
+        """Return the next recording to read: visible ones first, then the others in order, then visible stale ones."""
         seen = self.shown[self.top : self.top + self._visible]
         new = (path for path in (*seen, *self.all_paths) if path not in self.known)
         return next(new, next((path for path in seen if path in self.stale), None))

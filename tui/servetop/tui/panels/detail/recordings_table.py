@@ -45,12 +45,12 @@ def sparkline(values: Sequence[float], cells: int) -> str:
 
 
 def scrolled(top: int, cursor: int, visible: int) -> int:
-    """The first visible row, moved as little as necessary to keep the cursor among the `visible` rows."""
+    """Return the first visible row, moved as little as necessary to keep the cursor among the `visible` rows."""
     return max(min(top, cursor), cursor - max(visible, 1) + 1, 0)
 
 
 def state_run(info: RecordingInfo) -> Run:
-    """The state with a symbol; a failure with its exit code."""
+    """Return the state with a symbol; a failure with its exit code."""
     return (f"✖ exit {info.exit_code}", "bad") if info.exit_code else _STATES[info.state]
 
 

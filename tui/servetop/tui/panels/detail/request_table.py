@@ -29,7 +29,7 @@ _LEGEND = (QUEUED, TO_FIRST_TOKEN, DECODE, STALL, PREEMPTED, ENGINE_QUEUE, PREFI
 
 
 def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
-    """The columns that leave room for the bars."""
+    """Return the columns that leave room for the bars."""
     kept = 3
     while kept < len(_FIELDS) and sum(each[2] for each in _FIELDS[: kept + 1]) + 2 + _LEAST_BAR <= width:
         kept += 1
@@ -55,7 +55,7 @@ def header(width: int, axis: tuple[float, float], *, order: str, descending: boo
 
 
 def phase_legend(width: int) -> TextRow:
-    """The glyph and name of each phase, as many as fit."""
+    """Return the glyph and name of each phase, as many as fit."""
     return joined(
         ([(each.glyph * 2, each.style), (f" {each.name}", "muted")] for each in _LEGEND), width=width, gap="  "
     )
@@ -86,7 +86,7 @@ def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, chose
 
 
 def _stalled(row: RequestRow, cells: int) -> list[Run]:
-    """The length of the stalls, marked if the engine preempted requests meanwhile; blank without any."""
+    """Return the length of the stalls, marked if the engine preempted requests meanwhile; blank without any."""
     if math.isnan(row.stalled):
         return [(" " * cells, "")]
     phase = PREEMPTED if row.preempted else STALL
@@ -95,7 +95,7 @@ def _stalled(row: RequestRow, cells: int) -> list[Run]:
 
 
 def why_empty(in_flight: int, *, failed_only: bool) -> str:
-    """The text of an empty table."""
+    """Return the text of an empty table."""
     if failed_only:
         return "no failed requests up to this time"
     if in_flight:

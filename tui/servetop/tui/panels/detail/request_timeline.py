@@ -61,7 +61,7 @@ def _summary(record: RequestRecord, width: int) -> TextRow:
 
 
 def _phases(phases: Sequence[Span], width: int) -> TextRow:
-    """Each phase with its total."""
+    """Return each phase with its total."""
     parts = [
         [
             (phase.glyph * 2, phase.style),
@@ -74,7 +74,7 @@ def _phases(phases: Sequence[Span], width: int) -> TextRow:
 
 
 def _server_times(record: RequestRecord, width: int) -> list[TextRow]:
-    """The times that the server reported for the request, if it did."""
+    """Return the times that the server reported for the request, if it did."""
     times = (record.server_queue, record.server_prefill, record.server_decode)
     if times == (None, None, None):
         return []

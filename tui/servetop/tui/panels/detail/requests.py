@@ -35,7 +35,7 @@ def axis_length(rows: Sequence[RequestRow], at: float, previous: float) -> float
 
 
 def time_axis(at: float, length: float) -> tuple[float, float]:
-    """The ends of a time axis of `length` seconds that contains `at`; shorter near the start of the run."""
+    """Return the ends of a time axis of `length` seconds that contains `at`; shorter near the start of the run."""
     step = length / _STEPS
     end = math.ceil(at / step - 1e-9) * step or step
     return max(end - length, 0.0), end
@@ -102,7 +102,7 @@ class RequestsPanel(Panel):
         return phase_legend(self.size.width - 6)
 
     def peak(self, frame: Frame) -> float:
-        """The seconds to read before rounding: one slow request, and those in the rows next to it."""
+        """Return the seconds to read before rounding: one slow request, and those in the rows next to it."""
         tail = frame.stats.latencies["e2el"].p90 if frame.stats.latencies else math.nan
         tail = _SHORTEST if math.isnan(tail) else max(tail * 1.25, _SHORTEST)
         return tail + min(self.size.height / max(frame.stats.rates.sent, 1e-3), 2 * tail)
@@ -153,7 +153,7 @@ class RequestsPanel(Panel):
         self.show_again()
 
     def chosen(self) -> RequestRecord | None:
-        """The selected request, else the first that has ended; None if there is no such row."""
+        """Return the selected request, else the first that has ended; None if there is no such row."""
         if self.selected is None:
             return next((row.record for row in self.rows if row.record.done_at != math.inf), None)
         return next((row.record for row in self.rows if row.id == self.selected), None)

@@ -135,12 +135,12 @@ def _goodput(cell: Cell | None) -> str:
 
 
 def _rank(cell: Cell | None, best: bool) -> str:
-    """The mark of the best cell, or of a finished one that misses the objectives."""
+    """Return the mark of the best cell, or of a finished one that misses the objectives."""
     return "★" if best else ("✗" if cell is not None and cell.missed and not cell.running_now else "")
 
 
 def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
-    """The shade between the smallest and the largest throughput."""
+    """Return the shade between the smallest and the largest throughput."""
     if cell is None:
         return (" ", "")
     low, high = min(rates), max(rates)
@@ -150,7 +150,7 @@ def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
 
 
 def _placeholder(table: SweepTable, key: MatrixPlace) -> str:
-    """What stands for the number of a cell without one."""
+    """Return what stands for the number of a cell without one."""
     return _FAILED if key in table.failed else "·" if key in table.planned else ""
 
 
@@ -169,7 +169,7 @@ def _latency(cell: Cell | None, metric: str) -> str:
 
 
 def _reference(table: SweepTable, key: MatrixPlace) -> str:
-    """The difference from the baseline, else the prediction."""
+    """Return the difference from the baseline, else the prediction."""
     cell, before, predicted_rate = table.cells.get(key), table.before.get(key), table.predictions.get(key)
     if table.before:
         return "" if cell is None or before is None else formats.relative(cell.output_rate, before).replace(" ", "")
@@ -189,7 +189,7 @@ def _other(each: OtherStage) -> TextRow:
 
 
 def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
-    """The legend of shades and of the marks in use, with smaller gaps if there is less room."""
+    """Return the legend of shades and of the marks in use, with smaller gaps if there is less room."""
     cells = table.cells.values()
     done = {key: cell.output_rate for key, cell in table.cells.items() if not cell.running_now}
     used = {
@@ -210,7 +210,7 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
 
 
 def _listed(table: SweepTable, per_batch: int) -> str:
-    """The figures below each throughput, as far as there is room for them."""
+    """Return the figures below each throughput, as far as there is room for them."""
     reference = "% vs baseline" if table.before else "≈ predicted"
     names = {"latency": f"{LABELS[table.metric]} p{PERCENTILE}", "goodput": "goodput req/s", "reference": reference}
     return ", ".join(names[what] for what in table.below[: per_batch - 1])
@@ -235,7 +235,7 @@ class CurvePanel(Panel):
 
 
 def _invitation(one: bool, width: int, height: int) -> Sequence[TextRow]:
-    """What this chart is for, and the commands that fill it."""
+    """Return what this chart is for, and the commands that fill it."""
     lines = [(_WHY_EMPTY[one], "strong"), ("", ""), *((text, "muted") for text in _WHAT_FOR), ("", "")]
     lines += [(text, "key") for text in _HOW]
     longest = max(len(text) for text, _ in lines)

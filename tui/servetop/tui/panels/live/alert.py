@@ -33,7 +33,7 @@ class AlertPanel(Panel):
 
 
 def draw_alert(text: str, width: int, height: int) -> list[TextRow]:
-    """The text after a cross, wrapped between words; an ellipsis where more follows."""
+    """Return the text after a cross, wrapped between words; an ellipsis where more follows."""
     lines, room = [""], width - cell_len(_CROSS)
     for word in text.split():
         candidate = f"{lines[-1]} {word}".strip()
@@ -47,7 +47,7 @@ def draw_alert(text: str, width: int, height: int) -> list[TextRow]:
 
 
 def alert_text(frame: Frame) -> str:
-    """The reason of a failed run, or the error of the last seconds; empty if there is none."""
+    """Return the reason of a failed run, or the error of the last seconds; empty if there is none."""
     if frame.end is not None and frame.end.exit_code not in _SETTLED:
         return sanitize_line(frame.end.reason) or f"the run failed with exit code {frame.end.exit_code}"
     errors = [note for note in frame.notes if note.severity is Severity.ERROR and note.source != "user"]

@@ -68,12 +68,12 @@ def _draw_end(frame: Frame, width: int) -> TextRow:
 
 
 def run_mark(cause: RunCause) -> Run:
-    """The symbol of a run's verdict, and its style."""
+    """Return the symbol of a run's verdict, and its style."""
     return _RUN_STYLES.get(cause, ("▲", "warn"))
 
 
 def story_mark(story: Story) -> Run:
-    """The symbol of a story, and its style; that of a sweep is the best cell's, if there is one."""
+    """Return the symbol of a story, and its style; that of a sweep is the best cell's, if there is one."""
     if story.sweep is None:
         return run_mark(story.verdict.cause)
     return ("★", "good") if story.sweep.best is not None else ("▲", "warn")
@@ -95,7 +95,7 @@ def draw_headline(story: Story, width: int) -> TextRow:
 
 
 def draw_diagnosis(diagnosis: Diagnosis, width: int) -> TextRow:
-    """The limit, its evidence and the advice; if there is no room, evidence is dropped from the end.
+    """Return the limit, its evidence and the advice; if there is no room, evidence is dropped from the end.
 
     A long piece, such as the reason of failing requests, is shortened instead.
     """

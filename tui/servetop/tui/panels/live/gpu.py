@@ -35,13 +35,13 @@ class GpuPanel(Panel):
 
 
 def energy_row(joules_per_token: float, width: int) -> TextRow:
-    """The energy per output token now, over all devices."""
+    """Return the energy per output token now, over all devices."""
     parts: list[TextRow] = [[("  ", ""), (formats.joules(joules_per_token), "strong"), (" per token", "muted")]]
     return joined(parts, width=width)
 
 
 def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[TextRow]:
-    """One line per device, three if there is room; the last line counts devices that do not fit."""
+    """Return one line per device, three if there is room; the last line counts devices that do not fit."""
     if not gpus:
         return [[("no GPU found", "muted")]]
     alone = len(gpus) == 1

@@ -82,7 +82,7 @@ _NO_EXTRAS = KvExtras()
 
 
 def draw_kv(stats: LiveStats, axes: Axes, width: int, height: int, *, extras: KvExtras = _NO_EXTRAS) -> list[TextRow]:
-    """The blocks in use as a bar or, if there is room, as a map; then the past."""
+    """Return the blocks in use as a bar or, if there is room, as a map; then the past."""
     baseline = extras.baseline
     usage, times, gutter = stats.series.kv_usage, stats.series.times, GUTTER if height >= KvPanel.axes_from else 0
     used = (
@@ -107,7 +107,7 @@ def draw_kv(stats: LiveStats, axes: Axes, width: int, height: int, *, extras: Kv
 def _in_use(
     stats: LiveStats, width: int, height: int, *, blocks: tuple[float | None, float | None], hits: list[Run]
 ) -> list[TextRow]:
-    """The blocks in use now and the hits of the prefix cache, in rows that end where the chart ends."""
+    """Return the blocks in use now and the hits of the prefix cache, in rows that end where the chart ends."""
     gutter = GUTTER if height >= KvPanel.axes_from else 0
     share, canvas, (used, total) = kv_usage(stats.engine), width - gutter, blocks
     style = _HIGH if share > KV_HIGH else _LOW

@@ -84,7 +84,7 @@ class LatencyPanel(TimeChart):
 
 
 def charted(stats: LiveStats, metric: str) -> str:
-    """The name of a metric's values as the user felt them: TTFT counts from due where that differs."""
+    """Return the name of a metric's values as the user felt them: TTFT counts from due where that differs."""
     return CHARTED.get(metric, metric) if stats.waits_in_client else metric
 
 
@@ -94,7 +94,7 @@ def felt_label(stats: LiveStats, metric: str) -> str:
 
 
 def objective_note(frame: Frame) -> TextRow:
-    """The share of the window's values within the objective of the charted latency; empty without one.
+    """Return the share of the window's values within the objective of the charted latency; empty without one.
 
     It counts first tokens, those of requests in flight too; the header counts the requests that ended.
     """
@@ -139,7 +139,7 @@ def draw_latency(
 
 
 def _baseline_lines(stats: LiveStats, name: str, baseline: Baseline | None) -> list[ChartLine]:
-    """The baseline's p50 and p99, each with the difference shaded."""
+    """Return the baseline's p50 and p99, each with the difference shaded."""
     lines: list[ChartLine] = []
     for percentile in (0, 2) if baseline is not None else ():
         own = ChartLine(times=stats.series.times, values=stats.series.latencies[name][percentile], style="")
@@ -148,7 +148,7 @@ def _baseline_lines(stats: LiveStats, name: str, baseline: Baseline | None) -> l
 
 
 def _metric(row: str) -> str:
-    """The metric of a row of the table."""
+    """Return the metric of a row of the table."""
     return next((metric for metric, name in CHARTED.items() if name == row), row)
 
 
@@ -174,7 +174,7 @@ def _traces(stats: LiveStats, name: str, axes: Axes, limit: float | None) -> lis
 
 
 def _ends(stats: LiveStats, name: str, limit: float | None) -> list[tuple[ChartLine, str]]:
-    """The lowest and the highest line with their names, in the style that they have at their ends."""
+    """Return the lowest and the highest line with their names, in the style that they have at their ends."""
     ends = []
     for values, (percentile, style, _) in zip(stats.series.latencies[name], PERCENTILE_STYLES, strict=True):
         known = values[~np.isnan(values)]

@@ -82,7 +82,7 @@ def _powers_of_ten(drawn: HeatMap) -> dict[int, float]:
 
 
 def limit_row_of(drawn: HeatMap, limit: float | None) -> int:
-    """The row that contains a limit, from the top; -1 or the number of rows if it is above or below the map."""
+    """Return the row that contains a limit, from the top; -1 or the number of rows if it is above or below the map."""
     rows = len(drawn.counts)
     if limit is None or limit >= drawn.high:
         return -1
@@ -95,7 +95,7 @@ def _beyond(row: Sequence[Run]) -> list[Run]:
 
 
 def _split(row: Sequence[Run]) -> list[Run]:
-    """The same cells in runs that are either blank or not."""
+    """Return the same cells in runs that are either blank or not."""
     cells: list[Run] = []
     for text, style in row:
         for cell in text:

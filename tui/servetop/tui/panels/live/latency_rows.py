@@ -64,14 +64,14 @@ class LatencyTable:
         return (*p50, False), (*p99, False)
 
     def above(self) -> list[Run]:
-        """The panel's name, and those of the percentiles above them: the title starts one cell further right."""
+        """Return the panel's name, and those of the percentiles above them: the title starts one cell further right."""
         names = " " * self.name
         for name, _, _, compared in self.columns:
             names += f"{name:>{self.wide}}" + (f"{'Δ':>{_DELTA}}" if compared else "")
         return [("Latency", "title"), (names[len("Latency") + 1 :], "muted")]
 
     def header(self) -> list[Run]:
-        """The percentiles' names above their columns, with the dash of their lines."""
+        """Return the percentiles' names above their columns, with the dash of their lines."""
         row: list[Run] = [(" " * self.name, "")]
         for column, style, dash, compared in self.columns:
             row += [("   ", ""), (SWATCHES[dash], style), (f" {column}", "muted")]
@@ -80,7 +80,7 @@ class LatencyTable:
         return fitted(row, self.width)
 
     def row(self, name: str, *, charted: bool, limit: float | None) -> list[Run]:
-        """A metric's percentiles; those beyond `limit` (seconds) stand out."""
+        """Return a metric's percentiles; those beyond `limit` (seconds) stand out."""
         percentiles = self.stats.latencies.get(name, Percentiles())
         both = self.stats.waits_in_client and name in _FELT_LABELS
         label = f"{'▸' if charted else ' '}{_FELT_LABELS[name][self.form] if both else LABELS[name]}"

@@ -50,7 +50,7 @@ class LoadPanel(TimeChart):
         return [first, *_change(frame), [(offered, "strong"), (" offered", "")], *self._range_legend(frame)]
 
     def _range_legend(self, frame: Frame) -> list[TextRow]:
-        """What the dotted lines of the chart are: the row above it is full of counts."""
+        """Return what the dotted lines of the chart are: the row above it is full of counts."""
         if frame.shown_baseline is not None or self.size.height < _CHART:
             return []
         swatch, name = _edges(frame.stats)[0].swatch, " 1 s range" if self.size.width >= _ROOMY else " 1 s"
@@ -65,13 +65,13 @@ class LoadPanel(TimeChart):
 
 
 def _change(frame: Frame) -> list[TextRow]:
-    """The difference of the completed requests/s from the baseline's."""
+    """Return the difference of the completed requests/s from the baseline's."""
     baseline = frame.shown_baseline
     return [delta(frame.stats.rates.completed, baseline.rates_now["ok"])] if baseline else []
 
 
 def _before(stats: LiveStats, baseline: Baseline) -> FloatArray:
-    """What the baseline did: completed requests/s; in a closed loop, requests in flight."""
+    """Return what the baseline did: completed requests/s; in a closed loop, requests in flight."""
     return baseline.gauges["in_flight"] if is_closed_loop(stats) else baseline.rates["ok"]
 
 
@@ -102,7 +102,7 @@ def draw_load(
 
 
 def _lines(stats: LiveStats) -> list[tuple[ChartLine, str]]:
-    """The lines of the chart with their names, the most important one last."""
+    """Return the lines of the chart with their names, the most important one last."""
     series = stats.series
     if is_closed_loop(stats):
         limit = _line(stats, series.target_concurrency, "orange", "dashed")
@@ -122,13 +122,13 @@ def _line(stats: LiveStats, values: FloatArray, style: str, dash: str = "solid")
 
 
 def _edges(stats: LiveStats) -> list[ChartLine]:
-    """The edges of the range of most one-second rates."""
+    """Return the edges of the range of most one-second rates."""
     done = stats.series.smoothed["completed"]
     return [_line(stats, edge, "faint", "dotted") for edge in (done.low, done.high)]
 
 
 def _with_spike(stats: LiveStats, axes: Axes) -> Axes:
-    """The axes with the largest one-second rate, if it is far above their limit."""
+    """Return the axes with the largest one-second rate, if it is far above their limit."""
     if is_closed_loop(stats):
         return axes
     times, high = stats.series.times, np.nan_to_num(stats.series.smoothed["completed"].peak)

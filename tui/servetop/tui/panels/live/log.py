@@ -49,12 +49,12 @@ class LogPanel(Panel):
 
 
 def _shown(frame: Frame) -> Sequence[LogLine]:
-    """The engine's lines; while it starts, without the list of its paths, which hides what it is doing."""
+    """Return the engine's lines; while it starts, without the list of its paths, which hides what it is doing."""
     return [line for line in frame.log if not _PATH.search(line.text)] if frame.booting else frame.log
 
 
 def draw_log(lines: Sequence[LogLine], width: int, height: int) -> list[TextRow]:
-    """The last lines that fit, truncated at the width; warnings and errors are marked."""
+    """Return the last lines that fit, truncated at the width; warnings and errors are marked."""
     return [_row(engine_entry(line), width) for line in lines[-height:]] if height > 0 else []
 
 

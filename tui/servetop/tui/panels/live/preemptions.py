@@ -92,7 +92,7 @@ def draw_preemptions(
 
 
 def _values(stats: LiveStats, peaks: EnginePeaks | None) -> list[TextRow]:
-    """The rate of the window and the total; of a finished run the total and the highest rate."""
+    """Return the rate of the window and the total; of a finished run the total and the highest rate."""
     if peaks is None:
         return [_rate(stats.rates.preemptions), _total(stats)]
     return [_total(stats), *([] if math.isnan(peaks.preemptions) else [[("peak ", ""), *_rate(peaks.preemptions)]])]

@@ -51,7 +51,7 @@ class QueuePanel(TimeChart):
         return [[*title, *self._change(frame)], *others]
 
     def _change(self, frame: Frame) -> TextRow:
-        """The difference of the running requests from the baseline's, if there is room; not of peaks."""
+        """Return the difference of the running requests from the baseline's, if there is room; not of peaks."""
         baseline, sample = frame.shown_baseline, frame.stats.engine
         if baseline is None or sample is None or frame.peaks or self.size.width < _WIDEST:
             return []
@@ -82,7 +82,7 @@ class QueuePanel(TimeChart):
 
 
 def _why_unknown(frame: Frame) -> str:
-    """Why there is no count of now, or no peak of a finished run."""
+    """Return why there is no count of now, or no peak of a finished run."""
     return frame.peaks.reason if frame.peaks else why_outdated(frame)
 
 
@@ -118,7 +118,7 @@ def draw_queue(
 
 
 def _before(baseline: Baseline) -> FloatArray:
-    """The baseline's running and waiting requests together."""
+    """Return the baseline's running and waiting requests together."""
     return baseline.gauges["running"] + np.nan_to_num(baseline.gauges["waiting"])
 
 

@@ -91,7 +91,7 @@ class StoryCard(Panel):
 
 
 def card_rows(frame: Frame, width: int, height: int) -> list[tuple[int, TextRow]]:
-    """The rows of the card, each with the number of its line.
+    """Return the rows of the card, each with the number of its line.
 
     Lines are wrapped as far as there is room, advice first, else shortened; of too many lines those around the
     selected one are shown.
@@ -141,7 +141,7 @@ def _items(story: Story) -> list[_Item]:
 
 
 def _mark(line: StoryLine, story: Story) -> Run:
-    """An arrow for advice, the sign of the verdict for its cause, a dot for everything else."""
+    """Return an arrow for advice, the sign of the verdict for its cause, a dot for everything else."""
     if line.advice:
         return ("→", "key")
     return story_mark(story) if line.kind is LineKind.CAUSE else ("·", "muted")
@@ -152,7 +152,7 @@ def _time(line: StoryLine) -> str:
 
 
 def _item_rows(item: _Item, selected: int, width: int) -> list[TextRow]:
-    """The line, wrapped under its first word."""
+    """Return the line, wrapped under its first word."""
     head = _head(item, selected)
     first, *rest = textwrap.wrap(item.text, max(width - row_width(head), 20), break_on_hyphens=False) or [""]
     rows: list[TextRow] = [fitted([*head, _text(item, selected, first)], width)]
@@ -160,7 +160,7 @@ def _item_rows(item: _Item, selected: int, width: int) -> list[TextRow]:
 
 
 def _head(item: _Item, selected: int) -> list[Run]:
-    """The selection, the time right-aligned, and the mark."""
+    """Return the selection, the time right-aligned, and the mark."""
     pointer: Run = ("▸ ", "cursor") if item.number == selected else ("  ", "")
     return [pointer, (f"{_time(item.line):>{item.time_width}}  ", "muted"), item.mark, (" ", "")]
 

@@ -47,7 +47,7 @@ class ThroughputPanel(TimeChart):
 
 
 def _cost(frame: Frame) -> list[TextRow]:
-    """What a million tokens cost now; nothing for a run without a price."""
+    """Return what a million tokens cost now; nothing for a run without a price."""
     prices = recorded_prices(frame.header.config)
     if prices is None:
         return []

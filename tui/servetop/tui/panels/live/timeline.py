@@ -47,7 +47,7 @@ class TimelinePanel(Panel):
 
 
 def _named(events: Sequence[TimelineEvent], at: float) -> Sequence[TimelineEvent]:
-    """The last event up to a time; if it is an episode, the most serious one that lasts then.
+    """Return the last event up to a time; if it is an episode, the most serious one that lasts then.
 
     After the error that ends the run it is that error.
     """
@@ -80,7 +80,7 @@ def _column(at: float, frame: Frame, width: int) -> int:
 
 
 def _labels(frame: Frame, width: int) -> TextRow:
-    """Each stage's label at its start, without the words that do not fit before the start of the next one."""
+    """Return each stage's label at its start, without the words that do not fit before the start of the next one."""
     starts = [(_column(stage.at, frame, width), sanitize_line(stage.label)) for stage in frame.all_stages]
     row: list[Run] = []
     position = 0
@@ -127,7 +127,7 @@ def _seriousness(event: TimelineEvent) -> tuple[int, float]:
 
 
 def _extent(event: TimelineEvent, frame: Frame, width: int) -> tuple[int, int]:
-    """The first and the last cell of an episode."""
+    """Return the first and the last cell of an episode."""
     end = frame.edge if event.episode is None or event.episode.end is None else event.episode.end
     return _column(event.at, frame, width), _column(end, frame, width)
 

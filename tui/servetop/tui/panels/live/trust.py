@@ -58,7 +58,7 @@ class TrustPanel(Panel):
 
 
 def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
-    """The reasons, then one line per check; two compact lines if there are few rows.
+    """Return the reasons, then one line per check; two compact lines if there are few rows.
 
     Where not all reasons have a row, the last row counts the others.
     """
@@ -75,7 +75,7 @@ def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
 
 
 def _reason_rows(trust: Trust, width: int, height: int) -> list[TextRow]:
-    """The reasons and the advice, wrapped between words; if there is no room for that, one row each."""
+    """Return the reasons and the advice, wrapped between words; if there is no room for that, one row each."""
     texts = [(f"▲ {reason}", "warn") for reason in trust.reasons]
     texts += [(f"→ {trust.advice}", "muted")] if trust.advice else []
     room = max(width, _NARROWEST)
@@ -88,7 +88,7 @@ def _reason_rows(trust: Trust, width: int, height: int) -> list[TextRow]:
 
 
 def _shortened(text: str, room: int) -> str:
-    """The first words of a text; a number stays with its unit."""
+    """Return the first words of a text; a number stays with its unit."""
     tied = _UNIT.sub("\xa0", text)
     return textwrap.wrap(tied, room, max_lines=1, placeholder="…")[0].replace("\xa0", " ")
 
@@ -128,7 +128,7 @@ def _rows(trust: Trust) -> list[_CheckRow]:
 
 
 def _ttft_row(trust: Trust) -> list[_CheckRow]:
-    """The client's mean TTFT beyond the engine's, if the engine exports it."""
+    """Return the client's mean TTFT beyond the engine's, if the engine exports it."""
     check, excess = trust.checks["ttft"], trust.times.ttft.excess
     if check.state is CheckState.UNKNOWN:
         return []

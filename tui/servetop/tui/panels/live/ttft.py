@@ -58,7 +58,7 @@ class TtftPanel(Panel):
 
 
 def ttft_note(frame: Frame, width: int) -> str:
-    """Why a part is unknown, what the queue's is estimated from, or the age of the sample; else empty."""
+    """Return why a part is unknown, what the queue's is estimated from, or the age of the sample; else empty."""
     parts = frame.stats.ttft
     missing = why_missing(frame, "queue_seconds_total", "prefill_seconds_total")
     if missing and math.isnan(parts.engine_queue) and math.isnan(parts.prefill):
@@ -72,7 +72,7 @@ def ttft_note(frame: Frame, width: int) -> str:
 
 
 def waiting_text(parts: TtftBreakdown) -> str:
-    """The requests that wait for their first token, with their mean time so far; empty if there are none."""
+    """Return the requests that wait for their first token, with their mean time so far; empty if there are none."""
     if not parts.has_waiting:
         return ""
     if parts.pending == 1:

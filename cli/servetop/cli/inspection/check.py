@@ -1,22 +1,33 @@
-"""The report of `servetop check` as tables and sentences, which are wrapped on a terminal."""
+"""`servetop check`: loads the recordings, judges them, and prints the report in every form that was asked for."""
 
 from __future__ import annotations
 
+import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Group
 from rich.table import Table
 
 from servetop.analysis.checks.check_outcome import CheckOutcome
+from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.tables import out_tables, stdout_console
+from servetop.core.errors import ServetopError, UsageError
 from servetop.core.text import formats
+from servetop.reports.check.annotations import annotation_lines
+from servetop.reports.check.check_json import report_json
+from servetop.reports.check.check_markdown import report_markdown
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
+from servetop.reports.check.check_runs import check_recordings, wanted_of
 from servetop.reports.check.gate_text import change_text, interval_text
+from servetop.reports.check.junit import junit_xml
 from servetop.reports.check.regression_gate import RegressionGate
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+"""Variable in which GitHub Actions names the file of a step's summary."""
 MARKS = {
     CheckOutcome.KEPT: "✓",
     CheckOutcome.BROKEN: "✗",
@@ -24,9 +35,54 @@ MARKS = {
     CheckOutcome.NOT_APPLICABLE: "–",
 }
 """Signs that work without colour."""
-
-
 _WIDTH = 80
+_TITLES = {ItemKind.THRESHOLD: "Thresholds", ItemKind.RULE: "Honesty of the figures"}
+
+
+def run_check(options: CheckOptions, *, environment: Mapping[str, str] = os.environ) -> int:
+    """Check recordings, print the report, and return the exit code of the worst item."""
+    if options.as_json and options.github:
+        raise UsageError("--json and --github exclude each other: both write to standard output")
+    wanted = wanted_of(
+        max_regression=options.max_regression,
+        threshold=options.threshold,
+        rule=options.rule,
+        ignore=options.ignore,
+        start_spread=options.start_spread,
+        anyway=options.anyway,
+    )
+    report = check_recordings(options.files, options.baseline, wanted)
+    _write_reports(report, options, environment)
+    for warning in report.warnings:
+        console.status(f"warning: {warning}")
+    if options.as_json:
+        console.out_json(report_json(report))
+    else:
+        report_text(report)
+    if options.github:
+        console.out_commands(*annotation_lines(report))
+    if report.reason:
+        console.message(report.reason)
+    return int(report.exit_code)
+
+
+def _write_reports(report: CheckReport, options: CheckOptions, environment: Mapping[str, str]) -> None:
+    """Write the files that were asked for, by an option or by GitHub Actions."""
+    if options.junit is not None:
+        _written(options.junit, junit_xml(report), mode="w")
+    named = environment.get(STEP_SUMMARY, "")
+    summary = options.step_summary or (Path(named) if named else None)
+    if summary is not None:
+        _written(summary, report_markdown(report), mode="a")
+
+
+def _written(path: Path, text: str, *, mode: str) -> None:
+    """Write or append to a file; ServetopError if that fails."""
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ServetopError(f"cannot write {path} ({(error.strerror or str(error)).lower()})") from error
 
 
 def report_text(report: CheckReport) -> None:
@@ -47,11 +103,8 @@ def report_text(report: CheckReport) -> None:
     console.out("", report.headline)
 
 
-_TITLES = {ItemKind.THRESHOLD: "Thresholds", ItemKind.RULE: "Honesty of the figures"}
-
-
 def _limits(report: CheckReport) -> list[Group]:
-    """One table of limits for each load."""
+    """Return one table of limits for each load."""
     loads: dict[str, list[CheckItem]] = {}
     for item in report.of_kind(ItemKind.LIMIT):
         loads.setdefault(item.load, []).append(item)
@@ -73,7 +126,7 @@ def _figures(gate: RegressionGate) -> tuple[str, ...]:
 
 
 def _lines(item: CheckItem) -> list[str]:
-    """The sentence of an item; of a limit, only if it is not kept, because the table has the rest."""
+    """Return the sentence of an item; of a limit, only if it is not kept, because the table has the rest."""
     if item.kind is ItemKind.LIMIT:
         return [] if item.outcome is CheckOutcome.KEPT else _wrapped(f"{item.word}: {item.title}: {item.text}")
     return _wrapped(f"{MARKS[item.outcome]} {item.title}: {item.text}")

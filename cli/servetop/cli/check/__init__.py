@@ -1,1 +1,0 @@
-"""`servetop check`: gates for CI."""

@@ -1,1 +1,0 @@
-"""The command `servetop compare`: text, Markdown and JSON of a comparison."""

@@ -1,0 +1,132 @@
+"""Writes a prediction as a recording: the run that it predicts, with every request and tick."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from servetop.core.clock import ClockAnchor
+from servetop.core.config import EngineConfig, RunConfig
+from servetop.core.errors import UsageError
+from servetop.core.events import EngineSample, RequestRecord
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.write.connection import check_new
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.run.exit_code import close_recording
+from servetop.run.manifest.versions import versions
+from servetop.simulator.predict.predict import PredictSpec
+from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
+from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, VirtualRunPlan
+from servetop.workload.arrivals.arrival_spec import IN_PROCESS_BURST, parse_arrivals
+
+_NO_COSTS = ClientCosts(per_request=0.0, per_chunk=0.0, per_beat=0.0)
+
+
+def check_recordable(specs: Sequence[PredictSpec], path: Path) -> None:
+    """UsageError for predictions that no recording can show; RecordingError if the file exists."""
+    check_new(path)
+    if len(specs) != 1:
+        raise UsageError(
+            f"--record writes one run, and this file has {len(specs)} variants: leave one, or --record out"
+        )
+    workload, settings = specs[0].workload, specs[0].settings
+    if workload.n > 1 or workload.cancel_fraction:
+        raise UsageError("--record: a recorded prediction has one completion a request, and cancels none")
+    if parse_arrivals(workload.arrivals).name == IN_PROCESS_BURST:
+        raise UsageError(f"--record: no client sends {IN_PROCESS_BURST}: use burst, which a client sends")
+    if str(settings.get("time_scale", "1")) not in {"1", "1.0"}:
+        raise UsageError("--record: leave out --set time_scale")
+
+
+def record_prediction(spec: PredictSpec, path: Path) -> None:
+    """Write the run to a new file, its stages one after the other against one engine; RecordingError if it exists."""
+    run = run_virtually(_plan(spec))
+    recorder = write_virtual_run(dataclasses.replace(run, header=_header(run)), path)
+    close_recording(recorder, run.end, run.header.config)
+
+
+def write_virtual_run(run: VirtualRun, path: Path) -> Recorder:
+    """Write all ticks of a run to a new file, and return its recorder, to be closed; RecordingError if it exists."""
+    recorder = Recorder.create(path, run.header)
+    newest: EngineSample | None = None
+    ended = {index: list(part) for index, part in itertools.groupby(run.records, key=_tick_of_end)}
+    scraped = {
+        at: list(part) for at, part in itertools.groupby(run.replica_samples, key=lambda each: each.scrape_start)
+    }
+    stages, lines = _by_tick(run.stages), _by_tick(run.log_lines)
+    for tick in run.ticks:
+        samples = () if tick.engine is None or tick.engine is newest else (tick.engine,)
+        newest = tick.engine
+        recorder.commit(
+            TickTransaction(
+                tick=tick,
+                requests=ended.get(tick.index, ()),
+                engine_samples=samples,
+                replica_samples=scraped.get(tick.end, ()),
+                gpu_samples=tick.gpus,
+                stages=stages[tick.index],
+                log_lines=lines[tick.index],
+            )
+        )
+    return recorder
+
+
+class _Event(Protocol):
+    @property
+    def at(self) -> float: ...
+
+
+_AnyEvent = TypeVar("_AnyEvent", bound=_Event)
+
+
+def _by_tick(events: Iterable[_AnyEvent]) -> defaultdict[int, list[_AnyEvent]]:
+    found: defaultdict[int, list[_AnyEvent]] = defaultdict(list)
+    for each in events:
+        found[int(each.at / TICK_SECONDS)].append(each)
+    return found
+
+
+def _tick_of_end(record: RequestRecord) -> int:
+    return int((record.done_at or 0.0) / TICK_SECONDS)
+
+
+def _header(run: VirtualRun) -> RunHeader:
+    return dataclasses.replace(run.header, anchor=ClockAnchor.take(), versions=versions(), predicted=True)
+
+
+def _plan(spec: PredictSpec) -> VirtualRunPlan:
+    """The run of a prediction; its client takes no time, and its engine begins with the batch limit of its stages."""
+    stages = tuple(stage for stage in spec.stages if not stage.warmup)
+    settings = {key: value for key, value in spec.settings.items() if key != "seed"}
+    if stages[0].max_num_seqs is not None:
+        settings["max_num_seqs"] = stages[0].max_num_seqs
+    config = RunConfig(
+        engine=EngineConfig(model=spec.model, extra_args=("--gpu", spec.gpu, "--engine-profile", spec.engine_profile)),
+        workload=spec.workload,
+        stages=stages,
+        seed=spec.seed,
+        goodput=spec.goodput,
+        drain_at_stages=spec.sweep,
+        drain_timeout=math.inf,
+        label=spec.label,
+        metadata={key: str(value) for key, value in settings.items()},
+    )
+    return VirtualRunPlan(
+        config=config,
+        gpu=spec.gpu,
+        engine_profile=spec.engine_profile,
+        settings=settings,
+        client=_NO_COSTS,
+        replicas=spec.replicas,
+        router=spec.router,
+        at_boundaries=True,
+        token_times=True,
+        begin=0.0,
+    )

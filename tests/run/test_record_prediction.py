@@ -1,0 +1,88 @@
+"""A recorded prediction is sound, says that it is predicted, and has the figures of the prediction."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servetop.analysis.summary.summary_json import summary_json
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.errors import RecordingError, UsageError
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.verify.verdict import VerifyVerdict
+from servetop.recordings.verify.verify import verify
+from servetop.reports.summary.summary import run_summary
+from servetop.run.record_prediction import check_recordable, record_prediction
+from servetop.simulator.predict.predict import PredictSpec, predict
+
+VARIED = WorkloadConfig(input_len=200, output_len=100, lengths="lognormal")
+TURNS = WorkloadConfig(num_turns="3", think_time="0.5", input_len=50, output_len=20)
+OPEN, CLOSED = StageConfig(request_rate=12.0, num_prompts=80), StageConfig(max_concurrency=10, num_prompts=80)
+LIMITED = tuple(StageConfig(request_rate=rate, num_prompts=40, max_num_seqs=8) for rate in (3.0, 9.0))
+
+
+def recorded_summary(spec: PredictSpec, path: Path) -> dict[str, Any]:
+    record_prediction(spec, path)
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        return summary_json(run_summary(reader))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        PredictSpec(stages=(OPEN,), workload=VARIED, settings={"kv_blocks": 500}, goodput={"ttft": 0.1}),
+        PredictSpec(stages=(CLOSED,), workload=VARIED, seed=7),
+        PredictSpec(stages=(CLOSED,), workload=TURNS),
+        PredictSpec(stages=(StageConfig(num_prompts=80),)),
+        PredictSpec(stages=(OPEN,), replicas=2),
+        PredictSpec(stages=LIMITED),
+    ],
+)
+def test_the_summary_has_the_figures_of_the_prediction(spec: PredictSpec, tmp_path: Path) -> None:
+    stages = recorded_summary(spec, tmp_path / "a.servetop")["stages"]
+    cells = predict(spec).cells
+    assert len(stages) == len(cells)
+    for stage, cell in zip(stages, cells, strict=True):
+        result = cell.result
+        assert result is not None
+        assert (stage["completed"], stage["preemptions"]) == (result.completed, result.preemptions)
+        assert stage["output_throughput"] == pytest.approx(result.output_throughput, rel=1e-4)
+        for name, latency in {"ttft": result.ttft_ms, "itl": result.itl_ms, "e2el": result.e2el_ms}.items():
+            found = [stage[f"{statistic}_{name}_ms"] for statistic in ("mean", "median", "p99")]
+            assert found == pytest.approx([latency.mean, latency.p50, latency.p99], rel=2e-3), name
+
+
+def test_the_recording_is_sound_and_says_that_it_is_predicted(tmp_path: Path) -> None:
+    path = tmp_path / "a.servetop"
+    summary = recorded_summary(PredictSpec(stages=(OPEN,)), path)
+    assert (summary["predicted"], summary["exit_code"], summary["recording_state"]) == (True, 0, "finished")
+    assert verify(path).verdict is VerifyVerdict.SOUND
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        assert reader.header.predicted
+        assert reader.header.versions["servetop"]
+
+
+@pytest.mark.parametrize(
+    ("specs", "words"),
+    [
+        ([PredictSpec(), PredictSpec()], "this file has 2 variants"),
+        ([PredictSpec(workload=WorkloadConfig(n=2))], "one completion a request"),
+        ([PredictSpec(workload=WorkloadConfig(cancel_fraction=0.5))], "cancels none"),
+        ([PredictSpec(workload=WorkloadConfig(arrivals="in-process-burst"))], "no client sends in-process-burst"),
+        ([PredictSpec(settings={"time_scale": "0.1"})], "leave out --set time_scale"),
+    ],
+)
+def test_what_no_recording_can_show_is_refused(specs: list[PredictSpec], words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_recordable(specs, tmp_path / "a.servetop")
+
+
+def test_an_existing_file_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.servetop"
+    path.write_text("mine")
+    with pytest.raises(RecordingError, match="already exists: remove it, or choose another file with --record"):
+        check_recordable([PredictSpec()], path)
+    assert path.read_text() == "mine"
