@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -152,10 +151,10 @@ def test_no_rate_keeps_an_objective_that_the_prefill_of_too_many_prompts_exceeds
         assert sustainable_rate(times, capacity, 0.5, kept_share=0.5) > 5.0
 
 
-def bursts(peakedness: float, variability: float, *, kept: float = math.inf) -> ServiceTimes:
+def bursts(peakedness: float, variability: float) -> ServiceTimes:
     return ServiceTimes(
         base=0.05, seconds=np.full(32, 3.2), variability=variability, prefills=np.array([0.05]), shares=np.ones(1),
-        kept=kept, peakedness=peakedness,
+        peakedness=peakedness,
     )  # fmt: skip
 
 
@@ -166,12 +165,6 @@ def test_bursts_that_find_no_slot_lower_the_sustainable_rate_more_than_their_que
     )
     assert peaks < 0.8 * queues < 0.8 * random
     assert sustainable_rate(bursts(64.0, 3.0), capacity, 0.5) < 0.1, "a burst exceeds the whole batch"
-
-
-def test_bursts_count_as_sequences_for_the_objectives_on_tpot() -> None:
-    capacity = Capacity(rate=10.0, start=0.0, until=60.0, running=32.0)
-    rates = [sustainable_rate(bursts(4.0, 3.0, kept=kept), capacity, 0.5) for kept in (8.0, 16.0, math.inf)]
-    assert rates == sorted(set(rates))
 
 
 @pytest.mark.parametrize(("burstiness", "lengths", "peakedness"), [(1.0, [90, 110], 1.0), (0.25, [100], 4.0)])

@@ -16,10 +16,13 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.story.story import story_of
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import StageChange
+from servetop.core.histogram import LogHistogram
 from servetop.simulator.virtual_run.engine_faults import KvLeak
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
-from tests.judgement.observed import observations_of, without_batch_limit, without_metrics
+from tests.analysis.story_runs import ramp, record_from
+from tests.judgement.client_side import attached
+from tests.judgement.observed import observations_of, without_batch_limit, without_metrics, without_waiting
 from tests.simulator.virtual_run.runs import plan_of
 
 LIGHT = WorkloadConfig(input_len=64, output_len=64)
@@ -180,3 +183,34 @@ def test_an_engine_that_loses_blocks_is_not_believed_to_serve_what_it_did(floor:
     assert served_rate(record, at=0.0) == pytest.approx(5.0, rel=0.05)
     found = run_verdict(record).sustainable
     assert found is None if rate is None else found == pytest.approx(rate, rel=0.1)
+
+
+def test_a_rate_within_several_objectives_is_what_the_run_kept() -> None:
+    slow = (StageConfig(request_rate=4.0, duration=60.0), StageConfig(request_rate=40.0, duration=40.0))
+    plan = plan_of(*slow, workload=LIGHT, max_num_seqs=8)
+    estimated = told(run_virtually(with_objectives(plan, ttft=0.5)))
+    kept = told(run_virtually(with_objectives(plan, ttft=0.5, tpot=0.1)))
+    assert estimated[0] is kept[0] is RunCause.BATCH
+    assert "sustainable ≈" in estimated[1]
+    assert "sustainable ≥ 3.9" in kept[1]
+    assert "≈" not in kept[1]
+
+
+def test_without_a_queue_gauge_free_slots_of_a_server_do_not_blame_the_engine() -> None:
+    load, prompts = StageConfig(request_rate=30.0, duration=40.0), WorkloadConfig(input_len=1500, output_len=8)
+    own = run_virtually(with_objectives(plan_of(load, workload=prompts), ttft=0.5))
+    assert told(own)[0] is told(attached(own))[0] is told(without_waiting(own))[0] is RunCause.RATE
+    cause, text = told(without_waiting(attached(own)))
+    assert cause is RunCause.UNKNOWN
+    assert "which limit holds them is unknown: the engine exports no queue" in text
+
+
+def test_first_misses_of_bursty_arrivals_are_no_cold_start() -> None:
+    ticks = ramp(waiting=[0.0] * 60)
+    late = LogHistogram.of([2.0] * 3)
+    for index in range(32):
+        ticks[index] = replace(ticks[index], client=replace(ticks[index].client, ttft=late, ttft_due=late))
+    even = record_from(ticks, goodput={"ttft": 0.5})
+    bursty = replace(even.header.config, workload=replace(even.header.config.workload, burstiness=0.2))
+    assert run_verdict(even).cold_until is not None
+    assert run_verdict(replace(even, header=replace(even.header, config=bursty))).cold_until is None

@@ -14,7 +14,6 @@ Long prompts need more of the time that the objective allows, so the prefill of 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +42,6 @@ _MIN_TOKENS = 5
 _PRECISION = 1e-3
 BURSTY = 2.0
 """Squared coefficient of variation of the times between arrivals, above which the model of the queue is less exact."""
-NO_OBJECTIVES: Mapping[str, float] = {}
 _GAUGES = ("running", "in_flight", "waiting")
 
 
@@ -76,8 +74,6 @@ class ServiceTimes:
     """The seconds that requests of several lengths need instead of `base`."""
     shares: FloatArray
     """The fraction of the requests of each."""
-    kept: float = math.inf
-    """The most running sequences with which the objectives on TPOT and E2EL are kept."""
     peakedness: float = 1.0
     """Variance / mean of the requests in service if none had to wait: 1 with random arrivals, more with bursts."""
 
@@ -140,13 +136,7 @@ def mean_output(history: TickHistory, until: float) -> float:
 
 
 def batch_service(
-    run: TickHistory,
-    capacity: Capacity,
-    workload: WorkloadConfig,
-    until: float,
-    *,
-    objectives: Mapping[str, float] = NO_OBJECTIVES,
-    replicas: int = 1,
+    run: TickHistory, capacity: Capacity, workload: WorkloadConfig, until: float, *, replicas: int = 1
 ) -> ServiceTimes | None:
     """Return the service of a batch, with ITL = a + b·n fitted to the ticks; None without the inputs.
 
@@ -165,13 +155,9 @@ def batch_service(
     slope, intercept = _line(running[known], totals[known] / weights[known], weights[known])
     itl = np.maximum(intercept + slope * np.arange(1, max(1, round(capacity.running)) + 1), 1e-6)
     arrivals, service = arrival_variability(workload), _variability(lengths)
-    seconds = base + lengths.mean * itl
-    tpot, e2el = (objectives.get(each, math.inf) for each in ("tpot", "e2el"))
-    slow = np.flatnonzero((itl > tpot) | (seconds > e2el))
     return ServiceTimes(
         base=base,
-        seconds=seconds,
-        kept=float(slow[0]) if slow.size else math.inf,
+        seconds=base + lengths.mean * itl,
         variability=(arrivals + service) / 2,
         prefills=np.array([base]),
         shares=np.ones(1),
@@ -240,7 +226,7 @@ def sustainable_rate(
     times: ServiceTimes, capacity: Capacity, objective: float, *, kept_share: float = KEPT_SHARE
 ) -> float:
     """Return the largest rate at which a fraction of the requests get their first token within `objective` seconds."""
-    if objective <= times.base or not times.kept:
+    if objective <= times.base:
         return 0.0
     low, high = 0.0, capacity.rate
     while high - low > _PRECISION * capacity.rate:
@@ -267,13 +253,11 @@ def _late_share(times: ServiceTimes, capacity: float, rate: float, objective: fl
     load = rate / capacity
     tail = states[-1] / (1 - load)
     waits = tail / (states[:-1].sum() + tail)
-    kept = int(min(times.kept / times.peakedness, running.size)) + 1
-    slow = 0.0 if kept > running.size else (states[kept:-1].sum() + tail) / (states[:-1].sum() + tail)
     left = objective - times.prefills
     if not times.variability:
-        return min(float(times.shares[left < 0].sum()) + slow, 1.0)
+        return float(times.shares[left < 0].sum())
     late = waits * np.exp(-(capacity - rate) * np.maximum(left, 0.0) / times.variability)
-    return min(float(np.where(left < 0, 1.0, late) @ times.shares) + slow, 1.0)
+    return float(np.where(left < 0, 1.0, late) @ times.shares)
 
 
 def _line(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -25,8 +24,6 @@ from servetop.analysis.engine_gauges import KV_FULL
 
 DEFAULT_OBJECTIVE = 0.5
 """Seconds of TTFT, for the knee of a run without an objective."""
-_OTHERS = ("tpot", "e2el")
-"""Objectives that depend on the number of running sequences."""
 _PLAUSIBLE = 0.5
 """Least sequences in a full cache / those that its blocks should hold; with fewer, something else holds blocks."""
 
@@ -44,7 +41,7 @@ def _waits(main: Overload) -> bool:
 
 
 def overload_rates(limit: Limit, capacity: Capacity, run: RunRecord) -> tuple[float | None, float | None]:
-    """Return the sustainable rate by all objectives, and the knee; None if only a bound of them is known.
+    """Return the sustainable rate by the objective on TTFT, and the knee; None if only a bound of them is known.
 
     Each of several replicas serves its part of the requests with its own slots.
     """
@@ -61,25 +58,20 @@ def _rates_of_one(
     limit: Limit, capacity: Capacity, run: RunRecord, *, replicas: int
 ) -> tuple[float | None, float | None]:
     """Return both rates of one replica, by its part of the capacity."""
-    objectives = run.header.config.goodput
-    others = {metric: limit for metric, limit in objectives.items() if metric in _OTHERS}
-    times = _service(limit, capacity, run, others, replicas=replicas)
+    times, ttft = _service(limit, capacity, run, replicas=replicas), run.ttft_objective
     if times is None:
-        return (None, capacity.rate) if objectives.keys() - {"ttft"} else (capacity.rate, capacity.rate)
-    ttft = min((objectives[metric] for metric in ("ttft", "ttfot") if metric in objectives), default=math.inf)
-    default = DEFAULT_OBJECTIVE if math.isinf(ttft) else ttft
-    knee = sustainable_rate(replace(times, kept=math.inf), capacity, max(default, times.base), kept_share=0.5)
-    return capacity.rate if not objectives else sustainable_rate(times, capacity, ttft), knee
+        return capacity.rate, capacity.rate
+    default = DEFAULT_OBJECTIVE if math.isnan(ttft) else ttft
+    knee = sustainable_rate(times, capacity, max(default, times.base), kept_share=0.5)
+    return capacity.rate if math.isnan(ttft) else sustainable_rate(times, capacity, ttft), knee
 
 
-def _service(
-    limit: Limit, capacity: Capacity, run: RunRecord, objectives: Mapping[str, float], *, replicas: int
-) -> ServiceTimes | None:
-    """Return the service of the engine; None without a model, or if the model does not tell the other objectives."""
+def _service(limit: Limit, capacity: Capacity, run: RunRecord, *, replicas: int) -> ServiceTimes | None:
+    """Return the service of the engine; None without a model."""
     workload = run.header.config.workload
     if limit is Limit.RATE:
-        return None if objectives else prefill_service(run.history, capacity, workload, run.until)
-    return batch_service(run.history, capacity, workload, run.until, objectives=objectives, replicas=replicas)
+        return prefill_service(run.history, capacity, workload, run.until)
+    return batch_service(run.history, capacity, workload, run.until, replicas=replicas)
 
 
 def advised_batch(limit: Limit, main: Overload, run: RunRecord) -> int | None:

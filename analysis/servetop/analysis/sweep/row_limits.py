@@ -25,7 +25,7 @@ def row_limits(run: RunRecord, cells: Sequence[SweepCell]) -> dict[RowKey, RowLi
                 interval = sustainable_interval(verdict.sustainable, verdict.main, run)
             found[key] = RowLimit(
                 limit=verdict.cause.value,
-                estimate=verdict.sustainable,
+                estimate=None if verdict.is_lower_bound else verdict.sustainable,
                 interval=interval,
                 advised_batch=verdict.advised_batch,
             )
