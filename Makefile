@@ -65,7 +65,7 @@ format: .venv/.installed  ## format the code and apply the fixes of ruff
 integration: .venv/.installed  ## test the whole command with real vLLM, llama.cpp, Triton, podman and a browser (installs them once, 15 minutes)
 	bash tests/integration/install.sh && bash tests/integration/install_browser.sh
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m integration tests/cli tests/tui tests/engines
-	$(BIN)/python -m pytest -q -rs -m integration tests/integration
+	$(BIN)/python -m pytest -q -rs --durations 12 -m integration tests/integration
 
 integration-all:  ## the same with transformers serve and Ray Serve LLM (3 more minutes to install, 3 to run)
 	SERVETOP_INTEGRATION=all $(MAKE) integration
