@@ -62,7 +62,7 @@ COMMANDS_OWN = {
     "doctor": {"server", "as_json"},
     "predict": {
         "file", "preset", "settings", "goodput", "model", "gpu", "engine_profile", "max_num_seqs", "request_rate",
-        "input_len", "output_len", "num_prompts", "arrivals", "as_json",
+        "input_len", "output_len", "num_prompts", "arrivals", "record", "as_json",
     },
     "validate": {"as_json"},
     "serve": {option.name for option in declared(ServeOptions)},

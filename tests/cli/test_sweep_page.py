@@ -39,7 +39,7 @@ def stored(tmp_path: Path, text: str) -> str:
 
 
 def test_the_page_has_examples() -> None:
-    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (4, 1, 9)
+    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (4, 1, 10)
 
 
 @pytest.mark.parametrize("text", SWEEPS)

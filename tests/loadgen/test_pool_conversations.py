@@ -64,7 +64,7 @@ async def test_conversations_continue_in_the_next_stage(server: Any, pool: Any) 
     await run.begin(StageConfig(max_concurrency=2, duration=0.6), StageConfig(max_concurrency=2, duration=0.6))
     await run.finish()
     assert [{each.stage for each in turns} for turns in conversations(run.records)] == [{0, 1}] * 2
-    ends = [note for note in run.notes if "real-time class" not in note]  # prompts of 400 turns take a processor
+    ends = [note for note in run.notes if "conversation" in note]  # others may be about a busy machine
     assert ends
     assert [note for note in ends if "cut short" in note] == ends  # by the end of the last stage
 
