@@ -81,7 +81,7 @@ class Servetop:
             process.stdout.close()
             process.stderr.close()
 
-    def __call__(self, *words: str, timeout: float = 240.0) -> Finished:
+    def __call__(self, *words: str, timeout: float = 540.0) -> Finished:
         with self.started(*words) as process:
             out, err = process.communicate(timeout=timeout)
         return Finished(process.returncode, out, err)
