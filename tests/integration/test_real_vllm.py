@@ -159,7 +159,7 @@ def test_a_killed_vllm_is_noticed_within_two_seconds_and_the_recording_is_whole(
 def test_a_sweep_restarts_the_engine_between_batch_sizes(vllm: Vllm, servetop: Servetop, tmp_path: Path) -> None:
     grid = tmp_path / "grid.toml"
     grid.write_text(
-        "max_num_seqs = [2, 8]\nrequest_rate = ['inf']\nmax_concurrency = [12]\nnum_prompts = 144\n"
+        "max_num_seqs = [2, 8]\nrequest_rate = ['inf']\nmax_concurrency = [12]\nnum_prompts = 48\n"
         "[workload]\ninput_len = 12\noutput_len = 150\n"
     )
     before = engine_processes()
@@ -170,8 +170,8 @@ def test_a_sweep_restarts_the_engine_between_batch_sizes(vllm: Vllm, servetop: S
     assert set(cells) == {2, 8}
     for batch, cell in cells.items():
         assert peak_is_possible(cell["server"], "max_running", most=batch), cell["server"]
-    assert all(cell["completed"] == 144 and cell["finished"] for cell in cells.values())
-    assert done.summary["server"]["generation_tokens"] == 2 * 144 * 150
+    assert all(cell["completed"] == 48 and cell["finished"] for cell in cells.values())
+    assert done.summary["server"]["generation_tokens"] == 2 * 48 * 150
     assert engine_processes() == before
 
 
