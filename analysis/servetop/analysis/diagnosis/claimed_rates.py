@@ -54,7 +54,7 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
 def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) -> ClaimedRates:
     """Return the rates of the model, raised to what the run itself served; only what it kept if that is far above.
 
-    The errors of the model are known of an objective on TTFT alone: by other objectives the rate is what the run kept.
+    The error of the model was measured for an objective on TTFT alone: with others the rate is what the run kept.
 
     An engine whose blocks are held by something else no longer serves what it did before; nothing is claimed of one
     whose cache holds fewer sequences than those of which the errors of the model are known.

@@ -108,7 +108,7 @@ def _if_new(sample: EngineSample | None, tick: Tick) -> EngineSample | None:
 
 
 def _age(tick: Tick) -> float:
-    """Return the age of the newest sample of all replicas: those that are scraped rarely are old for all."""
+    """Return twice the age of the newest sample, in seconds: a slow scrape interval outdates no replica."""
     return math.inf if tick.engine is None else 2 * (tick.end - tick.engine.scrape_start)
 
 

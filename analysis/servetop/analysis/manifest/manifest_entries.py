@@ -127,7 +127,7 @@ def _facts(facts: EngineFacts, *, changes_batch: bool, several_sizes: bool) -> I
 
 
 def _arguments(header: RunHeader, *, launched: bool) -> list[str]:
-    """Return the words after the program: of the whole command line, or only those that the user gave."""
+    """Return the arguments after the program: of the whole command line, or only those that the user gave."""
     engine = header.config.engine
     if launched:
         return [str(each) for each in launch_arguments(header)[1:]]

@@ -58,7 +58,7 @@ def redacted(data: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
 
 
 def run_command(url: str, given: GivenValues, needed: Sequence[str]) -> list[str]:
-    """Return the words of a run on this server: the options given to `doctor`, then those that it needs."""
+    """Return the arguments of a run on this server: the options given to `doctor`, then those that it needs."""
     words = ["servetop", "--url", url]
     for option in declared(DoctorOptions):
         if option.name not in given or option.name in _OWN or option.spelling in needed:

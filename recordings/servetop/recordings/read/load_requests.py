@@ -141,7 +141,7 @@ def _blocks(
     *,
     measure: Callable[[_Rows], RequestColumns],
 ) -> Iterator[RequestColumns]:
-    """Yield no requests, then blocks of those that are valid, with more columns; RecordingError if a block is not."""
+    """Yield an empty block, then the valid requests in blocks; RecordingError if one cannot be read."""
     names = (*_ALWAYS, *names)
     types = [(name, _TYPES[name]) for name in names]
     where, parameters = selection.where

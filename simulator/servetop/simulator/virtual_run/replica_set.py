@@ -25,7 +25,7 @@ _FIELDS = tuple(each.name for each in dataclasses.fields(EngineSample))
 
 
 class ReplicaSet:
-    """Engines, equal unless the plan says otherwise; the plan's router chooses among those that answer."""
+    """The engines of a plan, with equal settings unless it lists others, and the router between them."""
 
     def __init__(self, plan: VirtualRunPlan, listener: TokenListener, *, clock: ManualClock) -> None:
         self._plan = plan

@@ -41,7 +41,7 @@ def ordinary_text() -> str:
 
 
 def ordinary_ids(ids: Sequence[int]) -> tuple[int, ...]:
-    """Return the different tokens of a text, in order, without those that a tokenizer only puts around it."""
+    """Return the distinct tokens of a text, ascending, without the tokenizer's special tokens at its ends."""
     counts = Counter(ids)
     around = {each for each in (*ids[:1], *ids[-1:]) if counts[each] == 1}
     return tuple(sorted(counts.keys() - around))
