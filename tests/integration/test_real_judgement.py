@@ -26,7 +26,9 @@ UNSEEN = (LATE, "stalled", "overloaded")
 FEW_PAGES = 5.0
 """Seconds of the load without a metrics page from which the run may be known by its client only."""
 FREE = "free KV blocks and batch slots"
-SHAPE = ("--input-len", "12", "--output-len", "150", "--ignore-eos", "--goodput", "ttft:500")
+SHAPE = ("--input-len", "12", "--output-len", "150", "--ignore-eos", "--goodput", "ttft:500", "--drain-timeout", "3")
+FULL = ("--max-concurrency", "24", "--num-prompts", "96", "--drain-timeout", "300")
+"""A load that fills any engine here, however slow the machine: with a rate, a slow one completes nothing at all."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def small_batch(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def told(servetop: Servetop, url: str, *load: str) -> Told:
     """Run a load; a run whose requests all succeeded."""
-    done = servetop("--url", url, *SHAPE, *load, "--drain-timeout", "3", "--json")
+    done = servetop("--url", url, *SHAPE, *load, "--json")
     assert done.code in RAN, done.err
     summary = done.summary
     assert summary["engine"]["max_num_seqs"] is None
@@ -75,7 +77,7 @@ def waiting(url: str) -> float:
 
 
 def test_a_full_batch_is_told_by_its_flat_running_count(small_batch: str, servetop: Servetop) -> None:
-    found = told(servetop, small_batch, "--request-rate", "60", "--duration", "20")
+    found = told(servetop, small_batch, *FULL)
     assert found.may_be("batch-bound", *UNSEEN), found.text
     assert FREE not in found.text
     if found.cause == "batch-bound":
@@ -83,13 +85,14 @@ def test_a_full_batch_is_told_by_its_flat_running_count(small_batch: str, servet
 
 
 def test_a_full_kv_cache_is_told_though_the_batch_limit_is_unknown(scarce_vllm: str, servetop: Servetop) -> None:
-    found = told(servetop, scarce_vllm, "--request-rate", "60", "--duration", "20")
+    found = told(servetop, scarce_vllm, *FULL)
     assert found.may_be("KV-bound", *UNSEEN), found.text
     assert FREE not in found.text
 
 
 def test_a_load_below_the_capacity_is_called_no_overload(small_batch: str, servetop: Servetop) -> None:
-    found = told(servetop, small_batch, "--request-rate", "1", "--burstiness", "100", "--duration", "25")
+    steady = ("--request-rate", "1", "--burstiness", "100", "--duration", "25", "--output-len", "40")
+    found = told(servetop, small_batch, *steady)
     assert found.may_be("headroom", "unclear", LATE, MISSED), found.text
     assert found.sustainable is None or found.sustainable <= 1.3
 
@@ -103,7 +106,7 @@ def test_a_limit_of_ones_own_is_not_blamed_on_the_engine(small_batch: str, serve
 
 def test_the_load_of_others_is_not_called_ones_own(small_batch: str, servetop: Servetop, tmp_path: Path) -> None:
     others = Servetop(tmp_path / "others", ENVIRONMENT)
-    flood = ("--max-concurrency", "24", "--duration", "90", "--no-record", "--headless", "--drain-timeout", "1")
+    flood = ("--max-concurrency", "24", "--duration", "400", "--no-record", "--headless")
     with others.started("--url", small_batch, *SHAPE, *flood) as process:
         wait_for(lambda: waiting(small_batch) > BATCH, seconds=60, what="the queue of other clients")
         found = told(servetop, small_batch, "--request-rate", "1", "--duration", "20")
