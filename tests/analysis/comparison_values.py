@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import metric_named
 from servetop.analysis.comparison.difference import Basis
 from servetop.analysis.comparison.measured_difference import MeasuredDifference
@@ -37,7 +38,8 @@ def value(key: str, verdict: str, **fields: Any) -> MeasuredDifference:
 
 def stage(*metrics: MeasuredDifference, **fields: Any) -> ComparedStage:
     values: dict[str, Any] = {
-        "label": "8 req/s", "request_rate": 8.0, "ramp_from": None, "max_concurrency": None, "max_num_seqs": None,
+        "load": StageLoad(request_rate=8.0), "label": "8 req/s", "request_rate": 8.0,
+        "ramp_from": None, "max_concurrency": None, "max_num_seqs": None,
         "seconds_a": 60.0, "seconds_b": 60.0, "requests_a": 480, "requests_b": 482, "starts_a": 1, "starts_b": 1,
         "same_requests": False, "unsteady": "", "needed_seconds": None, "not_measured": (),
     }  # fmt: skip

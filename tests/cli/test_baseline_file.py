@@ -52,9 +52,9 @@ def test_a_run_does_not_differ_from_itself() -> None:
     compare = comparer(with_baseline_path(DisplayOptions(against=str(GOLDEN))))
     assert compare is not None
     found = compare(GOLDEN)
-    assert found.comparison.stages
+    assert found.stages
     assert not found.causes
-    verdicts = {each.verdict for stage in found.comparison.stages for each in stage.metrics}
+    verdicts = {each.verdict for stage in found.stages for each in stage.metrics}
     assert not verdicts & {Verdict.BETTER, Verdict.WORSE}
 
 

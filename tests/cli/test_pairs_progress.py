@@ -11,6 +11,7 @@ import pytest
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import Scale, metric_named
+from servetop.analysis.comparison.comparison import ComparisonOptions
 from servetop.analysis.comparison.difference import Basis, Difference
 from servetop.analysis.comparison.difference_texts import (
     difference_text,
@@ -18,8 +19,7 @@ from servetop.analysis.comparison.difference_texts import (
     interval_text,
     margin_text,
 )
-from servetop.analysis.comparison.measured_difference import paired_difference
-from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions
+from servetop.analysis.comparison.paired_runs import PairedMetric, paired_difference
 from servetop.analysis.comparison.sequential import DifferenceLimits, evidence
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.cli.pairs.pairs_progress import progress_line
@@ -98,7 +98,7 @@ def test_texts_have_the_unit_of_the_difference() -> None:
 def test_the_reason_of_an_open_series_is_its_limit_and_the_cost() -> None:
     plan = SeriesPlan(
         configs=ArmConfigs(a=RunConfig(), b=RunConfig()),
-        options=PairedOptions(metrics=()),
+        options=ComparisonOptions(metrics=()),
         seed=0,
         budget=240.0,
         pairs=3,
@@ -120,7 +120,7 @@ def test_a_metric_without_values_is_named(capsys: pytest.CaptureFixture[str]) ->
     tpot = paired(0.0, key="mean_tpot_ms").metric
     plan = SeriesPlan(
         configs=ArmConfigs(a=RunConfig(), b=RunConfig()),
-        options=PairedOptions(metrics=(ANSWERED.metric, tpot)),
+        options=ComparisonOptions(metrics=(ANSWERED.metric, tpot)),
         seed=0,
         budget=240.0,
     )
@@ -135,7 +135,7 @@ def test_a_metric_without_values_is_named(capsys: pytest.CaptureFixture[str]) ->
 def test_the_json_has_the_schema_and_names_what_would_tell(capsys: pytest.CaptureFixture[str]) -> None:
     plan = SeriesPlan(
         configs=ArmConfigs(a=RunConfig(), b=RunConfig()),
-        options=PairedOptions(metrics=(OPEN.metric,)),
+        options=ComparisonOptions(metrics=(OPEN.metric,)),
         seed=0,
         budget=240.0,
     )

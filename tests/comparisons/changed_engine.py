@@ -10,9 +10,10 @@ from random import Random
 
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.compared_metrics import metric_named
-from servetop.analysis.comparison.comparison import ComparisonOptions, MetricComparison, compare
+from servetop.analysis.comparison.comparison import ComparisonOptions, compare
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
 from servetop.analysis.comparison.start_spread import StartSpread
-from servetop.analysis.comparison.verdicts import Cost, Verdict
+from servetop.analysis.comparison.verdicts import Verdict
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
 from tests.comparisons.drawn_runs import START_SPREAD, DrawnLoad, arm, draw_load, start_effect
 from tests.comparisons.same_engine import draws
@@ -87,7 +88,7 @@ class _Measuring:
         self._speeds: list[tuple[float, float]] = []
         self._seeds: list[tuple[int, int]] = []
 
-    def compared(self) -> MetricComparison:
+    def compared(self) -> MeasuredDifference:
         """Measure both arms, and compare the metric of the change."""
         while len(self._seeds) < self.starts:
             first, other = (self.random.randrange(1 << 20) for _ in range(2))
@@ -101,10 +102,12 @@ class _Measuring:
         (found,) = stage.metrics
         return found
 
-    def pay(self, cost: Cost) -> bool:
-        """Measure as much more as the comparison asked for; False if that is too much."""
-        self.starts += cost.starts
-        self.seconds += cost.seconds
+    def pay(self, found: MeasuredDifference) -> bool:
+        """Measure as much more as the comparison asked for; False if that is unknown or too much."""
+        if found.more_starts is None and found.more_seconds is None:
+            return False
+        self.starts += found.more_starts or 0
+        self.seconds += found.more_seconds or 0.0
         return self.load.requests(self.seconds) <= _MOST_REQUESTS and self.starts <= _MOST_STARTS
 
     def _start_effect(self) -> float:
@@ -140,7 +143,7 @@ def find_change(change: Change, *, seed: int, cases: int) -> Answers:
         for _ in range(_ROUNDS):
             if found.verdict is not Verdict.CANNOT_TELL:
                 break
-            if found.needs is None or not measuring.pay(found.needs):
+            if not measuring.pay(found):
                 answers.unpaid += 1
                 break
             found = measuring.compared()

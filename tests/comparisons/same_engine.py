@@ -62,13 +62,13 @@ class Tally:
         """Count the verdicts and intervals of one pair."""
         self.pairs += 1
         rows = [each for stage in comparison.stages for each in stage.metrics]
-        self.alarms.update({each.metric.family for each in rows if each.verdict in ALARMS})
+        self.alarms.update({each.family for each in rows if each.verdict in ALARMS})
         self.verdicts.update(each.verdict for each in rows)
         for each in rows:
-            if each.difference is not None:
-                low, high = each.difference.interval
-                self.intervals[each.metric.family] += 1
-                self.covered[each.metric.family] += low <= 0 <= high
+            if each.found is not None:
+                low, high = each.found.interval
+                self.intervals[each.family] += 1
+                self.covered[each.family] += low <= 0 <= high
 
 
 def compare_pair(setting: Setting, load: DrawnLoad, random: Random) -> Comparison:

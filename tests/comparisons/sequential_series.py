@@ -11,7 +11,8 @@ from random import Random
 
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.compared_metrics import Scale, metric_named
-from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions, compare_pairs
+from servetop.analysis.comparison.comparison import ComparisonOptions
+from servetop.analysis.comparison.paired_runs import PairedMetric, compare_pairs
 from servetop.analysis.comparison.sequential import (
     DifferenceLimits,
     evidence,
@@ -140,7 +141,7 @@ def _measure_series(random: Random, *, slower: float) -> tuple[tuple[PairedMetri
             )
             a.append(measured(plans[0], f"a{number}"))
             b.append(measured(plans[1], f"b{number}"))
-        found = compare_pairs(a, b, PairedOptions(metrics=metrics))
+        found = compare_pairs(a, b, ComparisonOptions(metrics=metrics))
         if all(each.verdict is not Verdict.CANNOT_TELL for each in found):
             break
     return found, len(a)

@@ -161,9 +161,7 @@ def test_a_sweep_killed_before_any_tick_and_resumed_equals_one_that_was_not(
         assert summary_of(resumed) == (expected, totals), kill
         assert checked(resumed) == figures, kill
         other = load_measured_run(resumed)
-        alignment = align([clean.arm], [other.arm])
-        assert (alignment.only_a, alignment.only_b) == ((), ()), kill
-        for stage in alignment.stages:
+        for stage in align([clean.arm], [other.arm]):
             ((_, a),), ((_, b),) = stage.a, stage.b
             assert a.latencies["ttft"] == pytest.approx(b.latencies["ttft"], abs=1e-5), kill
         assert (clean.requests, clean.completed) == (other.requests, other.completed), kill

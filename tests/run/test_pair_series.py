@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from servetop.analysis.comparison.compared_metrics import metric_named
-from servetop.analysis.comparison.paired_runs import PairedOptions
+from servetop.analysis.comparison.comparison import ComparisonOptions
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.core.clock import ClockAnchor, ManualClock
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
@@ -110,7 +110,7 @@ def plan(b: str = "slow", *, budget: float = math.inf, pairs: int | None = None)
     assert TTFT is not None
     return SeriesPlan(
         configs=ArmConfigs(a=config("usual"), b=config(b)),
-        options=PairedOptions(metrics=(TTFT,)),
+        options=ComparisonOptions(metrics=(TTFT,)),
         seed=100,
         budget=budget,
         pairs=pairs,

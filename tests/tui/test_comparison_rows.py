@@ -10,10 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from servetop.analysis.comparison.measured_difference import measured_difference
-from servetop.analysis.comparison.run_comparison import RunComparison
+from servetop.analysis.comparison.comparison import Comparison
 from servetop.analysis.comparison.undecided import UndecidedReason
-from servetop.analysis.comparison.verdicts import Cost, Verdict
+from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
 from servetop.core.errors import RecordingError
 from servetop.core.interfaces.run_source import RunSource
@@ -51,14 +50,12 @@ def test_values_have_the_units_of_their_metric_and_notes_what_would_tell() -> No
 
 
 def test_an_undecided_metric_has_the_words_of_the_command_line() -> None:
-    tail = compared(
-        "p99_ttft_ms", TAIL, Verdict.CANNOT_TELL, needs=Cost(seconds=780.0), reason=UndecidedReason.TOO_FEW_VALUES
-    )
-    table = comparison_table(RunComparison(comparison=comparison(tail)), baseline="main", run="new")
+    tail = compared("p99_ttft_ms", TAIL, Verdict.CANNOT_TELL, more_seconds=780.0, reason=UndecidedReason.TOO_FEW_VALUES)
+    table = comparison_table(comparison(tail), baseline="main", run="new")
     (row,) = table.stages[0].rows
     assert (row.note, row.brief) == ("too few values, 13 min more", "too few values")
-    assert verdict_text(measured_difference(tail)) == f"? cannot tell: {row.note}"
-    assert verdict_text(measured_difference(tail), short=True) == f"? {row.brief}"
+    assert verdict_text(tail) == f"? cannot tell: {row.note}"
+    assert verdict_text(tail, short=True) == f"? {row.brief}"
     assert "? too few values" in Lines([metric_row(row, 76)]).plain
     assert row.note in Lines([metric_row(row, 116)]).plain
 
@@ -66,14 +63,14 @@ def test_an_undecided_metric_has_the_words_of_the_command_line() -> None:
 def test_an_interval_without_an_end_is_not_shown() -> None:
     endless = replace(LOSS, low_error=50.0, high_error=50.0, df=1.0)
     found = comparison(compared("output_throughput", endless, Verdict.CANNOT_TELL))
-    table = comparison_table(RunComparison(comparison=found), baseline="", run="")
+    table = comparison_table(found, baseline="", run="")
     assert table.stages[0].rows[0].interval == ""
 
 
 def test_loads_of_one_run_only_and_stages_that_are_not_steady_are_named() -> None:
     assert TABLE.unmatched == ("only in main: 4 req/s", "only in new: 9 req/s")
     assert TABLE.stages[0].extent == "15 and 14 s · 120 and 1,118 requests · not steady: the load lasted 15 s"
-    empty = comparison_table(RunComparison(comparison=replace(comparison(), stages=())), baseline="main", run="new")
+    empty = comparison_table(replace(comparison(), stages=()), baseline="main", run="new")
     assert "no stage" in empty.note
 
 
@@ -127,11 +124,11 @@ async def test_the_comparison_is_made_in_the_background_once_for_a_finished_run(
 ) -> None:
     asked: list[Path] = []
 
-    def compare(path: Path) -> RunComparison:
+    def compare(path: Path) -> Comparison:
         asked.append(path)
         if path.stem == "broken":
             raise RecordingError("broken.servetop is damaged")
-        return RunComparison(comparison=comparison(compared("output_throughput", LOSS, Verdict.WORSE)))
+        return comparison(compared("output_throughput", LOSS, Verdict.WORSE))
 
     path = tmp_path / "run.servetop"
     options = DashboardOptions(baseline=lambda: source(canned.finished()), compare=compare, recording=path)

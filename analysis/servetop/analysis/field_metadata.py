@@ -8,3 +8,5 @@ OMITTED = {"omitted": True}
 """Metadata of a field whose key is absent, rather than null, if its value is None."""
 RATE = {"rate": True}
 """Metadata of a field whose infinite value is the string `inf` in JSON, as in vLLM's results."""
+INTERNAL = {"internal": True}
+"""Metadata of a field that is not written."""

@@ -103,8 +103,8 @@ def test_other_draws_of_one_load_are_no_difference_in_throughput() -> None:
     for seed in range(0, 120, 2):
         (compared,) = compare([run("a", drawn(seed))], [run("b", drawn(seed + 1))], options).stages
         (found,) = compared.metrics
-        assert found.difference is not None
-        low, high = found.difference.interval
+        assert found.found is not None
+        low, high = found.found.interval
         covered += low <= 0 <= high
         alarms += found.verdict in ("better", "worse")
     assert alarms <= 3
@@ -116,6 +116,6 @@ def test_equal_draws_are_compared_as_sharply_as_if_nothing_varied() -> None:
     (compared,) = compare([run("a", sample)], [run("b", sample)]).stages
     found = compared.metric("output_throughput")
     assert found is not None
-    assert found.difference is not None
+    assert found.found is not None
     assert compared.same_requests
-    assert found.difference.error == pytest.approx(0.0, abs=1e-9)
+    assert found.found.error == pytest.approx(0.0, abs=1e-9)

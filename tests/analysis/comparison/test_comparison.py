@@ -4,6 +4,7 @@ import pytest
 
 from servetop.analysis.comparison.compared_metrics import metric_named
 from servetop.analysis.comparison.comparison import ComparisonOptions, compare
+from servetop.analysis.comparison.undecided import UndecidedReason
 from servetop.analysis.comparison.verdicts import Verdict
 from tests.analysis.comparison.samples import run, stage
 
@@ -19,7 +20,7 @@ def test_a_slower_first_token_is_worse_and_nothing_else() -> None:
     a, b = run("a", stage(rate=40.0)), run("b", stage(rate=40.0, noise=5, ttft=0.23))
     comparison = compare([a], [b])
     metrics = [each for stage in comparison.stages for each in stage.metrics]
-    worse = {each.metric.key for each in metrics if each.verdict is Verdict.WORSE}
+    worse = {each.key for each in metrics if each.verdict is Verdict.WORSE}
     assert {"mean_ttft_ms", "p50_ttft_ms", "p90_ttft_ms"} <= worse
     assert not [each for each in metrics if each.verdict is Verdict.BETTER]
     (found,) = comparison.stages
@@ -39,8 +40,8 @@ def test_equal_requests_tell_a_difference_that_other_seeds_cannot() -> None:
         verdicts.append(found)
     assert verdicts[0].verdict is Verdict.WORSE
     assert verdicts[1].verdict is Verdict.CANNOT_TELL
-    assert verdicts[1].needs is not None
-    assert verdicts[1].needs.seconds > 100
+    assert verdicts[1].more_seconds is not None
+    assert verdicts[1].more_seconds > 100
 
 
 def test_single_starts_of_a_real_engine_cannot_show_a_small_loss_and_ask_for_starts() -> None:
@@ -50,18 +51,20 @@ def test_single_starts_of_a_real_engine_cannot_show_a_small_loss_and_ask_for_sta
     throughput = found.metric("output_throughput")
     assert throughput is not None
     assert throughput.verdict is Verdict.CANNOT_TELL
-    assert throughput.needs is not None
-    assert throughput.needs.starts > 0
+    assert throughput.more_starts is not None
+    assert throughput.more_starts > 0
 
 
-def test_a_metric_that_one_side_lacks_is_said() -> None:
-    a, b = stage(), stage()
-    object.__setattr__(b, "counters", {})
-    (found,) = compare([run("a", a)], [run("b", b)]).stages
+@pytest.mark.parametrize("options", [ComparisonOptions(), ComparisonOptions(names=("the baseline", "the run"))])
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_a_metric_that_one_side_lacks_is_said(options: ComparisonOptions, lacking: int) -> None:
+    sides = (stage(), stage())
+    object.__setattr__(sides[lacking], "counters", {})
+    (found,) = compare([run("a", sides[0])], [run("b", sides[1])], options).stages
     throughput = found.metric("output_throughput")
     assert throughput is not None
-    assert throughput.missing == "B"
-    assert throughput.verdict is Verdict.CANNOT_TELL
+    assert throughput.note == f"not measured in {options.names[lacking]}"
+    assert (throughput.verdict, throughput.reason) == (Verdict.CANNOT_TELL, UndecidedReason.NOT_MEASURED)
 
 
 def test_margins_can_be_set() -> None:

@@ -11,7 +11,8 @@ import pytest
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Scale, metric_named
-from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions, compare_pairs
+from servetop.analysis.comparison.comparison import ComparisonOptions
+from servetop.analysis.comparison.paired_runs import PairedMetric, compare_pairs
 from servetop.analysis.comparison.stage_sample import StageSample
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
@@ -60,7 +61,7 @@ def compared(a: Sequence[float], b: Sequence[float], *metrics: ComparedMetric) -
     """Compare runs with these TTFTs."""
     in_a = [run(f"a{at}", stage(ttft, seed=at)) for at, ttft in enumerate(a)]
     in_b = [run(f"b{at}", stage(ttft, seed=at)) for at, ttft in enumerate(b)]
-    return compare_pairs(in_a, in_b, PairedOptions(metrics=metrics or (TTFT,)))
+    return compare_pairs(in_a, in_b, ComparisonOptions(metrics=metrics or (TTFT,)))
 
 
 def test_each_pair_is_one_relative_difference() -> None:
@@ -85,7 +86,7 @@ def test_too_few_pairs_say_how_many_it_takes() -> None:
 
 def test_one_pair_is_judged_by_the_variation_within_it_and_between_starts() -> None:
     a, b = (run(name, stage(1.0, wave=0.01), start_spread=0.01) for name in "ab")
-    (found,) = compare_pairs([a], [b], PairedOptions(metrics=[TTFT]))
+    (found,) = compare_pairs([a], [b], ComparisonOptions(metrics=[TTFT]))
     assert found.spread == pytest.approx(math.sqrt(2) * 0.01)
     assert found.interval == (-1.0, math.inf)
     assert found.verdict is Verdict.CANNOT_TELL
@@ -98,13 +99,13 @@ def test_a_metric_that_was_not_measured_is_left_out() -> None:
 def test_loads_are_compared_apart_and_only_those_of_both() -> None:
     a = run("a", stage(1.0, rate=1.0), stage(2.0, rate=2.0), stage(3.0, rate=3.0))
     b = run("b", stage(1.0, rate=1.0), stage(2.5, rate=2.0), stage(3.0, rate=4.0))
-    found = compare_pairs([a], [b], PairedOptions(metrics=[TTFT]))
+    found = compare_pairs([a], [b], ComparisonOptions(metrics=[TTFT]))
     assert [(each.load.request_rate, round(each.difference.value, 6)) for each in found] == [(1.0, 0.0), (2.0, 0.25)]
 
 
 def test_a_margin_of_the_caller_replaces_that_of_the_metric() -> None:
     a, b = ([run(f"{ttft}/{at}", stage(ttft, seed=at)) for at in range(3)] for ttft in (1.0, 1.05))
-    (found,) = compare_pairs(a, b, PairedOptions(metrics=[TTFT], margins={TTFT.key: 0.2}))
+    (found,) = compare_pairs(a, b, ComparisonOptions(metrics=[TTFT], margins={TTFT.key: 0.2}))
     assert found.margin == 0.2
     assert found.verdict is Verdict.NO_DIFFERENCE
 

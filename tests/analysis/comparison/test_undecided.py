@@ -7,8 +7,10 @@ import math
 
 import pytest
 
-from servetop.analysis.comparison.comparison import MetricComparison, StageComparison, compare
+from servetop.analysis.comparison.comparison import compare
 from servetop.analysis.comparison.difference import Basis
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
+from servetop.analysis.comparison.report_types import ComparedStage
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.verdicts import Verdict
 from tests.analysis.comparison.samples import run, stage
@@ -48,7 +50,7 @@ def test_an_interval_that_excludes_0_has_another_reason_than_its_width(
     assert (low > 0 or high < 0) == (expected in (UndecidedReason.MANY_METRICS, UndecidedReason.NEAR_MARGIN))
 
 
-def undecided(stages: tuple[StageComparison, ...]) -> list[MetricComparison]:
+def undecided(stages: tuple[ComparedStage, ...]) -> list[MeasuredDifference]:
     return [each for stage in stages for each in stage.metrics if each.verdict is Verdict.CANNOT_TELL]
 
 

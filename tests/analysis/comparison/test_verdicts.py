@@ -46,7 +46,12 @@ def found(value: float, error: float, *, a: float = 1000.0, basis: Basis = Basis
 def verdict(key: str, value: float, error: float) -> Verdict:
     each = found(value, error)
     margin = margin_of(metric(key), each)
-    return judge(metric(key), each, margin=margin, adjusted=alarm_probability(each, margin))
+    return judge(
+        each,
+        margin=margin,
+        adjusted=alarm_probability(each, margin),
+        higher_is_better=metric(key).higher_is_better,
+    )
 
 
 def test_a_clear_loss_of_throughput_is_worse_and_a_clear_loss_of_latency_better() -> None:

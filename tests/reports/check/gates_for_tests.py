@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from dataclasses import replace
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.compared_metrics import METRICS, Scale, metric_named
-from servetop.analysis.comparison.comparison import Comparison, MetricComparison, StageComparison
+from servetop.analysis.comparison.comparison import Comparison
 from servetop.analysis.comparison.difference import Basis, Difference
-from servetop.analysis.comparison.verdicts import Verdict
+from servetop.analysis.comparison.measured_difference import MeasuredDifference, measured_difference
+from servetop.analysis.comparison.report_types import ComparedStage
+from tests.analysis import comparison_values
 
 LOAD = StageLoad(request_rate=8.0)
 
@@ -25,26 +27,31 @@ def differing(
     )  # fmt: skip
 
 
-def measured(key: str, difference: Difference | None, *, missing: Literal["A", "B"] | None = None) -> MetricComparison:
+def measured(key: str, difference: Difference | None, *, note: str = "") -> MeasuredDifference:
     """A metric that is not judged yet."""
-    metric = metric_named(key) or METRICS[0]
-    return MetricComparison(
-        metric=metric, difference=difference, margin=0.0, verdict=Verdict.CANNOT_TELL, missing=missing
-    )
+    return replace(measured_difference(metric_named(key) or METRICS[0], difference, margin=0.0), note=note)
 
 
 def stage(
-    *metrics: MetricComparison,
+    *metrics: MeasuredDifference,
     load: StageLoad = LOAD,
     seconds: tuple[float, float] = (60.0, 60.0),
     requests: tuple[int, int] = (480, 480),
     unsteady: str = "",
-) -> StageComparison:
+) -> ComparedStage:
     """A stage of one start of each arm."""
-    return StageComparison(
-        load=load, seconds=seconds, requests=requests, starts=(1, 1), same_requests=False, unsteady=unsteady,
-        metrics=metrics,
-    )  # fmt: skip
+    return comparison_values.stage(
+        *metrics,
+        load=load,
+        label=load.label,
+        request_rate=load.request_rate,
+        ramp_from=load.ramp_from,
+        seconds_a=seconds[0],
+        seconds_b=seconds[1],
+        requests_a=requests[0],
+        requests_b=requests[1],
+        unsteady=unsteady,
+    )
 
 
 def comparison(**differences: Difference | None) -> Comparison:

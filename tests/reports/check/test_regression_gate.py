@@ -107,7 +107,7 @@ def test_a_percentage_of_a_baseline_of_zero_cannot_be_told() -> None:
 
 
 def test_what_was_not_measured_cannot_be_told() -> None:
-    only_b = Comparison(stages=(stage(measured("mean_ttft_ms", None, missing="A")),))
+    only_b = Comparison(stages=(stage(measured("mean_ttft_ms", None, note="not measured in the baseline")),))
     assert judged(only_b, "mean_ttft_ms=5%")[0].note == "not measured in the baseline"
     assert judged(only_b, "p99_ttft_ms=5%")[0].note == "not measured, or of too few requests"
     assert {each.outcome for each in judged(only_b, "mean_ttft_ms=5%", "p99_ttft_ms=5%")} == {CheckOutcome.CANNOT_TELL}

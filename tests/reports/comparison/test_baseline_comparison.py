@@ -16,7 +16,7 @@ def test_causes_name_the_baseline_and_the_run() -> None:
     found = compare_with_baseline(run("a"), smaller)
     (cause,) = found.causes
     assert cause.startswith("kv size: the KV cache holds 8,000 tokens in the run and 16,000 in the baseline")
-    assert not found.comparison.stages
+    assert not found.stages
 
 
 @pytest.mark.parametrize(("over", "causes"), [(1, 0), (2, 1)])

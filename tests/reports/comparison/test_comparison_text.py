@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.comparison.report_types import ChangedKey, ComparisonReport, OtherCause
+from servetop.analysis.comparison.report_types import ComparisonReport, OtherCause
 from servetop.analysis.comparison.start_spread import SAME
+from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
 from servetop.cli.tables import SanitizingConsole
 from servetop.reports.comparison.compared_values import stage_text
 from servetop.reports.comparison.comparison_markdown import markdown_lines
@@ -54,7 +55,7 @@ def test_the_order_is_what_is_compared_what_differs_the_result_and_the_stages() 
     compared = comparison(
         stage(LOSS, unsteady="throughput still rises", not_measured=("joules_per_output_token",)),
         warnings=("B is still running",),
-        differences=(ChangedKey(key="engine.version", kind="setting", a="0.9.1", b=None),),
+        differences=(ManifestDifference(key="engine.version", kind=DifferenceKind.SETTING, a="0.9.1", b=None),),
         unknown=("gpu.driver",),
         other_causes=(CAUSE,),
         only_a=("16 req/s",),
@@ -104,7 +105,7 @@ def test_several_configurations_are_each_compared_with_the_first() -> None:
 
 
 def test_markdown_begins_with_the_result_and_escapes_texts() -> None:
-    differing = (ChangedKey(key="engine.args.x", kind="setting", a="a|b", b="1"),)
+    differing = (ManifestDifference(key="engine.args.x", kind=DifferenceKind.SETTING, a="a|b", b="1"),)
     lines = markdown_lines(report(comparison(stage(LOSS, UNCLEAR), differences=differing)))
     assert lines[0] == "**B is worse**"
     assert "| engine.args.x | a\\|b | 1 |" in lines

@@ -13,10 +13,10 @@ from servetop.core.interfaces.recording_store import RecordingStore
 from servetop.core.interfaces.run_source import RunSource
 
 if TYPE_CHECKING:
-    from servetop.analysis.comparison.run_comparison import RunComparison
+    from servetop.analysis.comparison.comparison import Comparison
     from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 
-Compare = Callable[[Path], "RunComparison"]
+Compare = Callable[[Path], "Comparison"]
 """Compares the stages of a recording that are over with those of the baseline; RecordingError if it cannot be read."""
 ReadSweep = Callable[[Path], "SweepVerdict | None"]
 """Judges the cells of a recording by their exact figures; RecordingError if it cannot be read."""

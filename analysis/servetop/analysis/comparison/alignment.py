@@ -33,26 +33,18 @@ class ArmRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AlignedStage:
-    """Measurements under one load, of both arms, with the name of their recording."""
+    """Measurements under one load, with the name of their recording; none of an arm that has no such load."""
 
     load: StageLoad
     a: tuple[tuple[str, StageSample], ...]
     b: tuple[tuple[str, StageSample], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Alignment:
-    """The comparable stages, and the loads without a counterpart."""
-
-    stages: tuple[AlignedStage, ...]
-    only_a: tuple[StageLoad, ...]
-    only_b: tuple[StageLoad, ...]
-
-
-def align(a: Sequence[ArmRun], b: Sequence[ArmRun]) -> Alignment:
+def align(a: Sequence[ArmRun], b: Sequence[ArmRun]) -> list[AlignedStage]:
     """Align two arms by load; ramps over different ranges by the rates that they have in common.
 
-    The batch-size limit counts only if that leaves something to compare: it may be the change itself.
+    Loads of one arm only come last. The batch-size limit counts only if that leaves something to compare: it may be the
+    change itself.
     """
     in_a, in_b = _by_load(a), _by_load(b)
     if not set(in_a) & set(in_b):
@@ -67,7 +59,9 @@ def align(a: Sequence[ArmRun], b: Sequence[ArmRun]) -> Alignment:
             left_a.remove(first)
             left_b.remove(second)
     stages = [part for load, units_a, units_b in pairs for part in _parts(load, units_a, units_b)]
-    return Alignment(stages=tuple(stages), only_a=tuple(left_a), only_b=tuple(left_b))
+    stages += [AlignedStage(load=load, a=tuple(in_a[load]), b=()) for load in left_a]
+    stages += [AlignedStage(load=load, a=(), b=tuple(in_b[load])) for load in left_b]
+    return stages
 
 
 _Units = list[tuple[str, StageSample]]

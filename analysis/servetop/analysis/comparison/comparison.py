@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import AlignedStage, ArmRun, align
 from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, Family
 from servetop.analysis.comparison.difference import MIN_START_DF, ArmUnit, Difference, difference
 from servetop.analysis.comparison.estimate import estimate
+from servetop.analysis.comparison.measured_difference import MeasuredDifference, measured_difference, with_cost
 from servetop.analysis.comparison.needed_seconds import needed_seconds
+from servetop.analysis.comparison.report_types import ComparedStage
 from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.verdicts import (
-    Cost,
     Verdict,
     alarm_probability,
     cost_of_answer,
@@ -28,56 +28,17 @@ from servetop.analysis.comparison.verdicts import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricComparison:
-    """One metric of one stage."""
-
-    metric: ComparedMetric
-    difference: Difference | None
-    """None if one side has no estimate; then `missing` or `note` says why."""
-    margin: float
-    """Smallest difference looked for, on the scale of the difference."""
-    verdict: Verdict
-    needs: Cost | None = None
-    """What has to be measured for an answer, if the verdict is *cannot tell* and this can be estimated."""
-    probability: float = 1.0
-    """Of such a difference if the true one were at most half the margin, corrected for the family."""
-    missing: Literal["A", "B"] | None = None
-    """The side that did not measure it."""
-    note: str = ""
-    reason: UndecidedReason | None = None
-    """Why the verdict is *cannot tell*; None for other verdicts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageComparison:
-    """All metrics of two stages of equal load."""
-
-    load: StageLoad
-    seconds: tuple[float, float]
-    """Total length of the windows of A and B."""
-    requests: tuple[int, int]
-    starts: tuple[int, int]
-    same_requests: bool
-    """Both sent the same requests, and these were compared pairwise."""
-    unsteady: str = ""
-    """Why a window is not a steady state; empty if all are."""
-    needed_seconds: float | None = None
-    """Length that the shortest window should have; None if it is long enough, or the spread between starts is known."""
-    metrics: tuple[MetricComparison, ...]
-
-    def metric(self, key: str) -> MetricComparison | None:
-        """Return the comparison of the metric with this key; None if neither side measured it."""
-        return next((each for each in self.metrics if each.metric.key == key), None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """The comparison of two arms."""
 
-    stages: tuple[StageComparison, ...]
+    stages: tuple[ComparedStage, ...]
     only_a: tuple[StageLoad, ...] = ()
     """Loads without a counterpart in B."""
     only_b: tuple[StageLoad, ...] = ()
+    causes: Sequence[str] = ()
+    """What else than the change may have caused a difference, one phrase each; of a run and its baseline."""
+    headline: str = ""
+    """The result in one sentence, with the command that would tell more if there is one; of a run and its baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,36 +50,55 @@ class ComparisonOptions:
     """Margins by key, instead of those of the metrics."""
     start_spread: StartSpread | None = None
     """What is assumed where there are too few starts; None for that of the runs."""
+    names: tuple[str, str] = ("A", "B")
+    """What A and B are called in notes."""
+
+    def spread_between(self, runs: Iterable[ArmRun]) -> StartSpread:
+        """Return what is assumed between the starts of these runs."""
+        return self.start_spread or StartSpread.largest(run.start_spread for run in runs)
 
 
 def compare(a: Sequence[ArmRun], b: Sequence[ArmRun], options: ComparisonOptions | None = None) -> Comparison:
     """Compare arm B with arm A, each of one or several recordings."""
-    chosen = options or ComparisonOptions()
-    spread = chosen.start_spread
-    if spread is None:
-        spread = StartSpread.largest(run.start_spread for run in (*a, *b))
-    alignment = align(a, b)
-    stages = [_compared(stage, chosen, start_spread=spread) for stage in alignment.stages]
-    return Comparison(stages=_judged(stages), only_a=alignment.only_a, only_b=alignment.only_b)
+    chosen, aligned = options or ComparisonOptions(), align(a, b)
+    spread = chosen.spread_between((*a, *b))
+    stages = [_compared(stage, chosen, start_spread=spread) for stage in aligned if stage.a and stage.b]
+    return Comparison(
+        stages=_judged(stages),
+        only_a=tuple(stage.load for stage in aligned if not stage.b),
+        only_b=tuple(stage.load for stage in aligned if not stage.a),
+    )
 
 
-def _compared(stage: AlignedStage, options: ComparisonOptions, *, start_spread: StartSpread) -> StageComparison:
+def _compared(stage: AlignedStage, options: ComparisonOptions, *, start_spread: StartSpread) -> ComparedStage:
+    """Return a stage with the differences of its metrics, which are not judged yet."""
+    load, samples = stage.load, [sample for _, sample in (*stage.a, *stage.b)]
     pair = sliced_pair(stage.a[0][1], stage.b[0][1]) if len(stage.a) == len(stage.b) == 1 else None
-    arms = _sliced_arms(stage) if pair is None else ([(stage.a[0][0], pair[0])], [(stage.b[0][0], pair[1])])
+    a, b = _sliced_arms(stage) if pair is None else ([(stage.a[0][0], pair[0])], [(stage.b[0][0], pair[1])])
     metrics = [
-        _differing(metric, *arms, options=options, same_requests=pair is not None, start_spread=start_spread)
+        _differing(metric, a, b, options=options, same_requests=pair is not None, start_spread=start_spread)
         for metric in options.metrics
     ]
-    samples = ([sample for _, sample in stage.a], [sample for _, sample in stage.b])
-    return StageComparison(
-        load=stage.load,
-        seconds=(sum(each.seconds for each in samples[0]), sum(each.seconds for each in samples[1])),
-        requests=(_requests(arms[0]), _requests(arms[1])),
-        starts=(len({name for name, _ in stage.a}), len({name for name, _ in stage.b})),
+    measured = tuple(each for each in metrics if each is not None)
+    keys = {each.key for each in measured}
+    return ComparedStage(
+        load=load,
+        label=load.label,
+        request_rate=load.request_rate,
+        ramp_from=load.ramp_from,
+        max_concurrency=load.max_concurrency,
+        max_num_seqs=load.max_num_seqs,
+        seconds_a=sum(sample.seconds for _, sample in stage.a),
+        seconds_b=sum(sample.seconds for _, sample in stage.b),
+        requests_a=_requests(a),
+        requests_b=_requests(b),
+        starts_a=len({name for name, _ in stage.a}),
+        starts_b=len({name for name, _ in stage.b}),
         same_requests=pair is not None,
-        unsteady=next((each.reason for arm in samples for each in arm if not each.steady), ""),
+        unsteady=next((sample.reason for sample in samples if not sample.steady), ""),
         needed_seconds=_too_short(stage),
-        metrics=tuple(each for each in metrics if each is not None),
+        not_measured=tuple(metric.key for metric in options.metrics if metric.key not in keys),
+        metrics=measured,
     )
 
 
@@ -151,24 +131,21 @@ def _differing(
     options: ComparisonOptions,
     same_requests: bool,
     start_spread: StartSpread,
-) -> MetricComparison | None:
+) -> MeasuredDifference | None:
     """Return the difference of a metric, not judged yet; None if neither side measured it."""
     units = [_units(metric, arm) for arm in (a, b)]
-    margin = options.margins.get(metric.key, metric.margin)
+    wanted = options.margins.get(metric.key)
     if not units[0] and not units[1]:
         return None
-    unknown = MetricComparison(metric=metric, difference=None, margin=margin, verdict=Verdict.CANNOT_TELL)
-    if not units[0] or not units[1]:
-        return replace(unknown, missing="B" if units[0] else "A", reason=UndecidedReason.NOT_MEASURED)
-    if _are_too_few(*units):
-        return replace(unknown, note=str(UndecidedReason.TOO_FEW_VALUES), reason=UndecidedReason.TOO_FEW_VALUES)
-    found = difference(metric, *units, same_requests=same_requests, start_spread=start_spread.of(metric))
-    return MetricComparison(
-        metric=metric,
-        difference=found,
-        margin=margin_of(metric, found, margin=options.margins.get(metric.key)),
-        verdict=Verdict.CANNOT_TELL,
-    )
+    if all(units) and not _are_too_few(*units):
+        found = difference(metric, *units, same_requests=same_requests, start_spread=start_spread.of(metric))
+        return measured_difference(metric, found, margin=margin_of(metric, found, margin=wanted))
+    unknown = measured_difference(metric, None, margin=metric.margin if wanted is None else wanted)
+    if all(units):
+        reason, note = UndecidedReason.TOO_FEW_VALUES, str(UndecidedReason.TOO_FEW_VALUES)
+    else:
+        reason, note = UndecidedReason.NOT_MEASURED, f"not measured in {options.names[1 if units[0] else 0]}"
+    return replace(unknown, probability=1.0, reason=reason, note=note)
 
 
 def _are_too_few(a: Sequence[ArmUnit], b: Sequence[ArmUnit]) -> bool:
@@ -183,13 +160,13 @@ def _units(metric: ComparedMetric, arm: _Arm) -> list[ArmUnit]:
     return [ArmUnit(estimate=each, seed=seed, start=name) for name, seed, each in estimates if each is not None]
 
 
-def _judged(stages: Sequence[StageComparison]) -> tuple[StageComparison, ...]:
+def _judged(stages: Sequence[ComparedStage]) -> tuple[ComparedStage, ...]:
     """Judge all metrics, corrected for the number of metrics and stages of each family."""
     by_family: dict[Family, list[tuple[int, int]]] = {}
     for place, stage in enumerate(stages):
         for position, each in enumerate(stage.metrics):
-            if each.difference is not None:
-                by_family.setdefault(each.metric.family, []).append((place, position))
+            if each.found is not None:
+                by_family.setdefault(each.family, []).append((place, position))
     rows = [list(stage.metrics) for stage in stages]
     for places in by_family.values():
         found = [rows[place][position] for place, position in places]
@@ -199,9 +176,9 @@ def _judged(stages: Sequence[StageComparison]) -> tuple[StageComparison, ...]:
     return tuple(replace(stage, metrics=tuple(row)) for stage, row in zip(stages, rows, strict=True))
 
 
-def _verdict(each: MetricComparison, probability: float, *, stage: StageComparison, tests: int) -> MetricComparison:
+def _verdict(each: MeasuredDifference, probability: float, *, stage: ComparedStage, tests: int) -> MeasuredDifference:
     found = _known(each)
-    verdict = judge(each.metric, found, margin=each.margin, adjusted=probability)
+    verdict = judge(found, margin=each.margin, adjusted=probability, higher_is_better=each.higher_is_better)
     if verdict is not Verdict.CANNOT_TELL:
         return replace(each, verdict=verdict, probability=probability)
     needs = cost_of_answer(found, margin=each.margin, seconds=min(stage.seconds), tests=tests)
@@ -209,13 +186,14 @@ def _verdict(each: MetricComparison, probability: float, *, stage: StageComparis
         found,
         margin=each.margin,
         too_short=stage.needed_seconds is not None,
-        unsteady=bool(stage.unsteady) and stage.load.ramp_from is None,
+        unsteady=bool(stage.unsteady) and stage.ramp_from is None,
     )
     note = "too few values to say how uncertain it is" if reason is UndecidedReason.TOO_FEW_VALUES else ""
-    return replace(each, verdict=verdict, probability=probability, needs=needs, note=note, reason=reason)
+    undecided = replace(each, probability=probability, note=note, reason=reason)
+    return undecided if needs is None else with_cost(undecided, needs)
 
 
-def _known(each: MetricComparison) -> Difference:
-    if each.difference is None:
-        raise ValueError(f"{each.metric.key} has no difference")
-    return each.difference
+def _known(each: MeasuredDifference) -> Difference:
+    if each.found is None:
+        raise ValueError(f"{each.key} has no difference")
+    return each.found

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Family, Scale
-from servetop.analysis.comparison.comparison import MetricComparison
 from servetop.analysis.comparison.difference import Basis, Difference
-from servetop.analysis.comparison.paired_runs import PairedMetric
 from servetop.analysis.comparison.undecided import UndecidedReason
 from servetop.analysis.comparison.verdicts import Cost, Verdict
+from servetop.analysis.field_metadata import INTERNAL
 
-_LOWEST, _HIGHEST = -0.9, 100.0
-"""Relative ends of an interval around 0 beyond which it excludes next to nothing."""
-MIN_PAIRS = 2
-"""Pairs from which a series has an interval."""
+BASELINE_AND_RUN = ("the baseline", "the run")
+"""What A and B are called where a run is compared with its baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +58,8 @@ class MeasuredDifference:
     """The reason of `cannot tell`; None for other verdicts."""
     note: str
     """Why there is no difference, or no cost of telling; empty otherwise."""
+    found: Difference | None = field(default=None, metadata=INTERNAL)
+    """The difference with its errors; None if one side was not measured."""
 
     def on_scale(self, scale: Scale) -> MeasuredDifference:
         """Return the same on another scale; as it is if A is 0 or unknown."""
@@ -71,12 +70,34 @@ class MeasuredDifference:
         return replace(self, scale=scale, difference=found, low=low, high=high, margin=self.margin * factor)
 
 
-def measured_difference(each: MetricComparison, *, names: tuple[str, str] = ("A", "B")) -> MeasuredDifference:
-    """Return one compared metric; `names` are those of A and B in its note."""
-    base = _base(each.metric, each.difference, margin=each.margin, verdict=each.verdict)
-    missing = "" if each.missing is None else f"not measured in {names['AB'.index(each.missing)]}"
-    costed = replace(base, probability=each.probability, reason=each.reason, note=missing or each.note)
-    return costed if each.needs is None else with_cost(costed, each.needs)
+def measured_difference(
+    metric: ComparedMetric, found: Difference | None, *, margin: float, verdict: Verdict = Verdict.CANNOT_TELL
+) -> MeasuredDifference:
+    """Return the difference of one metric, without what would tell; `margin` is on its scale."""
+    low, high = (None, None) if found is None else found.interval
+    return MeasuredDifference(
+        key=metric.key,
+        title=metric.title,
+        unit=metric.unit,
+        family=metric.family,
+        higher_is_better=metric.higher_is_better,
+        a=None if found is None else finite(found.a),
+        b=None if found is None else finite(found.b),
+        difference=None if found is None else finite(found.value),
+        scale=metric.scale if found is None else found.scale,
+        low=finite(low),
+        high=finite(high),
+        margin=margin,
+        verdict=verdict,
+        probability=None,
+        basis=None if found is None else found.basis,
+        more_starts=None,
+        more_seconds=None,
+        more_than=None,
+        reason=None,
+        note="",
+        found=found,
+    )
 
 
 def with_cost(measured: MeasuredDifference, needs: Cost) -> MeasuredDifference:
@@ -90,48 +111,8 @@ def with_cost(measured: MeasuredDifference, needs: Cost) -> MeasuredDifference:
     )
 
 
-def paired_difference(each: PairedMetric) -> MeasuredDifference:
-    """Return one metric of a series of pairs; an interval that excludes next to nothing has no limits."""
-    low, high = each.interval
-    wide = each.difference.scale is Scale.RELATIVE and low < 0 < high and (low < _LOWEST or high > _HIGHEST)
-    unknown = wide or len(each.differences) < MIN_PAIRS
-    base = _base(each.metric, each.difference, margin=each.margin, verdict=each.verdict)
-    return replace(
-        base,
-        low=None if unknown else _finite(low),
-        high=None if unknown else _finite(high),
-        more_pairs=None if each.needed is None else each.needed - len(each.differences),
-        reason=UndecidedReason.WIDE_INTERVAL if each.verdict is Verdict.CANNOT_TELL else None,
-    )
-
-
-def _base(metric: ComparedMetric, found: Difference | None, *, margin: float, verdict: Verdict) -> MeasuredDifference:
-    low, high = (None, None) if found is None else found.interval
-    return MeasuredDifference(
-        key=metric.key,
-        title=metric.title,
-        unit=metric.unit,
-        family=metric.family,
-        higher_is_better=metric.higher_is_better,
-        a=None if found is None else _finite(found.a),
-        b=None if found is None else _finite(found.b),
-        difference=None if found is None else _finite(found.value),
-        scale=metric.scale if found is None else found.scale,
-        low=_finite(low),
-        high=_finite(high),
-        margin=margin,
-        verdict=verdict,
-        probability=None,
-        basis=None if found is None else found.basis,
-        more_starts=None,
-        more_seconds=None,
-        more_than=None,
-        reason=None,
-        note="",
-    )
-
-
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """Return a value; None for one that is unknown or infinite."""
     return value if value is not None and math.isfinite(value) else None
 
 

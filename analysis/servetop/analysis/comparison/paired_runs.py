@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.alignment import AlignedStage, ArmRun, align
 from servetop.analysis.comparison.compared_metrics import ComparedMetric, Scale
+from servetop.analysis.comparison.comparison import ComparisonOptions
 from servetop.analysis.comparison.difference import ArmUnit, Basis, Difference, difference
 from servetop.analysis.comparison.estimate import estimate
+from servetop.analysis.comparison.measured_difference import MeasuredDifference, finite, measured_difference
 from servetop.analysis.comparison.sequential import (
     DifferenceLimits,
     Evidence,
@@ -22,11 +24,15 @@ from servetop.analysis.comparison.sequential import (
     sequential_verdicts,
 )
 from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
-from servetop.analysis.comparison.start_spread import StartSpread
+from servetop.analysis.comparison.undecided import UndecidedReason
 from servetop.analysis.comparison.verdicts import Verdict, margin_of
 
 _LIKELY = 0.5
 """Probability with which an expected number of pairs suffices."""
+_LOWEST, _HIGHEST = -0.9, 100.0
+"""Relative ends of an interval around 0 beyond which it excludes next to nothing."""
+MIN_PAIRS = 2
+"""Pairs from which a series has an interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,21 +73,26 @@ class PairedMetric:
         return math.expm1(low), math.expm1(high) if high < math.log(1e9) else math.inf
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedOptions:
-    """Metrics and margins of a comparison of pairs."""
+def paired_difference(each: PairedMetric) -> MeasuredDifference:
+    """Return one metric of a series of pairs; an interval that excludes next to nothing has no limits."""
+    low, high = each.interval
+    wide = each.difference.scale is Scale.RELATIVE and low < 0 < high and (low < _LOWEST or high > _HIGHEST)
+    unknown = wide or len(each.differences) < MIN_PAIRS
+    return replace(
+        measured_difference(each.metric, each.difference, margin=each.margin, verdict=each.verdict),
+        low=None if unknown else finite(low),
+        high=None if unknown else finite(high),
+        more_pairs=None if each.needed is None else each.needed - len(each.differences),
+        reason=UndecidedReason.WIDE_INTERVAL if each.verdict is Verdict.CANNOT_TELL else None,
+    )
 
-    metrics: Sequence[ComparedMetric]
-    margins: Mapping[str, float] = field(default_factory=dict)
-    """Margins by key, instead of those of the metrics."""
 
-
-def compare_pairs(a: Sequence[ArmRun], b: Sequence[ArmRun], options: PairedOptions) -> tuple[PairedMetric, ...]:
+def compare_pairs(a: Sequence[ArmRun], b: Sequence[ArmRun], options: ComparisonOptions) -> tuple[PairedMetric, ...]:
     """Compare run i of A with run i of B, for each load that both have; a metric that was not measured is left out."""
-    spread = StartSpread.largest(run.start_spread for run in (*a, *b))
+    spread = options.spread_between((*a, *b))
     names = [(first.name, second.name) for first, second in zip(a, b, strict=True)]
     found = []
-    for stage in align(a, b).stages:
+    for stage in align(a, b):
         pairs = [each for each in (_stage_pair(stage, *pair) for pair in names) if each is not None]
         for metric in options.metrics:
             margin = options.margins.get(metric.key)

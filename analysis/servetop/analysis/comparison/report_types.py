@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.measured_difference import MeasuredDifference
 from servetop.analysis.comparison.start_spread import StartSpread
-
-_RATE: dict[str, Any] = {"rate": True}
+from servetop.analysis.field_metadata import INTERNAL, RATE
+from servetop.analysis.manifest.manifest_diff import ManifestDifference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,18 +42,6 @@ class ComparedArm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedKey:
-    """A key of the manifests whose values differ."""
-
-    key: str
-    kind: str
-    """`workload`, `setting`, `client` or `seed`."""
-    a: str | None
-    """None: not recorded."""
-    b: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherCause:
     """A measured condition, other than the change under test, that may explain a difference."""
 
@@ -74,8 +62,9 @@ class OtherCause:
 class ComparedStage:
     """Two stages of equal load."""
 
+    load: StageLoad = field(metadata=INTERNAL)
     label: str
-    request_rate: float = field(metadata=_RATE)
+    request_rate: float = field(metadata=RATE)
     """Requests/s; `inf`: as fast as possible."""
     ramp_from: float | None
     max_concurrency: int | None
@@ -97,6 +86,21 @@ class ComparedStage:
     """Keys of metrics that neither side measured."""
     metrics: tuple[MeasuredDifference, ...]
     """Empty if one side has too few requests."""
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Length of the compared windows of A and B."""
+        return self.seconds_a, self.seconds_b
+
+    @property
+    def requests(self) -> tuple[int, int]:
+        """The requests of A and B."""
+        return self.requests_a, self.requests_b
+
+    @property
+    def starts(self) -> tuple[int, int]:
+        """The starts of A and B."""
+        return self.starts_a, self.starts_b
 
     def metric(self, key: str) -> MeasuredDifference | None:
         """Return the metric with this key; None if neither side measured it."""
@@ -141,7 +145,7 @@ class ArmComparison:
     run_pairs: RunPairsAdvice | None
     """What would answer where the recordings are too short, not steady, or more of them would take hours."""
     warnings: tuple[str, ...]
-    differences: tuple[ChangedKey, ...]
+    differences: tuple[ManifestDifference, ...]
     """Keys of the manifests that differ."""
     unknown: tuple[str, ...]
     """Keys that only one of the manifests has, so that they may differ."""

@@ -82,11 +82,11 @@ def alarm_probability(difference: Difference, margin: float) -> float:
     return min(1.0, 2 * upper_tail(max(difference.deviation(margin / 2)), difference.df))
 
 
-def judge(metric: ComparedMetric, difference: Difference, *, margin: float, adjusted: float) -> Verdict:
+def judge(difference: Difference, *, margin: float, adjusted: float, higher_is_better: bool) -> Verdict:
     """Return the verdict; `adjusted` is the alarm probability after the correction for the number of metrics."""
     if adjusted < ERROR_RATE:
         rises = difference.value > 0
-        return Verdict.BETTER if rises == metric.higher_is_better else Verdict.WORSE
+        return Verdict.BETTER if rises == higher_is_better else Verdict.WORSE
     low, high = difference.interval
     return Verdict.NO_DIFFERENCE if -margin < low and high < margin else Verdict.CANNOT_TELL
 

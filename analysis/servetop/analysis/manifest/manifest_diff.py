@@ -24,7 +24,7 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestDifference:
-    """One key whose values differ."""
+    """A key of the manifests whose values differ."""
 
     key: str
     """Dotted name, as in `engine.args.max-num-batched-tokens`."""

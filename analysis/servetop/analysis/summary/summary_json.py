@@ -43,7 +43,7 @@ def _members(owner: Any, name: str) -> dict[str, Any]:
     """Return the keys and values of one field."""
     metadata = next(each.metadata for each in dataclasses.fields(owner) if each.name == name)
     value = getattr(owner, name)
-    if value is None and "omitted" in metadata:
+    if "internal" in metadata or (value is None and "omitted" in metadata):
         return {}
     if "flat" in metadata:
         return _flat(owner, value)

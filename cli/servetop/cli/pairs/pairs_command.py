@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from servetop.analysis.comparison.compared_metrics import METRICS, ComparedMetric, metric_named
-from servetop.analysis.comparison.paired_runs import PairedOptions
+from servetop.analysis.comparison.comparison import ComparisonOptions
 from servetop.cli.framework.command_line import CommandLine
 from servetop.cli.options.option_names import nearest
 from servetop.cli.options.pairs_options import RunPairsOptions, SeriesOptions
@@ -34,7 +34,7 @@ def measure_pairs(line: CommandLine[RunPairsOptions]) -> int:
     check_margins(margins, metrics)
     plan = SeriesPlan(
         configs=arm_configs(line),
-        options=PairedOptions(metrics=metrics, margins=margins),
+        options=ComparisonOptions(metrics=metrics, margins=margins),
         seed=line.options.load.seed,
         budget=options.budget,
         pairs=options.pairs,

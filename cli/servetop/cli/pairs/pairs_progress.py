@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from servetop.analysis.comparison.difference_texts import difference_text, duration_text, interval_text
-from servetop.analysis.comparison.measured_difference import paired_difference
+from servetop.analysis.comparison.paired_runs import paired_difference
 from servetop.run import console
 from servetop.run.pairs.pair_series import SeriesPlan, SeriesState
 

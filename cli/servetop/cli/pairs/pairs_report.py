@@ -15,8 +15,7 @@ from servetop.analysis.comparison.difference_texts import (
     interval_text,
     margin_text,
 )
-from servetop.analysis.comparison.measured_difference import paired_difference
-from servetop.analysis.comparison.paired_runs import PairedMetric
+from servetop.analysis.comparison.paired_runs import PairedMetric, paired_difference
 from servetop.analysis.comparison.verdicts import ERROR_RATE, MOST_SECONDS
 from servetop.analysis.summary.summary_json import plain_object
 from servetop.cli.pairs.arm_texts import arm_texts

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from servetop.cli.options.output_options import DisplayOptions
 
 if TYPE_CHECKING:
-    from servetop.analysis.comparison.run_comparison import RunComparison
+    from servetop.analysis.comparison.comparison import Comparison
     from servetop.core.events import StageChange
     from servetop.core.interfaces.run_source import RunSource
     from servetop.reports.comparison.measured_arm import MeasuredRun
@@ -34,12 +34,12 @@ def with_baseline_path(display: DisplayOptions) -> DisplayOptions:
     return dataclasses.replace(display, against=str(path))
 
 
-def comparer(display: DisplayOptions) -> Callable[[Path], RunComparison] | None:
+def comparer(display: DisplayOptions) -> Callable[[Path], Comparison] | None:
     """Return what compares a recording with the baseline; None without `--against`."""
     if not display.against:
         return None
 
-    def compared(path: Path) -> RunComparison:
+    def compared(path: Path) -> Comparison:
         from servetop.reports.comparison.baseline_comparison import compare_with_baseline
 
         return compare_with_baseline(_finished_stages(Path(display.against)), _finished_stages(path))

@@ -12,6 +12,7 @@ from servetop.analysis.checks.honesty import chosen_rules, judge_honesty, worst_
 from servetop.analysis.checks.rule_result import TAIL_FROM, RuleResult
 from servetop.analysis.checks.stage_rules import HonestyRule, too_few_samples
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
+from servetop.analysis.comparison.measured_difference import BASELINE_AND_RUN
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.core.errors import UsageError
 from servetop.reports.check.check_report import CheckItem, CheckReport, gate_items, rule_items, threshold_items
@@ -120,7 +121,9 @@ def check_runs(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], want
 def _compared(runs: Sequence[CheckedRun], baselines: Sequence[CheckedRun], wanted: Wanted) -> Comparison:
     """Return the comparison of the metrics with limits; UsageError if no load is on both sides."""
     metrics = {limit.metric.key: limit.metric for limit in wanted.limits}
-    chosen = ComparisonOptions(metrics=tuple(metrics.values()), start_spread=wanted.start_spread)
+    chosen = ComparisonOptions(
+        metrics=tuple(metrics.values()), start_spread=wanted.start_spread, names=BASELINE_AND_RUN
+    )
     comparison = compare([run.arm for run in baselines], [run.arm for run in runs], chosen)
     if not comparison.stages:
         loads = [", ".join(load.label for load in side) or "none" for side in (comparison.only_a, comparison.only_b)]

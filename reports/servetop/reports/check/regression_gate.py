@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.analysis.comparison.compared_metrics import Scale
-from servetop.analysis.comparison.comparison import Comparison, StageComparison
+from servetop.analysis.comparison.comparison import Comparison
 from servetop.analysis.comparison.difference import Difference
-from servetop.analysis.comparison.measured_difference import MeasuredDifference, measured_difference, with_cost
-from servetop.analysis.comparison.run_comparison import BASELINE_AND_RUN
+from servetop.analysis.comparison.measured_difference import MeasuredDifference, with_cost
+from servetop.analysis.comparison.report_types import ComparedStage
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.undecided_texts import measured_text, stage_length_text
 from servetop.analysis.comparison.verdicts import ERROR_RATE, Cost, Verdict, cost_of_answer, holm
@@ -39,7 +39,6 @@ class RegressionGate:
     load: StageLoad | None
     """None if the stage has no counterpart in the baseline."""
     measured: MeasuredDifference | None
-    difference: Difference | None
     outcome: CheckOutcome = CheckOutcome.CANNOT_TELL
     probability: float = 1.0
     """Of such a difference if the run were worse by exactly the limit, corrected for the number of gates."""
@@ -47,6 +46,11 @@ class RegressionGate:
     """What would distinguish half of the limit from the limit, or bound the loss at all, if it cannot be decided."""
     note: str = ""
     """Why it cannot be decided, if not for the width of the interval."""
+
+    @property
+    def difference(self) -> Difference | None:
+        """The difference with its errors; None without one."""
+        return None if self.measured is None else self.measured.found
 
     @property
     def allowed(self) -> float:
@@ -101,7 +105,7 @@ def judge_regressions(
         gates += [_found(limit, each, why=obstacle(each.load, limit) if obstacle else "") for each in stages]
         if not stages:
             note = "the baseline has no stage with this load"
-            gates.append(RegressionGate(limit=limit, load=None, measured=None, difference=None, note=note))
+            gates.append(RegressionGate(limit=limit, load=None, measured=None, note=note))
     return _judged(gates, comparison)
 
 
@@ -118,18 +122,16 @@ def same_load(compared: StageLoad, stage: StageLoad) -> bool:
     )
 
 
-def _found(limit: RegressionLimit, stage: StageComparison, *, why: str) -> RegressionGate:
+def _found(limit: RegressionLimit, stage: ComparedStage, *, why: str) -> RegressionGate:
     measured = stage.metric(limit.metric.key)
     if measured is None:
         note = why or "not measured, or of too few requests"
-        return RegressionGate(limit=limit, load=stage.load, measured=None, difference=None, note=note)
-    plain = measured_difference(measured, names=BASELINE_AND_RUN)
-    missing = "" if measured.difference is not None else plain.note
-    note = why or missing or _drift(stage)
-    return RegressionGate(limit=limit, load=stage.load, measured=plain, difference=measured.difference, note=note)
+        return RegressionGate(limit=limit, load=stage.load, measured=None, note=note)
+    missing = "" if measured.found is not None else measured.note
+    return RegressionGate(limit=limit, load=stage.load, measured=measured, note=why or missing or _drift(stage))
 
 
-def _drift(stage: StageComparison) -> str:
+def _drift(stage: ComparedStage) -> str:
     """Return why two unsteady stages are not comparable; empty if they sent equally many requests, or for as long."""
     if not stage.unsteady:
         return ""
@@ -163,7 +165,7 @@ def _beyond(gate: RegressionGate) -> float:
     return 1.0 if math.isnan(probability) else probability
 
 
-def _outcome(gate: RegressionGate, probability: float, *, stage: StageComparison, tests: int) -> RegressionGate:
+def _outcome(gate: RegressionGate, probability: float, *, stage: ComparedStage, tests: int) -> RegressionGate:
     judged = replace(gate, probability=probability)
     if gate.largest_loss <= gate.allowed:
         return replace(judged, outcome=CheckOutcome.KEPT)
@@ -184,10 +186,10 @@ def _outcome(gate: RegressionGate, probability: float, *, stage: StageComparison
     return replace(judged, needs=needs, note="too few requests to say how uncertain it is" if unknown else "")
 
 
-def _too_short_or_unsteady(stage: StageComparison, difference: Difference, *, margin: float) -> str:
+def _too_short_or_unsteady(stage: ComparedStage, difference: Difference, *, margin: float) -> str:
     """Return what in the stage makes an estimate of the cost meaningless, and what to do; empty if nothing does."""
     needed, unsteady = stage.needed_seconds, stage.unsteady
-    moving = bool(unsteady) and stage.load.ramp_from is None
+    moving = bool(unsteady) and stage.ramp_from is None
     reason = undecided_reason(difference, margin=margin, too_short=needed is not None, unsteady=moving)
     if reason is UndecidedReason.TOO_SHORT and needed is not None:
         measured = measured_text(stage.seconds, stage.requests)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from servetop.analysis.comparison.comparison import ComparisonOptions, compare
-from servetop.analysis.comparison.measured_difference import named
-from servetop.analysis.comparison.run_comparison import BASELINE_AND_RUN, RunComparison
+from dataclasses import replace
+
+from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
+from servetop.analysis.comparison.measured_difference import BASELINE_AND_RUN, named
 from servetop.reports.comparison.build_report import report_stages
 from servetop.reports.comparison.headline import headline
 from servetop.reports.comparison.measured_arm import MeasuredRun
@@ -12,15 +13,14 @@ from servetop.reports.comparison.other_causes import causes_in_pair
 from servetop.reports.comparison.run_pairs_advice import run_pairs_advice
 
 
-def compare_with_baseline(baseline: MeasuredRun, run: MeasuredRun) -> RunComparison:
+def compare_with_baseline(baseline: MeasuredRun, run: MeasuredRun) -> Comparison:
     """Compare the stages that both have."""
-    options = ComparisonOptions()
-    comparison = compare([baseline.arm], [run.arm], options)
-    stages = report_stages(comparison, options, names=BASELINE_AND_RUN)
+    comparison = compare([baseline.arm], [run.arm], ComparisonOptions(names=BASELINE_AND_RUN))
+    stages = report_stages(comparison)
     advice = run_pairs_advice(baseline, run, stages)
     result = headline(BASELINE_AND_RUN[1], stages, advice) if stages else ""
     text = ": ".join(filter(None, (result, advice.command if advice else "")))
-    return RunComparison(comparison=comparison, causes=cause_texts(baseline, run), headline=text)
+    return replace(comparison, causes=cause_texts(baseline, run), headline=text)
 
 
 def cause_texts(baseline: MeasuredRun, run: MeasuredRun) -> list[str]:

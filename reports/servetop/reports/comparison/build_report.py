@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from servetop.analysis.comparison.compared_metrics import COST_METRIC
-from servetop.analysis.comparison.comparison import (
-    Comparison,
-    ComparisonOptions,
-    StageComparison,
-    compare,
-)
+from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.difference import ENOUGH_STARTS
 from servetop.analysis.comparison.estimate import CONFIDENCE
-from servetop.analysis.comparison.measured_difference import MeasuredDifference, measured_difference
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
 from servetop.analysis.comparison.report_types import (
     ArmComparison,
     BreakEvenPrice,
-    ChangedKey,
     ComparedStage,
     ComparisonReport,
 )
-from servetop.analysis.comparison.start_spread import SAME, StartSpread
+from servetop.analysis.comparison.start_spread import SAME
 from servetop.analysis.comparison.verdicts import ERROR_RATE
 from servetop.analysis.manifest.manifest_diff import manifest_differences
 from servetop.reports.comparison.headline import headline, overall_verdict
@@ -49,13 +44,11 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
     check_measured(a)
     check_measured(b)
     runs_a, runs_b = [run.arm for run in a.runs], [run.arm for run in b.runs]
-    comparison = compare(runs_a, runs_b, options)
-    stages = report_stages(comparison, options, names=(a.letter, b.letter))
+    comparison = compare(runs_a, runs_b, replace(options, names=(a.letter, b.letter)))
+    stages = report_stages(comparison)
     check_stages(stages, a, b)
     differences = manifest_differences(a.first.header, b.first.header)
     few = min(len(a.runs), len(b.runs)) < ENOUGH_STARTS
-    assumed = options.start_spread
-    spread = StartSpread.largest(run.start_spread for run in (*runs_a, *runs_b)) if assumed is None else assumed
     advice = run_pairs_advice(a.first, b.first, stages)
     return ArmComparison(
         b=b.summary(),
@@ -63,14 +56,10 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
         headline=headline(b.letter, stages, advice),
         run_pairs=advice,
         warnings=warnings_of(a, b),
-        differences=tuple(
-            ChangedKey(key=each.key, kind=str(each.kind), a=each.a, b=each.b)
-            for each in differences
-            if not each.unknown
-        ),
+        differences=tuple(each for each in differences if not each.unknown),
         unknown=tuple(each.key for each in differences if each.unknown),
         other_causes=other_causes(a, b),
-        start_spread=spread if few else SAME,
+        start_spread=options.spread_between((*runs_a, *runs_b)) if few else SAME,
         stages=stages,
         break_even=break_even_prices(stages, b.price_per_hour),
         only_a=tuple(load.label for load in comparison.only_a),
@@ -78,32 +67,10 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
     )
 
 
-def report_stages(
-    comparison: Comparison, options: ComparisonOptions, *, names: tuple[str, str] = ("A", "B")
-) -> tuple[ComparedStage, ...]:
-    """Return the stages of a comparison as plain values; `names` are those of A and B in notes."""
-    return tuple(_stage(stage, options, names=names) for stage in comparison.stages)
-
-
-def _stage(stage: StageComparison, options: ComparisonOptions, *, names: tuple[str, str]) -> ComparedStage:
-    load, enough = stage.load, min(stage.requests) > 0
-    return ComparedStage(
-        label=load.label,
-        request_rate=load.request_rate,
-        ramp_from=load.ramp_from,
-        max_concurrency=load.max_concurrency,
-        max_num_seqs=load.max_num_seqs,
-        seconds_a=stage.seconds[0],
-        seconds_b=stage.seconds[1],
-        requests_a=stage.requests[0],
-        requests_b=stage.requests[1],
-        starts_a=stage.starts[0],
-        starts_b=stage.starts[1],
-        same_requests=stage.same_requests,
-        unsteady=stage.unsteady,
-        needed_seconds=stage.needed_seconds,
-        not_measured=tuple(each.key for each in options.metrics if stage.metric(each.key) is None) if enough else (),
-        metrics=tuple(measured_difference(each, names=names) for each in stage.metrics) if enough else (),
+def report_stages(comparison: Comparison) -> tuple[ComparedStage, ...]:
+    """Return the stages of a comparison; one with too few requests on a side has no metrics."""
+    return tuple(
+        stage if min(stage.requests) > 0 else replace(stage, metrics=(), not_measured=()) for stage in comparison.stages
     )
 
 

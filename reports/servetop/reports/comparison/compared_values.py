@@ -62,7 +62,7 @@ def stage_text(stage: ComparedStage, *, letter: str, start_spread: StartSpread) 
         if stage.starts_a == stage.starts_b
         else f"{counted(stage.starts_a, 'start')} of A, {stage.starts_b:,} of {letter}",
     ]
-    fewest = min(stage.starts_a, stage.starts_b)
+    fewest = min(stage.starts)
     if start_spread != SAME and fewest < ENOUGH_STARTS:
         parts.append(f"starts assumed to vary by {'at least ' if fewest > 1 else ''}{_spread_text(start_spread)}")
     bases = {value.basis for value in stage.metrics if value.basis}

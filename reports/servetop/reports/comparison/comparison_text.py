@@ -12,13 +12,13 @@ from servetop.analysis.comparison.difference_texts import difference_text, inter
 from servetop.analysis.comparison.measured_difference import MeasuredDifference
 from servetop.analysis.comparison.report_types import (
     ArmComparison,
-    ChangedKey,
     ComparedArm,
     ComparedStage,
     ComparisonReport,
 )
 from servetop.analysis.comparison.start_spread import StartSpread
 from servetop.analysis.comparison.verdicts import Verdict
+from servetop.analysis.manifest.manifest_diff import ManifestDifference
 from servetop.reports.comparison.compared_values import (
     arm_text,
     break_even_lines,
@@ -85,7 +85,7 @@ def differences_part(each: ArmComparison) -> Group:
     return Group(title, cell(f"recorded of one only: {', '.join(each.unknown[:_MOST_UNKNOWN])}{more}"))
 
 
-def _differences_table(differences: Sequence[ChangedKey], *, letter: str) -> Table | Text:
+def _differences_table(differences: Sequence[ManifestDifference], *, letter: str) -> Table | Text:
     table = light_table("", "A", letter)
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "left", False

@@ -114,18 +114,14 @@ def _blocked_text(found: Sequence[_Found], noun: str, *, alone: bool, advice: Ru
     """Return what lies in the stages: how short or unsteady they are, what was seen nevertheless, and what to do."""
     stages = list({each.stage.label: each.stage for each in found}.values())
     short = [each for each in stages if each.needed_seconds is not None]
-    stage = min(short or stages, key=lambda each: min(each.seconds_a, each.seconds_b))
+    stage = min(short or stages, key=lambda each: min(each.seconds))
     if short:
-        problem, reason = "too short to compare", f"{_measured(stage)} of each"
+        problem, reason = "too short to compare", f"{measured_text(stage.seconds, stage.requests)} of each"
     else:
         problem, reason = "not steady", stage.unsteady
     others = "" if alone else f" in the other {counted(len(found), noun)}"
     seen = f"; seen: {_seen(found)}" if alone and _seen(found) else ""
     return f"{problem}{others} ({reason}){seen}: {_remedy(short, advice)}"
-
-
-def _measured(stage: ComparedStage) -> str:
-    return measured_text((stage.seconds_a, stage.seconds_b), (stage.requests_a, stage.requests_b))
 
 
 def _remedy(short: Sequence[ComparedStage], advice: RunPairsAdvice | None) -> str:

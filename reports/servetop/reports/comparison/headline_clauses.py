@@ -26,6 +26,6 @@ def observed_of(stage: ComparedStage, value: MeasuredDifference) -> frozenset[O]
     seen = {
         O.BOTH_FIGURES: value.difference is not None,
         O.ERROR: value.basis is not None,
-        O.STAGE_LENGTH: min(stage.seconds_a, stage.seconds_b) > 0,
+        O.STAGE_LENGTH: min(stage.seconds) > 0,
     }
     return frozenset(each for each, known in seen.items() if known)

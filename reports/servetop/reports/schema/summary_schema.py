@@ -48,6 +48,8 @@ def object_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     free = False
     hints = typing.get_type_hints(kind)
     for each in dataclasses.fields(kind):
+        if "internal" in each.metadata:
+            continue
         inner, optional = _without_none(hints[each.name])
         if "flat" not in each.metadata:
             properties[each.name] = _field(hints[each.name], each.metadata, definitions)

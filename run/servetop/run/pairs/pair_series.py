@@ -9,7 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from servetop.analysis.comparison.paired_runs import PairedMetric, PairedOptions, compare_pairs
+from servetop.analysis.comparison.comparison import ComparisonOptions
+from servetop.analysis.comparison.paired_runs import PairedMetric, compare_pairs
 from servetop.analysis.comparison.sequential import next_look
 from servetop.analysis.comparison.verdicts import Verdict
 from servetop.core.clock import Clock
@@ -37,7 +38,7 @@ class SeriesPlan:
     """What a series measures, and at what cost."""
 
     configs: ArmConfigs
-    options: PairedOptions
+    options: ComparisonOptions
     seed: int
     """Pair i, from 1 on, uses this plus i in both runs."""
     budget: float
@@ -221,6 +222,6 @@ def _read(recording: Path, played: PlayedRun) -> SeriesRun:
     return read_run(recording)
 
 
-def _compared(pairs: Sequence[tuple[SeriesRun, SeriesRun]], options: PairedOptions) -> tuple[PairedMetric, ...]:
+def _compared(pairs: Sequence[tuple[SeriesRun, SeriesRun]], options: ComparisonOptions) -> tuple[PairedMetric, ...]:
     runs = [(a.measured, b.measured) for a, b in pairs if a.measured is not None and b.measured is not None]
     return compare_pairs([a for a, _ in runs], [b for _, b in runs], options)

@@ -6,23 +6,22 @@ import math
 from collections.abc import Sequence
 
 from servetop.analysis.comparison.compared_metrics import Scale
-from servetop.analysis.comparison.comparison import MetricComparison, StageComparison
-from servetop.analysis.comparison.measured_difference import measured_difference
-from servetop.analysis.comparison.run_comparison import BASELINE_AND_RUN, RunComparison
+from servetop.analysis.comparison.comparison import Comparison
+from servetop.analysis.comparison.measured_difference import MeasuredDifference
+from servetop.analysis.comparison.report_types import ComparedStage
 from servetop.analysis.comparison.undecided_texts import undecided_text
 from servetop.core.text import formats
 from servetop.core.units import MS_PER_S
 from servetop.tui.state.comparison_table import ComparisonRow, ComparisonTable, StageVerdicts
 
 
-def comparison_table(found: RunComparison, *, baseline: str, run: str, note: str = "") -> ComparisonTable:
+def comparison_table(found: Comparison, *, baseline: str, run: str, note: str = "") -> ComparisonTable:
     """Return the texts of a comparison of a run with its baseline, whose names are given."""
-    comparison = found.comparison
     stages = tuple(
-        StageVerdicts(load=stage.load.label, extent=_extent(stage), rows=tuple(map(_row, stage.metrics)))
-        for stage in comparison.stages
+        StageVerdicts(load=stage.label, extent=_extent(stage), rows=tuple(map(_row, stage.metrics)))
+        for stage in found.stages
     )
-    only = ((baseline, comparison.only_a), (run, comparison.only_b))
+    only = ((baseline, found.only_a), (run, found.only_b))
     unmatched = tuple(f"only in {name}: {load.label}" for name, loads in only for load in loads)
     if not stages and not note:
         note = "no stage of the run has the load of a stage of the baseline" if unmatched else "no finished requests"
@@ -31,23 +30,22 @@ def comparison_table(found: RunComparison, *, baseline: str, run: str, note: str
     )
 
 
-def _extent(stage: StageComparison) -> str:
+def _extent(stage: ComparedStage) -> str:
     parts = [
-        f"{stage.seconds[0]:.0f} and {stage.seconds[1]:.0f} s",
-        f"{stage.requests[0]:,} and {stage.requests[1]:,} requests" + (", the same" if stage.same_requests else ""),
+        f"{stage.seconds_a:.0f} and {stage.seconds_b:.0f} s",
+        f"{stage.requests_a:,} and {stage.requests_b:,} requests" + (", the same" if stage.same_requests else ""),
         *([f"not steady: {stage.unsteady}"] if stage.unsteady else []),
     ]
     return " · ".join(parts)
 
 
-def _row(compared: MetricComparison) -> ComparisonRow:
-    found, unit = compared.difference, compared.metric.unit
-    plain = measured_difference(compared, names=BASELINE_AND_RUN)
-    note, brief = (undecided_text(plain, brief=brief) for brief in (False, True))
+def _row(compared: MeasuredDifference) -> ComparisonRow:
+    found, unit = compared.found, compared.unit
+    note, brief = (undecided_text(compared, brief=brief) for brief in (False, True))
     if found is None:
         unknown = formats.UNKNOWN
         return ComparisonRow(
-            metric=compared.metric.title,
+            metric=compared.title,
             baseline=unknown,
             run=unknown,
             difference=unknown,
@@ -59,7 +57,7 @@ def _row(compared: MetricComparison) -> ComparisonRow:
     relative = found.scale is Scale.RELATIVE
     difference = _relative(found.value) if relative else _signed(found.value, unit)
     return ComparisonRow(
-        metric=compared.metric.title,
+        metric=compared.title,
         baseline=_value(found.a, unit),
         run=_value(found.b, unit),
         difference=difference,
