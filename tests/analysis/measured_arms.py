@@ -30,7 +30,6 @@ def run(name: str, config: RunConfig = CONFIG, facts: EngineFacts = FACTS, **fie
         "requests": 480,
         "failed": 0,
         "completed": 480,
-        "stage_indexes": (),
         "end": ENDED,
     }
     values |= {"arm": ArmRun(name=name, stages=()), "conditions": conditions()} | fields

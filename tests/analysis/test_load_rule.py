@@ -48,7 +48,7 @@ def test_equal_requests_and_closed_loops_have_no_load_of_their_own() -> None:
 
 def test_a_comparison_names_the_load_of_a_common_stage() -> None:
     a, b = (
-        run(name, arm=ArmRun(name=name, stages=[arrived(rate, seed=seed)]), stage_indexes=(0,))
+        run(name, arm=ArmRun(name=name, stages=[arrived(rate, seed=seed)]))
         for name, rate, seed in (("a", 7.0, 1), ("b", 8.4, 2))
     )
     (cause,) = other_causes(arm("A", a), arm("C", b))

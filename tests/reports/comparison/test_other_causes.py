@@ -19,17 +19,17 @@ from tests.analysis.measured_conditions import client, conditions
 SMALL = KvSize(blocks=500.0, block_size=16)
 
 
-def stage(rate: float) -> StageSample:
+def stage(rate: float, index: int) -> StageSample:
     none: Any = np.empty(0)
     return StageSample(
         load=StageLoad(request_rate=rate), seed=1, start=0.0, until=60.0, steady=True, number=none, due=none, sent=none,
-        done_at=none, ok=none, latencies={}, prompt_tokens=none, output_tokens=none,
+        done_at=none, ok=none, latencies={}, prompt_tokens=none, output_tokens=none, index=index,
     )  # fmt: skip
 
 
 def loaded(name: str, whole: RunConditions, *rates: float) -> MeasuredRun:
-    stages = ArmRun(name=name, stages=[stage(rate) for rate in rates])
-    return run(name, arm=stages, stage_indexes=tuple(range(len(rates))), conditions=whole)
+    stages = ArmRun(name=name, stages=[stage(rate, index) for index, rate in enumerate(rates)])
+    return run(name, arm=stages, conditions=whole)
 
 
 def seeded(name: str, seed: int, **fields: Any) -> MeasuredRun:

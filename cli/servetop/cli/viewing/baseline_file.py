@@ -63,8 +63,7 @@ def without_stage_in_force(run: MeasuredRun, stages: Sequence[StageChange]) -> M
 
     in_force = min((span.start for span in stage_spans(stages) if math.isinf(span.until)), default=math.inf)
     over = [stage for stage in run.arm.stages if stage.start < in_force]
-    indexes = tuple(stage.index for stage in over)
-    return dataclasses.replace(run, arm=dataclasses.replace(run.arm, stages=over), stage_indexes=indexes)
+    return dataclasses.replace(run, arm=dataclasses.replace(run.arm, stages=over))
 
 
 def baseline_opener(display: DisplayOptions) -> Callable[[], AbstractContextManager[RunSource]] | None:

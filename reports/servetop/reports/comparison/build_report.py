@@ -8,16 +8,13 @@ from dataclasses import replace
 from servetop.analysis.comparison.compared_metrics import COST_METRIC
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.difference import ENOUGH_STARTS
-from servetop.analysis.comparison.estimate import CONFIDENCE
 from servetop.analysis.comparison.measured_difference import MeasuredDifference
 from servetop.analysis.comparison.report_types import (
     ArmComparison,
     BreakEvenPrice,
     ComparedStage,
-    ComparisonReport,
 )
 from servetop.analysis.comparison.start_spread import SAME
-from servetop.analysis.comparison.verdicts import ERROR_RATE
 from servetop.analysis.manifest.manifest_diff import manifest_differences
 from servetop.reports.comparison.headline import headline, overall_verdict
 from servetop.reports.comparison.measured_arm import MeasuredArm
@@ -26,21 +23,11 @@ from servetop.reports.comparison.preconditions import check_measured, check_stag
 from servetop.reports.comparison.run_pairs_advice import run_pairs_advice
 
 
-def comparison_report(a: MeasuredArm, others: Sequence[MeasuredArm], options: ComparisonOptions) -> ComparisonReport:
-    """Compare each other configuration with the first; UsageError if nothing was measured, or no load is in common.
+def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -> ArmComparison:
+    """Compare two configurations; UsageError if nothing was measured, or no load is in common.
 
     Different workloads are compared with a warning: `check_same_workload` refuses them before they are loaded.
     """
-    return ComparisonReport(
-        a=a.summary(),
-        error_rate=ERROR_RATE,
-        confidence=CONFIDENCE,
-        comparisons=tuple(arm_comparison(a, b, options) for b in others),
-    )
-
-
-def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -> ArmComparison:
-    """Compare two configurations; UsageError as above."""
     check_measured(a)
     check_measured(b)
     runs_a, runs_b = [run.arm for run in a.runs], [run.arm for run in b.runs]

@@ -8,14 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from servetop.analysis.comparison.compared_metrics import COST_METRIC, METRICS, ComparedMetric, metric_named
 from servetop.analysis.comparison.comparison import ComparisonOptions
+from servetop.analysis.comparison.estimate import CONFIDENCE
 from servetop.analysis.comparison.report_types import ComparisonReport
 from servetop.analysis.comparison.start_spread import StartSpread
+from servetop.analysis.comparison.verdicts import ERROR_RATE
 from servetop.analysis.cost.hourly_price import recorded_prices
 from servetop.core.config_values.price import HourlyPrice, parse_price
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.reports.comparison.build_report import comparison_report
-from servetop.reports.comparison.load_comparison import distinct_arms, first_objectives, headers_of, load_arm
+from servetop.reports.comparison.build_report import arm_comparison
+from servetop.reports.comparison.load_comparison import distinct_arms, first_objectives, headers_of, load_measured_run
+from servetop.reports.comparison.measured_arm import MeasuredArm
 from servetop.reports.comparison.preconditions import check_same_workload
 
 
@@ -38,7 +41,25 @@ def compare_recordings(
     """
     if not 2 <= len(recordings) <= len(string.ascii_uppercase):
         raise UsageError("compare needs two configurations or more, as in: servetop compare main.servetop new.servetop")
-    hourly = _prices(prices, len(recordings))
+    arms = _measured_arms(recordings, _prices(prices, len(recordings)), anyway=anyway)
+    priced = any(arm.price_per_hour is not None for arm in arms)
+    usual = (*METRICS, COST_METRIC) if priced else METRICS
+    options = ComparisonOptions(
+        metrics=[_known("--metric", key) for key in metrics] or usual,
+        margins={_known("--margin", key).key: margin for key, margin in (margins or {}).items()},
+        start_spread=None if start_spread is None else StartSpread.everywhere(start_spread),
+    )
+    check_margins(options.margins, options.metrics)
+    return ComparisonReport(
+        a=arms[0].summary(),
+        error_rate=ERROR_RATE,
+        confidence=CONFIDENCE,
+        comparisons=tuple(arm_comparison(arms[0], arm, options) for arm in arms[1:]),
+    )
+
+
+def _measured_arms(recordings: Sequence[str], hourly: Sequence[HourlyPrice], *, anyway: bool) -> list[MeasuredArm]:
+    """Load the recordings of each configuration, at these prices if there are any; UsageError for unlike ones."""
     paths = distinct_arms(recordings)
     headers = dict(zip(string.ascii_uppercase, headers_of(paths), strict=False))
     if not anyway:
@@ -46,15 +67,11 @@ def compare_recordings(
     if not hourly:
         _check_currencies(itertools.chain.from_iterable(headers.values()))
     objectives = first_objectives(itertools.chain.from_iterable(headers.values()))
-    arms = [load_arm(letter, arm, objectives=objectives) for letter, arm in zip(headers, paths, strict=True)]
-    arms = [arm.with_price(price) for arm, price in zip(arms, hourly, strict=True)] if hourly else arms
-    priced = any(arm.price_per_hour is not None for arm in arms)
-    compared = metrics_named(metrics) or (*METRICS, *([COST_METRIC] if priced else []))
-    wanted = _margins(margins or {})
-    check_margins(wanted, compared)
-    spread = None if start_spread is None else StartSpread.everywhere(start_spread)
-    chosen = ComparisonOptions(metrics=compared, margins=wanted, start_spread=spread)
-    return comparison_report(arms[0], arms[1:], chosen)
+    arms = [
+        MeasuredArm(letter=letter, runs=[load_measured_run(path, objectives=objectives) for path in arm])
+        for letter, arm in zip(headers, paths, strict=True)
+    ]
+    return [arm.with_price(price) for arm, price in zip(arms, hourly, strict=True)] if hourly else arms
 
 
 def _prices(texts: Sequence[str], arms: int) -> list[HourlyPrice]:
@@ -79,15 +96,6 @@ def _check_currencies(headers: Iterable[RunHeader]) -> None:
             f"the recorded prices {recorded[0].text} and {first.text} have different currencies: "
             "give --price once for each configuration"
         )
-
-
-def metrics_named(keys: Sequence[str]) -> tuple[ComparedMetric, ...]:
-    """Return the metrics with these keys; UsageError for an unknown one."""
-    return tuple(_known("--metric", key) for key in keys)
-
-
-def _margins(margins: Mapping[str, float]) -> dict[str, float]:
-    return {_known("--margin", key).key: margin for key, margin in margins.items()}
 
 
 def check_margins(margins: Mapping[str, float], metrics: Sequence[ComparedMetric]) -> None:

@@ -56,7 +56,7 @@ def arm_run_of(
         names_batch=names_batch(run.header.config, [stage.change for stage in run.every_stage]),
     )
     stages = []
-    for index, stage in compared_stages(run, requests).items():
+    for index, stage in _compared_stages(run, requests).items():
         stages.append(source.sample(stage, requests.of_stage(index), window=windows[index]))
     arm = ArmRun(name=name, stages=stages, gpus=len(run.meters) or None, start_spread=_start_spread(run))
     prices = recorded_prices(run.header.config)
@@ -71,7 +71,7 @@ def _start_spread(run: RunColumns) -> StartSpread:
     return ON_GPU if run.gpus else ELSEWHERE
 
 
-def compared_stages(run: RunColumns, requests: StageRequests) -> dict[int, StagePeriod]:
+def _compared_stages(run: RunColumns, requests: StageRequests) -> dict[int, StagePeriod]:
     """Return the stages that count and have requests, except warm-ups, by their number."""
     present = set(np.unique(requests.stages).tolist())
     return {

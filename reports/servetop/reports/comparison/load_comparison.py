@@ -28,8 +28,8 @@ from servetop.recordings.library.paths import SUFFIX
 from servetop.recordings.read.load_requests import Selection, StageRequests, load_stage_requests
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.comparison.load_arm import arm_run_of, compared_stages
-from servetop.reports.comparison.measured_arm import MeasuredArm, MeasuredRun
+from servetop.reports.comparison.load_arm import arm_run_of
+from servetop.reports.comparison.measured_arm import MeasuredRun
 from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts
 from servetop.reports.summary.load_stage_figures import load_stage_figures
 from servetop.reports.summary.run_conditions import run_conditions
@@ -85,11 +85,6 @@ def first_objectives(headers: Iterable[RunHeader]) -> Mapping[str, float]:
     return next((each.config.goodput for each in headers if each.config.goodput), {})
 
 
-def load_arm(letter: str, paths: Sequence[Path], *, objectives: Mapping[str, float] | None = None) -> MeasuredArm:
-    """Load all recordings of a configuration; `objectives` (seconds by metric) replaces those of its runs."""
-    return MeasuredArm(letter=letter, runs=[load_measured_run(path, objectives=objectives) for path in paths])
-
-
 def load_measured_run(path: Path, *, objectives: Mapping[str, float] | None = None) -> MeasuredRun:
     """Load one recording, finished or growing; RecordingError if it cannot be read."""
     reader = RecordingReader.open(path)
@@ -133,7 +128,6 @@ class RecordedColumns:
             path=path,
             header=run.header,
             arm=arm_run_of(run, self.requests, name=path, objectives=objectives),
-            stage_indexes=tuple(compared_stages(run, self.requests)),
             conditions=self.conditions,
             seconds=last if run.end is None else run.end.at,
             requests=counted.size,

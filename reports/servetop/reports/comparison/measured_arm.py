@@ -22,8 +22,6 @@ class MeasuredRun:
     path: str
     header: RunHeader
     arm: ArmRun
-    stage_indexes: tuple[int, ...]
-    """The number of each of its stages in the run."""
     conditions: RunConditions
     seconds: float
     """Length of the run so far."""

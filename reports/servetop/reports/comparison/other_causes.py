@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from servetop.analysis.comparison.measured_difference import named
 from servetop.analysis.comparison.report_types import OtherCause
+from servetop.analysis.comparison.stage_sample import StageSample
 from servetop.analysis.confounding.confounder import Confounder, ConfounderKind
 from servetop.analysis.confounding.confounders import confounders
 from servetop.analysis.confounding.load_rule import load_confounder
@@ -45,24 +46,23 @@ def causes_in_pair(a: MeasuredRun, b: MeasuredRun) -> Sequence[Confounder]:
     """Return the confounders of two runs, or of their common stages if they have others besides; one of each kind."""
     common = _common_stages(a, b)
     loads = [[stage.load for stage in run.arm.stages] for run in (a, b)]
-    whole = all(run.conditions.stages.keys() <= set(run.stage_indexes) for run in (a, b))
+    whole = all(run.conditions.stages.keys() <= {stage.index for stage in run.arm.stages} for run in (a, b))
     found: dict[ConfounderKind, Confounder] = {}
     if whole and loads[0] == loads[1]:
         found = {each.kind: each for each in confounders(a.conditions, b.conditions)}
     else:
         for first, second in common:
-            conditions = (run.conditions.stages[run.stage_indexes[at]] for run, at in ((a, first), (b, second)))
-            for each in confounders(*conditions):
+            for each in confounders(a.conditions.stages[first.index], b.conditions.stages[second.index]):
                 found.setdefault(each.kind, each)
     for first, second in common:  # lengths that differ beyond chance explain the tokens
         tokens = ConfounderKind.LENGTHS not in found
-        load = load_confounder(a.arm.stages[first], b.arm.stages[second], tokens=tokens)
+        load = load_confounder(first, second, tokens=tokens)
         if load is not None:
             found.setdefault(load.kind, load)
     return tuple(found.values())
 
 
-def _common_stages(a: MeasuredRun, b: MeasuredRun) -> list[tuple[int, int]]:
-    """Return the positions of the stages of A whose load B has too, each with that of the first such stage of B."""
-    others = [stage.load for stage in b.arm.stages]
-    return [(at, others.index(stage.load)) for at, stage in enumerate(a.arm.stages) if stage.load in others]
+def _common_stages(a: MeasuredRun, b: MeasuredRun) -> list[tuple[StageSample, StageSample]]:
+    """Return the stages of A whose load B has too, each with the first such stage of B."""
+    others = {stage.load: stage for stage in reversed(b.arm.stages)}
+    return [(stage, others[stage.load]) for stage in a.arm.stages if stage.load in others]
