@@ -138,7 +138,7 @@ def live_stats(
         load=newest.client.gauges,
         rates=_rates(history, start, stop),
         totals=_totals(history, stop),
-        latencies={name: Percentiles(**_named(history, name, start, stop)) for name in SHOWN},
+        latencies={name: _percentiles(history, name, start, stop) for name in SHOWN},
         events_unsized=_events_unsized(history, start, stop),
         engine=_newest_sample(history, stop),
         sample_interval=_sample_interval(history, stop),
@@ -167,9 +167,9 @@ def _within(history: TickHistory, objectives: Mapping[str, float], start: int, s
     }
 
 
-def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:
+def _percentiles(history: TickHistory, name: str, start: int, stop: int) -> Percentiles:
     p50, p90, p99 = history.percentiles(name, start=start, stop=stop)
-    return {"p50": p50, "p90": p90, "p99": p99}
+    return Percentiles(p50=p50, p90=p90, p99=p99)
 
 
 def _histogram_of(history: TickHistory, metric: str, start: int, stop: int) -> LogHistogram:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -210,7 +210,7 @@ class RunState:
         pointed = None
         if view.cursor is not None:
             pointed = stats_at(min(view.cursor.at, at), span=shown)
-        return Frame(
+        frame = Frame(
             stats=stats if pointed is None else replace(pointed, series=stats.series),
             pointed=pointed,
             header=self.header,
@@ -235,21 +235,21 @@ class RunState:
             engine_page=self._engine_page(pointed or stats, until=at, span=min(shown, at)),
             overview=overview(self.history, bins=_OVERVIEW_BINS),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
-            **self._events(at),
         )
+        return self._with_events(frame, at)
 
-    def _events(self, at: float) -> dict[str, Any]:
-        """Return the fields of the frame for stages, notes, commands and log lines."""
-        return {
-            "stages": tuple(self.stages[: _count(self.stages, at)]),
-            "all_stages": tuple(self.stages),
-            "notes": tuple(self.notes[: _count(self.notes, at)]),
-            "all_notes": tuple(self.notes),
-            "commands": tuple(
-                _as_known_at(each, at + TICK_SECONDS) for each in self.commands.values() if each.at <= at + TICK_SECONDS
-            ),
-            "log": self.log[: _count(self.log, at)],
-        }
+    def _with_events(self, frame: Frame, at: float) -> Frame:
+        """Return the frame with its stages, notes, commands and log lines."""
+        known = at + TICK_SECONDS
+        return replace(
+            frame,
+            stages=tuple(self.stages[: _count(self.stages, at)]),
+            all_stages=tuple(self.stages),
+            notes=tuple(self.notes[: _count(self.notes, at)]),
+            all_notes=tuple(self.notes),
+            commands=tuple(_as_known_at(each, known) for each in self.commands.values() if each.at <= known),
+            log=self.log[: _count(self.log, at)],
+        )
 
     def _engine_between(self, start: float, until: float) -> LiveStats:
         return engine_stats(self.history, until, span=until - start, columns=SERIES_BINS)
