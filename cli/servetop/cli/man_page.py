@@ -105,7 +105,7 @@ def _entries(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text that roff prints as it is: no escapes, no request at the beginning of a line, ASCII."""
+    """Return the text that roff prints as it is: no escapes, no request at the beginning of a line, ASCII."""
     found = "".join(_ROFF.get(each) or (each if each.isascii() else f"\\[u{ord(each):04X}]") for each in text)
     return f"\\&{found}" if found[:1] in (".", "'", "\\") and found[:2] != "\\-" else found
 

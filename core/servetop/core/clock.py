@@ -18,7 +18,7 @@ class Clock(Protocol):
     """Reads run time (seconds since the run's origin) and waits for an instant."""
 
     def now(self) -> float:
-        """Seconds since the origin."""
+        """Return the seconds since the origin."""
         ...
 
     async def sleep_until(self, at: float) -> None:
@@ -51,7 +51,7 @@ class MonotonicClock:
         self.origin_ns = time.perf_counter_ns() if origin_ns is None else origin_ns
 
     def now(self) -> float:
-        """Seconds since the origin, to the nanosecond."""
+        """Return the seconds since the origin, to the nanosecond."""
         return (time.perf_counter_ns() - self.origin_ns) * 1e-9
 
     def origin_epoch_ns(self) -> int:

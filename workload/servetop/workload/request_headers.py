@@ -40,7 +40,7 @@ def all_headers(workload: WorkloadConfig, environ: Mapping[str, str]) -> dict[st
 
 
 def header_values(variables: Mapping[str, str], environ: Mapping[str, str], *, option: str) -> dict[str, str]:
-    """Values of headers from environment variables; UsageError when one is unset or not a valid value."""
+    """Return the values of headers from environment variables; UsageError when one is unset or not a valid value."""
     values = {name: environ.get(variable, "").strip() for name, variable in variables.items()}
     for name, value in values.items():
         if not value or not _is_sendable(value):

@@ -124,7 +124,7 @@ class RunRecord:
         return self.total(column, first, min((stage.at for stage in self.stages if stage.at > until), default=math.inf))
 
     def count(self, column: str, start: float = 0.0) -> int:
-        """The sum of a column of the client's counts from a time on."""
+        """Return the sum of a column of the client's counts from a time on."""
         total = self.total(column, start)
         return 0 if math.isnan(total) else int(total)
 

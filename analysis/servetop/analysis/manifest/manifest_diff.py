@@ -93,7 +93,7 @@ def kind_of(key: str) -> DifferenceKind:
 
 
 def _decided_by_digests(left: Mapping[str, str], right: Mapping[str, str]) -> list[str]:
-    """Keys of names that do not count, because the digests of the files are known."""
+    """Return the keys of names that do not count, because the digests of the files are known."""
     decided = [name for digest, name in _DIGESTS.items() if digest in left and digest in right]
     known = [{key for key in _MODEL_FILES if key in side} for side in (left, right)]
     if known[0] and known[0] == known[1]:

@@ -63,7 +63,7 @@ def _counts_by_stretch(
 
 
 def _percentiles_of_rows(counts: IntArray, lowest: int) -> list[Percentiles]:
-    """The percentiles of each row of counts by bucket, none of them empty, by one search in all rows at once."""
+    """Return the percentiles of each row of counts by bucket, none of them empty, by one search in all rows at once."""
     rows, size = counts.shape
     if not rows:
         return []

@@ -62,7 +62,7 @@ def manifest_lines(header: RunHeader) -> list[str]:
 
 
 def _usual_workload(workload: WorkloadConfig) -> set[str]:
-    """Keys that need no line: settings of the workload that have their default, and the seed, which has one."""
+    """Return keys that need no line: settings of the workload that have their default, and the seed, which has one."""
     default = WorkloadConfig()
     names = {each.name for each in dataclasses.fields(workload)} - _ALWAYS_SHOWN
     return {f"workload.{name}" for name in names if getattr(workload, name) == getattr(default, name)} | {"seed"}

@@ -74,7 +74,7 @@ def parse_batch_sizes(text: str) -> tuple[int, ...]:
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
-    """Requests per second of a list such as `32,64`; inf for all requests at once."""
+    """Return the requests per second of a list such as `32,64`; inf for all requests at once."""
     return _positive("--request-rate", text, float)
 
 

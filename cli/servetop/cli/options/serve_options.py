@@ -25,7 +25,7 @@ def _time_scale(text: str) -> float:
 
 
 def _names(texts: Sequence[str]) -> tuple[str, ...]:
-    """Names of one or several texts, each of which may hold several."""
+    """Return the names of one or several texts, each of which may hold several."""
     return tuple(" ".join(texts).split())
 
 

@@ -108,7 +108,7 @@ def _number(value: float | None, unit: str) -> str:
 
 
 def energy_rows(energy: EnergySummary) -> list[tuple[str, str]]:
-    """Names and values for the table of totals; none if no GPU reported its energy or power."""
+    """Return the names and values for the table of totals; none if no GPU reported its energy or power."""
     known = energy.known_share
     if energy.joules is None or known is None:
         return []

@@ -162,7 +162,7 @@ def money(value: float | None, currency: str | None = None) -> str:
 
 
 def money_interval(value: float | None, ends: tuple[float, float] | None, currency: str | None = None) -> str:
-    """An amount and both ends of its interval, `$0.312 [0.305, 0.320]`; the amount alone without an interval."""
+    """Return an amount and both ends of its interval, `$0.312 [0.305, 0.320]`; the amount alone without an interval."""
     if value is None or ends is None:
         return money(value, currency)
     low, high = (f"{end:,.{_decimals(value)}f}" for end in ends)
@@ -211,7 +211,7 @@ def axis_number(value: float) -> str:
 
 
 def axis_seconds(value: float) -> str:
-    """Seconds of a chart's axis in at most 5 characters: `0`, `30µs`, `340ms`, `2.5s`, `40s`."""
+    """Return the seconds of a chart's axis in at most 5 characters: `0`, `30µs`, `340ms`, `2.5s`, `40s`."""
     if value == 0:
         return "0"
     if value < 0.9995e-3:

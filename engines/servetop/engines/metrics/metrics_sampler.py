@@ -37,7 +37,7 @@ class EngineSampler:
         return None if self._failed else self._newest
 
     def age(self) -> float:
-        """Seconds since the newest successful scrape; inf if there is none."""
+        """Return the seconds since the newest successful scrape; inf if there is none."""
         return math.inf if self._newest is None else self._clock.now() - self._newest.scrape_end
 
     def drain(self) -> list[EngineSample]:

@@ -92,7 +92,7 @@ def _preemptions(tables: TableReader) -> int | None:
 
 
 def _goodput_share(times: _Times, goodput: Mapping[str, float]) -> float | None:
-    """None without objectives, or if one needs more than the times of a request."""
+    """Return None without objectives, or if one needs more than the times of a request."""
     if not goodput or not times.ok.size or not goodput.keys() <= times.latencies.keys():
         return None
     good = times.ok.copy()

@@ -71,7 +71,7 @@ class SeriesState:
         return max(known, default=self.pairs) if len(known) == len(expected) else None
 
     def seconds_left(self, budget: float) -> float:
-        """Seconds to the expected answer, or to the end of the budget."""
+        """Return the seconds to the expected answer, or to the end of the budget."""
         if self.expected_pairs is None:
             return max(budget - self.seconds, 0.0)
         return min((self.expected_pairs - self.pairs) * self.pair_seconds, max(budget - self.seconds, 0.0))

@@ -13,7 +13,7 @@ from servetop.run.sweep.simulator_table import with_arrivals_of_simulator
 
 
 def preset_names() -> list[str]:
-    """Names of the presets, sorted."""
+    """Return the names of the presets, sorted."""
     folder = resources.files("servetop.run") / "presets"
     return sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
 

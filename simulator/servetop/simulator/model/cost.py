@@ -47,7 +47,7 @@ class CostModel:
         self._decode: dict[int, float] = {}
 
     def decode(self, sequences: int) -> float:
-        """Seconds of one decode iteration of `sequences` sequences, excluding KV reads (see `kv_rate`)."""
+        """Return the seconds of one decode iteration of `sequences` sequences, excluding KV reads (see `kv_rate`)."""
         cached = self._decode.get(sequences)
         if cached is None:
             host = self.host.per_step + self.host.per_sequence * sequences
@@ -55,11 +55,11 @@ class CostModel:
         return cached
 
     def prefill(self, chunks: Iterable[PrefillChunk]) -> float:
-        """Seconds of one iteration that computes only these prompt chunks."""
+        """Return the seconds of one iteration that computes only these prompt chunks."""
         return self.fused(chunks, decoding=0, context=0)
 
     def fused(self, chunks: Iterable[PrefillChunk], *, decoding: int, context: int) -> float:
-        """Seconds of one iteration of prompt chunks and `decoding` sequences with `context` tokens in total."""
+        """Return seconds of one iteration of prompt chunks and `decoding` sequences with `context` tokens in total."""
         tokens = squares = count = 0
         for chunk in chunks:
             end = chunk.start + chunk.tokens
@@ -72,7 +72,7 @@ class CostModel:
         return on_grid(self.time_scale * seconds) + context * self.kv_rate
 
     def swap(self, blocks: int, block_size: int) -> float:
-        """Seconds to move `blocks` KV blocks between the GPU and host memory."""
+        """Return the seconds to move `blocks` KV blocks between the GPU and host memory."""
         payload = blocks * block_size * self.model.kv_bytes_per_token / self.tensor_parallel
         return on_grid(self.time_scale * payload / self.gpu.host_bandwidth)
 
@@ -85,7 +85,7 @@ class CostModel:
         return device_bytes / (self.gpu.bandwidth * self.gpu.memory_efficiency)
 
     def _linear(self, tokens: int) -> float:
-        """Seconds of the GEMMs, g(M), and all-reduces of M tokens."""
+        """Return the seconds of the GEMMs, g(M), and all-reduces of M tokens."""
         gpu = self.gpu
         tiles = 0.5 if tokens <= gpu.tile / 2 else -(-tokens // gpu.tile)
         flops = 2.0 * self.model.gemm_parameters * gpu.tile * tiles / self.tensor_parallel

@@ -50,7 +50,7 @@ class Work:
     admits: bool = True
 
     def elapsed(self, steps: int) -> float:
-        """Seconds from the start of the work to the end of its first `steps` iterations."""
+        """Return the seconds from the start of the work to the end of its first `steps` iterations."""
         return self.delay + steps * self.first + self.slope * (steps * (steps - 1) // 2)
 
     def gap(self, step: int) -> float:

@@ -98,7 +98,7 @@ class VirtualClient:
         self._client.turns.cancel()
 
     def _following(self, request: ClientRequest) -> ClientRequest | None:
-        """The next turn of the request's conversation."""
+        """Return the next turn of the request's conversation."""
         if request.lengths is None or self._stage_requests is None:
             return None
         return self._stage_requests.next_turn(request)

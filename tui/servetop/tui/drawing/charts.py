@@ -81,7 +81,7 @@ class Bars:
 
 
 def bar_chart(bars: Bars, axes: Axes, *, width: int, height: int) -> list[TextRow]:
-    """Bars over time, with the axes of `chart`; each cell is the mean over its time."""
+    """Return bars over time, with the axes of `chart`; each cell is the mean over its time."""
     canvas = width - (GUTTER if width >= 2 * GUTTER else 0)
     bare = block_bars(bars, axes, width=canvas, height=height - (height >= 4))
     drawn = with_marks(bare, window=axes.window, marks=axes.marks, width=canvas)
@@ -89,7 +89,7 @@ def bar_chart(bars: Bars, axes: Axes, *, width: int, height: int) -> list[TextRo
 
 
 def block_bars(bars: Bars, axes: Axes, *, width: int, height: int = 1) -> list[list[Run]]:
-    """Bars in eighths of a cell without axes, at least one eighth for values above 0; one row is a sparkline."""
+    """Return bars in eighths of a cell without axes, at least one eighth for values above 0; one row is a sparkline."""
     means = _cell_means(bars.times, bars.values, axes.window, width)
     scaled = np.rint(np.nan_to_num(means) / axes.limit * height * 8)
     eighths = np.where(means > 0, np.maximum(scaled, 1), 0)

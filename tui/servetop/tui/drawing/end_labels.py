@@ -43,7 +43,7 @@ def with_end_labels(
 
 
 def _beside(low: int, high: int) -> tuple[int, int]:
-    """Rows of both names, from the top: those of the values, or two neighbours."""
+    """Return the rows of both names, from the top: those of the values, or two neighbours."""
     return max(low, high + 1), high
 
 

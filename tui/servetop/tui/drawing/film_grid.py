@@ -162,7 +162,7 @@ def glyph_of(state: int, *, shaded: bool) -> str:
 
 
 def halved_row(upper: IntArray, lower: IntArray) -> list[Run]:
-    """Two slots as runs of half cells, distinguished by colour alone."""
+    """Return two slots as runs of half cells, distinguished by colour alone."""
     size = len(LOOKS)
     runs: list[Run] = []
     for code, start, stop in _stretches(upper * size + lower):

@@ -64,12 +64,12 @@ class HeatMap:
     """Seconds at the top edge."""
 
     def latency(self, row: int) -> float:
-        """Seconds in the middle of a row."""
+        """Return the seconds in the middle of a row."""
         rows = self.counts.shape[0]
         return float(self.low * (self.high / self.low) ** ((rows - row - 0.5) / rows))
 
     def cells(self) -> list[list[Run]]:
-        """Rows of shades by the logarithm of the count; the darkest is the maximum."""
+        """Return the rows of shades by the logarithm of the count; the darkest is the maximum."""
         peak = float(self.counts.max(initial=0.0))
         scaled = np.log1p(self.counts) / math.log1p(peak) if peak > 0 else self.counts
         levels = np.ceil(scaled * len(SHADES) - 1e-9).astype(int)

@@ -94,7 +94,7 @@ def _density(histogram: LogHistogram, window: tuple[float, float], columns: int)
 
 
 def _ridgeline(density: FloatArray, height: int, style: str) -> list[list[Run]]:
-    """Bars in eighths of a cell, at least one for values above 0."""
+    """Return bars in eighths of a cell, at least one for values above 0."""
     eighths = np.where(density > 0, np.maximum(np.rint(density * height * 8), 1), 0)
     levels = [np.clip(eighths - y * 8, 0, 8).astype(int) for y in reversed(range(height))]
     return [[("".join(EIGHTHS[level] for level in row), style)] for row in levels]

@@ -40,7 +40,7 @@ class Point:
 
 
 def pareto(points: Sequence[Point]) -> set[int]:
-    """Positions of the points that no other one beats in throughput or latency without losing in the other."""
+    """Return positions of the points that no other one beats in throughput or latency without losing in the other."""
     return {
         number
         for number, one in enumerate(points)
@@ -54,7 +54,7 @@ def pareto(points: Sequence[Point]) -> set[int]:
 
 
 def lines(points: Sequence[Point]) -> dict[int | None, list[int]]:
-    """Positions of the points of each batch size, in order of load; batch sizes ascend."""
+    """Return the positions of the points of each batch size, in order of load; batch sizes ascend."""
     batches = sorted({point.batch for point in points}, key=lambda batch: batch or 0)
     every = sorted(range(len(points)), key=lambda number: points[number].order)
     return {batch: [number for number in every if points[number].batch == batch] for batch in batches}

@@ -54,7 +54,7 @@ class BatchFilm:
         return all(stay.reported for stay in self.stays)
 
     def unrecorded(self) -> FloatArray:
-        """Requests in flight at the end of each bin of the gauges that should be in `records`, but are not.
+        """Return requests in flight at the end of each bin of the gauges that should be in `records`, but are not.
 
         Shape (bins,).
         """

@@ -51,7 +51,7 @@ def film_length(previous: float, frame: Frame, columns: int) -> float:
 
 
 def in_flight_during(series: StatsSeries, start: float, until: float) -> int:
-    """Requests in flight at the start, and those sent from then on."""
+    """Return the requests in flight at the start, and those sent from then on."""
     if not series.times.size:
         return 0
     first, last = np.searchsorted(series.times, (start, until), side="right")

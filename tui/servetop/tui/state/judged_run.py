@@ -142,7 +142,7 @@ class JudgedRun:
 
 
 def _growth(history: TickHistory, start: float, until: float) -> float:
-    """Requests by which those in flight increased between two times; 0 right after the start of the run."""
+    """Return requests by which those in flight increased between two times; 0 right after the start of the run."""
     now, before = history.up_to(until) - 1, history.up_to(start) - 1
     return 0.0 if before < 0 else history.value("in_flight", now) - history.value("in_flight", before)
 

@@ -83,7 +83,7 @@ def engine_entry(line: LogLine) -> LogEntry:
 
 
 def matching(entries: Sequence[LogEntry], query: str) -> list[int]:
-    """Positions of the entries that contain the query, ignoring case; none for an empty query."""
+    """Return the positions of the entries that contain the query, ignoring case; none for an empty query."""
     needle = query.casefold()
     return [number for number, entry in enumerate(entries) if needle in entry.searched.casefold()] if needle else []
 

@@ -126,7 +126,7 @@ def _ends(values: FloatArray) -> tuple[float, float]:
 
 
 def _backlog(history: TickHistory, start: int, stop: int) -> float:
-    """Requests that waited at the end of the first tick; unknown counts are 0."""
+    """Return the number of requests that waited at the end of the first tick; unknown counts are 0."""
     if stop <= start:
         return 0.0
     return float(np.nansum([history.value("queued", start), history.value("waiting", start)]))

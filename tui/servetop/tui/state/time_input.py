@@ -14,7 +14,7 @@ _NEAR = 0.125
 
 
 def parse_time(text: str, *, edge: float) -> float:
-    """Seconds from `90`, `1:30`, `0:01:30`, `2.5` or `50%` of the run; UsageError, one line, for anything else.
+    """Return seconds from `90`, `1:30`, `0:01:30`, `2.5` or `50%` of the run; UsageError, one line, for anything else.
 
     Times beyond `edge`, the end of the run, mean `edge`.
     """

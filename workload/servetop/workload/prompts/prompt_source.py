@@ -209,7 +209,7 @@ class CorpusPrompts:
             yield self._prompt(((prefix, self.prefix_len), (start, length)), output)
 
     def _starts(self) -> list[int]:
-        """Positions at which passages start: lines, or every 16th token."""
+        """Return the positions at which passages start: lines, or every 16th token."""
         if self.ids:
             return list(range(0, len(self.ids), 16))
         ends = [at + 1 for at, character in enumerate(self.text) if character == "\n"]

@@ -66,7 +66,7 @@ class StageRun:
         return process
 
     def rate_now(self, at: float) -> float:
-        """Requests per second at a time: `rate`, or the value of a ramp or a sinusoid."""
+        """Return the requests per second at a time: `rate`, or the value of a ramp or a sinusoid."""
         at = at if self._paused_since is None else self._paused_since
         return self.rate if self._curve is None else self._curve.rate_at(at - self._base)
 

@@ -155,7 +155,7 @@ def _column_end(cursor: float | None, scale: FilmScale) -> float:
 
 
 def _unrecorded(film: BatchFilm, grid: FilmGrid, scale: FilmScale) -> IntArray:
-    """Requests in the batch that have no record, by column: those in flight, at most what the engine reports."""
+    """Return requests in the batch that have no record, by column: those in flight, at most what the engine reports."""
     counts = np.zeros(scale.columns, dtype=np.int64)
     series, (left, right) = film.engine.series, film.window
     if not series.times.size:

@@ -181,7 +181,7 @@ def _request(record: RequestRecord, slot: int, at: float, *, width: int) -> Text
 
 
 def _waiting_rows(film: BatchFilm, scale: FilmScale, view: FilmView) -> list[TextRow]:
-    """Requests in the engine's queue as bars, with their number at the top."""
+    """Return the requests in the engine's queue as bars, with their number at the top."""
     series, height, limit = film.engine.series, view.layout.waiting, view.most_waiting
     if np.isnan(series.waiting).all():
         note: TextRow = [(" " * (GUTTER - 1) + "│", "faint"), ("waiting requests are not exported", "muted")]

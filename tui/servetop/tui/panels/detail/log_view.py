@@ -68,7 +68,7 @@ class LogView(LogPanel):
         return entry_rows(entry, width, query=self.search_text, chosen=chosen, wrap=self.wrap)
 
     def _most_back(self, entries: Sequence[LogEntry], width: int, height: int) -> int:
-        """Lines before the end at which the first line is at the top."""
+        """Return the lines before the end at which the first line is at the top."""
         rows = 0
         for number, entry in enumerate(entries):
             rows += len(self._rows_of(entry, width))
@@ -114,7 +114,7 @@ class LogView(LogPanel):
         self.watch_frame(self.frame)
 
     def _back_around(self, entries: Sequence[LogEntry], at: int) -> int:
-        """Lines before the end at which the line `at` is in the middle."""
+        """Return the lines before the end at which the line `at` is in the middle."""
         width, height = self.size
         rows, end = len(self._rows_of(entries[at], width)), at + 1
         while end < len(entries) and (rows := rows + len(self._rows_of(entries[end], width))) <= height // 2:

@@ -175,7 +175,7 @@ def _texts(preview: RecordingPreview) -> dict[str, Run]:
 
 
 def draw_details(path: Path | None, preview: RecordingPreview | None, width: int) -> list[TextRow]:
-    """Two rows on a recording: its name, then its state, start, engine, model, label and problem."""
+    """Return two rows on a recording: its name, then its state, start, engine, model, label and problem."""
     if path is None:
         return [[], []]
     verdict = "" if preview is None else sanitize_line(preview.results.verdict)

@@ -55,7 +55,7 @@ def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[TextRo
 
 
 def _large(gpu: GpuSample, width: int, *, alone: bool) -> list[TextRow]:
-    """Two bars and a line of values; the title has the utilisation of a device that is alone."""
+    """Return two bars and a line of values; the title has the utilisation of a device that is alone."""
     room = width - 27
     full = math.nan if not gpu.memory_total or gpu.memory_used is None else gpu.memory_used / gpu.memory_total
     memory = formats.memory(gpu.memory_used, gpu.memory_total)

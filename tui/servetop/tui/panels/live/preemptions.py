@@ -67,7 +67,7 @@ def draw_preemptions(
     peaks: EnginePeaks | None = None,
     baseline: Baseline | None = None,
 ) -> list[TextRow]:
-    """Bars over time; a sentence while there was none.
+    """Return bars over time; a sentence while there was none.
 
     Narrow panels have the values above (the `peaks` of a finished run), or the reason why they are `lost`.
     """

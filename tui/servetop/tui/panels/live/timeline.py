@@ -105,7 +105,7 @@ def _whole_words(label: str, width: int) -> str:
 
 
 def _lanes(events: Sequence[TimelineEvent], frame: Frame, width: int, *, most: int) -> list[list[Run]]:
-    """Bars of the episodes, the most serious first, at most `most` rows of cells; others are omitted."""
+    """Return bars of the episodes, the most serious first, at most `most` rows of cells; others are omitted."""
     lanes: list[list[Run]] = []
     for event in sorted(events, key=_seriousness):
         first, last = _extent(event, frame, width)
