@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from servetop.analysis.diagnosis.rate_interval import RateInterval
@@ -190,6 +192,14 @@ def test_the_limit_above_the_sustainable_load_is_named_after_it() -> None:
 
 
 def test_rates_with_a_concurrency_limit_are_rows_of_their_own() -> None:
-    row = BatchRow(max_num_seqs=64, max_concurrency=32, closed=False, kept=8.0, missed=None, estimate=None,
-                   estimate_interval=None, limit=None, start=0.0)  # fmt: skip
+    row = BatchRow(max_num_seqs=64, max_concurrency=32, closed=False, kept=8.0, steady=True, missed=None,
+                   estimate=None, estimate_interval=None, limit=None, start=0.0)  # fmt: skip
     assert (row.name, row.sustainable) == ("batch 64, concurrency 32", "≥ 8")
+
+
+def test_a_load_without_a_steady_state_is_not_sustained_without_a_word() -> None:
+    short = [
+        dataclasses.replace(each, steady=each.load < 16) for each in grid({64: "8/99 15/98 9/60", 256: "8/99 15/98"})
+    ]
+    assert sustained(judged(short)) == ["16–24 (not steady)", "≥ 16 (not steady)"]
+    assert sustained(judged(short[:1])) == ["≥ 8"]

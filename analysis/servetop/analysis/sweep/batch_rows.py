@@ -22,6 +22,8 @@ class BatchRow:
     closed: bool
     kept: float | None
     """The highest load whose cell kept the objectives; without objectives, whose cell had no lasting overload."""
+    steady: bool
+    """Whether the cell of that load had a steady window."""
     missed: float | None
     """The lowest load above it whose cell did not; None if no such load was measured."""
     estimate: float | None
@@ -50,11 +52,12 @@ class BatchRow:
 
     @property
     def sustainable(self) -> str:
-        """The sustainable load, such as `≈ 6.5 [5.8, 7.1]`, `≥ 24`, `8–16` or `< 8`; empty if unknown."""
+        """The sustainable load, such as `≈ 6.5 [5.8, 7.1]`, `≥ 24`, `8–16 (not steady)` or `< 8`; empty if unknown."""
         if self.estimate is not None:
             return f"≈ {rate_number(self.estimate)}{interval_text(self.estimate_interval)}"
         if self.kept is not None:
-            return f"≥ {self.kept:g}" if self.missed is None else f"{self.kept:g}–{self.missed:g}"
+            load = f"≥ {self.kept:g}" if self.missed is None else f"{self.kept:g}–{self.missed:g}"
+            return load if self.steady else f"{load} (not steady)"
         return "" if self.missed is None else f"< {self.missed:g}"
 
 
@@ -98,7 +101,9 @@ def _row(
     key: RowKey, cells: Sequence[SweepCell], keeps: Callable[[SweepCell], bool | None], limit: RowLimit | None
 ) -> BatchRow:
     judged = [(cell.load, keeps(cell)) for cell in cells if math.isfinite(cell.load)]
-    kept = max((load for load, keeps_it in judged if keeps_it), default=None)
+    kept, steady = max(
+        ((cell.load, cell.steady) for cell in cells if math.isfinite(cell.load) and keeps(cell)), default=(None, False)
+    )
     missed = min((load for load, it in judged if it is False and load > (kept or 0.0)), default=None)
     estimate = None if limit is None or cells[0].closed else limit.estimate
     proven = max((cell.load for cell in cells if cell.steady and keeps(cell)), default=0.0)
@@ -109,6 +114,7 @@ def _row(
         max_concurrency=key[1],
         closed=key[2],
         kept=kept,
+        steady=steady,
         missed=missed,
         estimate=estimate if between else None,
         estimate_interval=within(interval, estimate, proven, missed) if between else None,
