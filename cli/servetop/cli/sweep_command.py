@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 from servetop.cli.configuration.output import Output
 from servetop.cli.configuration.prediction import predict_specs
-from servetop.cli.configuration.sweep_file import GRID, read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep
+from servetop.cli.configuration.sweep_grid import LISTS
+from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.cli.launch import launch
 from servetop.cli.options.declaration import GivenValues
+from servetop.core.config_values.cell_settings import settings_text
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import UsageError
 from servetop.core.text.counted import counted
@@ -34,7 +37,7 @@ def run_sweep(
     if max_failures is not None:
         sweep = dataclasses.replace(sweep, max_failures=max_failures)
     config = sweep_config(sweep)
-    if sweep.engine.url is not None and sweep.max_num_seqs:
+    if sweep.engine.url is not None and any("max_num_seqs" in cell.load for cell in sweep.cells):
         console.message("an attached engine keeps its batch size: sweeping max_concurrency instead")
     if not resume:
         model = given.get("model")
@@ -70,7 +73,8 @@ def predicted_cells(file: str, *, model: str | None = None) -> tuple[PredictedCe
     repeats: dict[tuple[object, ...], list[CellPrediction]] = {}
     for cell in prediction.cells:
         if cell.result is not None:
-            repeats.setdefault(tuple(getattr(cell, name) for name in GRID), []).append(cell)
+            place = (*(getattr(cell, name) for name in LISTS), settings_text(cell.settings))
+            repeats.setdefault(place, []).append(cell)
     return tuple(_mean_of_repeats(cells) for cells in repeats.values())
 
 
@@ -81,5 +85,6 @@ def _mean_of_repeats(cells: Sequence[CellPrediction]) -> PredictedCell:
         request_rate=cells[0].request_rate,
         max_concurrency=cells[0].max_concurrency,
         output_throughput=sum(result.output_throughput for result in results) / len(results),
+        settings=cells[0].settings,
         preemptions=round(sum(result.preemptions for result in results) / len(results)),
     )
