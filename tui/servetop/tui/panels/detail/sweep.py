@@ -260,4 +260,5 @@ def _point(key: MatrixPlace, cell: Cell, metric: str) -> Point:
         label=load.name,
         throughput=cell.output_rate,
         latency=cell.p99(metric),
+        settings=load.settings,
     )
