@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep
+from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.cli.main import joined_lists, split_engine_args
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError

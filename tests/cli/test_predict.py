@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep
+from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.run.sweep.presets import preset_names
 from tests.harness import Servetop
 

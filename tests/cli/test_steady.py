@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from servetop.analysis.summary.summary_types import StageSummary
-from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep
+from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.cli.report.stage_tables import steady_mark, steady_seconds
 from servetop.cli.report.summary_lines import steady_lines
 from servetop.core.errors import UsageError

@@ -10,10 +10,12 @@ import pytest
 
 from servetop.cli.commands import command_group
 from servetop.cli.configuration.prediction import predict_specs
-from servetop.cli.configuration.sweep_file import read_sweep, split_keys, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep, split_keys
+from servetop.cli.configuration.sweep_grid import LOAD, WORKLOAD
+from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.cli.main import main, split_engine_args
 from servetop.cli.options.config_file import read_config_file
-from servetop.cli.options.file_keys import file_options
+from servetop.cli.options.file_keys import file_options, option_of_key
 from servetop.core.errors import UsageError
 from servetop.run.sweep.presets import example_sweep
 from servetop.simulator.predict.predict import predict
@@ -39,13 +41,13 @@ def stored(tmp_path: Path, text: str) -> str:
 
 
 def test_the_page_has_examples() -> None:
-    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (4, 1, 10)
+    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (7, 1, 11)
 
 
 @pytest.mark.parametrize("text", SWEEPS)
 def test_a_sweep_file_of_the_page_is_a_sweep(tmp_path: Path, text: str) -> None:
     cells = [stage for stage in sweep_config(read_sweep(stored(tmp_path, text))).stages if not stage.warmup]
-    assert len(cells) >= 3
+    assert len(cells) >= 2
 
 
 @pytest.mark.parametrize("text", [text for text in SWEEPS if "[sim]" in text])
@@ -86,7 +88,13 @@ def test_the_page_lists_every_key_that_a_sweep_file_may_have() -> None:
     listed = re.findall(r"`([a-z_]+)`", PAGE.partition("## All keys")[2].partition("\n## ")[0])
     assert len(listed) == len(set(listed))
     known = {*(each.spelling.lstrip("-").replace("-", "_") for each in file_options().values()), "engine_args"}
-    assert set(listed) == {key for key in known if is_accepted(key)} | {"repeats", "sim"}
+    assert set(listed) == {key for key in known if is_accepted(key)} | {"repeats", "order", "grid", "cell", "sim"}
+
+
+def test_the_page_lists_every_key_of_a_grid() -> None:
+    paragraph = PAGE.partition("**Keys of `[grid]` and `[[cell]]`**:")[2].partition("\n\n")[0]
+    listed = [option_of_key(key, where="page") for key in re.findall(r"`([a-z_]+)`", paragraph)]
+    assert sorted(listed) == sorted((*LOAD, *WORKLOAD, "seed"))
 
 
 def is_accepted(key: str) -> bool:

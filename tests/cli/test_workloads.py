@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep
+from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.core.events import RequestRecord
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop

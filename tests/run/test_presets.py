@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from servetop.cli.configuration.prediction import predict_specs
-from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep
+from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.core.config import WorkloadConfig
 from servetop.run.sweep.presets import preset_names
 from servetop.workload.arrivals.arrival_spec import parse_arrivals

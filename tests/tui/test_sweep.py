@@ -15,9 +15,9 @@ from servetop.core.histogram import LogHistogram
 from servetop.core.text import formats
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.scale import log_ticks
-from servetop.tui.drawing.scatter import Point, draw_scatter, knees, pareto
+from servetop.tui.drawing.scatter import Point, draw_scatter, knees, lines, pareto
 from servetop.tui.drawing.text_runs import Lines, row_width
-from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel, draw_sweep
+from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel, _point, draw_sweep
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import METRICS
@@ -278,3 +278,22 @@ def test_marks_do_not_touch_the_next_cell_in_wide_columns() -> None:
     row = text(SweepTable(cells={(64, Load(8.0)): both, (64, Load(16.0)): both}), 60, 4)[1]
     assert "▲~ " in row
     assert "★▲~ " in row
+
+
+def test_cells_of_other_settings_are_in_rows_and_lines_of_their_own() -> None:
+    loads = [Load(rate, settings=settings) for settings in ("in 512", "in 64") for rate in (4.0, 8.0)]
+    cells: dict[MatrixPlace, Cell] = {(8, load): cell(100.0 * (number + 1)) for number, load in enumerate(loads)}
+    table = SweepTable(cells=cells, planned=list(cells))
+    assert table.rows == [("in 512", 8), ("in 64", 8)]
+    assert table.loads == [Load(4.0), Load(8.0)]
+    drawn = ["".join(text for text, _ in row) for row in draw_sweep(table, 60, 12)]
+    assert [row.split("·")[0].strip() for row in drawn if "in " in row] == ["in 512", "in 64"]
+    points = [_point(key, each, "ttft") for key, each in cells.items()]
+    assert list(lines(points)) == ["in 512 · 8", "in 64 · 8"]
+
+
+def test_a_dip_is_one_of_its_own_row() -> None:
+    done: dict[MatrixPlace, float] = {(8, Load(4.0, settings="in 64")): 100.0, (8, Load(8.0, settings="in 512")): 50.0}
+    assert dips(done) == set()
+    done[(8, Load(4.0, settings="in 512"))] = 60.0
+    assert dips(done) == {(8, Load(8.0, settings="in 512"))}

@@ -44,7 +44,7 @@ def run(line: CommandLine[RunOptions]) -> int:
 
 
 def sweep(line: CommandLine[SweepOptions]) -> int:
-    """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
+    """Measure a grid of loads, requests and batch sizes, cell by cell, in one recording."""
     from servetop.cli.configuration.output import Output
     from servetop.cli.sweep_command import run_sweep
     from servetop.run.sweep.presets import example_sweep
@@ -56,12 +56,10 @@ def sweep(line: CommandLine[SweepOptions]) -> int:
         out(*example_sweep().splitlines())
         return 0
     return run_sweep(
-        options.file,
+        options,
         {name: value for name, value in line.given.items() if name in _OF_THE_ENGINE},
         engine_args=line.invocation.engine_args,
-        max_failures=options.max_failures,
         output=Output(options=options.output, sender=line.invocation.sender, given=line.given),
-        resume=options.resume,
     )
 
 

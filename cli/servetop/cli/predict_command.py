@@ -13,6 +13,7 @@ from servetop.cli.options.declaration import declared
 from servetop.cli.options.tool_options import GridOptions, PredictOptions
 from servetop.cli.tables import out_tables
 from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.errors import ExitCode, UsageError
 from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
@@ -95,13 +96,14 @@ def _print_cells(prediction: Prediction) -> None:
     out_tables(titled("Predicted (latency in ms)", cells))
     for each in prediction.cells:
         if each.error:
-            console.out(f"{each.label or each.engine}: {each.error}")
+            console.out(f"{_row(each)[0]}: {each.error}")
     took = f"{formats.clock(prediction.simulated_s)} of serving in {formats.seconds(prediction.elapsed_s)}"
     console.out(f"simulated  {took}")
 
 
 def _row(cell: CellPrediction) -> list[str]:
-    heading = [cell.label or cell.engine, formats.count(cell.max_num_seqs), formats.number(cell.request_rate)]
+    name = " · ".join(filter(None, (cell.label or cell.engine, settings_label(cell.settings))))
+    heading = [name, formats.count(cell.max_num_seqs), formats.number(cell.request_rate)]
     result = cell.result
     if result is None:
         return [*heading, "cannot start", *[formats.UNKNOWN] * 5]

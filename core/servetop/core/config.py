@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
+from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import UsageError
@@ -189,6 +190,8 @@ class StageConfig:
     repeat: int = 0
     warmup: bool = False
     """Whether it is a warm-up stage, whose requests are excluded from all totals."""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What a cell of a sweep replaces: values by field of WorkloadConfig, and `seed`."""
 
     @property
     def label(self) -> str:
@@ -200,7 +203,7 @@ class StageConfig:
             parts.append(f"batch {self.max_num_seqs}")
         if self.max_concurrency is not None:
             parts.append(f"conc. {self.max_concurrency}")
-        return " · ".join(parts)
+        return " · ".join(filter(None, (*parts, settings_label(self.settings))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,12 +243,6 @@ class RunConfig:
         """UsageError for a text that cannot be sent or recorded."""
         if (text := not_encodable(to_data(self))) is not None:
             raise UsageError(f"{text!r} is not valid UTF-8: write it in UTF-8")
-
-
-def unit_of(config: object, name: str) -> str:
-    """The unit of a field's values, such as `s` or `tokens`; `arguments` for a command line; empty without one."""
-    own = {each.name: each for each in dataclasses.fields(config)} if dataclasses.is_dataclass(config) else {}
-    return str(own[name].metadata.get("unit", "")) if name in own else ""
 
 
 def to_data(config: object) -> Any:

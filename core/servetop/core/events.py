@@ -240,14 +240,14 @@ class StageChange:
     ramp_from: float | None = None
     """Rate at the beginning of a ramp, which ends with `request_rate`; None for a constant rate."""
     ramp_strategy: str | None = None  # `linear` or `exponential`
-    duration: float | None = None
-    """Planned length in seconds; None without one."""
+    duration: float | None = None  # planned length in seconds
     num_prompts: int | None = None
     """Planned number of requests; None without one."""
     failure: str | None = None
     """Why the stage could not be measured, or not to its end; None if nothing prevented it."""
     draws: int | None = None
     """Identifies the stage's own prompt stream: with equal seeds, equal ones are equal requests; None: it has none."""
+    settings: str | None = None  # JSON of what its cell sets besides the load (`config_values.cell_settings`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

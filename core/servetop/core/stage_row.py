@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from servetop.core.config import StageConfig
+from servetop.core.config_values.cell_settings import settings_text
 from servetop.core.events import StageChange
 
 
@@ -21,4 +22,5 @@ def planned_row(stage: StageConfig, *, at: float = 0.0, index: int = 0) -> Stage
         ramp_strategy=None if stage.ramp_from is None else stage.ramp_strategy,
         duration=stage.duration,
         num_prompts=stage.num_prompts,
+        settings=settings_text(stage.settings),
     )

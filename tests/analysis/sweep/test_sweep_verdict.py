@@ -24,7 +24,7 @@ BEST_IN_THE_MIDDLE = {16: "5/99 1/20 1/10", 64: "7/99 14/98 9/60", 256: "7/99 9/
 def limit(
     batch: int | None, *, estimate: float | None, advised_batch: int | None = None, interval: RateInterval | None = None
 ) -> dict[RowKey, RowLimit]:
-    key: RowKey = (batch, None, False)
+    key: RowKey = (batch, None, False, None)
     return {key: RowLimit(limit="batch-bound", estimate=estimate, interval=interval, advised_batch=advised_batch)}
 
 

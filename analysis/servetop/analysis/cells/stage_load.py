@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servetop.core.config import RunConfig, StageConfig
+from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.events import StageChange
 from servetop.core.stage_row import planned_row
 
@@ -26,6 +27,8 @@ class StageLoad:
     """`linear` or `exponential`."""
     max_concurrency: int | None = None
     max_num_seqs: int | None = None
+    settings: str | None = None
+    """What a cell of a sweep sets besides, as JSON (`core.config_values.cell_settings`)."""
     steered: str = ""
     """How commands changed it, as in `rate 3 to 27.9 req/s`; empty for the load as planned."""
 
@@ -38,6 +41,7 @@ class StageLoad:
             ramp_strategy=stage.ramp_strategy or LINEAR,
             max_concurrency=stage.max_concurrency,
             max_num_seqs=stage.max_num_seqs,
+            settings=stage.settings,
         )
 
     @property
@@ -49,6 +53,7 @@ class StageLoad:
             parts.append(f"conc. {self.max_concurrency}")
         if self.max_num_seqs is not None:
             parts.append(f"batch {self.max_num_seqs}")
+        parts += filter(None, [settings_label(self.settings)])
         return " · ".join(parts) + (f" ({self.steered})" if self.steered else "")
 
 

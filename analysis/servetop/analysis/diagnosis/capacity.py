@@ -23,7 +23,8 @@ from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.trailing import ticks_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import RunConfig, WorkloadConfig
+from servetop.core.config_values.cell_workload import cell_workloads
 from servetop.core.histogram import LogHistogram, bucket_values
 from servetop.core.tick import TICK_SECONDS
 
@@ -213,6 +214,11 @@ def arrival_variability(workload: WorkloadConfig) -> float:
     if workload.arrivals.startswith("constant"):
         return 0.0
     return 1 / workload.burstiness if workload.burstiness > 0 and not workload.arrivals else 1.0
+
+
+def largest_variability(config: RunConfig) -> float:
+    """Return the largest variability of the arrivals of a run's cells."""
+    return max(arrival_variability(each) for each in cell_workloads(config.workload, config.stages))
 
 
 def _variability(lengths: LogHistogram) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from servetop.analysis.diagnosis.capacity import BURSTY, Capacity, arrival_variability
+from servetop.analysis.diagnosis.capacity import BURSTY, Capacity, largest_variability
 from servetop.analysis.diagnosis.kept_load import UNCERTAIN, kept_rate, served_rate, work_error
 from servetop.analysis.diagnosis.overload import Limit, Overload
 from servetop.analysis.diagnosis.overload_rates import holds_too_few, overload_rates
@@ -44,7 +44,7 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     completed = float(run.history.column("ok", start=first, stop=max(first, stop)).sum())
     if not completed or run.history.column("queued", start=first, stop=max(first, stop)).any():
         return True
-    if arrival_variability(run.header.config.workload) <= BURSTY:
+    if largest_variability(run.header.config) <= BURSTY:
         return limit is Limit.RATE and run.sees_little
     if limit is Limit.RATE or run.page_delay > _BURST_SECONDS:
         return True

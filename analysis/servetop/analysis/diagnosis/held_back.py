@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.diagnosis.capacity import BURSTY, KEPT_SHARE, arrival_variability
+from servetop.analysis.diagnosis.capacity import BURSTY, KEPT_SHARE, largest_variability
 from servetop.analysis.diagnosis.kept_load import share_kept
 from servetop.analysis.diagnosis.overload import Overload
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
@@ -78,7 +78,7 @@ def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
     The run began with the overload `main`, or missed its objectives at first, and the engine then served the same load
     within the objectives for longer. Of bursty arrivals the first misses may be those of a burst.
     """
-    if main is None and arrival_variability(run.header.config.workload) > BURSTY:
+    if main is None and largest_variability(run.header.config) > BURSTY:
         return None
     if main is not None and (main.end is None or main.begin > run.load_since + COLD_SECONDS):
         return None

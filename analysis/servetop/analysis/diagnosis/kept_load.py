@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from servetop.analysis.diagnosis.capacity import arrival_variability
+from servetop.analysis.diagnosis.capacity import largest_variability
 from servetop.analysis.diagnosis.overload import OVERLOAD
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.run_record import RunRecord
@@ -150,7 +150,7 @@ def work_error(run: RunRecord, first: int, stop: int, due: float) -> float:
     if lengths.buckets.size:
         middles = bucket_values(lengths.buckets)
         spread = float(np.average((middles / lengths.mean - 1) ** 2, weights=lengths.counts))
-    return math.sqrt((arrival_variability(run.header.config.workload) + spread) / due)
+    return math.sqrt((largest_variability(run.header.config) + spread) / due)
 
 
 def _waiting_share(run: RunRecord, first: int, stop: int) -> float:

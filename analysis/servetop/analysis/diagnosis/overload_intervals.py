@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from servetop.analysis.diagnosis.capacity import BURSTY, KEPT_SHARE, arrival_variability
+from servetop.analysis.diagnosis.capacity import BURSTY, KEPT_SHARE, largest_variability
 from servetop.analysis.diagnosis.claimed_rates import ClaimedRates
 from servetop.analysis.diagnosis.kept_load import MIN_SECONDS, kept_rate, share_kept, work_error
 from servetop.analysis.diagnosis.overload import Overload
@@ -64,7 +64,7 @@ def sustainable_interval(rate: float | None, main: Overload, run: RunRecord) -> 
 
 def evidence(main: Overload, run: RunRecord) -> RateEvidence:
     """Return how much an overload tells about the rates of its engine."""
-    if arrival_variability(run.header.config.workload) > BURSTY:
+    if largest_variability(run.header.config) > BURSTY:
         return RateEvidence.BURSTY
     until = run.until if main.end is None else main.end
     first = run.history.first_from(main.begin)

@@ -25,7 +25,7 @@ class StageSpan:
     start: float
     until: float
     """inf for the stage that is not over yet."""
-    load: tuple[float | None, int | None, bool]
+    load: tuple[float | None, int | None, bool, str | None]
     """Request rate, concurrency limit, and whether it is a warm-up."""
     batch: int | None = None
     """The engine's batch size."""
@@ -76,7 +76,7 @@ def stage_spans(stages: Sequence[StageChange], *, end: float | None = None) -> l
             index=stage.index,
             start=stage.at,
             until=until,
-            load=(stage.request_rate, stage.max_concurrency, stage.warmup),
+            load=(stage.request_rate, stage.max_concurrency, stage.warmup, stage.settings),
             batch=stage.max_num_seqs,
         )
         for stage, until in zip(groups, ends, strict=False)

@@ -42,18 +42,34 @@ def measured_sweep(run: RunRecord, stages: Sequence[StageSummary]) -> SweepVerdi
 
 
 def measured_cells(stages: Sequence[StageSummary], *, objectives: Mapping[str, float]) -> list[SweepCell]:
-    """Return the cells that were measured as a whole, by batch size and load."""
+    """Return the cells that were measured as a whole, by batch size and load; cells of one setting together."""
     groups: dict[StageLoad, list[StageSummary]] = {}
     for stage in stages:
         if stage.finished and not stage.steered:
             groups.setdefault(_load(stage), []).append(stage)
     cells = [_cell(group, objectives) for group in groups.values()]
-    return sorted(cells, key=lambda cell: (cell.max_num_seqs or 0, cell.closed, cell.load, cell.max_concurrency or 0))
+    place = {settings: at for at, settings in enumerate(dict.fromkeys(cell.settings for cell in cells))}
+
+    def order(cell: SweepCell) -> tuple[float, ...]:
+        return (
+            place[cell.settings],
+            cell.max_num_seqs or 0,
+            cell.closed,
+            cell.load,
+            cell.max_concurrency or 0,
+        )
+
+    return sorted(cells, key=order)
 
 
 def _load(stage: StageSummary) -> StageLoad:
     rate = math.inf if stage.request_rate is None else stage.request_rate
-    return StageLoad(request_rate=rate, max_concurrency=stage.max_concurrency, max_num_seqs=stage.max_num_seqs)
+    return StageLoad(
+        request_rate=rate,
+        max_concurrency=stage.max_concurrency,
+        max_num_seqs=stage.max_num_seqs,
+        settings=stage.settings,
+    )
 
 
 def _cell(group: Sequence[StageSummary], objectives: Mapping[str, float]) -> SweepCell:
@@ -66,6 +82,7 @@ def _cell(group: Sequence[StageSummary], objectives: Mapping[str, float]) -> Swe
         max_num_seqs=first.max_num_seqs,
         request_rate=first.request_rate,
         max_concurrency=first.max_concurrency,
+        settings=first.settings,
         stages=tuple(stage.stage for stage in group),
         start=first.start,
         request_throughput=_mean(group, lambda stage: stage.measured.requests.request_throughput),

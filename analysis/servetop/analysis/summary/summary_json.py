@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -49,6 +50,8 @@ def _members(owner: Any, name: str) -> dict[str, Any]:
         return _flat(owner, value)
     if "rate" in metadata and value is not None and math.isinf(value):
         return {name: "inf"}
+    if "parsed" in metadata and value is not None:
+        return {name: json.loads(value)}
     return {name: _value(value)}
 
 

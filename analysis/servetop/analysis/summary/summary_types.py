@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.failure_reasons import Failure
-from servetop.analysis.field_metadata import FLAT, OMITTED, RATE
+from servetop.analysis.field_metadata import FLAT, OMITTED, PARSED, RATE
 from servetop.analysis.summary.cost_summary import CostSummary
 from servetop.analysis.summary.story_summary import StorySummary
 from servetop.analysis.summary.trust_types import TrustSummary
@@ -179,6 +179,8 @@ class StageSummary:
     counted: bool
     steered: str | None
     """How commands changed its load, as in `rate 3 to 27.9 req/s`; then it is no cell of a sweep."""
+    settings: str | None = field(default=None, metadata=OMITTED | PARSED)
+    """What a cell of a sweep sets besides its load, by name; None without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

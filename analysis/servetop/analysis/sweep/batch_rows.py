@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from servetop.analysis.diagnosis.rate_interval import RateInterval, within
 from servetop.analysis.diagnosis.wording import interval_text
+from servetop.analysis.field_metadata import OMITTED, PARSED
 from servetop.analysis.sweep.sweep_cell import SweepCell
+from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.text.formats import rate_number
+
+RowKey = tuple[int | None, int | None, bool, str | None]
+"""Batch size, concurrency limit, whether its loops are closed, and settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +42,20 @@ class BatchRow:
     """What the engine ran out of, such as `batch-bound`; None without an overload."""
     start: float
     """When its first cell began, seconds."""
+    settings: str | None = field(default=None, metadata=OMITTED | PARSED)
+    """What its cells set besides, by name; None without any."""
+
+    @property
+    def key(self) -> RowKey:
+        """What its cells have in common."""
+        return self.max_num_seqs, self.max_concurrency, self.closed, self.settings
 
     @property
     def name(self) -> str:
-        """The row in words, such as `batch 64`; empty if its batch size is unknown."""
+        """The row in words, such as `in 512 · batch 64`; empty if its batch size is unknown."""
         limit = "" if self.max_concurrency is None else f"concurrency {self.max_concurrency}"
         batch = "" if self.max_num_seqs is None else f"batch {self.max_num_seqs}"
-        return ", ".join(part for part in (batch, limit) if part)
+        return ", ".join(part for part in (settings_label(self.settings), batch, limit) if part)
 
     @property
     def kept_briefly(self) -> bool:
@@ -61,10 +73,6 @@ class BatchRow:
         return "" if self.missed is None else f"< {self.missed:g}"
 
 
-RowKey = tuple[int | None, int | None, bool]
-"""Batch size, concurrency limit, and whether its loops are closed."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLimit:
     """The limit of one batch size, estimated from its overloaded cells."""
@@ -78,16 +86,18 @@ class RowLimit:
 
 
 def grouped(cells: Iterable[SweepCell]) -> dict[RowKey, list[SweepCell]]:
-    """Return the cells of each batch size by ascending load; rows by ascending batch size."""
+    """Return the cells of each batch size by ascending load; rows by settings, as they come, and batch size."""
     rows: dict[RowKey, list[SweepCell]] = {}
-    for cell in sorted(cells, key=lambda each: (each.max_num_seqs or 0, each.closed, each.load)):
+    listed = list(cells)
+    place = {settings: at for at, settings in enumerate(dict.fromkeys(each.settings for each in listed))}
+    for cell in sorted(listed, key=lambda each: (place[each.settings], each.max_num_seqs or 0, each.closed, each.load)):
         rows.setdefault(row_key(cell), []).append(cell)
     return rows
 
 
 def row_key(cell: SweepCell) -> RowKey:
     """Return the key of the row that contains a cell."""
-    return cell.max_num_seqs, None if cell.closed else cell.max_concurrency, cell.closed
+    return cell.max_num_seqs, None if cell.closed else cell.max_concurrency, cell.closed, cell.settings
 
 
 def batch_rows(
@@ -120,4 +130,5 @@ def _row(
         estimate_interval=within(interval, estimate, proven, missed) if between else None,
         limit=None if limit is None else limit.limit,
         start=min(cell.start for cell in cells),
+        settings=key[3],
     )

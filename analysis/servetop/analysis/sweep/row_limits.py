@@ -14,8 +14,12 @@ from servetop.analysis.sweep.sweep_cell import SweepCell
 
 
 def row_limits(run: RunRecord, cells: Sequence[SweepCell]) -> dict[RowKey, RowLimit]:
-    """Return the limit of each batch size that was overloaded, by the capacity that the run's verdict computes."""
+    """Return the limit of each batch size that was overloaded, by the capacity that the run's verdict computes.
+
+    Without an estimate where the cells send different requests.
+    """
     periods = stage_periods(run)
+    alike = len({cell.settings for cell in cells}) == 1  # the model of the engine is of one kind of requests
     found = {}
     for key, row in grouped(cells).items():
         verdict = _overload(run, [periods[stage] for cell in row for stage in cell.stages])
@@ -25,7 +29,7 @@ def row_limits(run: RunRecord, cells: Sequence[SweepCell]) -> dict[RowKey, RowLi
                 interval = sustainable_interval(verdict.sustainable, verdict.main, run)
             found[key] = RowLimit(
                 limit=verdict.cause.value,
-                estimate=None if verdict.is_lower_bound else verdict.sustainable,
+                estimate=verdict.sustainable if alike and not verdict.is_lower_bound else None,
                 interval=interval,
                 advised_batch=verdict.advised_batch,
             )

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from servetop.analysis.field_metadata import RATE
+from servetop.analysis.field_metadata import OMITTED, PARSED, RATE
+from servetop.core.config_values.cell_settings import settings_label
 
 TIED = 0.01
 """Relative difference up to which two cells count as equally good."""
@@ -67,6 +68,8 @@ class SweepCell:
     p99_itl_ms: float | None
     p99_tpot_ms: float | None
     p99_e2el_ms: float | None
+    settings: str | None = field(default=None, metadata=OMITTED | PARSED)
+    """What it sets besides batch size and load, by name; None without any."""
 
     @property
     def closed(self) -> bool:
@@ -86,7 +89,9 @@ class SweepCell:
         rate = "" if self.closed else f"{self.load:g} req/s"
         limit = "" if self.max_concurrency is None else f"concurrency {self.max_concurrency}"
         load = ", ".join(part for part in (rate, limit) if part) or "full speed"
-        return load if self.max_num_seqs is None else f"batch {self.max_num_seqs} at {load}"
+        batch = "" if self.max_num_seqs is None else f"batch {self.max_num_seqs}"
+        where = ", ".join(filter(None, (settings_label(self.settings), batch)))
+        return f"{where} at {load}" if where else load
 
 
 _Cell = TypeVar("_Cell", bound=Scored)

@@ -42,7 +42,7 @@ class SweepVerdict:
     def best_row(self) -> BatchRow | None:
         """The row of the best cell."""
         key = None if self.best is None else row_key(self.best)
-        return next((row for row in self.rows if (row.max_num_seqs, row.max_concurrency, row.closed) == key), None)
+        return next((row for row in self.rows if row.key == key), None)
 
 
 def sweep_verdict(

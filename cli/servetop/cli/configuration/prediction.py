@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from servetop.cli.configuration.sweep_file import SweepFile, planned_load, split_keys, sweep_of
+from servetop.cli.configuration.sweep_file import SweepFile, split_keys, sweep_of
+from servetop.cli.configuration.sweep_plan import planned_load
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.file_keys import ENGINE_ARGS, values_of_file
 from servetop.cli.options.parsers import parse_goodput

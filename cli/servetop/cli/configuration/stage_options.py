@@ -95,6 +95,7 @@ def with_warmup(stages: Sequence[StageConfig], count: int) -> tuple[StageConfig,
         max_num_seqs=first.max_num_seqs,
         num_prompts=count,
         warmup=True,
+        settings=first.settings,
     )
     return (warmup, *stages)
 

@@ -1,48 +1,53 @@
-"""Sweep files: a grid over batch size and request rate, in TOML; the published studies are presets of the same form.
+"""Sweep files: cells over load and requests, in TOML; the published studies are presets of the same form.
 
-Keys are the names of the options of a run (docs/how-to/sweep.md), and `repeats`; those of GRID take lists. The tables
-`[engine]` and `[workload]` of a recording's header are read too. `[sim]` describes the simulated machine; the load of a
-prediction is that of the file.
+Keys are the names of the options of a run (docs/how-to/sweep.md), `repeats` and `order`; those of LISTS, and all under
+`[grid]`, take lists. The tables `[engine]` and `[workload]` of a recording's header are read too. `[sim]` describes the
+simulated machine; the load of a prediction is that of the file.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from servetop.cli.configuration.configure import endpoint_of_config, engine_config, extra_percentiles
-from servetop.cli.configuration.stage_options import check, check_cooldown, with_an_end, with_warmup
-from servetop.cli.configuration.workload_settings import prefix_cache_of, resolved, workload_config
+from servetop.cli.configuration.configure import engine_config
+from servetop.cli.configuration.sweep_grid import LISTS, LOAD, SEED, TABLES, WORKLOAD, grid_of
+from servetop.cli.configuration.workload_settings import workload_config
 from servetop.cli.options.conversion import read_options
 from servetop.cli.options.declaration import GivenValues
-from servetop.cli.options.file_keys import ENGINE_ARGS, TABLES, is_file_key, option_of_key, values_of_file
+from servetop.cli.options.file_keys import ENGINE_ARGS, is_file_key, option_of_key, values_of_file
+from servetop.cli.options.file_keys import TABLES as HEADER_TABLES
 from servetop.cli.options.option_names import plain
-from servetop.cli.options.parsers import (
-    parse_goodput,
-    parse_metadata,
-    parse_percentiles,
-    parse_prices,
-    parse_seconds_or_none,
-    parse_workers,
-)
+from servetop.cli.options.parsers import parse_seconds_or_none, parse_workers
 from servetop.cli.options.run_options import RunOptions
-from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
+from servetop.core.config import EngineConfig, WorkloadConfig, from_data
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
-from servetop.engines.control.connection import check_connection
+from servetop.run.sweep.grid import Order, combinations
 from servetop.run.sweep.presets import sweep_data
-from servetop.run.sweep.simulator_table import simulator_flags, variants_of
-from servetop.workload.request_headers import all_headers
+from servetop.run.sweep.simulator_table import variants_of
+from servetop.run.sweep.value_range import values_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCell:
+    """One cell of a sweep file, before its dataset is read."""
+
+    load: Mapping[str, Any]
+    """What it sets of its stage: values by field of StageConfig."""
+    workload: WorkloadConfig
+    names: tuple[str, ...] = ()
+    """Fields of the workload that the cell sets."""
+    seed: int | None = None
+    """None for that of the sweep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepFile:
-    """A parsed sweep file; every combination of its grid is one cell."""
+    """A parsed sweep file."""
 
     engine: EngineConfig = EngineConfig()
     workload: WorkloadConfig = WorkloadConfig()
@@ -50,10 +55,11 @@ class SweepFile:
     request_rate: tuple[float, ...] = ()
     max_concurrency: tuple[int, ...] = ()
     duration: float | None = None
-    """Seconds per cell."""
+    """Seconds per cell that sets no other."""
     num_prompts: int | None = None
-    """Requests per cell."""
+    """Requests per cell that sets no other."""
     repeats: int = 1
+    order: Order = Order.FEWEST_RESTARTS
     num_warmups: int = 0
     """Requests before the first cell that count in no total."""
     cooldown: float = 0.0
@@ -76,15 +82,16 @@ class SweepFile:
     sim: Mapping[str, Any] = field(default_factory=dict)
     """The simulated machine, as `servetop predict` reads it; a simulator in real time takes its `gpu` and
     `engine_profile`."""
+    cells: tuple[FileCell, ...] = ()
+    """The combinations of all lists, and single cells."""
+    has_single_cells: bool = False
 
 
-GRID = ("max_num_seqs", "request_rate", "max_concurrency")
-"""Keys whose every combination is a cell."""
-_LISTS = (*GRID, "goodput", "thresholds", "prices", "metadata")
+_LISTS = ("goodput", "thresholds", "prices", "metadata")
 _OWN = {
     name: name
     for name in (
-        *GRID,
+        *LISTS,
         "duration",
         "num_prompts",
         "num_warmups",
@@ -98,8 +105,10 @@ _OWN = {
 _OWN |= {name: name for name in ("goodput", "metric_percentiles", "max_failures", "label", "metadata")}
 _OWN |= {"threshold": "thresholds", "price": "prices"}
 """By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
-_EXTRA = ("repeats", "sim")
-_HEADINGS = ("sweep", "grid", "load", "run", "servetop")
+_FIELDS = {"dataset_name": "dataset"}
+"""Options whose field of WorkloadConfig has another name."""
+_EXTRA = ("repeats", "order", "sim", *TABLES)
+_HEADINGS = ("sweep", "load", "run", "servetop")
 """Headings that a file has none of, although one may look for them."""
 _NO_SWEEP = (
     "ramp",
@@ -143,8 +152,27 @@ def read_sweep(name: str, given: GivenValues | None = None, engine_args: Sequenc
 def sweep_of(own: Mapping[str, Any], values: GivenValues, *, engine_args: Sequence[str] = (), where: str) -> SweepFile:
     """Return a sweep from fields of SweepFile and option values for engine and workload."""
     options = read_options(RunOptions, values, where=where)
-    sweep = from_data(SweepFile, _in_base_units(own, where=where), where=where)
-    return dataclasses.replace(sweep, engine=engine_config(options, engine_args), workload=workload_config(options))
+    tables, fields = ({key: own[key] for key in own if (key in TABLES) is of_cells} for of_cells in (True, False))
+    sweep = from_data(SweepFile, _in_base_units(fields, where=where), where=where)
+    sweep = dataclasses.replace(sweep, engine=engine_config(options, engine_args), workload=workload_config(options))
+    lists = {name: found for name in LISTS if (found := getattr(sweep, name))}
+    grid = grid_of(tables, lists, where=where)
+    fixed = {name: found[0] for name, found in lists.items() if name not in grid.lists}
+    cells = [_file_cell(sweep, values, fixed | dict(cell), where=where) for cell in combinations(grid, where=where)]
+    return dataclasses.replace(sweep, cells=tuple(cells), has_single_cells=bool(grid.cells))
+
+
+def _file_cell(sweep: SweepFile, values: GivenValues, cell: Mapping[str, Any], *, where: str) -> FileCell:
+    own = {key: value for key, value in cell.items() if key in (*LOAD, SEED)}
+    typed = from_data(SweepFile, _in_base_units(own, where=where), where=where)
+    load = {key: getattr(typed, key)[0] if key in LISTS else getattr(typed, key) for key in own if key != SEED}
+    given = {key: value for key, value in cell.items() if key not in own}
+    workload = sweep.workload
+    if given:
+        options = read_options(RunOptions, {**values, **values_of_file(given, where=where)}, where=where)
+        workload = workload_config(options)
+    names = tuple(_FIELDS.get(key, key) for key in given)
+    return FileCell(load=load, workload=workload, names=names, seed=typed.seed if SEED in own else None)
 
 
 def is_sweep_key(option: str) -> bool:
@@ -157,14 +185,16 @@ def split_keys(data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], 
     own: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for key, value in data.items():
-        if key in TABLES and isinstance(value, Mapping):
+        if key in HEADER_TABLES and isinstance(value, Mapping):
             rest[key] = value
             continue
         if isinstance(value, Mapping) and plain(key) in _HEADINGS:
             raise UsageError(f"{where}: [{key}]: leave out this heading: the keys of a sweep belong to no table")
         name = key if key in _EXTRA else option_of_key(key, where=where, also=_EXTRA)
         if name in _NO_SWEEP:
-            raise UsageError(f"{where}: {key} has no place in a sweep file: give {', '.join(GRID)} and duration")
+            raise UsageError(f"{where}: {key} has no place in a sweep file: give {', '.join(LISTS)} and duration")
+        if isinstance(value, list) and name in WORKLOAD:
+            raise UsageError(f"{where}: {key} = {value}: write a list under [grid], or use one value")
         if name in (*_EXTRA, *_OWN):
             own[_OWN.get(name, name)] = value
         else:
@@ -181,14 +211,8 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     if isinstance(plain.get("metric_percentiles"), int | float | list):
         plain["metric_percentiles"] = str(plain["metric_percentiles"]).strip("[]")
     try:
-        for key in ("duration", "cooldown", "drain_timeout"):
-            if key in plain:
-                parse = parse_seconds_or_none if key == "drain_timeout" else parse_seconds
-                plain[key] = parse(str(plain[key]))
-        if "max_failures" in plain:
-            plain["max_failures"] = FailureLimit.parse(str(plain["max_failures"])).text
-        if "workers" in plain:
-            plain["workers"] = parse_workers(str(plain["workers"]))
+        plain |= {key: list(values_of(plain[key], where=key)) for key in LISTS if key in plain}
+        plain |= {key: parse(str(plain[key])) for key, parse in _PARSERS.items() if key in plain}
         if "request_rate" in plain:
             plain["request_rate"] = [parse_rate(str(rate)) for rate in plain["request_rate"]]
     except UsageError as error:
@@ -196,82 +220,11 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     return plain
 
 
-def sweep_config(sweep: SweepFile) -> RunConfig:
-    """Return the run that measures all cells, ordered so that each batch size is set once."""
-    _check(sweep)
-    check_connection(sweep.engine.connection, attached=sweep.engine.url is not None)
-    percentiles = extra_percentiles(parse_percentiles(sweep.metric_percentiles), sweep.thresholds, prices=sweep.prices)
-    try:
-        prices = parse_prices(sweep.prices)
-        workload, stages = planned_load(sweep)
-        check_cooldown(sweep.cooldown, stages)
-        prefix_cache = prefix_cache_of(sweep.prefix_cache, workload)
-    except UsageError as error:
-        raise UsageError(f"{sweep.label}: {error}") from None
-    return RunConfig(
-        engine=_engine(sweep),
-        workload=workload,
-        stages=stages,
-        seed=sweep.seed,
-        workers=sweep.workers,
-        goodput=parse_goodput(sweep.goodput),
-        thresholds=sweep.thresholds,
-        prices=prices,
-        metric_percentiles=percentiles,
-        max_failures=sweep.max_failures,
-        drain_at_stages=True,
-        cooldown=sweep.cooldown,
-        drain_timeout=sweep.drain_timeout,
-        prefix_cache=prefix_cache,
-        label=sweep.label,
-        metadata=parse_metadata(sweep.metadata),
-    )
-
-
-def planned_load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:
-    """Return the workload, and a stage for each cell, behind the warm-up if there is one."""
-    workload, replay = resolved(_workload(sweep))
-    all_headers(workload, os.environ)
-    rates = sweep.request_rate or (float("inf") if replay is None else replay.rate,)
-    grid = itertools.product(
-        sweep.max_num_seqs or (None,), rates, sweep.max_concurrency or (None,), range(sweep.repeats)
-    )
-    cells = [with_an_end(_cell(sweep, *values), replay) for values in grid]
-    stages = with_warmup(cells, sweep.num_warmups)
-    check(workload, stages)
-    return workload, stages
-
-
-def _engine(sweep: SweepFile) -> EngineConfig:
-    if sweep.engine.name != "sim" or sweep.engine.url is not None:
-        return sweep.engine
-    return dataclasses.replace(sweep.engine, extra_args=(*simulator_flags(sweep.sim), *sweep.engine.extra_args))
-
-
-def _workload(sweep: SweepFile) -> WorkloadConfig:
-    endpoint = endpoint_of_config(sweep.engine, sweep.workload.endpoint)
-    return dataclasses.replace(sweep.workload, endpoint=endpoint)
-
-
-def _check(sweep: SweepFile) -> None:
-    if not (sweep.max_num_seqs or sweep.request_rate or sweep.max_concurrency):
-        raise UsageError(f"{sweep.label}: nothing to sweep: give max_num_seqs, request_rate or max_concurrency lists")
-    if (
-        any(value < 1 for value in (*sweep.max_num_seqs, *sweep.max_concurrency, sweep.repeats))
-        or sweep.num_warmups < 0
-    ):
-        raise UsageError(f"{sweep.label}: max_num_seqs, max_concurrency and repeats start at 1")
-    if sweep.num_prompts is not None and sweep.num_prompts < 1:
-        raise UsageError(f"{sweep.label}: num_prompts = {sweep.num_prompts}: give 1 or more requests a cell")
-
-
-def _cell(sweep: SweepFile, batch: int | None, rate: float, concurrency: int | None, repeat: int) -> StageConfig:
-    attached = sweep.engine.url is not None
-    return StageConfig(
-        request_rate=rate,
-        max_concurrency=batch if attached and concurrency is None else concurrency,
-        duration=sweep.duration,
-        num_prompts=sweep.num_prompts,
-        max_num_seqs=None if attached else batch,
-        repeat=repeat,
-    )
+_PARSERS: Mapping[str, Callable[[str], object]] = {
+    "duration": parse_seconds,
+    "cooldown": parse_seconds,
+    "drain_timeout": parse_seconds_or_none,
+    "max_failures": lambda text: FailureLimit.parse(text).text,
+    "workers": parse_workers,
+    "order": Order.parse,
+}

@@ -109,6 +109,9 @@ class SweepOptions:
     max_failures: Annotated[str | None, MAX_FAILURES] = None
     output: OutputOptions = OutputOptions()
     resume: Annotated[bool, output_option("--resume", "Resume an interrupted sweep.")] = False
+    dry_run: Annotated[
+        bool, Option("--dry-run", "Print the cells, the restarts of the engine and the time, and exit.")
+    ] = False
     example: Annotated[bool, Option("--example", "Print a sweep file with comments that runs as it is, and exit.")] = (
         False
     )

@@ -11,6 +11,7 @@ from servetop.analysis.sweep.batch_rows import RowKey, grouped
 from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.analysis.sweep.sweep_text import objectives_text
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
+from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.text import formats
 from servetop.reports.tables import light_table, titled
 
@@ -57,7 +58,8 @@ def _texts(
 ) -> list[str]:
     by_load = {(cell.closed, cell.load): cell for cell in cells}
     named = "–" if key[0] is None else str(key[0])
-    name = named if key[1] is None else f"{named} c{key[1]}"
+    limited = named if key[1] is None else f"{named} c{key[1]}"
+    name = " · ".join(filter(None, (settings_label(key[3]), limited)))
     found = [by_load.get(column) for column in columns]
     return [name, *("" if cell is None else f"{figure(cell)}{marks(sweep, cell)}" for cell in found)]
 
@@ -84,7 +86,8 @@ def _legend(sweep: SweepVerdict) -> str:
         f"{FEW} not steady": FEW in shown,
         f"{REPEATED}n mean of n": REPEATED in shown,
     }
-    return "; ".join([f"batch size down, {loads} across", *(part for part, used in parts.items() if used)])
+    down = "settings and batch size" if any(cell.settings for cell in sweep.cells) else "batch size"
+    return "; ".join([f"{down} down, {loads} across", *(part for part, used in parts.items() if used)])
 
 
 def _columns(sweep: SweepVerdict) -> list[tuple[bool, float]]:

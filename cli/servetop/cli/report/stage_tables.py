@@ -10,6 +10,7 @@ from rich.text import Text
 
 from servetop.analysis.cells.attempts import AttemptState
 from servetop.analysis.summary.summary_types import StageSummary, SteadySummary
+from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
 
@@ -19,6 +20,8 @@ UNSTEADY = "~"
 PLOT_WIDTH = 100
 """Most cells of a plot."""
 Figure = Callable[[StageSummary], float | None]
+_RowName = tuple[str | None, int]
+"""Settings and batch size, or concurrency where it has that meaning."""
 
 
 def _throughput(stage: StageSummary) -> float | None:
@@ -71,20 +74,20 @@ def failed_lines(stages: Sequence[StageSummary]) -> list[str]:
 
 
 def grid_tables(stages: Sequence[StageSummary]) -> list[Group]:
-    """Batch size down, request rate across, one table for each figure; none with a single batch size."""
-    batches, rates = _axes(stages)
-    rows = {batch: _row(stages, batch) for batch in batches}
+    """Settings and batch size down, request rate across, one table for each figure; none with a single row."""
+    names, rates = _axes(stages)
+    rows = {name: _row(stages, name) for name in names}
     return [_grid(title, figure, rows=rows, rates=rates) for title, figure in GRIDS] if rows and rates else []
 
 
 def grid_plot(stages: Sequence[StageSummary], *, width: int) -> Group | None:
-    """Output throughput over the request rate, one curve for each batch size; None if there is no curve to draw."""
-    batches, rates = _axes(stages)
-    if len(rates) < 2 or not batches:
+    """Output throughput over the request rate, one curve for each row; None if there is no curve to draw."""
+    names, rates = _axes(stages)
+    if len(rates) < 2 or not names:
         return None
     from servetop.tui.drawing.report_plots import curves
 
-    named = {f"batch {batch}": _curve(_row(stages, batch), rates) for batch in batches}
+    named = {_row_title(name, word="batch "): _curve(_row(stages, name), rates) for name in names}
     measured = {name: points for name, points in named.items() if points}
     if not measured:
         return None
@@ -97,32 +100,47 @@ def _curve(row: Sequence[StageSummary], rates: Sequence[float]) -> list[tuple[fl
     return [(rate, mean) for rate, mean in means if mean is not None]
 
 
-def _axes(stages: Sequence[StageSummary]) -> tuple[list[int], list[float]]:
-    """Batch sizes and request rates of the finished and the failed cells, ascending; empty with a single batch size."""
+def _axes(stages: Sequence[StageSummary]) -> tuple[list[_RowName], list[float]]:
+    """Rows and request rates of the finished and the failed cells, ascending; empty with a single row.
+
+    Rows are sorted by settings, as they come, and batch size.
+    """
     finished = [stage for stage in stages if _in_grid(stage)]
-    batches = sorted({_batch(stage) for stage in finished})
+    order = list(dict.fromkeys(stage.settings for stage in finished))
+    names = sorted({_name(stage) for stage in finished}, key=lambda name: (order.index(name[0]), name[1]))
     rates = sorted({stage.request_rate for stage in finished if stage.request_rate is not None})
-    return (batches, rates) if len(batches) > 1 else ([], [])
+    return (names, rates) if len(names) > 1 else ([], [])
+
+
+def _name(stage: StageSummary) -> _RowName:
+    return stage.settings, _batch(stage)
+
+
+def _row_title(name: _RowName, *, word: str = "") -> str:
+    return " · ".join(filter(None, (settings_label(name[0]), f"{word}{name[1]}")))
 
 
 def _batch(stage: StageSummary) -> int:
     return stage.max_num_seqs or stage.max_concurrency or 0
 
 
-def _row(stages: Sequence[StageSummary], batch: int) -> list[StageSummary]:
-    return [stage for stage in stages if _in_grid(stage) and _batch(stage) == batch]
+def _row(stages: Sequence[StageSummary], name: _RowName) -> list[StageSummary]:
+    return [stage for stage in stages if _in_grid(stage) and _name(stage) == name]
 
 
 def _in_grid(stage: StageSummary) -> bool:
     return stage.counted and not stage.steered and (stage.finished or _failed(stage))
 
 
-def _grid(title: str, figure: Figure, *, rows: Mapping[int, Sequence[StageSummary]], rates: Sequence[float]) -> Group:
+def _grid(
+    title: str, figure: Figure, *, rows: Mapping[_RowName, Sequence[StageSummary]], rates: Sequence[float]
+) -> Group:
     table = light_table("batch", *(f"{rate:g}" for rate in rates))
-    for batch, row in rows.items():
-        table.add_row(str(batch), *(_grid_cell(row, rate, figure) for rate in rates))
+    for name, row in rows.items():
+        table.add_row(cell(_row_title(name)), *(_grid_cell(row, rate, figure) for rate in rates))
     marked = any(_mark(row, rate) for row in rows.values() for rate in rates)
-    legend = f"batch size down, requests/s across{f'; {UNSTEADY} not steady' if marked else ''}"
+    down = "settings and batch size" if any(name[0] for name in rows) else "batch size"
+    legend = f"{down} down, requests/s across{f'; {UNSTEADY} not steady' if marked else ''}"
     return titled(f"{title} ({legend})", table)
 
 

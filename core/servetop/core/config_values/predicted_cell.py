@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,3 +17,5 @@ class PredictedCell:
     output_throughput: float
     """Tokens/s."""
     preemptions: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the cell sets besides batch size and load, by name."""

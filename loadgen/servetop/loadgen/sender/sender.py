@@ -6,6 +6,7 @@ that the sender or the concurrency limit delays keeps its due time.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -52,31 +53,46 @@ class Sender:
         report: Callable[[SenderReport], None],
         priority: SenderPriority | None = None,
     ) -> None:
-        workload = setup.workload
-        self._clock, self._report = clock, report
-        dataset, self._partition = SharedDataset(workload), partition_for(setup)
-        self._skipped = dataset.skipped
-        self._arrivals = arrivals_of(workload, dataset)
-        self._prerender = prerender_queue(setup, dialect, own=self._partition.prompts, dataset=dataset)
+        self._clock, self._report, self._dialect = clock, report, dialect
+        self._partition = partition_for(setup)
         self._reports = ReportBuilder(worker=setup.worker, goodput=setup.goodput, priority=priority)
         self.request_sent: Callable[[RequestState], None] = self._reports.tick.add_sent
         self.chunks_received: Callable[[RequestState], None] = self._reports.tick.add_chunks
         self._transport = transport(self)
         self._in_flight = InFlightRequests()
-        self._cancellation = Cancellation(workload, clock=clock, transport=self._transport, finish=self._finish)
-        self._client: LoadClient[Prompt] = LoadClient(workload, skipped=self._skipped, worker=setup.worker)
         self._schedule: Schedule | None = None
         self._stage, self._stopped = -1, False
         self._stage_limit: int | None = None
-        self._conversations = Conversations.of(setup, self._skipped, turns=self._client.turns)
+        first = None if setup.draws is None else setup.draws.workload
+        self._use(setup if first is None else dataclasses.replace(setup, workload=first))
         self.barrier = math.inf
         """Run time that the schedule must not pass yet, because a timed command takes effect then."""
         self._wake_at = math.inf
         self._due_timer = deadline_timer(clock, self._send_due)
         self._heartbeat = Heartbeat(clock, on_beat=self._beat, on_tick=self._send_report)
 
+    def _use(self, setup: SenderSetup) -> None:
+        """Send the requests of a workload from now on."""
+        self._setup = setup
+        dataset = SharedDataset(setup.workload)
+        self._skipped = dataset.skipped
+        self._arrivals = arrivals_of(setup.workload, dataset)
+        self._prerender = prerender_queue(setup, self._dialect, own=self._partition.prompts, dataset=dataset)
+        self._cancellation = Cancellation(
+            setup.workload, clock=self._clock, transport=self._transport, finish=self._finish
+        )
+        self._client: LoadClient[Prompt] = LoadClient(setup.workload, skipped=self._skipped, worker=setup.worker)
+        self._conversations = Conversations.of(setup, self._skipped, turns=self._client.turns)
+
     def begin(self, plan: LoadPlan) -> None:
-        """Start a plan in place of the previous one, whose requests in flight continue."""
+        """Start a plan in place of the previous one, whose requests in flight continue.
+
+        All stages of a plan have one workload: with another one than before, it follows after a drain.
+        """
+        workload = plan.draws_of(plan.segments[0][0]).workload
+        if workload is not None and workload != self._setup.workload:
+            self._cancel_queued(self._clock.now(), "the next cell sends other requests")
+            self._use(dataclasses.replace(self._setup, workload=workload, draws=None))
         self._stopped = False
         self._reports.begin()
         self._collect_stage_changes()

@@ -112,7 +112,8 @@ def judge_regressions(
 def same_load(compared: StageLoad, stage: StageLoad) -> bool:
     """Whether a compared load is that of a stage, or a part of its ramp."""
     batches = {compared.max_num_seqs, stage.max_num_seqs}
-    if compared.max_concurrency != stage.max_concurrency or (len(batches) > 1 and None not in batches):
+    same = (compared.max_concurrency, compared.settings) == (stage.max_concurrency, stage.settings)
+    if not same or (len(batches) > 1 and None not in batches):
         return False
     if compared.ramp_from is None or stage.ramp_from is None:
         return compared.ramp_from == stage.ramp_from and compared.request_rate == stage.request_rate

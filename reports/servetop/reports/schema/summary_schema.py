@@ -20,7 +20,7 @@ from servetop.analysis.summary.summary_types import (
     statistic_keys,
 )
 
-VERSION = "1.9"
+VERSION = "1.10"
 """The major version changes when a key is removed or changes its meaning, the minor version when one is added."""
 _STATISTIC = rf"^(mean|median|std|p\d+(\.\d+)?)_({'|'.join((*METRICS, *REASONING_METRICS))})_ms$"
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
@@ -77,6 +77,8 @@ def object_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field(hint: Any, metadata: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    if "parsed" in metadata:
+        return {"type": "object"}
     schema = _type(hint, definitions)
     if schema.get("type") == "array" and _without_none(hint)[1] and "omitted" not in metadata:
         schema["type"] = ["array", "null"]

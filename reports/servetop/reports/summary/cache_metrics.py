@@ -23,6 +23,8 @@ from servetop.analysis.prefix_cache.ttft_by_position import PrefixUses
 from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.config import AS_IS, RANDOM, WARM, WorkloadConfig
+from servetop.core.config_values.cell_settings import settings_of
+from servetop.core.config_values.cell_workload import cell_workload
 from servetop.core.events import Note
 from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.reader import RecordingReader
@@ -49,26 +51,35 @@ class IdealCache:
     """Rates of the prompts of a dataset, computed when the run ended, by stage; None for the run."""
     first_uses: Mapping[int, IntArray] = field(default_factory=dict)
     """Ids of the requests that were the first to use a prefix since the cache was empty, by stage, except warm-ups."""
+    cells: Mapping[int, WorkloadConfig] = field(default_factory=dict)
+    """Workloads by stage, if cells of a sweep have their own."""
 
     @classmethod
     def load(cls, reader: RecordingReader, run: RunColumns) -> IdealCache:
         """Read which prefixes each stage used, if several are shared and some are computed during the load."""
         config, facts = run.header.config, run.header.engine
         prefixes = _prefixes(config.workload)
+        endpoint = config.workload.endpoint or (facts.endpoints[0] if facts and facts.endpoints else "completions")
+        workload = replace(config.workload, endpoint=endpoint)
+        cells = {
+            stage.change.index: cell_workload(workload, settings)
+            for stage in run.every_stage
+            if (settings := settings_of(stage.change.settings))
+        }
         uses: Mapping[int, IntArray] = {}
-        if prefixes is not None and config.prefix_cache != WARM:
+        if prefixes is not None and config.prefix_cache != WARM and not cells:
             cold = cold_stages([stage.change for stage in run.every_stage], config)
             uses = _first_uses(reader, run, count=prefixes[1], cold=cold)
-        endpoint = config.workload.endpoint or (facts.endpoints[0] if facts and facts.endpoints else "completions")
         return cls(
             reader=reader,
-            workload=replace(config.workload, endpoint=endpoint),
+            workload=workload,
             promised=config.prefix_cache,
             block_size=(facts and facts.prefix_block) or _USUAL_BLOCK,
             servers=max(1, len(facts.replica_urls)) if facts else 1,
             warm_at=run.warm_at,
             noted=noted_rates(reader.notes()),
             first_uses=uses,
+            cells=cells,
         )
 
     def check(self, counted: HitCount | None, prompts: FloatArray, selection: Selection) -> CacheCheck:
@@ -139,10 +150,12 @@ class IdealCache:
 
     def _hits(self, prompts: FloatArray, selection: Selection) -> HitCount | None:
         """Return the hits of the requests of a selection; None for a workload whose prompts are not known."""
-        workload = self.workload
-        if workload.n > 1 or workload.model_mix or not prompts.size:
+        workload = self.workload if not self.cells else self.cells.get(selection.stage or 0)
+        if workload is None or workload.n > 1 or workload.model_mix or not prompts.size:
             return None
         prefixes = _prefixes(workload)
+        if self.cells and (selection.stage is None or (prefixes is not None and self.promised != WARM)):
+            return None
         if workload.conversational:
             return self._hits_of_turns(selection, prefix_tokens=prefixes[0] if prefixes else 0)
         if workload.dataset not in RANDOM:

@@ -8,15 +8,22 @@ from pathlib import Path
 from servetop.analysis.prefix_cache.ideal_hits import own_draws
 from servetop.analysis.summary.summary_types import DatasetSummary
 from servetop.core.config import WorkloadConfig
+from servetop.core.config_values.cell_workload import cell_workloads
 from servetop.core.events import Note
 from servetop.recordings.read.reader import RecordingReader
 from servetop.workload.datasets.row_counts import RowCounts
 from servetop.workload.prompts.ordinary_tokens import ORDINARY, UNCHECKED
 
 
-def dataset_summary(reader: RecordingReader) -> DatasetSummary:
-    """Return the dataset of a run; the numbers of rows are None for prompts that are not rows of a file."""
-    workload = reader.header.config.workload
+def dataset_summary(reader: RecordingReader) -> DatasetSummary | None:
+    """Return the dataset of a run; the numbers of rows are None for prompts that are not rows of a file.
+
+    None for cells of several datasets.
+    """
+    config = reader.header.config
+    workload = config.workload
+    if len({(each.dataset, each.dataset_path) for each in cell_workloads(workload, config.stages)}) > 1:
+        return None
     notes = reader.notes()
     counts = RowCounts.of_notes(notes)
     of_rows, used = _has_rows(workload), _rows_used(reader)

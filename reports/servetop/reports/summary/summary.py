@@ -250,6 +250,7 @@ def _stage_summary(
         request_rate=change.request_rate,
         max_concurrency=change.max_concurrency,
         max_num_seqs=change.max_num_seqs,
+        settings=change.settings,
         preemptions=measured.server.preemptions,
         cooldown_requests=cooldowns.requests.get(change.index, 0),
         measured=measured,

@@ -28,7 +28,7 @@ def ideal_rates_note(reader: RecordingReader, config: RunConfig, *, at: float) -
     """Return the note for the end of a run; None if the summary needs none, or the dataset cannot be read any more."""
     workload = config.workload
     known = workload.dataset in RANDOM or workload.conversational
-    if known or workload.n > 1 or workload.model_mix:
+    if known or workload.n > 1 or workload.model_mix or any(stage.settings for stage in config.stages):
         return None
     streams = _streams(reader, config)
     if not streams or sum(max(stream.stage_of, default=-1) + 1 for stream in streams) > MOST_PROMPTS:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from servetop.analysis.prefix_cache.cache_notes import SOURCE, reset_note, salt_note
 from servetop.core.clock import MonotonicClock, wall_clock
-from servetop.core.config import WARM, RunConfig
+from servetop.core.config import WARM, RunConfig, WorkloadConfig
 from servetop.core.events import Severity, StageChange
 from servetop.core.interfaces.dialect import Prompt
 from servetop.core.interfaces.run_source import EngineFacts
@@ -49,7 +49,7 @@ class SegmentStarter:
         self._loaded = False
         self._salt: int | None = None
         self._first_salt = round(wall_clock() * 1e6) * _SALT_STEP
-        self._seeds = DrawSeeds.of(config)
+        self._seeds = DrawSeeds.of(dataclasses.replace(config, workload=setup.workload))
         self._draws: Mapping[int, StageDraws] = {}
         """Those of the current segment."""
 
@@ -111,7 +111,7 @@ class SegmentStarter:
         self._ticks.add_stage(pause)
         await self._empty(index)
         if warm:
-            await self._warm(self._draws[index])
+            await self._warm(self._draws[index], self._draws[index].workload or self._setup.workload)
         await self._scraped()  # counters of the load begin here
 
     async def _scraped(self) -> None:
@@ -132,13 +132,13 @@ class SegmentStarter:
         severity = Severity.INFO if reset is None else Severity.WARNING
         self._ticks.note(severity, SOURCE, text=salt_note(self._salt, reason))
 
-    async def _warm(self, draws: StageDraws) -> None:
+    async def _warm(self, draws: StageDraws, workload: WorkloadConfig) -> None:
         """Send each prefix that the prompts of a stage share once to each server."""
-        prompts = await asyncio.to_thread(self._warming_prompts, draws)
+        prompts = await asyncio.to_thread(self._warming_prompts, draws, workload)
         if warning := crowding(prompts, self._engine.handle.facts):
             self._ticks.note(Severity.WARNING, SOURCE, text=warning)
         limit = asyncio.Semaphore(_AT_ONCE)
-        reasons = await asyncio.gather(*(self._send(prompt, limit) for prompt in prompts))
+        reasons = await asyncio.gather(*(self._send(prompt, limit, workload) for prompt in prompts))
         if reason := next(filter(None, reasons), ""):
             text = f"prefix cache not warm: {sum(map(bool, reasons))} of {len(prompts)} prefixes failed: {reason}"
             self._ticks.note(Severity.WARNING, SOURCE, text=text)
@@ -147,21 +147,20 @@ class SegmentStarter:
         count = f"{len(prompts)} shared prefix{'es' if len(prompts) != 1 else ''}"
         self._ticks.note(Severity.INFO, SOURCE, text=f"prefix cache warmed: {count} of {longest} tokens")
 
-    async def _send(self, prompt: Prompt, limit: asyncio.Semaphore) -> str:
+    async def _send(self, prompt: Prompt, limit: asyncio.Semaphore, workload: WorkloadConfig) -> str:
         dialect = dialect_for(self._setup.dialect, model=self._setup.model, continuous_usage=False)
-        workload = dataclasses.replace(self._setup.workload, stream=False)
-        body = json.loads(dialect.body(prompt, workload))
+        body = json.loads(dialect.body(prompt, dataclasses.replace(workload, stream=False)))
         async with limit:
             return await self._engine.handle.post(dialect.path, body, timeout=workload.timeout)
 
-    def _warming_prompts(self, draws: StageDraws) -> list[Prompt]:
+    def _warming_prompts(self, draws: StageDraws, workload: WorkloadConfig) -> list[Prompt]:
         from servetop.loadgen.request.prerender import engine_traits
         from servetop.workload.prompts.prompt_salt import salted
         from servetop.workload.warming_prompts import warming_prompts
 
         setup, salt = self._setup, draws.salt if self._salt is None else self._salt
         traits = engine_traits(setup)
-        prompts = warming_prompts(setup.workload, draws.prompts, engine=traits, max_model_len=setup.max_model_len)
+        prompts = warming_prompts(workload, draws.prompts, engine=traits, max_model_len=setup.max_model_len)
         return prompts if salt is None else [salted(prompt, salt, setup.token_ids) for prompt in prompts]
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import os
 
 from servetop.core.config import ConnectionConfig, RunConfig, WorkloadConfig
+from servetop.core.config_values.cell_workload import cell_workloads
 from servetop.core.events import Severity
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.connection import Route, route_to
@@ -28,7 +29,7 @@ from servetop.workload.prompts.ordinary_tokens import (
     ordinary_text,
 )
 from servetop.workload.request_headers import all_headers
-from servetop.workload.stages.stage_draws import DrawSeeds
+from servetop.workload.stages.stage_draws import DrawSeeds, StageDraws
 
 
 def request_url(config: RunConfig, facts: EngineFacts) -> str:
@@ -50,7 +51,7 @@ async def set_up_sender(
     if route.remark:
         ticks.note(Severity.INFO, "load", text=route.remark)
     setup = await sender_setup(config, engine, facts=facts, start=start, connection=route.connection)
-    if not setup.text_prompts and draws_token_ids(setup.workload):
+    if not setup.text_prompts and any(map(draws_token_ids, cell_workloads(setup.workload, config.stages))):
         ticks.set_random_tokens(ORDINARY if setup.token_ids else UNCHECKED)
         if not setup.token_ids:
             ticks.note(Severity.WARNING, "load", text=UNKNOWN_TOKENIZER)
@@ -63,17 +64,19 @@ async def sender_setup(
     """Return the set-up for a running engine; UsageError if it does not support the requested models or lengths."""
     workload, key = config.workload, engine.api_key
     workload, dialect, takes_ids = _written_for(workload, engine)
-    await _check_at_engine(workload, facts)
+    workloads = cell_workloads(workload, config.stages)
+    for each in workloads:
+        await _check_at_engine(each, facts)
     engine.handle.count_models(workload.model_mix)
     corpus_ids: tuple[int, ...] = ()
-    if workload.exact_lengths:
+    if exact := next((each for each in workloads if each.exact_lengths), None):
         from servetop.loadgen.transport.remote_tokenizer import corpus_tokens
 
         corpus_ids = await corpus_tokens(
-            workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
+            exact, facts.url or "", model=facts.model or "", api_key=key, connection=connection
         )
     token_ids: tuple[int, ...] = ordinary_ids(corpus_ids)
-    if takes_ids and draws_token_ids(workload):
+    if takes_ids and any(map(draws_token_ids, workloads)):
         token_ids = await _ordinary_tokens(workload, engine)
     return SenderSetup(
         url=request_url(config, facts),
@@ -87,13 +90,17 @@ async def sender_setup(
         token_ids=token_ids,
         block_size=facts.prefix_block,
         text_prompts=not takes_ids,
-        draws=DrawSeeds.of(config).next(config.stages[0]) if config.stages else None,
+        draws=_first_draws(dataclasses.replace(config, workload=workload)),
         origin_ns=start.anchor.origin_ns,
         goodput=config.goodput,
         first_id=start.first_request,
         api_key=key,
         connection=connection,
     )
+
+
+def _first_draws(config: RunConfig) -> StageDraws | None:
+    return DrawSeeds.of(config).next(config.stages[0]) if config.stages else None
 
 
 def _written_for(workload: WorkloadConfig, engine: EngineSession) -> tuple[WorkloadConfig, str, bool]:

@@ -13,7 +13,7 @@ from servetop.core.events import StageChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Consecutive stages under one batch-size limit of the engine."""
+    """Consecutive stages under one batch-size limit of the engine, whose requests have the same settings."""
 
     max_num_seqs: int | None
     """None leaves the engine unchanged."""
@@ -43,18 +43,22 @@ class FreshStarts(Enum):
 def segments(
     stages: Sequence[StageConfig], *, first_index: int = 0, fresh: FreshStarts = FreshStarts.NONE
 ) -> list[Segment]:
-    """Split the stages where the batch size changes and at fresh starts; they are numbered from `first_index`."""
+    """Split the stages where batch size or settings change, and at fresh starts; numbered from `first_index`."""
     found: list[Segment] = []
     after_load = False
     for pair in enumerate(stages, start=first_index):
         stage = pair[1]
         starts = not stage.warmup and (fresh is FreshStarts.EACH or (fresh is FreshStarts.FIRST and not after_load))
         after_load = after_load or not stage.warmup
-        if found and found[-1].max_num_seqs == stage.max_num_seqs and not starts:
+        if found and not starts and _continues(found[-1].stages[-1][1], stage):
             found[-1] = dataclasses.replace(found[-1], stages=(*found[-1].stages, pair))
         else:
             found.append(Segment(max_num_seqs=stage.max_num_seqs, stages=(pair,), fresh=starts))
     return found
+
+
+def _continues(before: StageConfig, stage: StageConfig) -> bool:
+    return (before.max_num_seqs, before.settings) == (stage.max_num_seqs, stage.settings)
 
 
 def with_other_batch(stages: Sequence[StageConfig], max_num_seqs: int) -> list[StageConfig]:

@@ -11,11 +11,12 @@ from servetop.analysis.sweep.batch_rows import BatchRow, batch_rows, grouped
 from servetop.analysis.sweep.sweep_cell import SweepCell, best_cell
 from servetop.analysis.sweep.sweep_text import objectives_text
 from servetop.analysis.sweep.sweep_verdict import Objective
+from servetop.core.config_values.cell_settings import settings_text
 from servetop.core.units import MS_PER_S
 from servetop.simulator.predict.prediction import CellPrediction, CellResult, PredictedAnswer
 
-_Load = tuple[int, float, int | None]
-"""Batch size, requests/s, concurrency limit."""
+_Load = tuple[int, float, int | None, str | None]
+"""Batch size, requests/s, concurrency limit, settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ def predicted_answer(cells: Sequence[CellPrediction], *, objectives: Mapping[str
 def _rows(label: str, cells: Sequence[CellPrediction], *, objectives: bool) -> Iterable[_Row]:
     groups: dict[_Load, list[CellResult]] = {}
     for each in cells:
-        load = each.max_num_seqs, each.request_rate, each.max_concurrency
+        load = each.max_num_seqs, each.request_rate, each.max_concurrency, settings_text(each.settings)
         groups.setdefault(load, []).append(each.require_result())
     by_cell = {_cell(load, found): found for load, found in groups.items()}
     limits = {cell: next((each.limit for each in found if each.limit), None) for cell, found in by_cell.items()}
@@ -69,7 +70,7 @@ def _rows(label: str, cells: Sequence[CellPrediction], *, objectives: bool) -> I
         return None if cell.closed else not any(each.saturated for each in by_cell[cell])
 
     for row in batch_rows(list(by_cell), keeps=keeps, limits={}):
-        own = grouped(by_cell)[(row.max_num_seqs, row.max_concurrency, row.closed)]
+        own = grouped(by_cell)[row.key]
         low = [cell.load for cell in own if cell.load < (row.kept or 0.0) and keeps(cell) is False]
         yield _Row(label=label, row=row, cells=own, limits=limits, low_misses=low)
 
@@ -87,6 +88,7 @@ def _cell(load: _Load, results: Sequence[CellResult]) -> SweepCell:
         max_num_seqs=load[0],
         request_rate=load[1],
         max_concurrency=load[2],
+        settings=load[3],
         stages=(),
         start=0.0,
         request_throughput=served,

@@ -25,16 +25,23 @@ class VirtualSender:
     """Creates the client of each stage of one run, which sends the same as in a real run."""
 
     def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int, sweep: bool = True) -> None:
-        self._workload = workload
         self._seeds = DrawSeeds(workload, seed=seed, sweep=sweep)
-        self._requests = RequestStreams(workload, spec)
+        self._spec = spec
+        self._scale = spec.time_scale
+        self._use(workload)
+
+    def _use(self, workload: WorkloadConfig) -> None:
+        """Send the requests of a workload from now on."""
+        self._workload = workload
+        self._requests = RequestStreams(workload, self._spec)
         self._arrivals = arrivals_of(workload)
         self._in_process = parse_arrivals(workload.arrivals).name == IN_PROCESS_BURST
-        self._scale = spec.time_scale
 
     def client(self, stage: StageConfig) -> Client:
         """Return the client of the next cell; its times are multiplied by the engine's `time_scale`."""
         draws = self._seeds.next(stage)
+        if draws.workload is not None and draws.workload != self._workload:
+            self._use(draws.workload)
         feedback = stage.max_concurrency is not None or self._workload.conversational
         if self._in_process and not feedback and not math.isinf(stage.request_rate):
             process = self._arrivals(draws)(stage.request_rate)

@@ -97,6 +97,7 @@ def _without_result(spec: PredictSpec, stage: StageConfig) -> CellPrediction:
         max_concurrency=stage.max_concurrency,
         repeat=stage.repeat,
         label=spec.label,
+        settings=stage.settings,
     )
 
 

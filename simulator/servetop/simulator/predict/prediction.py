@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from servetop.core.errors import UsageError
@@ -68,6 +69,8 @@ class CellPrediction:
     max_concurrency: int | None
     repeat: int
     label: str
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What the cell sets besides batch size and load, by name."""
     result: CellResult | None = None
     error: str = ""
 
@@ -121,7 +124,9 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
 def cell_json(cell: CellPrediction) -> dict[str, Any]:
     """Return a cell as one object: its settings, followed by its results or by `error`."""
     found = dataclasses.asdict(cell)
-    result, error = found.pop("result"), found.pop("error")
+    result, error, settings = (found.pop(name) for name in ("result", "error", "settings"))
+    if settings:
+        found["settings"] = settings
     if math.isinf(cell.request_rate):
         found["request_rate"] = "inf"
     return found | ({"error": error} if result is None else result)

@@ -37,6 +37,13 @@ class Point:
     """Output tokens/s."""
     latency: float
     """Seconds."""
+    settings: str = ""
+    """What the cell sets besides batch size and load; cells of other settings are on other lines."""
+
+    @property
+    def line(self) -> str:
+        """Name of its line."""
+        return " · ".join(filter(None, (self.settings, formats.exact(self.batch))))
 
 
 def pareto(points: Sequence[Point]) -> set[int]:
@@ -53,11 +60,13 @@ def pareto(points: Sequence[Point]) -> set[int]:
     }
 
 
-def lines(points: Sequence[Point]) -> dict[int | None, list[int]]:
-    """Return the positions of the points of each batch size, in order of load; batch sizes ascend."""
-    batches = sorted({point.batch for point in points}, key=lambda batch: batch or 0)
+def lines(points: Sequence[Point]) -> dict[str, list[int]]:
+    """Return the positions of the points of each line, by load; lines by settings, as they come, and batch size."""
+    settings = list(dict.fromkeys(point.settings for point in points))
+    rows = sorted(points, key=lambda point: (settings.index(point.settings), point.batch or 0))
     every = sorted(range(len(points)), key=lambda number: points[number].order)
-    return {batch: [number for number in every if points[number].batch == batch] for batch in batches}
+    names = dict.fromkeys(point.line for point in rows)
+    return {name: [number for number in every if points[number].line == name] for name in names}
 
 
 def knees(points: Sequence[Point]) -> set[int]:
@@ -184,10 +193,10 @@ def _throughput_axis(canvas: _Canvas) -> TextRow:
 
 def _legend(points: Sequence[Point], width: int) -> TextRow:
     named: list[Run] = []
-    for order, batch in enumerate(lines(points)):
+    for order, name in enumerate(lines(points)):
         named += [
             (GLYPHS[order % len(GLYPHS)][0], HUES[order % len(HUES)]),
-            (f" {formats.exact(batch)}  ", "muted"),
+            (f" {name}  ", "muted"),
         ]
     note = "hollow: another cell has more tok/s at less latency" if len(pareto(points)) < len(points) else ""
     return fitted([("batch ", "muted"), *named, (note, "muted")], width)

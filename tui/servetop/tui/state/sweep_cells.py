@@ -15,6 +15,7 @@ from servetop.analysis.sweep.sweep_cell import SweepCell, best_cell
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.config import StageConfig
+from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.events import StageChange
 from servetop.core.histogram import LogHistogram
@@ -32,6 +33,8 @@ class Load:
     """Requests/s; inf in a closed loop."""
     concurrency: float = math.inf
     """The limit; inf without one."""
+    settings: str = ""
+    """What the cell sets besides, as in `in 512`; loads of other settings are in other rows."""
 
     @property
     def name(self) -> str:
@@ -121,7 +124,8 @@ class OtherStage:
 def load_of(stage: StageConfig | StageChange | PredictedCell | SweepCell) -> Load:
     """Return the load of a stage with a rate."""
     rate = math.inf if stage.request_rate is None else stage.request_rate
-    return Load(rate, math.inf if stage.max_concurrency is None else stage.max_concurrency)
+    limit = math.inf if stage.max_concurrency is None else stage.max_concurrency
+    return Load(rate, limit, settings_label(stage.settings))
 
 
 def key_of(stage: StageChange) -> MatrixPlace:
@@ -286,9 +290,10 @@ def _has_none(window: SteadyWindow | None) -> bool:
 
 
 def dips(done: Mapping[MatrixPlace, float]) -> set[MatrixPlace]:
-    """Finished cells with clearly less throughput than the same batch size at a lower load."""
-    return {
-        (batch, load)
-        for (batch, load), value in done.items()
-        if value < _DIP * max((done[each] for each in done if each[0] == batch and each[1] < load), default=0.0)
-    }
+    """Finished cells with clearly less throughput than their row at a lower load."""
+
+    def lower(batch: int | None, load: Load) -> list[float]:
+        row = [(each, rate) for (size, each), rate in done.items() if (size, each.settings) == (batch, load.settings)]
+        return [rate for each, rate in row if each < load]
+
+    return {place for place, rate in done.items() if rate < _DIP * max(lower(*place), default=0.0)}

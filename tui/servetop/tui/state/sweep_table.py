@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import (
@@ -20,6 +20,9 @@ from servetop.tui.state.sweep_cells import (
     predicted,
     rates_before,
 )
+
+MatrixRow = tuple[str, int | None]
+"""Settings and batch size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,14 +58,16 @@ class SweepTable:
         )
 
     @property
-    def batches(self) -> list[int | None]:
-        """Batch sizes, ascending."""
-        return sorted({batch for batch, _ in (*self.cells, *self.planned)}, key=lambda batch: batch or 0)
+    def rows(self) -> list[MatrixRow]:
+        """Settings in the order of the plan, and of each the batch sizes, ascending."""
+        places = dict.fromkeys((load.settings, batch) for batch, load in (*self.planned, *self.cells))
+        order = list(dict.fromkeys(settings for settings, _ in places))
+        return sorted(places, key=lambda row: (order.index(row[0]), row[1] or 0))
 
     @property
     def loads(self) -> list[Load]:
-        """Loads, ascending."""
-        return sorted({load for _, load in (*self.cells, *self.planned)})
+        """Loads, ascending, without settings."""
+        return sorted({replace(load, settings="") for _, load in (*self.cells, *self.planned)})
 
     @property
     def rows_per_batch(self) -> int:
@@ -81,4 +86,4 @@ class SweepTable:
     def height(self) -> int:
         """Rows of everything."""
         below = 1 + len(self.others) if self.others else 0
-        return (1 + self.rows_per_batch * len(self.batches) + 2 if self.batches else 0) + below
+        return (1 + self.rows_per_batch * len(self.rows) + 2 if self.rows else 0) + below

@@ -1,7 +1,8 @@
 """The seeds of a stage's random draws: functions of the run's seed and of the load, not of the place in the plan.
 
-Cells of a sweep with equal loads send equal requests (common random numbers), in whatever order they run, and also in a
-sweep that is resumed. docs/decisions/024-draws-of-a-cell.md has the reasons.
+Cells of a sweep with equal loads and settings send equal requests (common random numbers), in whatever order they run,
+and also in a sweep that is resumed; cells with other settings have the same draws for other requests.
+docs/decisions/024-draws-of-a-cell.md has the reasons.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from servetop.core.config import RANDOM, RunConfig, StageConfig, WorkloadConfig
+from servetop.core.config_values.cell_settings import settings_text
+from servetop.core.config_values.cell_workload import cell_workload
 
 Stream = tuple[tuple[int, ...], int | None]
 """Identity of a prompt stream: its seed and its salt."""
@@ -32,6 +35,8 @@ class StageDraws:
     """Alters the beginning of each prompt, so that cells with equal draws find nothing of each other in a cache."""
     key: int | None = None
     """Identifies the stage's own prompt stream in the recording; None: the stages of the run share one stream."""
+    workload: WorkloadConfig | None = None
+    """The requests of a cell that has settings of its own; None: those of the run."""
 
     @property
     def stream(self) -> Stream:
@@ -46,7 +51,7 @@ class DrawSeeds:
         """With `sweep` each stage has a prompt stream of its own; a dataset is read from its beginning."""
         self._seed = seed
         self._sweep = sweep
-        self._salted = workload.dataset not in RANDOM
+        self._workload = workload
         self._begun: Counter[tuple[object, ...]] = Counter()
 
     @classmethod
@@ -60,19 +65,21 @@ class DrawSeeds:
 
     def next(self, stage: StageConfig) -> StageDraws:
         """Return the draws of a stage; those of a load that comes again are new, like those of a repeat."""
-        load = load_of(stage)
-        cell = (load, stage.max_num_seqs if self._sweep else None)
+        load, settings = load_of(stage), settings_text(stage.settings)
+        cell = (load, stage.max_num_seqs if self._sweep else None, settings)
         occurrence, self._begun[cell] = self._begun[cell], self._begun[cell] + 1
-        key = _digest(*load, occurrence)
-        arrivals = (self._seed, key, _ARRIVALS)
+        key, seed = _digest(*load, occurrence), int(stage.settings.get("seed", self._seed))
+        arrivals = (seed, key, _ARRIVALS)
         if not self._sweep:
-            return StageDraws(arrivals=arrivals, prompts=(self._seed, 0))
-        salt = _digest(self._seed, key, stage.max_num_seqs)
+            return StageDraws(arrivals=arrivals, prompts=(seed, 0))
+        workload = cell_workload(self._workload, stage.settings)
+        engine = stage.max_num_seqs if settings is None else (stage.max_num_seqs, settings)
         return StageDraws(
             arrivals=arrivals,
-            prompts=(self._seed, key),
-            salt=salt if self._salted or stage.max_num_seqs is not None else None,
-            key=key,
+            prompts=(seed, key),
+            salt=_digest(seed, key, engine) if workload.dataset not in RANDOM or engine is not None else None,
+            key=key if settings is None else _digest(key, settings),
+            workload=None if settings is None else workload,
         )
 
 

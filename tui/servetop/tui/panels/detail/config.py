@@ -10,7 +10,8 @@ from typing import Any
 
 from textual.reactive import reactive
 
-from servetop.core.config import to_data, unit_of
+from servetop.core.config import to_data
+from servetop.core.config_values.field_units import unit_of
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.text import formats

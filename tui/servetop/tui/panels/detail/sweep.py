@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from servetop.tui.state.sweep_cells import (
     measured,
     predicted,
 )
-from servetop.tui.state.sweep_table import SweepTable
+from servetop.tui.state.sweep_table import MatrixRow, SweepTable
 
 _WHY_EMPTY = ("No stage with a constant load has run yet.", "One constant load only: nothing to compare yet.")
 _WHAT_FOR = (
@@ -70,7 +71,7 @@ class SweepPanel(Panel):
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         table = SweepTable.of(frame)
-        if not table.batches and not table.others:
+        if not table.rows and not table.others:
             return placard("no stages planned or measured", width=width, height=height)
         return draw_sweep(table, width, height)
 
@@ -81,9 +82,9 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
     Rows that are missing are taken first from the predictions, then from the latencies.
     """
     matrix: list[TextRow] = []
-    if table.batches:
+    if table.rows:
         room = height - 3 - (1 + len(table.others) if table.others else 0)
-        per_batch = min(max(room // len(table.batches), 1), table.rows_per_batch)
+        per_batch = min(max(room // len(table.rows), 1), table.rows_per_batch)
         matrix = _matrix(table, width, per_batch)
         matrix = [*matrix[: max(height - 2, 1)], [], _legend(table, per_batch, width)]
     apart = [_other(each) for each in table.others]
@@ -95,29 +96,35 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
 
 def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
     loads, cells = table.loads, table.cells
-    column = min(max((width - _HEAD) // max(len(loads), 1), _COLUMN[0]), _COLUMN[1])
+    head = max(_HEAD, min(max(len(_row_name(row)) for row in table.rows) + 2, _HEAD + _LABEL))
+    column = min(max((width - head) // max(len(loads), 1), _COLUMN[0]), _COLUMN[1])
     shade = column - _NUMBER - _MARKS
     done = {key: cell.output_rate for key, cell in cells.items() if not cell.running_now}
     best, dipped = best_key(cells), dips(done)
     rows: list[TextRow] = [
         [
-            (f"{'batch':>{_HEAD - 1}} ", "muted"),
+            (f"{'batch':>{head - 1}} ", "muted"),
             *[(f"{load.name:>{shade + _NUMBER}}".ljust(column), "muted") for load in loads],
         ]
     ]
-    for batch in table.batches:
-        keys = [(batch, load) for load in loads]
+    for row in table.rows:
+        keys: list[MatrixPlace] = [(row[1], replace(load, settings=row[0])) for load in loads]
         shades = [_shade([cell.output_rate for cell in cells.values()], cells.get(key)) for key in keys]
-        first: list[Run] = [(f"{formats.exact(batch):>{_HEAD - 1}} ", "muted")]
-        below: list[list[Run]] = [[(" " * _HEAD, "")] for _ in table.below]
+        first: list[Run] = [(f"{shortened(_row_name(row), head - 1):>{head - 1}} ", "muted")]
+        below: list[list[Run]] = [[(" " * head, "")] for _ in table.below]
         for key, (glyph, heat) in zip(keys, shades, strict=True):
             marks = _rank(cells.get(key), key == best) + ("▼" if key in dipped else "")
             first += [(glyph * shade, heat), *_number(cells.get(key), marks, _placeholder(table, key))]
-            for row, what in zip(below, table.below, strict=True):
+            for line, what in zip(below, table.below, strict=True):
                 text = _figure(table, what, key)
-                row += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "muted")]
+                line += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "muted")]
         rows += [first, *below][:per_batch]
     return rows
+
+
+def _row_name(row: MatrixRow) -> str:
+    settings, batch = row
+    return f"{settings} · {formats.exact(batch)}" if settings else formats.exact(batch)
 
 
 def _figure(table: SweepTable, what: str, key: MatrixPlace) -> str:
@@ -253,4 +260,5 @@ def _point(key: MatrixPlace, cell: Cell, metric: str) -> Point:
         label=load.name,
         throughput=cell.output_rate,
         latency=cell.p99(metric),
+        settings=load.settings,
     )

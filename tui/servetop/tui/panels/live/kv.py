@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 
 from servetop.analysis.engine_gauges import KV_HIGH, kv_usage
 from servetop.analysis.live_stats import LiveStats
+from servetop.core.config import WorkloadConfig
+from servetop.core.config_values.cell_settings import settings_of
+from servetop.core.config_values.cell_workload import cell_workload
 from servetop.core.text import formats
 from servetop.tui.drawing.block_map import block_map, blocks_per_cell
 from servetop.tui.drawing.braille import ChartLine, parted
@@ -61,10 +64,16 @@ class KvPanel(TimeChart):
         stats = replace(frame.stats, engine=None) if why_outdated(frame) else frame.stats
         extras = KvExtras(
             blocks=kv_blocks(frame),
-            wanted_hits=frame.header.config.workload.cache_hit_rate,
+            wanted_hits=_workload(frame).cache_hit_rate,
             baseline=frame.shown_baseline,
         )
         return draw_kv(stats, axes, width, height, extras=extras)
+
+
+def _workload(frame: Frame) -> WorkloadConfig:
+    """The workload of the stage in force."""
+    settings = None if frame.stage is None else settings_of(frame.stage.settings)
+    return cell_workload(frame.header.config.workload, settings or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

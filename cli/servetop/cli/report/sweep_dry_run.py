@@ -1,0 +1,112 @@
+"""`servetop sweep --dry-run`: the cells of a sweep in their order, the restarts of its engine, and its length."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from servetop.cli.tables import out_tables
+from servetop.core.config import RunConfig, StageConfig
+from servetop.core.text import formats
+from servetop.core.text.counted import counted
+from servetop.engines.engine_registry import load_engine
+from servetop.reports.tables import cell, light_table, titled
+from servetop.run import console
+
+PLANNED, PREDICTED, UNKNOWN = "planned", "predicted", "unknown"
+CellName = tuple[str, int]
+"""Label and repeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellTime:
+    """One cell, and how long its load lasts."""
+
+    stage: StageConfig
+    seconds: float | None
+    """None if unknown."""
+    basis: str
+    """`predicted` by the simulator, `planned` (its duration, or its requests at its rate), or `unknown`."""
+
+
+def cell_times(stages: Sequence[StageConfig], predicted: Mapping[CellName, float]) -> list[CellTime]:
+    """Return the time of each cell, except warm-ups; `predicted` are seconds by cell."""
+    found = []
+    for stage in stages:
+        if stage.warmup:
+            continue
+        seconds, basis = predicted.get((stage.label, stage.repeat)), PREDICTED
+        if seconds is None:
+            seconds = planned_seconds(stage)
+            basis = UNKNOWN if seconds is None else PLANNED
+        found.append(CellTime(stage=stage, seconds=seconds, basis=basis))
+    return found
+
+
+def planned_seconds(stage: StageConfig) -> float | None:
+    """Return when the last request of a stage is due; None if that depends on the engine."""
+    ends = [] if stage.duration is None else [stage.duration]
+    if stage.num_prompts is not None and math.isfinite(stage.request_rate):
+        ends.append(stage.num_prompts / stage.request_rate)
+    return min(ends, default=None)
+
+
+def restarts(config: RunConfig) -> int:
+    """Return how often a sweep restarts its engine to change the batch size."""
+    if config.engine.url is not None or load_engine(config.engine.name).changes_batch_size_live:
+        return 0
+    sizes = [stage.max_num_seqs for stage in config.stages]
+    return sum(one != other for one, other in itertools.pairwise(sizes))
+
+
+def print_dry_run(config: RunConfig, predicted: Mapping[CellName, float], *, as_json: bool) -> None:
+    """Print the cells, the restarts and the time, as text or JSON."""
+    times, count = cell_times(config.stages, predicted), restarts(config)
+    if as_json:
+        console.out_json(dry_run_json(times, restarts=count))
+        return
+    table = light_table("", "seconds", "")
+    for each in times:
+        repeat = f" #{each.stage.repeat + 1}" if each.stage.repeat else ""
+        table.add_row(cell(each.stage.label + repeat), formats.number(each.seconds), cell(each.basis))
+    out_tables(titled(f"{counted(len(times), 'cell')}, in this order", table))
+    console.out("", f"restarts   {count}", f"time       {_time_text(times)}")
+
+
+def dry_run_json(times: Sequence[CellTime], *, restarts: int) -> dict[str, Any]:
+    """Return what the sweep will do as one object."""
+    return {
+        "cells": [_cell_json(each) for each in times],
+        "restarts": restarts,
+        "seconds": sum(each.seconds or 0.0 for each in times),
+        "cells_of_unknown_length": sum(each.seconds is None for each in times),
+    }
+
+
+def _cell_json(each: CellTime) -> dict[str, Any]:
+    stage = each.stage
+    return {
+        "label": stage.label,
+        "repeat": stage.repeat,
+        "request_rate": "inf" if math.isinf(stage.request_rate) else stage.request_rate,
+        "max_concurrency": stage.max_concurrency,
+        "max_num_seqs": stage.max_num_seqs,
+        "settings": stage.settings,
+        "duration": stage.duration,
+        "num_prompts": stage.num_prompts,
+        "seconds": each.seconds,
+        "basis": each.basis,
+    }
+
+
+def _time_text(times: Sequence[CellTime]) -> str:
+    by_basis = {basis: [each.seconds or 0.0 for each in times if each.basis == basis] for basis in (PLANNED, PREDICTED)}
+    parts = [f"{len(each)} {basis} ({formats.clock(sum(each))})" for basis, each in by_basis.items() if each]
+    unknown = sum(each.seconds is None for each in times)
+    parts += [f"{unknown} of unknown length ([sim] in the file predicts it)"] if unknown else []
+    total = formats.clock(sum(sum(each) for each in by_basis.values()))
+    least = "at least " if unknown else ""
+    return f"{least}{total} of load: {', '.join(parts)}; starts of the engine add to it"
