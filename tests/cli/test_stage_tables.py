@@ -38,3 +38,19 @@ def test_a_steered_stage_is_in_no_table_by_its_planned_load() -> None:
 
 def test_the_table_of_stages_says_how_a_stage_was_steered() -> None:
     assert "3 req/s (rate 3 to 27.9 req/s)" in printed([stages_table([cell(8), STEERED])])
+
+
+def test_cells_of_other_settings_or_limits_are_in_rows_of_their_own() -> None:
+    cells = [
+        dataclasses.replace(cell(8), max_concurrency=limit, settings=f'{{"input_len":{length}}}')
+        for length in (512, 64)
+        for limit in (2, 4)
+    ]
+    table = printed(grid_tables(cells)[:1]).splitlines()
+    assert "settings and batch size down" in table[1]
+    assert [row.partition("  ")[0].strip() for row in table[4:8]] == [
+        "in 512 · 8 · c2",
+        "in 512 · 8 · c4",
+        "in 64 · 8 · c2",
+        "in 64 · 8 · c4",
+    ]

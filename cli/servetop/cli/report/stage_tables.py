@@ -20,8 +20,8 @@ UNSTEADY = "~"
 PLOT_WIDTH = 100
 """Most cells of a plot."""
 Figure = Callable[[StageSummary], float | None]
-_RowName = tuple[str | None, int]
-"""Settings and batch size, or concurrency where it has that meaning."""
+_RowName = tuple[str | None, int, int]
+"""Settings, batch size (or concurrency where it has that meaning), and the concurrency limit if there are several."""
 
 
 def _throughput(stage: StageSummary) -> float | None:
@@ -101,23 +101,30 @@ def _curve(row: Sequence[StageSummary], rates: Sequence[float]) -> list[tuple[fl
 
 
 def _axes(stages: Sequence[StageSummary]) -> tuple[list[_RowName], list[float]]:
-    """Rows and request rates of the finished and the failed cells, ascending; empty with a single row.
+    """Rows and request rates of the finished and the failed cells, ascending; empty with one batch size and setting.
 
     Rows are sorted by settings, as they come, and batch size.
     """
     finished = [stage for stage in stages if _in_grid(stage)]
     order = list(dict.fromkeys(stage.settings for stage in finished))
-    names = sorted({_name(stage) for stage in finished}, key=lambda name: (order.index(name[0]), name[1]))
+    names = sorted(_names(finished), key=lambda name: (order.index(name[0]), *name[1:]))
     rates = sorted({stage.request_rate for stage in finished if stage.request_rate is not None})
-    return (names, rates) if len(names) > 1 else ([], [])
+    return (names, rates) if len({name[:2] for name in names}) > 1 else ([], [])
 
 
-def _name(stage: StageSummary) -> _RowName:
-    return stage.settings, _batch(stage)
+def _names(stages: Sequence[StageSummary]) -> Mapping[_RowName, list[StageSummary]]:
+    """Return the rows with their stages."""
+    several = len({stage.max_concurrency for stage in stages if stage.max_num_seqs}) > 1
+    rows: dict[_RowName, list[StageSummary]] = {}
+    for stage in stages:
+        limit = stage.max_concurrency if several and stage.max_num_seqs else None
+        rows.setdefault((stage.settings, _batch(stage), limit or 0), []).append(stage)
+    return rows
 
 
 def _row_title(name: _RowName, *, word: str = "") -> str:
-    return " · ".join(filter(None, (settings_label(name[0]), f"{word}{name[1]}")))
+    settings, batch, limit = name
+    return " · ".join(filter(None, (settings_label(settings), f"{word}{batch}", f"c{limit}" if limit else "")))
 
 
 def _batch(stage: StageSummary) -> int:
@@ -125,7 +132,7 @@ def _batch(stage: StageSummary) -> int:
 
 
 def _row(stages: Sequence[StageSummary], name: _RowName) -> list[StageSummary]:
-    return [stage for stage in stages if _in_grid(stage) and _name(stage) == name]
+    return _names([stage for stage in stages if _in_grid(stage)])[name]
 
 
 def _in_grid(stage: StageSummary) -> bool:
