@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -79,6 +81,8 @@ def check_words(ended: Ended, result: Result, *, signalled: bool = False, colour
     Where it is not 0, a last line says why.
     """
     printed = ended.out + ended.err
+    if signalled and ended.code == -signal.SIGINT and _before_main(ended.err):
+        return
     if "Traceback (most recent call last)" in printed or "Fatal Python error" in printed:
         result.found(Fault.TRACEBACK, printed[-3000:])
     if "Warning: " in printed and ".py:" in printed:
@@ -91,6 +95,12 @@ def check_words(ended: Ended, result: Result, *, signalled: bool = False, colour
         result.found(Fault.INVENTED, f"exit code {ended.code}, which is not documented: {ended.err[-500:]}")
     if ended.code != 0 and not ended.last_line:
         result.found(Fault.INVENTED, f"exit code {ended.code} without a last line that says why: {ended.err[-800:]!r}")
+
+
+def _before_main(printed: str) -> bool:
+    """Whether an interrupt came while Python itself started: a traceback without a function of servetop."""
+    frames = re.findall(r'File "([^"]*)", line \d+, in (.*)', printed)
+    return bool(frames) and not any("/servetop/" in file and function != "<module>" for file, function in frames)
 
 
 class Harm(StrEnum):

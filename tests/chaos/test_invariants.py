@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,16 @@ def test_no_recording_and_exit_code_0_is_lost(place: Place) -> None:
 def test_words_and_exit_codes(ended: Ended, faults: list[Fault]) -> None:
     result = Result()
     check_words(ended, result)
+    assert [finding.fault for finding in result.findings] == faults
+
+
+@pytest.mark.parametrize(("function", "faults"), [("<module>", []), ("main", [Fault.TRACEBACK])])
+def test_an_interrupt_is_pythons_own_until_a_function_of_servetop_runs(function: str, faults: list[Fault]) -> None:
+    runpy, entry = 'File "<frozen runpy>", line 8, in _run_code', 'File "/servetop/__main__.py", line 9, in '
+    frames = f"  {runpy}\n  {entry}{function}\n"
+    ended = Ended(-signal.SIGINT, "", f"Traceback (most recent call last):\n{frames}KeyboardInterrupt\n")
+    result = Result()
+    check_words(ended, result, signalled=True)
     assert [finding.fault for finding in result.findings] == faults
 
 

@@ -32,8 +32,11 @@ def interrupted_at(module: str, *argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
-def test_ctrl_c_while_the_command_line_loads_ends_it_without_a_traceback() -> None:
-    done = interrupted_at("servetop.cli.options.run_options")
+@pytest.mark.parametrize(
+    "module", ["servetop.core.system.own_python", "servetop.run.console", "servetop.cli.options.run_options"]
+)
+def test_ctrl_c_while_the_command_line_loads_ends_it_without_a_traceback(module: str) -> None:
+    done = interrupted_at(module)
     assert done.returncode == -signal.SIGINT
     assert done.stderr == ""
 

@@ -15,6 +15,9 @@ import sys
 
 def main() -> int:
     """Load and run the command line; return the exit code. An exhausted resource limit is reported in one line."""
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interruptible:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from servetop.core.system.own_python import drop_empty_entries
 
     _open_standard_streams()
@@ -23,7 +26,7 @@ def main() -> int:
     from servetop.run.process.resource_limits import exhausted_resource, silence_teardown
 
     try:
-        return _loaded_and_run()
+        return _loaded_and_run(interruptible=interruptible)
     except Exception as error:
         if not (reason := exhausted_resource(error)):
             raise
@@ -42,10 +45,7 @@ def _open_standard_streams() -> None:
             os.set_inheritable(number, True)
 
 
-def _loaded_and_run() -> int:
-    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if interruptible:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _loaded_and_run(*, interruptible: bool) -> int:
     from servetop.core.errors import LoadError
     from servetop.core.system.environment import limit_own_threads
     from servetop.run.process.first_sender import FirstSender, runs_in_this_process
