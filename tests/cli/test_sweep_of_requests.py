@@ -87,12 +87,12 @@ def test_an_interrupted_sweep_measures_the_cells_that_are_missing(servetop: Serv
 def test_the_tables_name_what_each_row_sends(servetop: Servetop, grid: Path) -> None:
     done = servetop("sweep", str(grid), "--headless")
     table = done.out[done.out.index("Output throughput, tok/s (settings and batch size down") :].splitlines()
-    assert [row.rsplit(" · ", 1)[0].strip() for row in table[3:8]] == [
-        "in 16 · out 4",
-        "in 16 · out 4",
-        "in 64 · out 8",
-        "in 64 · out 8",
-        "in 128 · out 2",
+    assert [row.strip().partition("  ")[0] for row in table[3:8]] == [
+        "in 16 · out 4 · 4",
+        "in 16 · out 4 · 8",
+        "in 64 · out 8 · 4",
+        "in 64 · out 8 · 8",
+        "in 128 · out 2 · 4 · c3",
     ]
 
 
