@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import pytest
@@ -47,6 +48,12 @@ def test_a_value_a_list_or_a_range(value: Any, expected: list[Any]) -> None:
         {"from": "2", "to": 32, "step": 1},
         {"from": 2, "to": 32, "step": 0},
         {"from": 0, "to": 32, "factor": 2},
+        {"from": 1, "to": math.inf, "factor": 2},
+        {"from": 1, "to": math.nan, "factor": 2},
+        {"from": 1, "to": 10**400, "steps": 3},
+        {"from": False, "to": 32, "steps": 3},
+        f"1:{'9' * 400}:x2",
+        f"1:{'9' * 400}:1",
     ],
 )
 def test_a_range_that_is_none_is_refused_with_what_to_write(value: Any) -> None:

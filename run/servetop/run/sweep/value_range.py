@@ -11,6 +11,8 @@ from servetop.core.errors import UsageError
 
 MOST_VALUES = 10_000
 """Values of one range."""
+_LARGEST = 1e15
+"""Largest number of a range."""
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _TEXT = re.compile(rf"{_NUMBER}:{_NUMBER}:(x?){_NUMBER}")
 _FORMS = 'write a list, "2:32:x2", "2:32:10" or { from = 2, to = 32, steps = 4 }'
@@ -39,7 +41,7 @@ def is_range(value: Mapping[str, Any]) -> bool:
 
 def _of_table(table: Mapping[str, Any], where: str) -> Sequence[float]:
     how = [key for key in ("step", "steps", "factor") if key in table]
-    numbers = {key: value for key, value in table.items() if isinstance(value, int | float) and value is not True}
+    numbers = {key: value for key, value in table.items() if _is_number(value)}
     if set(table) - set(_KEYS) or len(how) != 1 or len(numbers) != len(table):
         raise UsageError(f"{where} = {dict(table)}: give from, to, and one of step, steps (how many values) or factor")
     first, last, by = numbers["from"], numbers["to"], numbers[how[0]]
@@ -53,6 +55,10 @@ def _of_table(table: Mapping[str, Any], where: str) -> Sequence[float]:
     return [_whole(first + (last - first) * place / (count - 1)) for place in range(count)]
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+
+
 def _steps(first: float, last: float, by: float, where: str) -> Sequence[float]:
     """Return first, first + by, ... up to last."""
     if not by > 0 or last < first or (last - first) / by >= MOST_VALUES:
@@ -63,7 +69,7 @@ def _steps(first: float, last: float, by: float, where: str) -> Sequence[float]:
 
 def _multiples(first: float, last: float, by: float, where: str) -> Sequence[float]:
     """Return first, first x by, ... up to last."""
-    if not by > 1 or last < first or not first > 0:
+    if not by > 1 or not 0 < first <= last <= _LARGEST:
         raise UsageError(f"{where}: cannot multiply {first:g} by {by:g} up to {last:g}: {_FORMS}")
     count = math.floor(math.log(last / first) / math.log(by) + 1e-9)
     if count >= MOST_VALUES:
