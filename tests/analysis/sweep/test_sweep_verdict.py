@@ -203,3 +203,9 @@ def test_a_load_without_a_steady_state_is_not_sustained_without_a_word() -> None
     ]
     assert sustained(judged(short)) == ["16–24 (not steady)", "≥ 16 (not steady)"]
     assert sustained(judged(short[:1])) == ["≥ 8"]
+
+
+def test_the_doubt_about_a_steady_state_stands_behind_the_unit_and_the_objectives() -> None:
+    sweep = judged([dataclasses.replace(each, steady=False) for each in grid({64: "8/99 15/98"})])
+    (line,) = [line.text for line in sweep_lines(sweep) if "sustainable" in line.text]
+    assert line == "batch 64: sustainable ≥ 16 req/s with TTFT ≤ 500 ms (not steady)"

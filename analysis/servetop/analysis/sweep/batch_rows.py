@@ -65,12 +65,21 @@ class BatchRow:
     @property
     def sustainable(self) -> str:
         """The sustainable load, such as `≈ 6.5 [5.8, 7.1]`, `≥ 24`, `8–16 (not steady)` or `< 8`; empty if unknown."""
+        return f"{self.sustained_load}{self.doubt}"
+
+    @property
+    def sustained_load(self) -> str:
+        """The same without doubt about a steady state."""
         if self.estimate is not None:
             return f"≈ {rate_number(self.estimate)}{interval_text(self.estimate_interval)}"
         if self.kept is not None:
-            load = f"≥ {self.kept:g}" if self.missed is None else f"{self.kept:g}–{self.missed:g}"
-            return load if self.steady else f"{load} (not steady)"
+            return f"≥ {self.kept:g}" if self.missed is None else f"{self.kept:g}–{self.missed:g}"
         return "" if self.missed is None else f"< {self.missed:g}"
+
+    @property
+    def doubt(self) -> str:
+        """What is said behind a load that was kept, but in no steady state; else empty."""
+        return " (not steady)" if self.estimate is None and self.kept is not None and not self.steady else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

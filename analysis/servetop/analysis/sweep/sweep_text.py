@@ -79,7 +79,7 @@ def _row_text(sweep: SweepVerdict, row: BatchRow) -> str:
     kept = f" with {objectives_text(sweep.objectives)}" if sweep.objectives else ""
     limit = f"; above that {row.limit}" if row.limit and row.missed is not None else ""
     briefly = f"; {row.kept:g} kept, without a steady state" if row.kept_briefly else ""
-    return f"{name}sustainable {row.sustainable} {_unit(row)}{kept}{limit}{briefly}"
+    return f"{name}sustainable {row.sustained_load} {_unit(row)}{kept}{row.doubt}{limit}{briefly}"
 
 
 def _details(sweep: SweepVerdict, cell: SweepCell) -> str:
@@ -99,7 +99,7 @@ def _advice(sweep: SweepVerdict) -> str:
         lowest = min((cell.load for cell in sweep.cells), default=math.inf)
         least = f"a load below {lowest:g} {_unit(sweep.rows[0])}" if math.isfinite(lowest) else "a lower load"
         return f"try {least}, or an objective that an idle engine keeps"
-    at = f" at {row.name}" if row.name else ""
+    at = f" {'with' if row.settings else 'at'} {row.name}" if row.name else ""
     if row.kept is None:
         return f"try a load below {row.missed:g} {_unit(row)}{at}" if row.missed is not None else "try longer cells"
     if row.missed is None:
