@@ -61,8 +61,11 @@ def assert_not_faster_than_predicted(recording: Path) -> None:
         assert 0 < sum(tokens) / (max(ended) - min(due)) <= FASTER * cell.output_throughput
 
 
-FASTER = 1.15
-"""How much faster than predicted a run may be; a busy machine may slow it down by any factor."""
+FASTER = 2.0
+"""How much faster than predicted a run may be: requests that a late client sends together share steps of the engine.
+
+A busy machine may slow it down by any factor.
+"""
 LOADS = {
     "closed loop": 'max_concurrency = [2, 6]\nthink_time = "0.1"\nlengths = "lognormal:input_mean=60,output_mean=30"',
     "conversations": 'request_rate = [20]\nnum_turns = "uniform:min=1,max=3"\ninput_len = 20\noutput_len = 20',
