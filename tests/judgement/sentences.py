@@ -43,6 +43,7 @@ PATTERNS: dict[str, str] = {
     ),
     "TTFT rises": rf"TTFT p99 as felt (?:rises from {_SECONDS} to|reaches) (?P<seconds>{_SECONDS})",
     "sustainable about": rf"sustainable ≈ (?P<rate>{_NUMBER}) req/s{_INTERVAL}(?: with {_OBJECTIVES})?",
+    "sustainable between": (rf"sustainable (?P<rate>{_NUMBER}) to (?P<most>{_NUMBER}) req/s(?: with {_OBJECTIVES})?"),
     "sustainable at least": rf"sustainable ≥ (?P<rate>{_NUMBER}) req/s(?: with {_OBJECTIVES})?",
     "sustainable below": (
         rf"sustainable < (?P<rate>{_NUMBER}) req/s(?: with {_OBJECTIVES}| \(the batch has not drained\))?"

@@ -78,12 +78,20 @@ def _about(said: Statement, truth: KnownTruth) -> bool | None:
     return _both(truth.kept_at(rate / 1.25), _not(truth.kept_at(rate / 0.75)))
 
 
+def _between(said: Statement, truth: KnownTruth) -> bool | None:
+    return _both(truth.kept_at(said.number("rate") / (1 + BOUND_TOLERANCE)), _at_most_rate(said.number("most"), truth))
+
+
 def _at_least(said: Statement, truth: KnownTruth) -> bool | None:
     return truth.kept_at(said.number("rate") / (1 + BOUND_TOLERANCE))
 
 
 def _below(said: Statement, truth: KnownTruth) -> bool | None:
-    return _not(truth.kept_at((1 + BOUND_TOLERANCE) * said.number("rate")))
+    return _at_most_rate(said.number("rate"), truth)
+
+
+def _at_most_rate(rate: float, truth: KnownTruth) -> bool | None:
+    return _not(truth.kept_at((1 + BOUND_TOLERANCE) * rate))
 
 
 def _not(value: bool | None) -> bool | None:
@@ -282,7 +290,8 @@ CHECKS: dict[str, Check] = {
     **FURTHER_CHECKS,
     "cause": _cause,
     "quiet": _reading, "preemptions": _preemptions, "worst TTFT": _worst, "TTFT rises": _worst,
-    "sustainable about": _about, "sustainable at least": _at_least, "sustainable below": _below,
+    "sustainable about": _about, "sustainable between": _between,
+    "sustainable at least": _at_least, "sustainable below": _below,
     "within objective": _within_objective, "served": _served, "failed": _failed, "KV peak": _reading,
     "KV fills": _kv_fills, "batch full": _batch_full, "too fast": _too_fast, "free slots": _free_slots,
     "longer prompts": _long, "client behind": _client_late, "late share": _client_late, "requests fail": _fails,

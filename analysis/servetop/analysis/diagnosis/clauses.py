@@ -119,6 +119,11 @@ SUSTAINS = clause(
     {O.QUEUE, O.RUNNING, O.COMPLETIONS},
     {O.QUEUE, O.TTFT, O.COMPLETIONS},
 )
+SUSTAINS_BETWEEN = clause(
+    "sustainable 5.5 to 12.6 req/s with TTFT ≤ 500 ms",
+    {O.QUEUE, O.RUNNING, O.COMPLETIONS},
+    {O.QUEUE, O.TTFT, O.COMPLETIONS},
+)
 SUSTAINS_LESS = clause("sustainable < 11 req/s (the batch has not drained)", {O.QUEUE, O.TTFT})
 SUSTAINS_MORE = clause("sustainable ≥ 12 req/s with TTFT ≤ 500 ms", {O.STEADY_WINDOW, O.TARGET_RATE})
 TRY_BATCH = clause("try max_num_seqs 128", {O.RUNNING, O.QUEUE, O.KV}, {O.RUNNING, O.KV, O.PREEMPTIONS})

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from servetop.analysis.diagnosis.capacity import largest_variability
+from servetop.analysis.diagnosis.capacity import KEPT_SHARE, largest_variability
 from servetop.analysis.diagnosis.overload import OVERLOAD
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.signals import awaiting_first_token
 from servetop.analysis.diagnosis.trailing import ticks_of, trailing_all, trailing_min, trailing_sum
+from servetop.analysis.engine_gauges import KV_FULL
 from servetop.analysis.goodput import goodput_bounds
 from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.trust.steady_state import SteadyWindow, steady_window
@@ -34,6 +35,8 @@ _WAITING_SHARE = 0.05
 """Maximum fraction of the window in which requests wait."""
 UNCERTAIN = 0.12
 """Maximum standard error of the offered work, relative: random arrivals and lengths make one sample a light load."""
+_MOMENT = 10.0
+"""Seconds of each part of the window in which the objectives must be kept."""
 _STAGES = 6
 _DRAINED = 1.5
 """Requests in flight at the end of the load that an engine in balance has, as a multiple of rate times E2EL."""
@@ -118,11 +121,22 @@ def _kept_in(run: RunRecord, stage: StageChange) -> float | None:
         return None
     if work_error(run, first, stop, due) > UNCERTAIN or _waiting_share(run, first, stop) > _WAITING_SHARE:
         return None
-    return (
-        None
-        if _overloaded(run)[first:stop].any()
-        else float(min(stage.request_rate or 0.0, due / seconds, done / seconds))
-    )
+    if _overloaded(run)[first:stop].any() or _was_full(run, first, stop) or _missed_for_moments(run, first, stop):
+        return None
+    return float(min(stage.request_rate or 0.0, due / seconds, done / seconds))
+
+
+def _was_full(run: RunRecord, first: int, stop: int) -> bool:
+    """Whether requests waited in any tick while the KV blocks were full: the load is near what they hold."""
+    waiting = run.history.column("waiting", start=first, stop=stop)
+    return bool(((run.kv_usage(first, stop) >= KV_FULL) & (waiting > 0)).any())
+
+
+def _missed_for_moments(run: RunRecord, first: int, stop: int) -> bool:
+    """Whether the objectives were missed in any `_MOMENT`: an engine near its capacity keeps them for a while only."""
+    ticks = ticks_of(_MOMENT)
+    edges = range(first, max(stop - ticks, first) + 1, ticks)
+    return any(share_kept(run, each, each + ticks) < KEPT_SHARE for each in edges)
 
 
 def share_kept(run: RunRecord, first: int, stop: int) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from servetop.analysis.diagnosis import clauses
 from servetop.analysis.diagnosis.clauses import Part, Phrase
 from servetop.analysis.diagnosis.episode import EpisodeKind
@@ -11,6 +13,7 @@ from servetop.analysis.diagnosis.evidence import observed
 from servetop.analysis.diagnosis.limit_text import limit_parts, rate_text
 from servetop.analysis.diagnosis.overload import Overload, limit_of, named_at
 from servetop.analysis.diagnosis.overload_rates import holds_too_few
+from servetop.analysis.diagnosis.rate_interval import RateInterval
 from servetop.analysis.diagnosis.recovery import load_fell, queue_end, still_waits
 from servetop.analysis.diagnosis.replica_text import replica_advice, replica_blocks, replica_queues
 from servetop.analysis.diagnosis.run_record import FEW_PAGES, RunRecord
@@ -18,9 +21,14 @@ from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
 from servetop.analysis.diagnosis.story_line import LineKind, PlannedLine
 from servetop.analysis.diagnosis.trailing import page_gaps
 from servetop.analysis.diagnosis.wording import interval_text, objectives_text, seconds
+from servetop.analysis.engine_gauges import KV_FULL
 from servetop.core.text.counted import counted
 from servetop.core.text.formats import clock, rate_number
 
+_EARLY = 10.0
+"""Seconds before an onset from which a sign of an overload is another beginning."""
+_SURE = 0.15
+"""Fraction of an estimated rate beyond which an end of its interval makes the estimate no figure to plan with."""
 _GROWS = 1.25
 """The longest queue relative to that of its beginning, from which it grew."""
 
@@ -51,6 +59,24 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
         )
     parts: list[Part] = [sustainable_phrase(run, verdict), *_advice(verdict, run, main)]
     yield PlannedLine(at=None, parts=parts, separator="; ", kind=LineKind.ADVICE)
+
+
+def began_before(run: RunRecord, onset: float) -> bool:
+    """Whether the same load shows signs of an overload `_EARLY` before its onset: near the capacity none is its start.
+
+    A sign is a request that waits, or full KV blocks; where waiting requests are not known, one that missed the
+    objective on TTFT.
+    """
+    stages = [stage.at for stage in run.loads if stage.at <= onset]
+    if not stages:
+        return False
+    first, stop = run.history.first_from(stages[-1]), run.history.up_to(onset - _EARLY)
+    if stop <= first:
+        return False
+    waiting = run.history.column("waiting", start=first, stop=stop)
+    if np.isnan(waiting).all() and run.share_in_time_of(first, stop) < 1:
+        return True
+    return bool((waiting > 0).any() or (run.kv_usage(first, stop) >= KV_FULL).any())
 
 
 def _preemptions(run: RunRecord, main: Overload, begin: float) -> Iterable[PlannedLine]:
@@ -151,7 +177,7 @@ def _advice(verdict: RunVerdict, run: RunRecord, main: Overload) -> Iterable[Seq
 def sustainable_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
     """Return the load that the engine sustains, such as `sustainable ≈ 11 req/s [9.4, 12.1] with TTFT ≤ 500 ms`.
 
-    Empty if unknown.
+    Of an estimate whose interval is wide only the interval; empty if unknown.
     """
     if verdict.capacity is not None and verdict.capacity.is_upper_bound:
         text = f"sustainable < {rate_number(verdict.capacity.rate)} req/s (the batch has not drained)"
@@ -163,5 +189,13 @@ def sustainable_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
     amount = rate_number(verdict.sustainable)
     if verdict.is_lower_bound:
         return Phrase(clauses.SUSTAINS_MORE, f"sustainable ≥ {amount} req/s{kept}")
+    if verdict.sustainable_interval is not None and _is_wide(verdict.sustainable_interval, verdict.sustainable):
+        low, high = map(rate_number, verdict.sustainable_interval)
+        return Phrase(clauses.SUSTAINS_BETWEEN, f"sustainable {low} to {high} req/s{kept}")
     between = interval_text(verdict.sustainable_interval)
     return Phrase(clauses.SUSTAINS, f"sustainable ≈ {amount} req/s{between}{kept}")
+
+
+def _is_wide(interval: RateInterval, rate: float) -> bool:
+    """Whether an end of the interval is more than `_SURE` away from the estimate."""
+    return not (1 - _SURE) * rate <= interval[0] <= interval[1] <= (1 + _SURE) * rate
