@@ -1,4 +1,6 @@
-"""What a sweep does when its engine fails: the cells that it cannot measure are recorded, and the others follow."""
+"""What a sweep does with cells that it cannot measure, as its engine fails or is too small: it records them as failed,
+and the others follow.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,17 @@ from collections.abc import Sequence
 
 from servetop.core.clock import Clock
 from servetop.core.config import RunConfig, StageConfig
-from servetop.core.errors import EngineError, ServetopError
+from servetop.core.config_values.cell_settings import settings_text
+from servetop.core.config_values.cell_workload import cell_workload
+from servetop.core.errors import EngineError, LoadError, ServetopError, UsageError
 from servetop.core.events import Severity
+from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.stage_row import planned_row
+from servetop.core.text.counted import counted
+from servetop.run.loop.plan_progress import PlanProgress
 from servetop.run.loop.stage_plan import Segment
 from servetop.run.loop.tick_recorder import TickRecorder
+from servetop.run.loop.workload_fit import check_at_engine
 
 MOST_BATCH_SIZES = 3
 """Batch sizes that may fail to start one after the other before the engine has started once."""
@@ -26,6 +34,8 @@ class CellFailures:
 
     def __init__(self, config: RunConfig, ticks: TickRecorder, *, clock: Clock) -> None:
         self._continues = config.drain_at_stages and config.engine.url is None
+        self._is_sweep = config.drain_at_stages
+        self._workload = config.workload
         self._default_batch = config.engine.max_num_seqs
         self._ticks = ticks
         self._clock = clock
@@ -33,6 +43,8 @@ class CellFailures:
         self._never_started = 0
         self._has_started = False
         self._first: EngineError | None = None
+        self._unfit: dict[str | None, str] = {}
+        """Why the engine cannot process the requests of a cell, by its settings; empty if it can."""
 
     def started(self) -> None:
         """The engine has started."""
@@ -71,8 +83,39 @@ class CellFailures:
         rest = tuple(cell for cell in cells if cell[0] > stage)
         return () if segment is None or not rest else (dataclasses.replace(segment, stages=rest),)
 
+    async def drop_unfit(self, progress: PlanProgress, facts: EngineFacts) -> None:
+        """Record the cells that follow whose requests the engine cannot process, and drop them.
+
+        Raises the error of the last one if nothing else was or will be measured, and of any if the run is no sweep.
+        """
+        fitting: list[Segment] = []
+        failure: UsageError | None = None
+        for segment in progress.left:
+            try:
+                await check_at_engine(cell_workload(self._workload, segment.settings), facts)
+                fitting.append(segment)
+            except UsageError as error:
+                if not self._is_sweep:
+                    raise
+                failure = self._misfit(error, segment, max_num_seqs=facts.max_num_seqs)
+        progress.follow(fitting)
+        if failure is not None and not fitting and progress.stage < 0:
+            raise failure
+
+    def _misfit(self, error: UsageError, segment: Segment, *, max_num_seqs: int | None) -> UsageError:
+        cells = [cell for cell in segment.stages if not cell[1].warmup]
+        self._record(cells, error, max_num_seqs=max_num_seqs)
+        for _, cell in cells:
+            self._ticks.note(Severity.ERROR, "load", text=f"{cell.label} failed: {error}")
+            self._unfit.setdefault(settings_text(cell.settings), f"{cell.label} failed: {error}")
+        return error
+
     def explain(self, failure: ServetopError | None) -> ServetopError | None:
         """Return why the run failed: the first failure of the engine, or else what ended it."""
+        if failure is None and self._first is None and self._unfit:
+            (first, *others) = self._unfit.values()
+            more = f" (and {counted(len(others), 'other cell')})" if others else ""
+            return LoadError(f"{first}{more}")
         if self._first is None or not (failure is None or isinstance(failure, EngineError)):
             return failure
         if not self._has_failed_cells:
@@ -85,9 +128,11 @@ class CellFailures:
         self._first = self._first or error
         self._ticks.note(Severity.ERROR, "engine", text=str(error))
 
-    def _record(self, cells: Sequence[tuple[int, StageConfig]], error: EngineError) -> None:
+    def _record(
+        self, cells: Sequence[tuple[int, StageConfig]], error: ServetopError, *, max_num_seqs: int | None = None
+    ) -> None:
         for index, cell in cells:
             row = planned_row(cell, at=self._clock.now(), index=index)
-            batch = self._default_batch if cell.max_num_seqs is None else cell.max_num_seqs
+            batch = cell.max_num_seqs or max_num_seqs or self._default_batch
             self._ticks.add_stage(dataclasses.replace(row, max_num_seqs=batch, failure=str(error)))
             self._has_failed_cells = True

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from servetop.core.config import AS_IS, RunConfig, StageConfig
 from servetop.core.events import StageChange
@@ -21,6 +22,11 @@ class Segment:
     """Each with its index in the run."""
     fresh: bool = False
     """It begins with the prefix cache in the state that the run promises."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What its cells set besides their load; all of them set the same."""
+        return self.stages[0][1].settings
 
 
 class FreshStarts(Enum):

@@ -9,6 +9,7 @@ from typing import Any
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.config_values.cell_workload import cell_workload
 from servetop.core.errors import UsageError
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.predict.answer import predicted_answer
@@ -19,6 +20,7 @@ from servetop.simulator.predict.router import ROUTERS, ReplicaRouter
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.workload.stages.plan import check_stage
+from servetop.workload.validation import check_fits
 
 DEFAULT_STAGE = StageConfig(num_prompts=1000)
 """All requests at once."""
@@ -66,6 +68,8 @@ def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender
     """The results of one cell, the first of a run without a `sender`; UsageError when the engine cannot start."""
     _check(spec, stage)
     engine = _sim_spec(spec, stage)
+    if stage.settings:
+        check_fits(cell_workload(spec.workload, stage.settings), engine.context_limit)
     engines = [VirtualEngine(build_scheduler(engine)) for _ in range(spec.replicas)]
     client = (sender or VirtualSender(spec.workload, engine, seed=spec.seed, sweep=spec.sweep)).client(stage)
     if len(engines) == 1:
