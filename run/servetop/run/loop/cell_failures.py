@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from servetop.core.clock import Clock
 from servetop.core.config import RunConfig, StageConfig
+from servetop.core.config_values.cell_engine import engine_settings
 from servetop.core.config_values.cell_settings import settings_text
 from servetop.core.config_values.cell_workload import cell_workload
 from servetop.core.errors import EngineError, LoadError, ServetopError, UsageError
@@ -22,8 +24,8 @@ from servetop.run.loop.stage_plan import Segment
 from servetop.run.loop.tick_recorder import TickRecorder
 from servetop.run.loop.workload_fit import check_at_engine
 
-MOST_BATCH_SIZES = 3
-"""Batch sizes that may fail to start one after the other before the engine has started once."""
+MOST_STARTS = 3
+"""Starts, of engines with different settings, that may fail one after the other before the engine has started once."""
 
 
 class CellFailures:
@@ -41,6 +43,7 @@ class CellFailures:
         self._clock = clock
         self._has_failed_cells = False
         self._never_started = 0
+        self._failed_settings: Mapping[str, Any] = {}
         self._has_started = False
         self._first: EngineError | None = None
         self._unfit: dict[str | None, str] = {}
@@ -50,27 +53,29 @@ class CellFailures:
         """The engine has started."""
         self._has_started = True
 
-    def skip_batch(self, error: EngineError, segments: deque[Segment]) -> None:
-        """Record the cells of the next batch size, for which the engine did not start, and drop them.
+    def skip_engine(self, error: EngineError, segments: deque[Segment]) -> None:
+        """Record the cells for which the engine did not start, and drop them.
 
         Raises the error if no cell follows, or if nothing suggests that the engine would start for one.
         """
         self._keep(error)
-        self._never_started += 1
         if not segments:
             raise error
-        batch = segments[0].max_num_seqs
-        while segments and segments[0].max_num_seqs == batch:
-            self._record(segments.popleft().stages, error)
-        if not segments or (not self._has_started and self._never_started >= MOST_BATCH_SIZES):
+        needs = segments[0].needs
+        self._never_started = self._never_started + 1 if needs.settings == self._failed_settings else 1
+        self._failed_settings = needs.settings
+        for segment in [each for each in segments if each.needs == needs]:
+            segments.remove(segment)
+            self._record(segment.stages, error)
+        if not segments or (not self._has_started and self._never_started >= MOST_STARTS):
             raise error
 
     def failed_to_restart(self, error: EngineError, segments: deque[Segment], *, died: bool) -> None:
-        """Record why there is no engine for the next batch size: it `died` before it was stopped, or did not start."""
+        """Record why there is no engine for the next cells: it `died` before it was stopped, or did not start."""
         if died:
             self._keep(error)
         else:
-            self.skip_batch(error, segments)
+            self.skip_engine(error, segments)
 
     def died(self, error: EngineError, segment: Segment | None, *, stage: int) -> Sequence[Segment]:
         """Record the cell during which the engine died; return the rest of its segment, if there is one.
@@ -83,14 +88,17 @@ class CellFailures:
         rest = tuple(cell for cell in cells if cell[0] > stage)
         return () if segment is None or not rest else (dataclasses.replace(segment, stages=rest),)
 
-    async def drop_unfit(self, progress: PlanProgress, facts: EngineFacts) -> None:
-        """Record the cells that follow whose requests the engine cannot process, and drop them.
+    async def drop_unfit(self, progress: PlanProgress, facts: EngineFacts, *, settings: Mapping[str, Any]) -> None:
+        """Record the cells that follow whose requests the engine with these settings cannot process, and drop them.
 
         Raises the error of the last one if nothing else was or will be measured, and of any if the run is no sweep.
         """
         fitting: list[Segment] = []
         failure: UsageError | None = None
         for segment in progress.left:
+            if engine_settings(segment.settings) != settings:
+                fitting.append(segment)
+                continue
             try:
                 await check_at_engine(cell_workload(self._workload, segment.settings), facts)
                 fitting.append(segment)

@@ -23,6 +23,7 @@ from servetop.run.loop.pending_batch_change import PendingBatchChange
 from servetop.run.loop.plan_progress import PlanProgress
 from servetop.run.loop.segment_start import SegmentStarter
 from servetop.run.loop.sender_setup import set_up_sender
+from servetop.run.loop.stage_plan import EngineNeeds
 from servetop.run.loop.tick_recorder import Alert, TickRecorder
 from servetop.run.outcome import Outcome, RunPhase
 from servetop.run.process.first_sender import FirstSender
@@ -103,14 +104,14 @@ class RunLoop:
             self._first_sender, left, self._engine, ticks=self._ticks, start=self._start
         )
         self._starter = SegmentStarter(self._config, self._sender, setup, engine=self._engine, ticks=self._ticks)
-        await self._start_next(self._starter)
+        await self._start_next_at(self._starter, self._progress.left[0].needs)
 
     async def _engine_started(self, facts: EngineFacts) -> None:
         self._recorder.set_engine(facts)
         self.engine_name = facts.name
         self._max_num_seqs = facts.max_num_seqs
         self._failures.started()
-        await self._failures.drop_unfit(self._progress, facts)
+        await self._failures.drop_unfit(self._progress, facts, settings=self._engine.provides.settings)
 
     async def _play(self) -> None:
         if self._sender is None:
@@ -161,9 +162,9 @@ class RunLoop:
         drained = report.state is LoadPhase.FINISHED and (self._started or self._outcome.stopped_by is not None)
         if not self._progress.left:
             return drained
-        batch = self._progress.left[0].max_num_seqs
-        if drained or (report.state is LoadPhase.DRAINING and not self._must_drain(batch)):
-            await self._start_next_at(starter, batch)
+        needs = self._progress.left[0].needs
+        if drained or (report.state is LoadPhase.DRAINING and not self._must_drain(needs)):
+            await self._start_next_at(starter, needs)
         return False
 
     async def _lose_engine(self, sender: LoadSenders, report: SenderReport) -> None:
@@ -183,25 +184,26 @@ class RunLoop:
         if not self._progress.left:
             raise error
         self._engine_lost, self._progress.current = False, None
-        self._batch_change.start(self._engine.restart(self._progress.left[0].max_num_seqs))
+        self._batch_change.start(self._engine.restart(self._progress.left[0].needs))
 
     @property
     def _started(self) -> bool:
         """Whether the current segment has started; earlier reports are about the previous one."""
         return self._batch_change.command is not None or self._progress.has_begun
 
-    async def _start_next_at(self, starter: SegmentStarter, batch: int | None) -> None:
-        if batch is None or batch == self._max_num_seqs:
+    async def _start_next_at(self, starter: SegmentStarter, needs: EngineNeeds) -> None:
+        provided = self._engine.provides
+        if needs.met_by(provided):
             await self._start_next(starter)
             return
-        how = "restarting the engine" if self._engine.needs_restart else "changing it while it runs"
-        self._ticks.note(Severity.INFO, "engine", text=f"max_num_seqs {self._max_num_seqs} → {batch}: {how}")
+        how = "restarting the engine" if self._engine.must_restart(needs) else "changing it while it runs"
+        self._ticks.note(Severity.INFO, "engine", text=f"{needs.change_from(provided)}: {how}")
         self._progress.current = None
-        self._batch_change.start(self._engine.change_batch(batch))
+        self._batch_change.start(self._engine.change(needs))
 
-    def _must_drain(self, batch: int | None) -> bool:
-        changes = batch is not None and batch != self._max_num_seqs
-        return self._config.drain_at_stages or self._progress.left[0].fresh or (changes and self._engine.needs_restart)
+    def _must_drain(self, needs: EngineNeeds) -> bool:
+        changes = not needs.met_by(self._engine.provides) and self._engine.must_restart(needs)
+        return self._config.drain_at_stages or self._progress.left[0].fresh or changes
 
     async def _start_next(self, starter: SegmentStarter) -> None:
         await starter.start(self._progress.next())
@@ -234,14 +236,16 @@ class RunLoop:
     async def _change_batch(self, sender: LoadSenders, command: Command) -> None:
         batch = int(command.value or 0)
         changing = self._batch_change.is_pending
-        if batch >= 1 and changing and not self._engine.needs_restart:
+        needs = dataclasses.replace(self._engine.provides, max_num_seqs=batch)
+        restarts = self._engine.must_restart(needs)
+        if batch >= 1 and changing and not restarts:
             self._batch_change.wait(command)
         elif batch < 1 or changing:
             reason = "the batch size must be at least 1" if batch < 1 else "the batch size is already being changed"
             self._ticks.reply(command, reason)
-        elif not self._engine.needs_restart:
+        elif not restarts:
             self._batch_change.accept(command)
-            self._batch_change.start(self._engine.change_batch(batch))
+            self._batch_change.start(self._engine.change(needs))
         elif self._config.engine.url is not None:
             self._ticks.reply(command, "an attached engine keeps its batch size: change the concurrency")
         else:
@@ -269,6 +273,7 @@ class RunLoop:
         command, change = self._batch_change.take()
         try:
             await self._engine_started(change.result())
+            await starter.follow_engine()
         except EngineError as error:
             if command is not None and self._progress.current is not None:
                 self._ticks.reply(command, str(error))
@@ -279,7 +284,7 @@ class RunLoop:
         if command is not None:
             self._ticks.reply(command, f"batch size {self._max_num_seqs}")
         if self._progress.current is None and self._progress.left:
-            await self._start_next(starter)
+            await self._start_next_at(starter, self._progress.left[0].needs)
 
     async def _wind_down(self) -> None:
         self._winding_down = True

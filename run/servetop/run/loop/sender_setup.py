@@ -96,6 +96,19 @@ async def sender_setup(
     )
 
 
+async def setup_for_engine(setup: SenderSetup, engine: EngineSession) -> SenderSetup:
+    """Return the set-up of senders for an engine that was started with other settings, at the same address."""
+    facts = engine.handle.facts
+    token_ids = await _ordinary_tokens(setup.workload, engine) if setup.token_ids else ()
+    return dataclasses.replace(
+        setup,
+        model=facts.model or "",
+        max_model_len=facts.max_model_len,
+        token_ids=token_ids,
+        block_size=facts.prefix_block,
+    )
+
+
 def _first_draws(config: RunConfig) -> StageDraws | None:
     return DrawSeeds.of(config).next(config.stages[0]) if config.stages else None
 
