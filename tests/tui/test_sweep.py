@@ -21,7 +21,8 @@ from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel, _point, dra
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import METRICS
-from servetop.tui.state.sweep_cells import Cell, Load, MatrixPlace, deviations, dips, measured, others, predicted
+from servetop.tui.state.sweep_cells import Cell, Load, MatrixPlace, dips, measured, others
+from servetop.tui.state.sweep_predictions import deviations, predicted
 from servetop.tui.state.sweep_table import SweepTable
 
 Dashboard = Callable[..., DashboardApp]
@@ -167,6 +168,8 @@ def test_predictions_are_below_the_measurements_and_the_title_has_their_error(
     run.config = replace(run.config, predicted=wanted)
     frame = frame_of(run, 100.0)
     assert deviations(own, predicted(frame)) == pytest.approx([0.1, 0.1, 0.1])
+    short = {place: replace(cell, seconds=0.4) for place, cell in own.items()}
+    assert deviations(short, predicted(frame)) == []
     panel = SweepPanel(id="sweep")
     assert "prediction error 10.0 %" in Lines(panel.title(frame)).plain
     shown = Lines(panel.draw(frame, 90, 12)).plain.split("\n")
