@@ -91,7 +91,7 @@ class CellFailures:
     async def drop_unfit(self, progress: PlanProgress, facts: EngineFacts, *, settings: Mapping[str, Any]) -> None:
         """Record the cells that follow whose requests the engine with these settings cannot process, and drop them.
 
-        Raises the error of the last one if nothing else was or will be measured, and of any if the run is no sweep.
+        Raises the error of the last one if nothing else was or will be measured, and that of any outside of sweeps.
         """
         fitting: list[Segment] = []
         failure: UsageError | None = None

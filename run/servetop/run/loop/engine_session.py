@@ -176,7 +176,7 @@ class EngineSession:
         return await self.start(needs)
 
     def must_restart(self, needs: EngineNeeds) -> bool:
-        """Whether the engine has to be started anew to provide other needs than now."""
+        """Whether the engine has to restart to provide this."""
         live = self._handle is not None and self._handle.facts.changes_batch_size_live
         return not live or needs.settings != self._settings
 

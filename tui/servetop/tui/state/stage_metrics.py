@@ -70,20 +70,18 @@ def stage_metrics(
         stop = history.first_from(started[number + 1].at) if followed else history.up_to(at)
         merge = binned.between if followed else history.histogram
         since = start if number else history.up_to(stage.at)  # the first tick has nothing of another stage
+        inner = {"start": start + 1, "stop": max(stop - 1, start + 1)}
         preempted = history.column("preemptions", start=start, stop=stop)
-        busy = _busy_seconds(history, start, stop, stage=stage.index)
         found.append(
             StageMetrics(
                 stage=stage,
                 attempt=attempts[stage.index],
                 ended=followed or over,
+                busy_seconds=(busy := _busy_seconds(history, start, stop, stage=stage.index)),
                 output_rate=_rate(history, "output_tokens", start, stop, seconds=busy),
-                busy_seconds=busy,
                 goodput=_rate(history, "good", start, stop, seconds=busy),
-                target_rates=_ends(history.column("request_rate", start=start + 1, stop=max(stop - 1, start + 1))),
-                concurrency_limits=_ends(
-                    history.column("max_concurrency", start=start + 1, stop=max(stop - 1, start + 1))
-                ),
+                target_rates=_ends(history.column("request_rate", **inner)),
+                concurrency_limits=_ends(history.column("max_concurrency", **inner)),
                 backlog=_backlog(history, start, stop),
                 preemptions=math.nan if np.isnan(preempted).all() else float(np.nansum(preempted)),
                 histograms={metric: merge(metric, start=since, stop=stop) for metric in (*METRICS, "ttfot")},

@@ -48,7 +48,7 @@ class LoadPlan:
     prompt_salt: int | None = None
     """Alters the beginning of each prompt, so that no cache has it from an earlier plan; None: prompts as they are."""
     served: ServedModel | None = None
-    """That of the engine, if it was started anew with other settings; None: that of the set-up."""
+    """That of the engine, if it restarted with other settings; None: that of the set-up."""
     first_number: int | None = None
     """First request number, to realign several senders; None: continue."""
 
