@@ -80,7 +80,8 @@ def test_a_run_that_attaches_does_not_load_an_engine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "shown"), [(3, "engine is loading"), (4, "stage 1/3"), (6, "stage 3/3"), (7, "stage 4/4")]
+    ("stage", "shown"),
+    [(3, "engine is loading"), (4, "stage 1/3, 0:02 to come │"), (6, "stage 3/3 │"), (7, "stage 4/4")],
 )
 def test_the_stages_of_a_resumed_run_are_counted_from_its_resumption(stage: int, shown: str) -> None:
     ticks = [Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=stage))) for index in range(8)]

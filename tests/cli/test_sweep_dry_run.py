@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from servetop.cli.main import main
-from servetop.cli.report.sweep_dry_run import PLANNED, PREDICTED, UNKNOWN, cell_times, planned_seconds, restarts
+from servetop.cli.report.sweep_dry_run import PLANNED, PREDICTED, UNKNOWN, cell_times, restarts
 from servetop.core.config import EngineConfig, RunConfig, StageConfig
+from servetop.core.config_values.planned_seconds import planned_seconds
 
 
 @pytest.mark.parametrize(

@@ -185,3 +185,35 @@ def test_a_prediction_has_the_same_cells(tmp_path: Path) -> None:
 def test_a_grid_that_makes_no_sense_is_refused_with_file_and_key(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=rf"grid(\.toml)?: .*{message}"):
         config_of(tmp_path, f"num_prompts = 9\n{text}")
+
+
+FLAGS = """
+num_prompts = 10
+max_num_seqs = [4, 8]
+[grid]
+engine.args.kv-blocks = [64, 128]
+model = ["llama-2-7b", "opt-1.3b"]
+"""
+
+
+def test_cells_of_one_engine_follow_each_other(tmp_path: Path) -> None:
+    config = config_of(tmp_path, FLAGS)
+    found = [
+        (each.settings["engine.args.kv-blocks"], each.settings["model"], each.max_num_seqs) for each in config.stages
+    ]
+    assert found == [(k, m, b) for k in (64, 128) for m in ("llama-2-7b", "opt-1.3b") for b in (4, 8)]
+    assert config.stages[0].label == "all at once · batch 4 · --kv-blocks 64 · llama-2-7b"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[grid]\nengine.args.max-num-seqs = [1, 2]", "write max_num_seqs instead"),
+        ("[grid]\nengine.args.api-key = ['a', 'b']", "a secret would be recorded"),
+        ("url = 'http://127.0.0.1:1'\n[grid]\nengine.args.dtype = ['a', 'b']", "keeps its model and its flags"),
+        ("[grid]\nengine.name = ['vllm', 'sglang']", "unknown key|one value in a sweep"),
+    ],
+)
+def test_flags_that_no_cell_can_have_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        config_of(tmp_path, f"num_prompts = 9\nrequest_rate = 4\n{text}")

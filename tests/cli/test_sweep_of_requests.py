@@ -109,3 +109,24 @@ def test_datasets_and_hit_rates_vary_within_one_sweep(servetop: Servetop, grid: 
     done = servetop("sweep", str(grid), "--json")
     assert done.code in RAN, done.err
     assert [stage["completed"] for stage in done.summary["stages"]] == [10] * 3
+
+
+def test_a_cell_longer_than_the_context_fails_and_the_others_are_measured(servetop: Servetop, grid: Path) -> None:
+    grid.write_text(
+        'request_rate = 40\nnum_prompts = 6\nmodel = "opt-1.3b"\nrandom_output_len = 4\n'
+        "[grid]\nrandom_input_len = [9000, 16, 8000]\n"
+    )
+    done = servetop("sweep", str(grid), "--json")
+    assert done.code == 1
+    assert "in 9000 failed: each request needs 9,000 + 4 tokens" in done.complaint
+    assert "(and 1 other cell)" in done.complaint
+    outcomes = {stage["settings"]["input_len"]: stage["outcome"] for stage in done.summary["stages"]}
+    assert outcomes == {9000: "failed", 8000: "failed", 16: "whole"}
+    assert "2 of 3 cells left" in servetop("sweep", str(grid), "--json", "--resume").err
+
+
+def test_a_sweep_of_which_no_cell_fits_ends_as_a_run_does(servetop: Servetop, grid: Path) -> None:
+    grid.write_text('request_rate = 40\nmodel = "opt-1.3b"\n[grid]\nrandom_input_len = [9000, 8000]\n')
+    done = servetop("sweep", str(grid), "--json")
+    assert done.code == 2
+    assert "the model's context has 2,048" in done.complaint

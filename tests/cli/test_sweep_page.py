@@ -41,7 +41,7 @@ def stored(tmp_path: Path, text: str) -> str:
 
 
 def test_the_page_has_examples() -> None:
-    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (7, 1, 11)
+    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (9, 1, 11)
 
 
 @pytest.mark.parametrize("text", SWEEPS)
@@ -94,7 +94,7 @@ def test_the_page_lists_every_key_that_a_sweep_file_may_have() -> None:
 def test_the_page_lists_every_key_of_a_grid() -> None:
     paragraph = PAGE.partition("**Keys of `[grid]` and `[[cell]]`**:")[2].partition("\n\n")[0]
     listed = [option_of_key(key, where="page") for key in re.findall(r"`([a-z_]+)`", paragraph)]
-    assert sorted(listed) == sorted((*LOAD, *WORKLOAD, "seed"))
+    assert sorted(listed) == sorted((*LOAD, *WORKLOAD, "seed", "model"))
 
 
 def is_accepted(key: str) -> bool:

@@ -31,6 +31,7 @@ def test_no_settings_are_no_text() -> None:
         ({"cache_hit_rate": None, "trace_rate": 3.5}, "no hit rate"),
         ({"lengths": "lognormal:input_mean=512"}, "lognormal:input_mean=512"),
         ({"lengths": "", "ignore_eos": False, "seed": 3}, "ignore_eos false · seed 3"),
+        ({"model": "m", "engine.args.tp": 2, "engine.args.eager": True}, "--eager · --tp 2 · m"),
         ({"extra_body": {"top_p": 0.9}}, 'extra_body {"top_p": 0.9}'),
     ],
 )

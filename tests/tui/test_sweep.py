@@ -21,7 +21,8 @@ from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel, _point, dra
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import METRICS
-from servetop.tui.state.sweep_cells import Cell, Load, MatrixPlace, deviations, dips, measured, others, predicted
+from servetop.tui.state.sweep_cells import Cell, Load, MatrixPlace, dips, measured, others
+from servetop.tui.state.sweep_predictions import deviations, predicted
 from servetop.tui.state.sweep_table import SweepTable
 
 Dashboard = Callable[..., DashboardApp]

@@ -14,6 +14,7 @@ from servetop.cli.launch import launch
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.run_options import SweepOptions
 from servetop.core.config import RunConfig, StageConfig
+from servetop.core.config_values.cell_engine import engine_settings
 from servetop.core.config_values.cell_settings import settings_text
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import ExitCode, UsageError
@@ -73,7 +74,7 @@ def _predictions(file: str, *, model: str | None) -> list[tuple[StageConfig, Cel
     try:
         cells = predict(specs).cells
     except UsageError as error:
-        if model is None:
+        if model is None and not any(engine_settings(stage.settings) for stage in specs[0].stages):
             raise
         console.message(f"no prediction: {error}")
         return []

@@ -191,7 +191,7 @@ class StageConfig:
     warmup: bool = False
     """Whether it is a warm-up stage, whose requests are excluded from all totals."""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What a cell of a sweep replaces: values by field of WorkloadConfig, and `seed`."""
+    """What a cell of a sweep replaces: values by field of WorkloadConfig, `seed`, `model`, and `engine.args.FLAG`."""
 
     @property
     def label(self) -> str:

@@ -16,6 +16,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.events import EngineSample, Note, Severity
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.stage_plan import EngineNeeds
 from tests.engines.stand_in_nvml import SlowToFree
 from tests.simulator import server_process
 
@@ -26,7 +27,7 @@ async def started(clock: MonotonicClock) -> EngineSession:
     """The stand-in for vLLM with batch size 4."""
     config = EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN)))
     engine = EngineSession(config, clock)
-    await engine.start(max_num_seqs=4)
+    await engine.start(EngineNeeds(max_num_seqs=4))
     return engine
 
 
@@ -48,7 +49,7 @@ async def test_the_counters_are_scraped_a_last_time_before_a_restart() -> None:
     engine = await started(clock)
     try:
         requested = clock.now()
-        facts = await engine.change_batch(8)
+        facts = await engine.change(EngineNeeds(max_num_seqs=8))
         news = engine.take_update()
     finally:
         await engine.close()
@@ -61,7 +62,7 @@ async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_t
     clock = MonotonicClock()
     engine = await started(clock)
     try:
-        await engine.change_batch(8)
+        await engine.change(EngineNeeds(max_num_seqs=8))
         restarted = clock.now()
         async with asyncio.timeout(60):
             while (newest := engine.newest_sample()) is None or newest.scrape_end < restarted:
@@ -83,7 +84,7 @@ async def test_leftover_gpu_memory_is_noted(readings: int, words: list[str], mon
         EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock
     )
     try:
-        card.pid = (await engine.start(max_num_seqs=4)).pid or 0
+        card.pid = (await engine.start(EngineNeeds(max_num_seqs=4))).pid or 0
         async with asyncio.timeout(60):
             while not (gpus := engine.take_update().gpus) or gpus[0].engine_memory is None:
                 await asyncio.sleep(0.01)
@@ -99,7 +100,7 @@ async def test_the_metrics_caveat_is_noted_once_per_run() -> None:
     engine = EngineSession(EngineConfig(name="auto", model="", url=url), clock)
     try:
         for _ in range(2):
-            await engine.start(max_num_seqs=None)
+            await engine.start()
             await engine.stop()
         notes = engine.take_update().notes
     finally:
@@ -114,7 +115,7 @@ async def test_disabled_metrics_are_not_reported_as_back_at_the_end() -> None:
     engine = EngineSession(EngineConfig(name="auto", model="", url=url), clock)
     notes: list[Note] = []
     try:
-        await engine.start(max_num_seqs=None)
+        await engine.start()
         deadline = clock.now() + 10
         while not (warnings := [note for note in notes if note.severity is Severity.WARNING]):
             assert clock.now() < deadline
@@ -130,7 +131,7 @@ async def test_disabled_metrics_are_not_reported_as_back_at_the_end() -> None:
 async def test_an_invalid_metric_is_ignored_and_noted_once() -> None:
     command = (sys.executable, str(STAND_IN), "--nonsense-from", "3")
     engine = EngineSession(EngineConfig(name="vllm", model="some/model", command=command), MonotonicClock())
-    await engine.start(max_num_seqs=4)
+    await engine.start(EngineNeeds(max_num_seqs=4))
     try:
         samples, notes = await first_samples(engine, count=6)
     finally:
@@ -146,7 +147,7 @@ async def test_metrics_that_an_idle_engine_has_not_exported_yet_are_not_lost() -
     process, url = server_process.start("--dialect", "tgi")
     engine = EngineSession(EngineConfig(name="auto", model="", url=url), MonotonicClock())
     try:
-        facts = await engine.start(max_num_seqs=None)
+        facts = await engine.start()
         samples, notes = await first_samples(engine, count=3)
     finally:
         await engine.close()
@@ -162,7 +163,7 @@ async def test_the_series_of_the_engine_page_come_once_a_second_and_a_last_time_
     engine = EngineSession(EngineConfig(name="auto", model="", url=url), clock)
     scrapes: list[SeriesScrape] = []
     try:
-        await engine.start(max_num_seqs=None)
+        await engine.start()
         async with asyncio.timeout(60):
             while len(scrapes) < 2:
                 scrapes += engine.take_update().series

@@ -73,7 +73,7 @@ async def start_cells(tmp_path: Path, *, prefix_cache: str, dialect: str = "vllm
     path = tmp_path / f"{prefix_cache}.servetop"
     recorder = Recorder.create(path, RunHeader(config=config, anchor=ClockAnchor.take()))
     engine = EngineSession(config.engine, clock)
-    facts = await engine.start(max_num_seqs=None)
+    facts = await engine.start()
     ticks = TickRecorder(recorder, engine, clock=clock, alert=lambda _: None)
     setup = SenderSetup(
         url=url,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from servetop.core.config import RunConfig, StageConfig
-from servetop.run.loop.stage_plan import FreshStarts, Segment, StagePlan, segments, with_other_batch
+from servetop.run.loop.stage_plan import EngineNeeds, FreshStarts, Segment, StagePlan, segments, with_other_batch
 
 STAGES = tuple(
     StageConfig(request_rate=rate, max_num_seqs=batch, num_prompts=1)
@@ -77,3 +77,17 @@ def test_a_fresh_start_begins_a_segment_of_its_own_and_a_warm_up_is_none() -> No
     ]  # fmt: skip
     again = StagePlan(load, first_index=0, fresh=FreshStarts.FIRST)
     assert [each.fresh for each in again.before(2)] == [True]
+
+
+def test_a_running_engine_meets_needs_that_name_no_other_batch_size() -> None:
+    running = EngineNeeds(max_num_seqs=8, settings={"model": "m"})
+    assert EngineNeeds(settings={"model": "m"}).met_by(running)
+    assert running.met_by(running)
+    assert not EngineNeeds(max_num_seqs=8).met_by(running)
+    assert not EngineNeeds(max_num_seqs=16, settings={"model": "m"}).met_by(running)
+
+
+def test_a_change_of_the_engine_is_told_in_words() -> None:
+    flags = EngineNeeds(max_num_seqs=16, settings={"engine.args.kv-blocks": 64})
+    assert flags.change_from(EngineNeeds(max_num_seqs=8)) == "max_num_seqs 8 → 16, as configured → --kv-blocks 64"
+    assert EngineNeeds(settings={"model": "m"}).change_from(flags) == "--kv-blocks 64 → m"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
+from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
 from servetop.run.manifest.machine_details import machine_details
 
 
@@ -30,3 +30,16 @@ def test_a_model_that_the_engine_will_refuse_leaves_out_its_part_only() -> None:
     found = dict(machine_details(config, {}))
     assert "model" not in found
     assert "container" in found["host"]
+
+
+def test_the_datasets_of_all_cells_are_read(tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "prompts.jsonl" for folder in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(path.parent.name)
+    stages = [StageConfig(num_prompts=1, settings={"dataset_path": str(path)}) for path in paths]
+    config = RunConfig(workload=WorkloadConfig(dataset_path=str(paths[0])), stages=tuple(stages))
+    assert list(dict(machine_details(config, {}))["workload"]["dataset"]) == [
+        "prompts.jsonl",
+        f"{paths[1]}: prompts.jsonl",
+    ]

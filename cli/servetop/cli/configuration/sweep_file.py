@@ -23,6 +23,7 @@ from servetop.cli.options.option_names import plain
 from servetop.cli.options.parsers import parse_seconds_or_none, parse_workers
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.config import EngineConfig, WorkloadConfig, from_data
+from servetop.core.config_values.cell_engine import engine_settings
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
@@ -43,6 +44,8 @@ class FileCell:
     """Fields of the workload that the cell sets."""
     seed: int | None = None
     """None for that of the sweep."""
+    engine: Mapping[str, Any] = field(default_factory=dict)
+    """Model and flags of the engine that it sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,13 +169,15 @@ def _file_cell(sweep: SweepFile, values: GivenValues, cell: Mapping[str, Any], *
     own = {key: value for key, value in cell.items() if key in (*LOAD, SEED)}
     typed = from_data(SweepFile, _in_base_units(own, where=where), where=where)
     load = {key: getattr(typed, key)[0] if key in LISTS else getattr(typed, key) for key in own if key != SEED}
-    given = {key: value for key, value in cell.items() if key not in own}
+    engine = engine_settings(cell)
+    given = {key: value for key, value in cell.items() if key not in own and key not in engine}
     workload = sweep.workload
     if given:
         options = read_options(RunOptions, {**values, **values_of_file(given, where=where)}, where=where)
         workload = workload_config(options)
     names = tuple(_FIELDS.get(key, key) for key in given)
-    return FileCell(load=load, workload=workload, names=names, seed=typed.seed if SEED in own else None)
+    seed = typed.seed if SEED in own else None
+    return FileCell(load=load, workload=workload, names=names, seed=seed, engine=engine)
 
 
 def is_sweep_key(option: str) -> bool:

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from servetop.cli.options.file_keys import option_of_key
+from servetop.core.config_values.cell_settings import FLAGS, MODEL
 from servetop.core.errors import UsageError
+from servetop.engines.adapters.engine_flags import SECRET_FLAGS
 from servetop.run.sweep.grid import Grid
 from servetop.run.sweep.value_range import values_of
 
@@ -47,6 +49,8 @@ WORKLOAD = (
 SEED = "seed"
 GRID, CELL = TABLES = ("grid", "cell")
 _ZIP, _EXCLUDE = "zip", "exclude"
+_OWN_FLAGS = {"max-num-seqs": "max_num_seqs", "model": "model", "port": "port at the top of the file"}
+"""Flags of an engine that servetop sets itself, and what to write for them."""
 _LAST = ("request_rate", "max_concurrency")
 """Keys that vary fastest, so that cells of one engine and one workload follow each other."""
 
@@ -76,14 +80,40 @@ def grid_of(tables: Mapping[str, Any], lists: Mapping[str, Sequence[Any]], *, wh
 
 def varied_option(key: str, *, where: str) -> str:
     """Return the option that a key of `[grid]` or `[[cell]]` sets; UsageError for one that has one value in a sweep."""
+    if key.startswith(FLAGS):
+        return _flag(key, where=where)
     name = key if key in ("repeats", "order") else option_of_key(key, where=where)
-    if name not in (*LOAD, *WORKLOAD, SEED):
+    if name not in (*LOAD, *WORKLOAD, SEED, MODEL):
         raise UsageError(f"{where}: {key} has one value in a sweep: write it at the top of the file")
     return name
 
 
+def _flag(key: str, *, where: str) -> str:
+    """Return the name of a flag of the engine; UsageError for one that servetop sets, and for a secret."""
+    name = key.removeprefix(FLAGS).lstrip("-").replace("_", "-")
+    if name in _OWN_FLAGS:
+        raise UsageError(f"{where}: {key}: write {_OWN_FLAGS[name]} instead")
+    if f"--{name}" in SECRET_FLAGS:
+        raise UsageError(f"{where}: {key}: a secret would be recorded: export it for the engine instead")
+    return FLAGS + name
+
+
 def _place(name: str) -> int:
+    if name == MODEL or name.startswith(FLAGS):
+        return -1  # cells of one engine follow each other
     return 0 if name == "max_num_seqs" else 2 + _LAST.index(name) if name in _LAST else 1
+
+
+def _unfolded(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with `engine.args.NAME` in place of the tables of that name, in which TOML keeps such keys."""
+    args = engine.get("args") if isinstance(engine := table.get("engine"), Mapping) else None
+    if not isinstance(args, Mapping) or len(engine or ()) > 1:
+        return dict(table)
+    flags = {FLAGS + name: value for name, value in args.items()}
+    unfolded: dict[str, Any] = {}
+    for key, value in table.items():
+        unfolded |= flags if key == "engine" else {key: value}
+    return unfolded
 
 
 def _cells(value: Any, where: str) -> list[Mapping[str, Any]]:
@@ -126,7 +156,7 @@ def _distinct(values: Sequence[Any], where: str) -> Sequence[Any]:
 def _table(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{where} = {value!r}: write a table")
-    return value
+    return _unfolded(value)
 
 
 def _tables(value: Any, where: str) -> list[Mapping[str, Any]]:

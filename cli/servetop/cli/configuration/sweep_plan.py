@@ -15,7 +15,8 @@ from servetop.cli.configuration.sweep_file import FileCell, SweepFile
 from servetop.cli.configuration.workload_settings import prefix_cache_of, resolved
 from servetop.cli.options.parsers import parse_goodput, parse_metadata, parse_percentiles, parse_prices
 from servetop.core.config import WARM, EngineConfig, RunConfig, StageConfig, WorkloadConfig, to_data
-from servetop.core.config_values.cell_settings import settings_text
+from servetop.core.config_values.cell_engine import engine_settings
+from servetop.core.config_values.cell_settings import MODEL, settings_text
 from servetop.core.config_values.cell_workload import cell_workload, cell_workloads
 from servetop.core.errors import UsageError
 from servetop.engines.control.connection import check_connection
@@ -82,7 +83,10 @@ def planned_load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, .
         sweep.repeats,
         order=sweep.order,
         seed=sweep.seed,
-        engine=lambda stage: stage.max_num_seqs if sweep.has_single_cells else None,
+        engine=lambda stage: (
+            settings_text(engine_settings(stage.settings)),
+            stage.max_num_seqs if sweep.has_single_cells else None,
+        ),
     )
     stages = with_warmup([dataclasses.replace(stage, repeat=repeat) for stage, repeat in ordered], sweep.num_warmups)
     _check_stages(first, stages)
@@ -121,6 +125,7 @@ def _settings(planned: _ResolvedCell, first: WorkloadConfig) -> Mapping[str, Any
     names = [each.name for each in dataclasses.fields(first)]
     differing = [name for name in names if getattr(planned.workload, name) != getattr(first, name)]
     own = {name: to_data(getattr(planned.workload, name)) for name in (*planned.cell.names, *differing)}
+    own |= planned.cell.engine
     return own if planned.cell.seed is None else own | {"seed": planned.cell.seed}
 
 
@@ -136,6 +141,8 @@ def _check_stages(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> No
         raise UsageError("cells with conversations and cells without them: use one sweep for each")
     if any(each.exact_lengths for each in different) and len({each.dataset for each in different}) > 1:
         raise UsageError("exact_lengths counts the tokens of one dataset: use one sweep for each dataset_name")
+    if any(each.exact_lengths for each in different) and any(MODEL in stage.settings for stage in stages):
+        raise UsageError("exact_lengths counts the tokens of one model: use one sweep for each model")
 
 
 def _prefix_cache(sweep: SweepFile, workloads: Sequence[WorkloadConfig]) -> str:
@@ -153,7 +160,11 @@ def _engine(sweep: SweepFile) -> EngineConfig:
 
 
 def _check(sweep: SweepFile) -> None:
-    if not any(cell.load or cell.names or cell.seed is not None for cell in sweep.cells):
+    if sweep.engine.url is not None and (given := next((each for cell in sweep.cells for each in cell.engine), None)):
+        raise UsageError(
+            f"{sweep.label}: a server at a URL keeps its model and its flags: leave out {given}, or the URL"
+        )
+    if not any(cell.load or cell.names or cell.engine or cell.seed is not None for cell in sweep.cells):
         raise UsageError(f"{sweep.label}: nothing to sweep: give max_num_seqs, request_rate or max_concurrency lists")
     sizes = [cell.load.get(name, 1) for cell in sweep.cells for name in ("max_num_seqs", "max_concurrency")]
     if any(value < 1 for value in (*sizes, sweep.repeats)) or sweep.num_warmups < 0:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.config import RunConfig, StageConfig
+from servetop.core.config_values.planned_seconds import planned_seconds
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.engines.process.startup_progress import startup_step
@@ -84,6 +85,12 @@ class Plan:
         """Return the position of a stage in this session, from 0; negative before the first stage."""
         return stage - self.first
 
+    def after(self, position: int) -> str:
+        """Return how long the load of the stages after a position lasts, such as `1:20 to come`; empty if unknown."""
+        seconds = [planned_seconds(stage) for stage in self.stages[position + 1 :]]
+        known = [each for each in seconds if each is not None]
+        return f"{formats.clock(sum(known))} to come" if known and len(known) == len(seconds) else ""
+
 
 def status_line(stats: LiveStats, plan: Plan, *, boot: str) -> str:
     """Return the state of the run in one line; before the load, `boot` describes the start of the engine."""
@@ -91,9 +98,9 @@ def status_line(stats: LiveStats, plan: Plan, *, boot: str) -> str:
     if number < 1:
         engine = "attaching to the server" if plan.attached else "engine is loading"
         return f"{formats.clock(stats.at)}  {engine}  {boot}".rstrip()
-    ttft = stats.latencies["ttft"]
+    ttft, most = stats.latencies["ttft"], max(len(plan.stages), number)
     parts = [
-        f"{formats.clock(stats.at)}  stage {number}/{max(len(plan.stages), number)}",
+        ", ".join(filter(None, (f"{formats.clock(stats.at)}  stage {number}/{most}", plan.after(number - 1)))),
         f"sent {formats.number(stats.rates.sent)} done {formats.number(stats.rates.completed)} req/s",
         f"in flight {stats.load.in_flight}",
         f"out {formats.count(stats.rates.output_tokens)} tok/s",

@@ -10,6 +10,9 @@ from typing import Any
 
 from servetop.cli.tables import out_tables
 from servetop.core.config import RunConfig, StageConfig
+from servetop.core.config_values.cell_engine import engine_settings
+from servetop.core.config_values.cell_settings import settings_text
+from servetop.core.config_values.planned_seconds import planned_seconds
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.engines.engine_registry import load_engine
@@ -46,20 +49,16 @@ def cell_times(stages: Sequence[StageConfig], predicted: Mapping[CellName, float
     return found
 
 
-def planned_seconds(stage: StageConfig) -> float | None:
-    """Return when the last request of a stage is due; None if that depends on the engine."""
-    ends = [] if stage.duration is None else [stage.duration]
-    if stage.num_prompts is not None and math.isfinite(stage.request_rate):
-        ends.append(stage.num_prompts / stage.request_rate)
-    return min(ends, default=None)
-
-
 def restarts(config: RunConfig) -> int:
-    """Return how often a sweep restarts its engine to change the batch size."""
-    if config.engine.url is not None or load_engine(config.engine.name).changes_batch_size_live:
+    """Return how often a sweep restarts its engine, for other flags, another model or another batch size."""
+    if config.engine.url is not None:
         return 0
-    sizes = [stage.max_num_seqs for stage in config.stages]
-    return sum(one != other for one, other in itertools.pairwise(sizes))
+    live = load_engine(config.engine.name).changes_batch_size_live
+    needs = [
+        (settings_text(engine_settings(stage.settings)), None if live else stage.max_num_seqs)
+        for stage in config.stages
+    ]
+    return sum(one != other for one, other in itertools.pairwise(needs))
 
 
 def print_dry_run(config: RunConfig, predicted: Mapping[CellName, float], *, as_json: bool) -> None:

@@ -9,6 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+FLAGS = "engine.args."
+"""Beginning of the names of an engine's flags, as in `engine.args.max-num-batched-tokens`."""
+MODEL = "model"
 _SHORT = {
     "input_len": "in",
     "output_len": "out",
@@ -20,7 +23,7 @@ _SHORT = {
     "cancel_fraction": "cancelled",
 }
 """Names on screens and in tables, where they differ from the field's."""
-_BY_VALUE = ("dataset", "dataset_path", "lengths", "arrivals")
+_BY_VALUE = (MODEL, "dataset", "dataset_path", "lengths", "arrivals")
 """Fields whose values tell what they are."""
 _DERIVED = ("trace_rate",)
 """Fields that follow from others."""
@@ -48,7 +51,14 @@ def settings_label(settings: Mapping[str, Any] | str | None) -> str:
 
 
 def _words(name: str, value: Any) -> str:
+    if name.startswith(FLAGS):
+        flag = f"--{name.removeprefix(FLAGS)}"
+        return flag if value is True else f"no {flag}" if value is False else f"{flag} {_text(value)}"
     if value is None or value == "":
         return f"no {_SHORT.get(name, name)}" if value is None else ""
-    text = value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else json.dumps(value)
+    text = _text(value)
     return text if name in _BY_VALUE else f"{_SHORT.get(name, name)} {text}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else json.dumps(value)

@@ -53,7 +53,7 @@ class Sender:
         report: Callable[[SenderReport], None],
         priority: SenderPriority | None = None,
     ) -> None:
-        self._clock, self._report, self._dialect = clock, report, dialect
+        self._clock, self._report = clock, report
         self._partition = partition_for(setup)
         self._reports = ReportBuilder(worker=setup.worker, goodput=setup.goodput, priority=priority)
         self.request_sent: Callable[[RequestState], None] = self._reports.tick.add_sent
@@ -64,16 +64,16 @@ class Sender:
         self._stage, self._stopped = -1, False
         self._stage_limit: int | None = None
         first = None if setup.draws is None else setup.draws.workload
-        self._use(setup if first is None else dataclasses.replace(setup, workload=first))
+        self.use(setup if first is None else dataclasses.replace(setup, workload=first), dialect)
         self.barrier = math.inf
         """Run time that the schedule must not pass yet, because a timed command takes effect then."""
         self._wake_at = math.inf
         self._due_timer = deadline_timer(clock, self._send_due)
         self._heartbeat = Heartbeat(clock, on_beat=self._beat, on_tick=self._send_report)
 
-    def _use(self, setup: SenderSetup) -> None:
-        """Send the requests of a workload from now on."""
-        self._setup = setup
+    def use(self, setup: SenderSetup, dialect: Dialect) -> None:
+        """Send the requests of a workload from now on; those in flight continue."""
+        self._setup, self._dialect = setup, dialect
         dataset = SharedDataset(setup.workload)
         self._skipped = dataset.skipped
         self._arrivals = arrivals_of(setup.workload, dataset)
@@ -92,7 +92,7 @@ class Sender:
         workload = plan.draws_of(plan.segments[0][0]).workload
         if workload is not None and workload != self._setup.workload:
             self._cancel_queued(self._clock.now(), "the next cell sends other requests")
-            self._use(dataclasses.replace(self._setup, workload=workload, draws=None))
+            self.use(dataclasses.replace(self._setup, workload=workload, draws=None), self._dialect)
         self._stopped = False
         self._reports.begin()
         self._collect_stage_changes()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import dataclasses
 import os
 import resource
 import signal
@@ -28,6 +29,7 @@ from servetop.loadgen.sender.scheduled_commands import ScheduledCommands
 from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.sender.sender_priority import SenderPriority
 from servetop.loadgen.transport.transport_factory import transport_factory
+from servetop.workload.stages.plan import ServedModel
 
 MAX_UNREAD_BYTES = 256 << 20
 """Unread report data after which the sender ends with an error."""
@@ -111,6 +113,7 @@ class SenderSession(asyncio.Protocol):
         self._dialect_factory = dialect_factory
         self._incoming = FrameCodec(ToSender)
         self._outgoing = FrameCodec(SenderReport)
+        self._setup: SenderSetup | None = None
         self._sender: Sender | None = None
         self._scheduled: ScheduledCommands | None = None
         self._pipe: asyncio.WriteTransport | None = None
@@ -140,17 +143,34 @@ class SenderSession(asyncio.Protocol):
 
     def _handle(self, message: ToSender) -> None:
         if message.setup is not None:
+            self._setup = message.setup
             self._sender = self._create(message.setup)
             self._scheduled = ScheduledCommands(self._sender, MonotonicClock(message.setup.origin_ns))
             return
         if self._sender is None or self._scheduled is None:
             raise LoadError("protocol error: the sender received a message before its setup")
         if message.plan is not None:
+            if message.plan.served is not None:
+                self._follow(self._sender, message.plan.served)
             self._sender.begin(message.plan)
         if message.timed_command is not None:
             self._scheduled.add(message.timed_command)
         if message.command is not None:
             self._sender.apply(message.command)
+
+    def _follow(self, sender: Sender, served: ServedModel) -> None:
+        """Send to the model that the engine serves now."""
+        assert self._setup is not None
+        setup = dataclasses.replace(
+            self._setup,
+            model=served.model,
+            max_model_len=served.max_model_len,
+            token_ids=served.token_ids,
+            block_size=served.block_size,
+        )
+        if setup != self._setup:
+            self._setup = setup
+            sender.use(dataclasses.replace(setup, draws=None), self._dialect_factory(setup))
 
     def _create(self, setup: SenderSetup) -> Sender:
         clock, dialect = MonotonicClock(setup.origin_ns), self._dialect_factory(setup)

@@ -14,7 +14,7 @@ from servetop.core.tick import TICK_SECONDS, ClientTick
 from servetop.recordings.write.recorder import Recorder
 from servetop.run.loop.cell_failures import CellFailures
 from servetop.run.loop.engine_session import EngineSession
-from servetop.run.loop.stage_plan import Segment
+from servetop.run.loop.stage_plan import EngineNeeds, Segment
 from servetop.run.loop.tick_recorder import TickRecorder
 from servetop.run.stop_requests import StopRequests
 
@@ -40,12 +40,12 @@ class EngineBoot:
         """
         while True:
             try:
-                return await self._start(segments[0].max_num_seqs, stop_requests)
+                return await self._start(segments[0].needs, stop_requests)
             except EngineError as error:
-                failures.skip_batch(error, segments)
+                failures.skip_engine(error, segments)
 
-    async def _start(self, max_num_seqs: int | None, stop_requests: StopRequests) -> EngineFacts | None:
-        booting: asyncio.Future[EngineFacts] = asyncio.ensure_future(self._engine.start(max_num_seqs=max_num_seqs))
+    async def _start(self, needs: EngineNeeds, stop_requests: StopRequests) -> EngineFacts | None:
+        booting: asyncio.Future[EngineFacts] = asyncio.ensure_future(self._engine.start(needs))
         while not booting.done():
             await self._idle_tick(booting, stop_requests)
             if stop_requests.action is not None:

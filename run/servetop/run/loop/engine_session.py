@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig, WorkloadConfig
-from servetop.core.errors import EngineError
-from servetop.core.events import EngineSample, GpuSample, LogLine, Note, ReplicaSample, Severity
+from servetop.core.config_values.cell_engine import cell_engine
+from servetop.core.errors import EngineError, UsageError
+from servetop.core.events import EngineSample, GpuSample, LogLine, Note, Severity
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import TICK_SECONDS
@@ -28,27 +28,16 @@ from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.metrics.series_collector import SeriesPacker
 from servetop.engines.start import start_engine
 from servetop.run.attached.attach_servers import attach_servers
+from servetop.run.loop.engine_update import EngineUpdate
+from servetop.run.loop.stage_plan import EngineNeeds
 
 if TYPE_CHECKING:
     from servetop.engines.replicas import ReplicaGroup
     from servetop.run.attached.request_format import RequestFormat
 
+AS_CONFIGURED = EngineNeeds()
 LOG_TAIL = 12
 """Lines of an engine's log that an error shows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineUpdate:
-    """Everything received from the engine since the last update."""
-
-    samples: list[EngineSample] = field(default_factory=list)
-    replicas: list[ReplicaSample] = field(default_factory=list)
-    """Samples of each server, if there are several."""
-    series: list[SeriesScrape] = field(default_factory=list)
-    """Series of the engine page."""
-    gpus: list[GpuSample] = field(default_factory=list)
-    log_lines: list[LogLine] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
 
 
 class EngineSession:
@@ -85,17 +74,17 @@ class EngineSession:
         self._lost_fields: set[str] = set()
         """Fields that were noted as lost."""
         self._stopping: asyncio.Future[None] | None = None
+        self._settings: Mapping[str, Any] = {}
         self.request_format: RequestFormat | None = None
         """How an unknown server wants its requests; None: as usual for its engine."""
 
-    async def start(self, *, max_num_seqs: int | None) -> EngineFacts:
+    async def start(self, needs: EngineNeeds = AS_CONFIGURED) -> EngineFacts:
         """Start or attach to the engine; EngineError if that fails."""
-        wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
-        config = dataclasses.replace(self._config, max_num_seqs=wanted)
+        wanted = needs.max_num_seqs if needs.max_num_seqs is not None else self._config.max_num_seqs
+        config = dataclasses.replace(cell_engine(self._config, needs.settings), max_num_seqs=wanted)
+        self._settings = needs.settings
         if config.url is None:
-            self._handle = await start_engine(
-                config, self._clock, on_line=self._keep_log_line, resets_cache=self._resets_cache
-            )
+            self._handle = await self._started(config, needs)
             # a restarted engine listens on the same port: the sender keeps its URL
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
             self._own_pids.follow(self._handle.facts.pid)
@@ -113,6 +102,15 @@ class EngineSession:
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
         return self._handle.facts
+
+    async def _started(self, config: EngineConfig, needs: EngineNeeds) -> EngineHandle:
+        """Start the engine; settings of a cell that are refused before the start are a failed start too."""
+        try:
+            return await start_engine(config, self._clock, on_line=self._keep_log_line, resets_cache=self._resets_cache)
+        except UsageError as error:
+            if not needs.settings:
+                raise
+            raise EngineError(str(error)) from None
 
     def _note_caveat(self, caveat: str) -> None:
         """Note the limits of the engine's metrics, once per run."""
@@ -156,25 +154,31 @@ class EngineSession:
         """Return the error for a dead engine: why it exited, and its last log lines."""
         return EngineError(self.handle.exit_reason(), self.handle.log_tail(LOG_TAIL))
 
-    async def change_batch(self, max_num_seqs: int) -> EngineFacts:
-        """Set the batch size limit, with a restart if the engine cannot change it while running."""
+    @property
+    def provides(self) -> EngineNeeds:
+        """What the engine that runs, or started last, provides."""
+        limit = None if self._handle is None else self._handle.facts.max_num_seqs
+        return EngineNeeds(max_num_seqs=limit, settings=self._settings)
+
+    async def change(self, needs: EngineNeeds) -> EngineFacts:
+        """Make the engine what a cell needs, with a restart if it cannot be changed while it runs."""
         if self._handle is None:  # the last start failed
-            return await self.start(max_num_seqs=max_num_seqs)
-        if await self.handle.set_max_num_seqs(max_num_seqs):
+            return await self.start(needs)
+        if not self.must_restart(needs) and await self.handle.set_max_num_seqs(needs.max_num_seqs or 0):
             return self.handle.facts
         await self.check_alive()  # a restart must not hide a crash
         await self.final_scrape()  # the restart resets its counters
-        return await self.restart(max_num_seqs)
+        return await self.restart(needs)
 
-    async def restart(self, max_num_seqs: int | None) -> EngineFacts:
+    async def restart(self, needs: EngineNeeds) -> EngineFacts:
         """Stop the engine, or what is left of it, and start it again."""
         await self.stop()
-        return await self.start(max_num_seqs=max_num_seqs)
+        return await self.start(needs)
 
-    @property
-    def needs_restart(self) -> bool:
-        """Whether a change of the batch size needs a restart."""
-        return self._handle is None or not self._handle.facts.changes_batch_size_live
+    def must_restart(self, needs: EngineNeeds) -> bool:
+        """Whether the engine has to restart to provide this."""
+        live = self._handle is not None and self._handle.facts.changes_batch_size_live
+        return not live or needs.settings != self._settings
 
     def take_update(self) -> EngineUpdate:
         """Take the samples, log lines and notes received since the last call."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import dataclasses
 from functools import partial
 
 from servetop.core.clock import MonotonicClock
@@ -20,9 +20,10 @@ from servetop.run.loop.cell_failures import CellFailures
 from servetop.run.loop.engine_boot import EngineBoot
 from servetop.run.loop.engine_session import EngineSession
 from servetop.run.loop.pending_batch_change import PendingBatchChange
+from servetop.run.loop.plan_progress import PlanProgress
 from servetop.run.loop.segment_start import SegmentStarter
 from servetop.run.loop.sender_setup import set_up_sender
-from servetop.run.loop.stage_plan import FreshStarts, Segment, StagePlan
+from servetop.run.loop.stage_plan import EngineNeeds
 from servetop.run.loop.tick_recorder import Alert, TickRecorder
 from servetop.run.outcome import Outcome, RunPhase
 from servetop.run.process.first_sender import FirstSender
@@ -49,11 +50,8 @@ class RunLoop:
         self.stop_requests = StopRequests(self._outcome, lambda why: self.warn("run", text=why), self._engine.hurry)
         self._first_sender = sender
         self._sender: LoadSenders | None = None
-        self._stage_plan = StagePlan(config.stages, first_index=start.first_stage, fresh=FreshStarts.of(config))
-        self._segments: deque[Segment] = deque(self._stage_plan.segments)
-        self._segment: Segment | None = None
+        self._progress = PlanProgress(config, first_stage=start.first_stage)
         self._starter: SegmentStarter | None = None
-        self._stage = -1
         self._max_num_seqs: int | None = None
         self._batch_change = PendingBatchChange()
         self.first_launched = self._engine.first_launched
@@ -95,23 +93,25 @@ class RunLoop:
     async def _boot(self) -> None:
         boot = EngineBoot(self._engine, self._ticks, self._recorder, clock=self._clock, first_tick=self._tick_index)
         try:
-            facts = await boot.start(self._segments, self._failures, self.stop_requests)
+            facts = await boot.start(self._progress.left, self._failures, self.stop_requests)
         finally:
             self._tick_index = boot.next_tick
         if facts is None:
             return
-        self._set_engine_facts(facts)
+        await self._engine_started(facts)
+        left = dataclasses.replace(self._config, stages=self._progress.stages_left)
         self._sender, setup = await set_up_sender(
-            self._first_sender, self._config, self._engine, ticks=self._ticks, start=self._start
+            self._first_sender, left, self._engine, ticks=self._ticks, start=self._start
         )
         self._starter = SegmentStarter(self._config, self._sender, setup, engine=self._engine, ticks=self._ticks)
-        await self._start_next(self._starter)
+        await self._start_next_at(self._starter, self._progress.left[0].needs)
 
-    def _set_engine_facts(self, facts: EngineFacts) -> None:
+    async def _engine_started(self, facts: EngineFacts) -> None:
         self._recorder.set_engine(facts)
         self.engine_name = facts.name
         self._max_num_seqs = facts.max_num_seqs
         self._failures.started()
+        await self._failures.drop_unfit(self._progress, facts, settings=self._engine.provides.settings)
 
     async def _play(self) -> None:
         if self._sender is None:
@@ -131,13 +131,13 @@ class RunLoop:
         for index in range(self._tick_index, report.tick.index):
             self._ticks.commit(ClientTick(index=index))
         self._tick_index = report.tick.index + 1
-        self._stage = max(self._stage, report.tick.gauges.stage)
+        self._progress.stage = max(self._progress.stage, report.tick.gauges.stage)
         self._outcome.take(report.records, report.stages, report.deaths)
         self._ticks.commit(
             report.tick,
             requests=report.records,
             in_flight=report.in_flight,
-            stages=[self._stage_plan.row(stage, max_num_seqs=self._max_num_seqs) for stage in report.stages],
+            stages=[self._progress.plan.row(stage, max_num_seqs=self._max_num_seqs) for stage in report.stages],
             notes=report.notes,
             replies=[reply for reply in report.replies if reply.id],
         )
@@ -156,58 +156,57 @@ class RunLoop:
                 await self._batch_changed(starter)
                 if self._sender is not None and (waiting := self._batch_change.next_waiting()) is not None:
                     await self._change_batch(self._sender, waiting)
-            elif self._outcome.stopped_by is not None and self._segment is None:
+            elif self._outcome.stopped_by is not None and self._progress.current is None:
                 return True  # nothing is in flight during a restart
             return False
         drained = report.state is LoadPhase.FINISHED and (self._started or self._outcome.stopped_by is not None)
-        if not self._segments:
+        if not self._progress.left:
             return drained
-        batch = self._segments[0].max_num_seqs
-        if drained or (report.state is LoadPhase.DRAINING and not self._must_drain(batch)):
-            await self._start_next_at(starter, batch)
+        needs = self._progress.left[0].needs
+        if drained or (report.state is LoadPhase.DRAINING and not self._must_drain(needs)):
+            await self._start_next_at(starter, needs)
         return False
 
     async def _lose_engine(self, sender: LoadSenders, report: SenderReport) -> None:
         """End the load of a dead engine, and then start it again for the cells that follow, if the run continues."""
         if self._engine_lost:
-            if report.state is LoadPhase.FINISHED or not self._segments:
+            if report.state is LoadPhase.FINISHED or not self._progress.left:
                 self._restart_engine(self._engine.death())
             return
-        rest = self._failures.died(self._engine.death(), self._segment, stage=self._stage)
-        self._segments.extendleft(rest)
+        rest = self._failures.died(self._engine.death(), self._progress.current, stage=self._progress.stage)
+        self._progress.left.extendleft(rest)
         self._engine_lost = True
         if self._starter is not None:
             await self._starter.cancel()
         await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="engine"))
 
     def _restart_engine(self, error: EngineError) -> None:
-        if not self._segments:
+        if not self._progress.left:
             raise error
-        self._engine_lost, self._segment = False, None
-        self._batch_change.start(self._engine.restart(self._segments[0].max_num_seqs))
+        self._engine_lost, self._progress.current = False, None
+        self._batch_change.start(self._engine.restart(self._progress.left[0].needs))
 
     @property
     def _started(self) -> bool:
         """Whether the current segment has started; earlier reports are about the previous one."""
-        restarting = self._batch_change.command is not None
-        return restarting or self._segment is None or self._stage >= self._segment.stages[0][0]
+        return self._batch_change.command is not None or self._progress.has_begun
 
-    async def _start_next_at(self, starter: SegmentStarter, batch: int | None) -> None:
-        if batch is None or batch == self._max_num_seqs:
+    async def _start_next_at(self, starter: SegmentStarter, needs: EngineNeeds) -> None:
+        provided = self._engine.provides
+        if needs.met_by(provided):
             await self._start_next(starter)
             return
-        how = "restarting the engine" if self._engine.needs_restart else "changing it while it runs"
-        self._ticks.note(Severity.INFO, "engine", text=f"max_num_seqs {self._max_num_seqs} → {batch}: {how}")
-        self._segment = None
-        self._batch_change.start(self._engine.change_batch(batch))
+        how = "restarting the engine" if self._engine.must_restart(needs) else "changing it while it runs"
+        self._ticks.note(Severity.INFO, "engine", text=f"{needs.change_from(provided)}: {how}")
+        self._progress.current = None
+        self._batch_change.start(self._engine.change(needs))
 
-    def _must_drain(self, batch: int | None) -> bool:
-        changes = batch is not None and batch != self._max_num_seqs
-        return self._config.drain_at_stages or self._segments[0].fresh or (changes and self._engine.needs_restart)
+    def _must_drain(self, needs: EngineNeeds) -> bool:
+        changes = not needs.met_by(self._engine.provides) and self._engine.must_restart(needs)
+        return self._config.drain_at_stages or self._progress.left[0].fresh or changes
 
     async def _start_next(self, starter: SegmentStarter) -> None:
-        self._segment = self._segments.popleft()
-        await starter.start(self._segment)
+        await starter.start(self._progress.next())
 
     async def _apply_new_commands(self, sender: LoadSenders) -> None:
         for command in self._recorder.new_commands():
@@ -230,27 +229,29 @@ class RunLoop:
             await self._stop(sender, Command(id=0, at=self._clock.now(), action=wanted, source="signal"))
 
     async def _stop(self, sender: LoadSenders, command: Command) -> None:
-        self._segments.clear()
+        self._progress.left.clear()
         self._outcome.stopped_by = command.action
         await sender.command(command)
 
     async def _change_batch(self, sender: LoadSenders, command: Command) -> None:
         batch = int(command.value or 0)
         changing = self._batch_change.is_pending
-        if batch >= 1 and changing and not self._engine.needs_restart:
+        needs = dataclasses.replace(self._engine.provides, max_num_seqs=batch)
+        restarts = self._engine.must_restart(needs)
+        if batch >= 1 and changing and not restarts:
             self._batch_change.wait(command)
         elif batch < 1 or changing:
             reason = "the batch size must be at least 1" if batch < 1 else "the batch size is already being changed"
             self._ticks.reply(command, reason)
-        elif not self._engine.needs_restart:
+        elif not restarts:
             self._batch_change.accept(command)
-            self._batch_change.start(self._engine.change_batch(batch))
+            self._batch_change.start(self._engine.change(needs))
         elif self._config.engine.url is not None:
             self._ticks.reply(command, "an attached engine keeps its batch size: change the concurrency")
         else:
             self._batch_change.accept(command)
             # repeat the current stage and those after it as new stages
-            self._segments = deque(self._stage_plan.again(self._stage, max_num_seqs=batch))
+            self._progress.follow(self._progress.plan.again(self._progress.stage, max_num_seqs=batch))
             await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="restart"))
 
     async def _to_previous_stage(self, sender: LoadSenders, command: Command) -> None:
@@ -261,8 +262,8 @@ class RunLoop:
             self._ticks.reply(command, "the prefix cache is being prepared")
         elif self._outcome.stopped_by is not None:
             self._ticks.reply(command, "the run is being stopped")
-        elif back := self._stage_plan.before(self._stage):
-            self._segments = deque(back)
+        elif back := self._progress.plan.before(self._progress.stage):
+            self._progress.follow(back)
             self._ticks.reply(command, f"back to {back[0].stages[0][1].label}")
             await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="previous stage"))
         else:
@@ -271,18 +272,19 @@ class RunLoop:
     async def _batch_changed(self, starter: SegmentStarter) -> None:
         command, change = self._batch_change.take()
         try:
-            self._set_engine_facts(change.result())
+            await self._engine_started(change.result())
+            await starter.follow_engine()
         except EngineError as error:
-            if command is not None and self._segment is not None:
+            if command is not None and self._progress.current is not None:
                 self._ticks.reply(command, str(error))
             else:  # the engine did not start again, or died after the last cell
-                self._failures.failed_to_restart(error, self._segments, died=self._engine.dead)
+                self._failures.failed_to_restart(error, self._progress.left, died=self._engine.dead)
                 self._restart_engine(error)
             return
         if command is not None:
             self._ticks.reply(command, f"batch size {self._max_num_seqs}")
-        if self._segment is None and self._segments:
-            await self._start_next(starter)
+        if self._progress.current is None and self._progress.left:
+            await self._start_next_at(starter, self._progress.left[0].needs)
 
     async def _wind_down(self) -> None:
         self._winding_down = True

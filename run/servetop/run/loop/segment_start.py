@@ -18,9 +18,10 @@ from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.start_senders import LoadSenders
 from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.sender_setup import setup_for_engine
 from servetop.run.loop.stage_plan import Segment
 from servetop.run.loop.tick_recorder import TickRecorder
-from servetop.workload.stages.plan import LoadPlan
+from servetop.workload.stages.plan import LoadPlan, ServedModel
 from servetop.workload.stages.stage_draws import DrawSeeds, StageDraws
 
 BEGIN_AHEAD = 0.05
@@ -48,6 +49,8 @@ class SegmentStarter:
         self._segment: Segment | None = None
         self._loaded = False
         self._salt: int | None = None
+        self._served: ServedModel | None = None
+        self._settings = engine.provides.settings
         self._first_salt = round(wall_clock() * 1e6) * _SALT_STEP
         self._seeds = DrawSeeds.of(dataclasses.replace(config, workload=setup.workload))
         self._draws: Mapping[int, StageDraws] = {}
@@ -57,6 +60,20 @@ class SegmentStarter:
     def preparing(self) -> bool:
         """Whether a segment waits for the cache."""
         return self._preparation is not None
+
+    async def follow_engine(self) -> None:
+        """Send to the model of the engine, if it was started with other settings, from the next segment on."""
+        settings = self._engine.provides.settings
+        if settings == self._settings:
+            return
+        self._settings = settings
+        setup = self._setup = await setup_for_engine(self._setup, self._engine)
+        self._served = ServedModel(
+            model=setup.model,
+            max_model_len=setup.max_model_len,
+            token_ids=setup.token_ids,
+            block_size=setup.block_size,
+        )
 
     async def start(self, segment: Segment) -> None:
         """Begin a segment, at once or as soon as `advance` finds the cache prepared."""
@@ -91,6 +108,7 @@ class SegmentStarter:
                 drain_at_stages=self._config.drain_at_stages,
                 drain_timeout=self._config.drain_timeout,
                 prompt_salt=self._salt,
+                served=self._served,
             )
         )
 

@@ -19,7 +19,6 @@ from servetop.recordings.write.resume import RunStart
 from servetop.run.loop.engine_session import EngineSession
 from servetop.run.loop.tick_recorder import TickRecorder
 from servetop.run.process.first_sender import FirstSender
-from servetop.workload.plain_workload import is_plain
 from servetop.workload.prompts.ordinary_tokens import (
     ORDINARY,
     UNCHECKED,
@@ -61,12 +60,10 @@ async def set_up_sender(
 async def sender_setup(
     config: RunConfig, engine: EngineSession, *, facts: EngineFacts, start: RunStart, connection: ConnectionConfig
 ) -> SenderSetup:
-    """Return the set-up for a running engine; UsageError if it does not support the requested models or lengths."""
+    """Return the set-up for a running engine; its workloads fit the engine."""
     workload, key = config.workload, engine.api_key
     workload, dialect, takes_ids = _written_for(workload, engine)
     workloads = cell_workloads(workload, config.stages)
-    for each in workloads:
-        await _check_at_engine(each, facts)
     engine.handle.count_models(workload.model_mix)
     corpus_ids: tuple[int, ...] = ()
     if exact := next((each for each in workloads if each.exact_lengths), None):
@@ -99,6 +96,19 @@ async def sender_setup(
     )
 
 
+async def setup_for_engine(setup: SenderSetup, engine: EngineSession) -> SenderSetup:
+    """Return the set-up of senders for an engine that was started with other settings, at the same address."""
+    facts = engine.handle.facts
+    token_ids = await _ordinary_tokens(setup.workload, engine) if setup.token_ids else ()
+    return dataclasses.replace(
+        setup,
+        model=facts.model or "",
+        max_model_len=facts.max_model_len,
+        token_ids=token_ids,
+        block_size=facts.prefix_block,
+    )
+
+
 def _first_draws(config: RunConfig) -> StageDraws | None:
     return DrawSeeds.of(config).next(config.stages[0]) if config.stages else None
 
@@ -124,20 +134,3 @@ async def _ordinary_tokens(workload: WorkloadConfig, engine: EngineSession) -> t
     from servetop.workload.prompts.local_tokenizer import load_tokenizer
 
     return ordinary_ids(await asyncio.to_thread(lambda: load_tokenizer(workload.tokenizer).encode(text)))
-
-
-async def _check_at_engine(workload: WorkloadConfig, facts: EngineFacts) -> None:
-    """UsageError for models and lengths that the engine does not support; plain loads are checked without NumPy."""
-    if workload.model_mix:
-        from servetop.workload.prompts.model_mix import check_served
-
-        check_served(workload.model_mix, facts.models)
-    if workload.cache_hit_rate is not None:
-        from servetop.workload.prompts.hit_rate_prompts import USUAL_BLOCK, check_hit_rate
-
-        check_hit_rate(workload, block_size=facts.prefix_block or USUAL_BLOCK)
-    longest, limit = workload.input_len + workload.output_len, facts.max_model_len
-    if limit is not None and not (is_plain(workload) and longest <= limit):
-        from servetop.workload.validation import check_fits
-
-        await asyncio.to_thread(check_fits, workload, limit)

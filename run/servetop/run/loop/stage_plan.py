@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from servetop.core.config import AS_IS, RunConfig, StageConfig
+from servetop.core.config_values.cell_engine import engine_settings
+from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.events import StageChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineNeeds:
+    """What a cell needs of the engine."""
+
+    max_num_seqs: int | None = None
+    """None leaves the batch-size limit unchanged, and is the default of an engine that starts."""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Its model and flags, by the names that settings of a cell have; empty for those of the run."""
+
+    def met_by(self, running: EngineNeeds) -> bool:
+        """Whether a running engine serves the cell as it is."""
+        return self.settings == running.settings and self.max_num_seqs in (None, running.max_num_seqs)
+
+    def change_from(self, running: EngineNeeds) -> str:
+        """Return what differs from a running engine in words, such as `max_num_seqs 8 → 16`."""
+        changes = []
+        if self.max_num_seqs not in (None, running.max_num_seqs):
+            changes.append(f"max_num_seqs {running.max_num_seqs} → {self.max_num_seqs}")
+        if self.settings != running.settings:
+            before, after = (settings_label(each) or "as configured" for each in (running.settings, self.settings))
+            changes.append(f"{before} → {after}")
+        return ", ".join(changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +48,16 @@ class Segment:
     """Each with its index in the run."""
     fresh: bool = False
     """It begins with the prefix cache in the state that the run promises."""
+
+    @property
+    def needs(self) -> EngineNeeds:
+        """What its cells need of the engine."""
+        return EngineNeeds(max_num_seqs=self.max_num_seqs, settings=engine_settings(self.settings))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What its cells set besides their load; all of them set the same."""
+        return self.stages[0][1].settings
 
 
 class FreshStarts(Enum):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from servetop.core.config import EngineConfig, RunConfig
+from servetop.core.config_values.cell_workload import cell_workloads
 from servetop.core.errors import ServetopError
 
 
@@ -33,16 +34,28 @@ def _host() -> dict[str, Any]:
 
 def _workload(config: RunConfig) -> dict[str, Any]:
     workload = config.workload
-    if not (workload.dataset_path or workload.tokenizer):
+    paths = list(dict.fromkeys(each.dataset_path for each in cell_workloads(workload, config.stages)))
+    paths = [path for path in paths if path]
+    if not (paths or workload.tokenizer):
         return {}
-    from servetop.run.manifest.file_digests import data_details
     from servetop.run.manifest.model_files import tokenizer_details
 
     files = {
-        "dataset": data_details(Path(workload.dataset_path).expanduser()) if workload.dataset_path else {},
+        "dataset": _datasets(paths),
         "tokenizer": tokenizer_details(Path(workload.tokenizer).expanduser()) if workload.tokenizer else {},
     }
     return {name: found for name, found in files.items() if found}
+
+
+def _datasets(paths: Sequence[str]) -> dict[str, Any]:
+    """Return the files of all datasets of a run by name; a name that two of them have stands behind its path."""
+    from servetop.run.manifest.file_digests import data_details
+
+    found: dict[str, Any] = {}
+    for path in paths:
+        for name, details in data_details(Path(path).expanduser()).items():
+            found[f"{path}: {name}" if name in found else name] = details
+    return found
 
 
 def _model(config: EngineConfig, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -9,6 +9,9 @@ from typing import Any
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.config_values.cell_engine import engine_settings
+from servetop.core.config_values.cell_settings import FLAGS, MODEL
+from servetop.core.config_values.cell_workload import cell_workload
 from servetop.core.errors import UsageError
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.predict.answer import predicted_answer
@@ -19,9 +22,14 @@ from servetop.simulator.predict.router import ROUTERS, ReplicaRouter
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.workload.stages.plan import check_stage
+from servetop.workload.validation import check_fits
 
 DEFAULT_STAGE = StageConfig(num_prompts=1000)
 """All requests at once."""
+
+
+_SIMULATED = {"tensor-parallel-size": "tensor_parallel", "tp-size": "tensor_parallel", "tp": "tensor_parallel"}
+"""Settings of the simulated engine by the flag of a real one, where the names differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +74,8 @@ def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender
     """The results of one cell, the first of a run without a `sender`; UsageError when the engine cannot start."""
     _check(spec, stage)
     engine = _sim_spec(spec, stage)
+    if stage.settings:
+        check_fits(cell_workload(spec.workload, stage.settings), engine.context_limit)
     engines = [VirtualEngine(build_scheduler(engine)) for _ in range(spec.replicas)]
     client = (sender or VirtualSender(spec.workload, engine, seed=spec.seed, sweep=spec.sweep)).client(stage)
     if len(engines) == 1:
@@ -76,7 +86,8 @@ def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender
 
 
 def _cells(spec: PredictSpec) -> Iterator[CellPrediction]:
-    sender = VirtualSender(spec.workload, _sim_spec(spec, spec.stages[0]), seed=spec.seed, sweep=spec.sweep)
+    first = dataclasses.replace(spec.stages[0], settings={})
+    sender = VirtualSender(spec.workload, _sim_spec(spec, first), seed=spec.seed, sweep=spec.sweep)
     for stage in spec.stages:
         if stage.warmup:
             continue
@@ -92,7 +103,7 @@ def _without_result(spec: PredictSpec, stage: StageConfig) -> CellPrediction:
         engine=spec.engine_profile,
         model=spec.model,
         gpu=spec.gpu,
-        max_num_seqs=_sim_spec(spec, stage).batch_limit,
+        max_num_seqs=_batch_limit(spec, stage),
         request_rate=stage.request_rate,
         max_concurrency=stage.max_concurrency,
         repeat=stage.repeat,
@@ -101,10 +112,28 @@ def _without_result(spec: PredictSpec, stage: StageConfig) -> CellPrediction:
     )
 
 
+def _batch_limit(spec: PredictSpec, stage: StageConfig) -> int:
+    """Return the batch limit of a cell; that of its plan, or 0, if the simulator does not know its flags."""
+    try:
+        return _sim_spec(spec, stage).batch_limit
+    except UsageError:
+        if not engine_settings(stage.settings):
+            raise
+        return stage.max_num_seqs or 0
+
+
 def _sim_spec(spec: PredictSpec, stage: StageConfig) -> SimSpec:
     settings = {} if stage.max_num_seqs is None else {"max_num_seqs": stage.max_num_seqs}
     settings |= {key: value for key, value in spec.settings.items() if key != "seed"}
-    return sim_spec(spec.model, gpu=spec.gpu, engine=spec.engine_profile, settings=settings)
+    own = engine_settings(stage.settings)
+    model, gpu, engine = own.pop(MODEL, spec.model), own.pop(f"{FLAGS}gpu", spec.gpu), spec.engine_profile
+    engine = own.pop(f"{FLAGS}engine-profile", engine)
+    settings |= {_SIMULATED.get(flag, flag.replace("-", "_")): own[FLAGS + flag] for flag in _flags(own)}
+    return sim_spec(model, gpu=gpu, engine=engine, settings=settings)
+
+
+def _flags(settings: Mapping[str, Any]) -> list[str]:
+    return [name.removeprefix(FLAGS) for name in settings]
 
 
 def _check(spec: PredictSpec, stage: StageConfig) -> None:

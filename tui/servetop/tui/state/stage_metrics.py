@@ -31,6 +31,8 @@ class StageMetrics:
     ended: bool
     output_rate: float
     """Output tokens/s, mean from its start to the end of its last request; NaN before its first tick."""
+    busy_seconds: float = 0.0
+    """The time over which `output_rate` is the mean, in whole ticks."""
     target_rates: tuple[float, float]
     """Target rate at its begin and end, requests/s; inf in a closed loop, NaN before its first ticks."""
     concurrency_limits: tuple[float, float]
@@ -68,18 +70,18 @@ def stage_metrics(
         stop = history.first_from(started[number + 1].at) if followed else history.up_to(at)
         merge = binned.between if followed else history.histogram
         since = start if number else history.up_to(stage.at)  # the first tick has nothing of another stage
+        inner = {"start": start + 1, "stop": max(stop - 1, start + 1)}
         preempted = history.column("preemptions", start=start, stop=stop)
         found.append(
             StageMetrics(
                 stage=stage,
                 attempt=attempts[stage.index],
                 ended=followed or over,
-                output_rate=_busy_rate(history, "output_tokens", start, stop, stage=stage.index),
-                goodput=_busy_rate(history, "good", start, stop, stage=stage.index),
-                target_rates=_ends(history.column("request_rate", start=start + 1, stop=max(stop - 1, start + 1))),
-                concurrency_limits=_ends(
-                    history.column("max_concurrency", start=start + 1, stop=max(stop - 1, start + 1))
-                ),
+                busy_seconds=(busy := _busy_seconds(history, start, stop, stage=stage.index)),
+                output_rate=_rate(history, "output_tokens", start, stop, seconds=busy),
+                goodput=_rate(history, "good", start, stop, seconds=busy),
+                target_rates=_ends(history.column("request_rate", **inner)),
+                concurrency_limits=_ends(history.column("max_concurrency", **inner)),
                 backlog=_backlog(history, start, stop),
                 preemptions=math.nan if np.isnan(preempted).all() else float(np.nansum(preempted)),
                 histograms={metric: merge(metric, start=since, stop=stop) for metric in (*METRICS, "ttfot")},
@@ -106,17 +108,21 @@ def _tallies(
     return found
 
 
-def _busy_rate(history: TickHistory, name: str, start: int, stop: int, *, stage: int) -> float:
-    """The sum of a column per second, without the time after the last request, such as a restart of the engine."""
+def _busy_seconds(history: TickHistory, start: int, stop: int, *, stage: int) -> float:
+    """The time of a stage without that after its last request, such as a restart of the engine."""
 
     def column(name: str) -> FloatArray:
         return history.column(name, start=start, stop=stop)
 
-    tokens, counted = column("output_tokens"), column(name)
+    tokens = column("output_tokens")
     under_way = (tokens > 0) | (column("in_flight") + column("queued") > 0)
     busy = np.flatnonzero(under_way & (column("stage") == stage))  # the last tick may contain the next stage's begin
-    seconds = (int(busy[-1]) + 1 if busy.size else tokens.size) * TICK_SECONDS
-    return float(counted.sum()) / seconds if seconds > 0 else math.nan
+    return (int(busy[-1]) + 1 if busy.size else tokens.size) * TICK_SECONDS
+
+
+def _rate(history: TickHistory, name: str, start: int, stop: int, *, seconds: float) -> float:
+    """The sum of a column per second; NaN for no time."""
+    return float(history.column(name, start=start, stop=stop).sum()) / seconds if seconds > 0 else math.nan
 
 
 def _ends(values: FloatArray) -> tuple[float, float]:

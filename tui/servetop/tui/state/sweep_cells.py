@@ -89,6 +89,8 @@ class Cell:
     unsteady: bool
     """A finished stage of this cell had no steady state."""
     running_now: bool
+    seconds: float = math.inf
+    """The time over which each stage was measured in whole ticks; inf for the exact figures of a sweep that ended."""
     repeats: int = 1
     """Stages that were averaged."""
     histograms: Mapping[str, LogHistogram]
@@ -151,20 +153,6 @@ def failed_cells(frame: Frame) -> set[MatrixPlace]:
     return {key_of(each.stage.stage) for each in others(frame) if each.reason.startswith(_FAILED)}
 
 
-def predicted(frame: Frame) -> dict[MatrixPlace, float]:
-    """Return the simulator's predictions, output tokens/s by cell."""
-    return {(each.max_num_seqs, load_of(each)): each.output_throughput for each in frame.header.config.predicted}
-
-
-def deviations(cells: Mapping[MatrixPlace, Cell], prediction: Mapping[MatrixPlace, float]) -> list[float]:
-    """Return |predicted / measured - 1| of each finished cell that has a prediction."""
-    return [
-        abs(prediction[key] / cell.output_rate - 1)
-        for key, cell in cells.items()
-        if key in prediction and cell.output_rate > 0 and not cell.running_now
-    ]
-
-
 def others(run: StagedRun) -> list[OtherStage]:
     """Stages that are not comparable with those of the same rate, with the reason, in their order."""
     found = []
@@ -215,6 +203,7 @@ def _cell(group: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> 
         preempted=any(each.preemptions > 0 for each in group),
         unsteady=any(_has_none(steady.get(each.stage.index)) for each in group if each.ended),
         running_now=not group[-1].ended,
+        seconds=min(each.busy_seconds for each in group),
         repeats=len(group),
         histograms={name: LogHistogram.merged([each.histograms[name] for each in group]) for name in METRICS},
         goodput=float(np.mean([each.goodput for each in group])),
@@ -240,6 +229,7 @@ def _exact(cell: Cell, found: SweepCell) -> Cell:
     return replace(
         cell,
         output_rate=found.output_throughput or 0.0,
+        seconds=math.inf,
         repeats=len(found.stages),
         goodput=math.nan if found.request_goodput is None else found.request_goodput,
         share=math.nan if found.share_within is None else found.share_within,

@@ -17,9 +17,9 @@ from servetop.tui.state.sweep_cells import (
     measured,
     others,
     planned_cells,
-    predicted,
     rates_before,
 )
+from servetop.tui.state.sweep_predictions import predicted
 
 MatrixRow = tuple[str, int | None]
 """Settings and batch size."""

@@ -16,6 +16,20 @@ RAMP_STRATEGIES = ("linear", "exponential")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServedModel:
+    """What the requests depend on in an engine that was started with other settings."""
+
+    model: str
+    """Model name sent with each request."""
+    max_model_len: int | None = None
+    """Longest context in tokens, if the engine reports it."""
+    token_ids: tuple[int, ...] = ()
+    """Ordinary tokens of the model in ascending order; empty: unknown."""
+    block_size: int | None = None
+    """Tokens of a KV block, if the engine reports it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlan:
     """Consecutive stages with an absolute start time; UsageError for a stage that cannot run."""
 
@@ -33,6 +47,8 @@ class LoadPlan:
     """Stages after this plan that start when all senders have finished it."""
     prompt_salt: int | None = None
     """Alters the beginning of each prompt, so that no cache has it from an earlier plan; None: prompts as they are."""
+    served: ServedModel | None = None
+    """That of the engine, if it restarted with other settings; None: that of the set-up."""
     first_number: int | None = None
     """First request number, to realign several senders; None: continue."""
 

@@ -22,11 +22,11 @@ from servetop.tui.state.sweep_cells import (
     MatrixPlace,
     OtherStage,
     best_key,
-    deviations,
     dips,
+    exact_cells,
     measured,
-    predicted,
 )
+from servetop.tui.state.sweep_predictions import LEAST_COMPARED, deviations, predicted
 from servetop.tui.state.sweep_table import MatrixRow, SweepTable
 
 _WHY_EMPTY = ("No stage with a constant load has run yet.", "One constant load only: nothing to compare yet.")
@@ -54,10 +54,13 @@ class SweepPanel(Panel):
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         parts: list[TextRow] = [[("Sweep ", "title"), ("output tok/s by batch size ↓ and requests/s →", "")]]
-        off = deviations(measured(frame), predicted(frame))
+        cells, planned = exact_cells(measured(frame), frame.sweep), predicted(frame)
+        off = deviations(cells, planned)
         if off:
             mean, most = (formats.percent(value) for value in (float(np.mean(off)), max(off)))
             parts.append([("prediction error ", ""), (mean, "strong"), (f" mean, {most} max", "muted")])
+        elif any(cells[key].seconds < LEAST_COMPARED for key in cells.keys() & planned.keys()):
+            parts.append([(f"prediction error when the sweep ends: cells under {LEAST_COMPARED:g} s", "muted")])
         return parts
 
     def subtitle(self, frame: Frame) -> TextRow:
