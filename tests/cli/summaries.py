@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from servetop.analysis.summary.set_up_types import RunSetUp
 from servetop.analysis.summary.summary_types import (
     METRICS,
     EnergySummary,
@@ -67,10 +68,12 @@ def stage(label: str, *, steady: SteadySummary = NO_STEADY, **fields: Any) -> St
 def run(*stages: StageSummary, goodput: Any = None, **fields: Any) -> RunSummary:
     """A run of stages; `fields` are those of `measured`."""
     engine = EngineSummary(name="sim", version=None, kv_blocks_total=None, max_num_seqs=None)
-    return RunSummary(
+    set_up = RunSetUp(
         metadata={}, date="", endpoint_type="openai", backend="sim", label=None, model_id=None, tokenizer_id=None,
-        request_rate=None, burstiness=None, max_concurrency=None, ramp=None, goodput=goodput, recording=None,
-        recording_state="finished", engine=engine, prefix_cache="as-is", exit_code=0, error=None,
-        measured=measured(**fields), failures=(), cooldown_requests=0, steady=NO_STEADY, models=None, replicas=None,
-        stages=stages,
+        request_rate=None, burstiness=None, max_concurrency=None, ramp=None, goodput=goodput,
+    )  # fmt: skip
+    return RunSummary(
+        set_up=set_up, recording=None, recording_state="finished", engine=engine, prefix_cache="as-is", exit_code=0,
+        error=None, measured=measured(**fields), failures=(), cooldown_requests=0, steady=NO_STEADY, models=None,
+        replicas=None, stages=stages,
     )  # fmt: skip

@@ -21,6 +21,7 @@ from servetop.analysis.confounding.measure import RequestTable, RunEvidence, mea
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample, RequestStatus
+from servetop.recordings.read.load_attempts import with_ends
 from servetop.recordings.read.load_run import stage_periods
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_comparison import RecordedColumns
@@ -86,7 +87,7 @@ def conditions_of(run: VirtualRun) -> RunConditions:
     return measure_conditions(
         RunEvidence(
             header=run.header,
-            stages=stage_periods(run.stages),
+            stages=stage_periods(with_ends(run.stages, [])),
             history=TickHistory(run.ticks),
             requests=_requests(run),
             engine_samples=list(samples.values()),

@@ -16,7 +16,7 @@ from servetop.analysis.comparison.verdicts import Verdict
 from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
 from servetop.core.errors import RecordingError
 from servetop.core.interfaces.run_source import RunSource
-from servetop.reports.comparison.compared_values import verdict_text
+from servetop.reports.comparison.comparison_text import verdict_text
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.options import DashboardOptions

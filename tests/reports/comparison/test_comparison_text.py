@@ -8,9 +8,8 @@ from servetop.analysis.comparison.report_types import ComparisonReport, OtherCau
 from servetop.analysis.comparison.start_spread import SAME
 from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference
 from servetop.cli.tables import SanitizingConsole
-from servetop.reports.comparison.compared_values import stage_text
 from servetop.reports.comparison.comparison_markdown import markdown_lines
-from servetop.reports.comparison.comparison_text import comparison_parts
+from servetop.reports.comparison.comparison_text import comparison_parts, stage_text
 from tests.analysis.comparison_values import comparison, report, stage, value
 
 LOSS = value("output_throughput", "worse", a=12_880.0, b=12_480.0)

@@ -14,7 +14,7 @@ from servetop.core.errors import UsageError
 from servetop.core.events import RequestRecord
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.summary.summary import period_summary, run_summary
+from servetop.reports.summary.summary import run_summary
 from tests.judgement.brief_recordings import record_briefly
 from tests.reports.summary.test_steady_summary import MakeRequest, Summarise
 
@@ -58,16 +58,12 @@ def test_without_a_price_there_are_no_costs(recording: Path) -> None:
     assert priced(recording).measured.cost is None
 
 
-def test_part_of_a_run_has_costs_too(
-    summary_of: Summarise, make_request: MakeRequest, header: RunHeader, tmp_path: Path
+def test_a_price_per_hour_is_shared_by_the_requests(
+    summary_of: Summarise, make_request: MakeRequest, header: RunHeader
 ) -> None:
     config = replace(header.config, prices=("3600/h",))
     summary = summary_of(*(_answered(make_request, number) for number in range(10)), config=config)
     assert summary["cost"]["per_request"] == pytest.approx(summary["duration"] / 10)
-    with contextlib.closing(RecordingReader.open(tmp_path / "run.servetop")) as reader:
-        part = period_summary(reader, start=0.0, until=5.0)
-    assert part.cost is not None
-    assert part.cost.per_request == pytest.approx(part.requests.duration / 5)
 
 
 def test_tokens_that_responses_report_as_cached_are_cheaper(

@@ -20,7 +20,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.check.thresholds import threshold_keys
-from servetop.reports.summary.summary import period_summary, run_summary
+from servetop.reports.summary.summary import run_summary
 from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]
@@ -225,17 +225,6 @@ def test_the_engine_is_summarised_from_its_own_facts(tmp_path: Path, header: Run
     assert (summary["backend"], summary["model_id"], summary["recording_state"]) == ("vllm", "meta/L", "live")
 
 
-def test_a_stage_or_a_time_window_can_be_summarised_alone(
-    recorder: Recorder, reader: RecordingReader, make_request: MakeRequest
-) -> None:
-    requests = [make_request(i, i * 1.0, stage=i // 2, tokens_at=[0.1 * (i + 1), 1.0]) for i in range(4)]
-    recorder.commit(TickTransaction(requests=requests, stages=[stage(0, 0.0), stage(1, 2.0)]))
-    assert summary_json(period_summary(reader, stage=1))["mean_ttft_ms"] == pytest.approx(350.0)
-    assert summary_json(period_summary(reader, start=1.0, until=3.0))["mean_ttft_ms"] == pytest.approx(250.0)
-    assert summary_json(period_summary(reader, stage=1, until=3.0))["num_prompts"] == 1
-    assert summary_json(period_summary(reader))["num_prompts"] == 4
-
-
 def test_requests_read_in_blocks_give_the_same_summary(
     recorder: Recorder, reader: RecordingReader, make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,10 +233,10 @@ def test_requests_read_in_blocks_give_the_same_summary(
         gaps = generator.gamma(2.0, 0.02, size=generator.integers(0, 9))
         requests = [make_request(number, number * 0.1, tokens_at=np.cumsum(gaps).tolist())]
         recorder.commit(TickTransaction(requests=requests))
-    whole = summary_json(period_summary(reader))
+    whole = summary_json(run_summary(reader).measured)
     monkeypatch.setattr("servetop.recordings.read.load_requests.BLOCK", 7)
     monkeypatch.setattr("servetop.recordings.read.load_requests._MIN_PENDING_GAPS", 20)
-    in_blocks = summary_json(period_summary(reader))
+    in_blocks = summary_json(run_summary(reader).measured)
     for part in ("server", "energy", "trust"):
         assert in_blocks.pop(part) == whole.pop(part)
     assert in_blocks == pytest.approx(whole)

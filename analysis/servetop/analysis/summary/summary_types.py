@@ -13,6 +13,7 @@ from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.failure_reasons import Failure
 from servetop.analysis.field_metadata import FLAT, OMITTED, PARSED, RATE
 from servetop.analysis.summary.cost_summary import CostSummary
+from servetop.analysis.summary.set_up_types import RunSetUp
 from servetop.analysis.summary.story_summary import StorySummary
 from servetop.analysis.summary.trust_types import TrustSummary
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
@@ -231,32 +232,10 @@ class DatasetSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RampSummary:
-    """The ramp of a run with one stage."""
-
-    ramp_up_strategy: str
-    ramp_up_start_rps: float | None
-    ramp_up_end_rps: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
     """A whole run except its warm-up: set-up and measurements, in total and by stage."""
 
-    metadata: Mapping[str, str] = field(metadata=FLAT)
-    """Each `--metadata KEY=VALUE`, unless the summary has that key."""
-    date: str
-    endpoint_type: str
-    backend: str
-    label: str | None
-    model_id: str | None
-    tokenizer_id: str | None
-    request_rate: float | None = field(metadata=RATE)
-    burstiness: float | None = field(metadata=RATE)
-    max_concurrency: int | None
-    ramp: RampSummary | None = field(metadata=FLAT | OMITTED)
-    goodput: tuple[str, ...] | None = field(metadata=OMITTED)
-    """The objectives of `request_goodput`, as in `ttft:500` (milliseconds)."""
+    set_up: RunSetUp = field(metadata=FLAT)
     recording: str | None
     recording_state: str
     engine: EngineSummary

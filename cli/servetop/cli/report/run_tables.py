@@ -51,7 +51,9 @@ def totals_table(summary: RunSummary) -> Group:
     """Return the figures of the run in one column, without a header; its title names engine, version and model."""
     engine, server, requests = summary.engine, summary.measured.server, summary.requests
     predicted = "(predicted)" if summary.predicted else ""
-    heading = " ".join(str(part) for part in (engine.name, engine.version, "·", summary.model_id, predicted) if part)
+    heading = " ".join(
+        str(part) for part in (engine.name, engine.version, "·", summary.set_up.model_id, predicted) if part
+    )
     table = light_table("", "")
     table.show_header = False
     ends = " / ".join(map(formats.exact, (requests.completed, requests.failed, requests.cancelled)))
@@ -61,7 +63,7 @@ def totals_table(summary: RunSummary) -> Group:
         ("Request throughput", _number(requests.request_throughput, " req/s")),
         ("Output throughput", _number(requests.output_throughput, " tok/s")),
         ("Total token throughput", _number(requests.total_token_throughput, " tok/s")),
-        (_goodput_label(summary.goodput or ()), _number(requests.request_goodput, " req/s")),
+        (_goodput_label(summary.set_up.goodput or ()), _number(requests.request_goodput, " req/s")),
         ("KV blocks", formats.exact(engine.kv_blocks_total)),
         ("Peak KV usage", _kv_peak(summary)),
         ("Preemptions", formats.exact(server.preemptions)),

@@ -35,15 +35,11 @@ def print_runs(*, as_json: bool) -> int:
     elif not runs:
         console.out("no active runs")
     else:
-        _print_table(runs, now)
+        from servetop.cli.tables import out_first_that_fits
+
+        # names only where whole paths would be cut
+        out_first_that_fits(*(_table(runs, now, whole_paths=whole) for whole in (True, False)))
     return int(ExitCode.OK)
-
-
-def _print_table(runs: list[RegisteredRun], now: float) -> None:
-    """Print the table with paths of recordings, or with names only if the terminal is too narrow; none is cut."""
-    from servetop.cli.tables import out_first_that_fits
-
-    out_first_that_fits(*(_table(runs, now, whole_paths=whole) for whole in (True, False)))
 
 
 def _table(runs: list[RegisteredRun], now: float, *, whole_paths: bool) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from servetop.analysis.cells.attempts import CellAttempt, StageHistory, StageTally, cell_attempts, session_starts
 from servetop.analysis.failure_reasons import FAILED
@@ -16,12 +16,13 @@ def load_attempts(
     reader: RecordingReader, ticks: Sequence[Tick], *, max_failures: str | None = None
 ) -> dict[int, CellAttempt]:
     """Return the attempts by number of the stage; `max_failures` replaces the limit of the recorded run."""
-    stages = reader.stages()
+    stages, notes = reader.stages(), reader.notes()
+    ends = {change.index: end for change, end in with_ends(stages, session_starts(notes))}
     return cell_attempts(
         StageHistory(
             stages=stages,
-            tallies=_tallies(reader, stages, ticks),
-            notes=reader.notes(),
+            tallies=_tallies(reader, ends, ticks),
+            notes=notes,
             commands=reader.commands(),
             end=reader.end,
             max_failures=reader.header.config.max_failures if max_failures is None else max_failures,
@@ -29,9 +30,8 @@ def load_attempts(
     )
 
 
-def _tallies(reader: RecordingReader, stages: Sequence[StageChange], ticks: Sequence[Tick]) -> dict[int, StageTally]:
+def _tallies(reader: RecordingReader, ends: Mapping[int, float], ticks: Sequence[Tick]) -> dict[int, StageTally]:
     counts = reader.request_counts()
-    ends = stage_ends(stages, session_starts(reader.notes()))
     tallies: dict[int, StageTally] = {}
     for index, end in ends.items():
         by_status = counts.get(index, {})
@@ -46,10 +46,10 @@ def _tallies(reader: RecordingReader, stages: Sequence[StageChange], ticks: Sequ
     return tallies
 
 
-def stage_ends(stages: Sequence[StageChange], resumed: Sequence[float]) -> dict[int, float]:
-    """Return when each stage ended, by number: with the next stage or with its session; inf for the last one."""
-    ends: dict[int, float] = {}
-    following = [*(stage.at for stage in stages), math.inf][1:]
-    for stage, after in zip(stages, following, strict=True):
-        ends[stage.index] = min([after, *(at for at in resumed if at >= stage.at)])
-    return ends
+def with_ends(changes: Sequence[StageChange], resumed: Sequence[float]) -> list[tuple[StageChange, float]]:
+    """Return each change with the time of the next one, or of the start of the next session; inf for the last one."""
+    following = [*(change.at for change in changes), math.inf][1:]
+    return [
+        (change, min([end, *(at for at in resumed if at >= change.at)]))
+        for change, end in zip(changes, following, strict=True)
+    ]

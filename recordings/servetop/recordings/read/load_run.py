@@ -17,7 +17,7 @@ from servetop.analysis.trust.engine_times import ClientTimes
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
 from servetop.core.tick import Tick
-from servetop.recordings.read.load_attempts import load_attempts
+from servetop.recordings.read.load_attempts import load_attempts, with_ends
 from servetop.recordings.read.reader import RecordingReader
 
 
@@ -27,7 +27,9 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) ->
     reader.check_requests()
     ticks = reader.ticks() if ticks is None else ticks
     samples, gpus = reader.engine_samples(), reader.gpu_samples()
-    attempts, periods = load_attempts(reader, ticks), recorded_periods(reader)
+    attempts = load_attempts(reader, ticks)
+    changes = with_ends(reader.stages(), session_starts(reader.notes()))
+    periods = stage_periods(changes)
     return RunColumns(
         header=reader.header,
         end=reader.end,
@@ -54,7 +56,7 @@ def load_run(reader: RecordingReader, *, ticks: Sequence[Tick] | None = None) ->
         scrape_ends=sample_column(samples, "scrape_end"),
         engine=engine_columns(samples),
         meters=energy_meters(gpus),
-        pauses=_pauses(reader),
+        pauses=[Period(start=each.at, until=end) for each, end in changes if each.request_rate is None],
         gpus=engine_gpus(gpus),
     )
 
@@ -63,35 +65,16 @@ def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:
     return np.array([getattr(tick.client.gauges, name) for tick in ticks], dtype=np.float64)
 
 
-def recorded_periods(reader: RecordingReader) -> list[StagePeriod]:
-    """Return the period of each stage with a load."""
-    return stage_periods(reader.stages(), resumed=session_starts(reader.notes()))
+def stage_periods(changes: Sequence[tuple[StageChange, float]]) -> list[StagePeriod]:
+    """Merge consecutive changes of one stage, each with its end, into one period, and omit stages without a load.
 
-
-def stage_periods(changes: Sequence[StageChange], *, resumed: Sequence[float] = ()) -> list[StagePeriod]:
-    """Merge consecutive changes of one stage into one period, and omit stages without a load.
-
-    A stage ends at the latest with its session, or when it failed; `resumed` are the starts of later sessions.
+    A stage that failed ends then.
     """
     periods: list[StagePeriod] = []
-    loaded = [(change, end) for change, end in _with_ends(changes, resumed) if change.request_rate is not None]
+    loaded = [(change, end) for change, end in changes if change.request_rate is not None]
     for _, group in itertools.groupby(loaded, key=lambda pair: pair[0].index):
         pairs = list(group)
         change, until = pairs[-1]
         period = Period(start=pairs[0][0].at, until=until if change.failure is None else change.at)
         periods.append(StagePeriod(change=change, period=period))
     return periods
-
-
-def _pauses(reader: RecordingReader) -> list[Period]:
-    ends = _with_ends(reader.stages(), session_starts(reader.notes()))
-    return [Period(start=change.at, until=end) for change, end in ends if change.request_rate is None]
-
-
-def _with_ends(changes: Sequence[StageChange], resumed: Sequence[float]) -> list[tuple[StageChange, float]]:
-    """Return each change with the time of the next one, or of the next session."""
-    following = [*(change.at for change in changes), math.inf][1:]
-    return [
-        (change, min([end, *(at for at in resumed if at >= change.at)]))
-        for change, end in zip(changes, following, strict=True)
-    ]

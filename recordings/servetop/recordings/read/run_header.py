@@ -38,7 +38,7 @@ def read_run_row(tables: TableReader, path: Path) -> dict[str, Any]:
     problem = end_problem(row)
     if problem is not None:
         tables.record_damage(f"its end is invalid: {problem}")
-        return without_end(row)
+        return {**row, **dict.fromkeys(_END)}
     return row
 
 
@@ -80,11 +80,6 @@ def end_problem(row: Mapping[str, Any]) -> str | None:
     if at is not None and not 0 <= at <= MAX_RUN_SECONDS:
         return f"end_at is {at!r:.40}"
     return f"exit_code is {code!r:.40}" if code is not None and not 0 <= code <= 255 else None
-
-
-def without_end(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row with NULL for the run's end."""
-    return {**row, **dict.fromkeys(_END)}
 
 
 def _is_of_type(name: str, value: Any) -> bool:

@@ -7,15 +7,17 @@ from collections.abc import Iterator, Sequence
 from servetop.analysis.comparison.difference_texts import difference_text, interval_text
 from servetop.analysis.comparison.report_types import ArmComparison, ComparedStage, ComparisonReport
 from servetop.analysis.comparison.start_spread import StartSpread
-from servetop.reports.comparison.compared_values import (
+from servetop.reports.comparison.comparison_text import (
+    NOT_RECORDED,
     arm_text,
     break_even_lines,
+    cause_lines,
+    legend,
     name_text,
     stage_text,
     value_text,
     verdict_text,
 )
-from servetop.reports.comparison.comparison_text import NOT_RECORDED, cause_lines, legend
 from servetop.reports.markdown import escaped, table
 
 

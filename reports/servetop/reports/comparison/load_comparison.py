@@ -15,7 +15,8 @@ from servetop.analysis.checks.stage_figures import StageFigures
 from servetop.analysis.columns.request_columns import STATUSES
 from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.confounding.conditions import RunConditions
-from servetop.analysis.confounding.measure import RequestTable
+from servetop.analysis.confounding.measure import RequestTable, RunEvidence, measure_conditions
+from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.summary.engine_metrics import hits_in_period
 from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.core.arrays import BoolArray
@@ -32,7 +33,6 @@ from servetop.reports.comparison.load_arm import arm_run_of
 from servetop.reports.comparison.measured_arm import MeasuredRun
 from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts
 from servetop.reports.summary.load_stage_figures import load_stage_figures
-from servetop.reports.summary.run_conditions import run_conditions
 
 _FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
 
@@ -110,8 +110,19 @@ class RecordedColumns:
         requests, ticks = load_stage_requests(reader), reader.ticks()
         run = load_run(reader, ticks=ticks)
         cache = IdealCache.load(reader, run)
-        check = _whole_check(cache, run, requests)
-        conditions = run_conditions(reader, ticks=ticks, requests=_lengths(requests), cache_check=check)
+        conditions = measure_conditions(
+            RunEvidence(
+                header=run.header,
+                stages=run.stages,
+                history=TickHistory(ticks),
+                requests=_lengths(requests),
+                engine_samples=reader.engine_samples(),
+                replica_samples=reader.replica_samples(),
+                gpu_samples=reader.gpu_samples(),
+                log_lines=reader.log_lines(),
+                cache_check=_whole_check(cache, run, requests),
+            )
+        )
         return cls(reader=reader, run=run, requests=requests, cache=cache, conditions=conditions)
 
     def stage_figures(self) -> tuple[StageFigures, ...]:
@@ -149,7 +160,7 @@ def _lengths(requests: StageRequests) -> RequestTable:
         ok=columns.with_status(RequestStatus.OK),
         cancelled=columns.with_status(RequestStatus.CANCELLED),
         replicas=requests.replicas,
-    )
+    ).as_sent()
 
 
 def _whole_check(cache: IdealCache, run: RunColumns, requests: StageRequests) -> CacheCheck:

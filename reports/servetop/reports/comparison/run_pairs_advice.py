@@ -11,9 +11,9 @@ from servetop.analysis.comparison.difference_texts import duration_text
 from servetop.analysis.comparison.report_types import ComparedStage, RunPairsAdvice
 from servetop.analysis.comparison.sequential import HALF_SPENT, next_look
 from servetop.analysis.comparison.undecided import BLOCKED
+from servetop.analysis.manifest.manifest_diff import comparable
 from servetop.core.config import StageConfig
 from servetop.reports.comparison.measured_arm import MeasuredRun
-from servetop.reports.comparison.preconditions import unlike_keys
 
 _PROCESS_SECONDS = 3.0
 """Time to start and end the process of one run."""
@@ -53,7 +53,7 @@ def time_text(advice: RunPairsAdvice) -> str:
 def _same_load(a: MeasuredRun, b: MeasuredRun) -> bool:
     """Whether both runs sent the same load, as run-pairs demands."""
     first, second = ([_any_batch(each) for each in run.header.config.stages] for run in (a, b))
-    return first == second and not unlike_keys([a.header], [b.header])
+    return first == second and not comparable(a.header, b.header)
 
 
 def _any_batch(stage: StageConfig) -> StageConfig:

@@ -65,6 +65,7 @@ def object_schema(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
             properties |= _nullable(nested["properties"]) if nullable else nested["properties"]
             patterns |= nested.get("patternProperties", {})
             required += [] if optional else nested["required"]
+            free = free or nested["additionalProperties"]
     pattern_properties = {"patternProperties": patterns} if patterns else {}
     return {
         "type": "object",

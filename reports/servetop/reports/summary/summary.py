@@ -41,7 +41,7 @@ from servetop.reports.summary.dataset_metrics import dataset_summary
 from servetop.reports.summary.exported import engine_metrics
 from servetop.reports.summary.failure_metrics import failure_reasons
 from servetop.reports.summary.recorded_run import recorded_run
-from servetop.reports.summary.set_up import set_up_fields
+from servetop.reports.summary.set_up import set_up_of
 from servetop.reports.summary.turn_metrics import TURN_COLUMNS, turn_summaries
 
 
@@ -65,7 +65,7 @@ def run_summary(
     whole, only = _measured(source, selection, period, cooldowns=cooldowns)
     stages = _stage_summaries(source, cooldowns, only=only)
     summary = RunSummary(
-        **set_up_fields(run),
+        set_up=set_up_of(run),
         recording=str(reader.path),
         recording_state=_state(reader, run),
         engine=engine_summary(run),
@@ -110,23 +110,6 @@ def _judged(summary: RunSummary, reader: RecordingReader, *, end: RunEnd | None)
     return dataclasses.replace(summary, story=story, sweep=sweep)
 
 
-def period_summary(
-    reader: RecordingReader, *, stage: int | None = None, start: float | None = None, until: float | None = None
-) -> Measurements:
-    """Measure the requests that were due in a stage, between `start` and `until`, or both.
-
-    Server, energy and trust metrics are those of the same period.
-    """
-    source = _Source.load(reader)
-    periods = [each.period for each in source.run.every_stage if each.change.index == stage]
-    period = Period(
-        start=max([-math.inf if start is None else start, *(each.start for each in periods[:1])]),
-        until=min([math.inf if until is None else until, *(each.until for each in periods[-1:])]),
-    )
-    selection = Selection(stage=stage, start=start, until=until)
-    return source.costed(source.measure(selection, period), selection)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
     """The data from which every part of a summary is computed."""
@@ -142,9 +125,9 @@ class _Source:
         cls,
         reader: RecordingReader,
         *,
-        percentiles: Sequence[float] | None = None,
-        prices: Sequence[str] = (),
-        end: RunEnd | None = None,
+        percentiles: Sequence[float] | None,
+        prices: Sequence[str],
+        end: RunEnd | None,
     ) -> _Source:
         run = load_run(reader)
         run = run if end is None else dataclasses.replace(run, end=end)

@@ -12,8 +12,7 @@ import pytest
 from servetop.analysis.confounding.conditions import RunConditions
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import LogLine
-from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.summary.run_conditions import run_conditions
+from servetop.reports.comparison.load_comparison import load_measured_run
 from servetop.simulator.virtual_run.virtual_gpu import GpuTelemetry
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, Outage, OutageKind
@@ -47,11 +46,7 @@ def _conditions(run: VirtualRun, path: Path) -> RunConditions:
 
 
 def _read(path: Path) -> RunConditions:
-    reader = RecordingReader.open(path)
-    try:
-        return run_conditions(reader)
-    finally:
-        reader.close()
+    return load_measured_run(path).conditions
 
 
 def test_requests_are_those_of_the_stages_except_warm_ups(run: VirtualRun, measured: RunConditions) -> None:
