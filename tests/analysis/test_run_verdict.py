@@ -17,7 +17,6 @@ from servetop.analysis.story.story import story_of
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import StageChange
 from servetop.core.histogram import LogHistogram
-from servetop.core.tick import Tick
 from servetop.simulator.virtual_run.engine_faults import KvLeak
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import VirtualRunPlan
@@ -215,32 +214,3 @@ def test_first_misses_of_bursty_arrivals_are_no_cold_start() -> None:
     bursty = replace(even.header.config, workload=replace(even.header.config.workload, burstiness=0.2))
     assert run_verdict(even).cold_until is not None
     assert run_verdict(replace(even, header=replace(even.header, config=bursty))).cold_until is None
-
-
-def steady_run() -> VirtualRun:
-    plan = plan_of(StageConfig(request_rate=8.0, duration=60.0), workload=replace(LIGHT, burstiness=100.0))
-    return run_virtually(with_objectives(plan, ttft=0.5))
-
-
-def with_sample(tick: Tick, **values: float) -> Tick:
-    return tick if tick.engine is None else replace(tick, engine=replace(tick.engine, **values))
-
-
-@pytest.mark.parametrize(("waiting", "kv_usage", "kept"), [(2.0, 1.0, False), (2.0, 0.3, True), (0.0, 1.0, True)])
-def test_a_load_for_which_requests_wait_at_a_full_cache_is_no_bound(
-    waiting: float, kv_usage: float, kept: bool
-) -> None:
-    run = steady_run()
-    ticks = [
-        with_sample(tick, waiting=waiting, kv_usage=kv_usage) if 40 < tick.end < 41 else tick for tick in run.ticks
-    ]
-    assert (kept_rate(record_of(replace(run, ticks=ticks)), at=50.0) is not None) is kept
-
-
-def test_a_load_that_misses_its_objectives_for_a_moment_is_no_bound() -> None:
-    run = steady_run()
-    assert kept_rate(record_of(run), at=50.0) == pytest.approx(8.0, rel=0.1)
-    late = [
-        replace(tick, client=replace(tick.client, good_due=0)) if 40 < tick.end < 41 else tick for tick in run.ticks
-    ]
-    assert kept_rate(record_of(replace(run, ticks=late)), at=50.0) is None

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.diagnosis.overload_story import began_before
 from servetop.analysis.diagnosis.run_verdict import RunCause
 from servetop.analysis.diagnosis.story_line import LineKind
 from servetop.analysis.diagnosis.wording import seconds as duration
@@ -22,7 +21,7 @@ from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.text.formats import clock
 from servetop.core.tick import ClientTick, Tick
-from tests.analysis.story_runs import QUEUE, SLOTS, ramp, record_from, recorded, story_from
+from tests.analysis.story_runs import QUEUE, SLOTS, ramp, recorded, story_from
 
 
 def test_the_batch_of_the_whitepapers_first_cell_is_too_small() -> None:
@@ -292,20 +291,3 @@ def test_durations(value: float, text: str) -> None:
 
 def test_clock_times() -> None:
     assert (clock(5), clock(65.9), clock(3605)) == ("0:05", "1:05", "1:00:05")
-
-
-@pytest.mark.parametrize(("early", "since"), [(0.0, "from"), (1.0, "by")])
-def test_an_overload_after_earlier_signs_has_begun_by_its_onset(early: float, since: str) -> None:
-    ticks = ramp(waiting=[0.0] * 2 + [early] + [0.0] * 20 + list(QUEUE[5:-5]), kv=0.9, running=SLOTS)
-    assert f" {since} 0:" in story_from(ticks, goodput={"ttft": 0.5}).headline
-
-
-def test_where_waiting_is_unknown_an_early_miss_is_a_sign() -> None:
-    ticks = ramp(waiting=[0.0] * 25, running=SLOTS)
-    run = record_from(ticks, goodput={"ttft": 0.5})
-    unseen = [tick if tick.engine is None else replace(tick, engine=None) for tick in ticks]
-    late = replace(unseen[8], client=replace(unseen[8].client, ttft_due=LogHistogram.of([0.9])))
-    assert not began_before(run, 20.0)
-    assert not began_before(record_from(unseen, goodput={"ttft": 0.5}), 20.0)
-    assert began_before(record_from([*unseen[:8], late, *unseen[9:]], goodput={"ttft": 0.5}), 20.0)
-    assert not began_before(record_from([*unseen[:8], late, *unseen[9:]], goodput={"ttft": 0.5}), 10.0)

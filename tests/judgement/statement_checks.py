@@ -10,6 +10,7 @@ from tests.judgement.further_checks import FURTHER_CHECKS
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.live_checks import CAUSES, SETTLED, STALE, cause_now, keeps_up_now, near, nothing_now, waits_now
 from tests.judgement.queue_truth import SHORT_QUEUE
+from tests.judgement.rate_checks import is_about, is_at_least, is_below, is_between, negated
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
 from tests.judgement.unnamed_checks import UNNAMED_CHECKS, kept_up_after, overload_verdict
@@ -19,8 +20,6 @@ FAR_ONSET = 10.0
 NEAR = 2.0
 PAUSE = 1.0
 """Seconds without a token, as pages and ticks show them at least, after which a log may have the cause."""
-BOUND_TOLERANCE = 0.05
-"""By which a bound may be on the wrong side of the true rate, which is known from a few random runs."""
 Check = Callable[[Statement, KnownTruth], bool | None]
 
 
@@ -69,39 +68,6 @@ def _worst(said: Statement, truth: KnownTruth) -> bool:
     if said.values.get("cold"):
         return said.number("seconds") <= 1.25 * truth.state.worst_ttft + 0.002
     return near(said.number("seconds"), truth.state.worst_ttft, absolute=0.002)
-
-
-def _about(said: Statement, truth: KnownTruth) -> bool | None:
-    rate = said.number("rate")
-    if truth.steady_rate > 1.1 * rate:
-        return False
-    return _both(truth.kept_at(rate / 1.25), _not(truth.kept_at(rate / 0.75)))
-
-
-def _between(said: Statement, truth: KnownTruth) -> bool | None:
-    return _both(truth.kept_at(said.number("rate") / (1 + BOUND_TOLERANCE)), _at_most_rate(said.number("most"), truth))
-
-
-def _at_least(said: Statement, truth: KnownTruth) -> bool | None:
-    return truth.kept_at(said.number("rate") / (1 + BOUND_TOLERANCE))
-
-
-def _below(said: Statement, truth: KnownTruth) -> bool | None:
-    return _at_most_rate(said.number("rate"), truth)
-
-
-def _at_most_rate(rate: float, truth: KnownTruth) -> bool | None:
-    return _not(truth.kept_at((1 + BOUND_TOLERANCE) * rate))
-
-
-def _not(value: bool | None) -> bool | None:
-    return None if value is None else not value
-
-
-def _both(first: bool | None, second: bool | None) -> bool | None:
-    if first is False or second is False:
-        return False
-    return None if first is None or second is None else True
 
 
 def _within_objective(said: Statement, truth: KnownTruth) -> bool:
@@ -258,7 +224,7 @@ def _lower_objective(said: Statement, truth: KnownTruth) -> bool | None:
     """False if the engine sustains the rate of the run, or if there was no rate to lower."""
     if truth.state.closed:
         return False
-    return None if truth.overloaded else _not(truth.kept_at(truth.highest_rate))
+    return None if truth.overloaded else negated(truth.kept_at(truth.highest_rate))
 
 
 def _raise_load(said: Statement, truth: KnownTruth) -> bool | None:
@@ -290,8 +256,8 @@ CHECKS: dict[str, Check] = {
     **FURTHER_CHECKS,
     "cause": _cause,
     "quiet": _reading, "preemptions": _preemptions, "worst TTFT": _worst, "TTFT rises": _worst,
-    "sustainable about": _about, "sustainable between": _between,
-    "sustainable at least": _at_least, "sustainable below": _below,
+    "sustainable about": is_about, "sustainable between": is_between,
+    "sustainable at least": is_at_least, "sustainable below": is_below,
     "within objective": _within_objective, "served": _served, "failed": _failed, "KV peak": _reading,
     "KV fills": _kv_fills, "batch full": _batch_full, "too fast": _too_fast, "free slots": _free_slots,
     "longer prompts": _long, "client behind": _client_late, "late share": _client_late, "requests fail": _fails,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from servetop.analysis.diagnosis.capacity import BURSTY, Capacity, largest_variability
 from servetop.analysis.diagnosis.kept_load import UNCERTAIN, kept_rate, served_rate, work_error
 from servetop.analysis.diagnosis.overload import Limit, Overload
@@ -12,6 +14,8 @@ from servetop.analysis.diagnosis.run_record import RunRecord
 
 _BURST_SECONDS = 0.5
 """Delay of the metrics pages from which bursts come and go unseen."""
+_CLEARLY = 1.2
+"""Requests that are due during an overload of prompts / those completed, from which the prompts fill the engine."""
 MODEL_ERROR = 0.75
 """Fraction of what a run itself served below which a rate of the model is not believed."""
 _FEWEST = 8.0
@@ -36,8 +40,9 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     """Whether an overload does not show what the engine sustains.
 
     If a limit keeps requests at the client, the engine was not offered the rate. Old or rare pages do not tell when
-    prompts wait, nor when bursts come and go. With bursty arrivals few completed requests tell nothing either, nor do
-    the times of prompts, which wait for their own burst. Otherwise the interval of a rate shows how sure it is.
+    prompts wait, nor when bursts come and go; while a queue hardly grows, its prompts do not fill the engine. With
+    bursty arrivals few completed requests tell nothing either, nor do the times of prompts, which wait for their own
+    burst. Otherwise the interval of a rate shows how sure it is.
     """
     until = run.until if main.end is None else main.end
     first, stop = run.history.first_from(main.begin), run.history.up_to(until)
@@ -45,10 +50,17 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     if not completed or run.history.column("queued", start=first, stop=max(first, stop)).any():
         return True
     if largest_variability(run.header.config) <= BURSTY:
-        return limit is Limit.RATE and run.sees_little
+        return limit is Limit.RATE and (run.sees_little or not _is_clear(run, first, stop))
     if limit is Limit.RATE or run.page_delay > _BURST_SECONDS:
         return True
     return work_error(run, first, max(first, stop), completed) > UNCERTAIN
+
+
+def _is_clear(run: RunRecord, first: int, stop: int) -> bool:
+    """Whether clearly more requests were due than completed, until the last one was due."""
+    due, done = (run.history.column(each, start=first, stop=max(first, stop)) for each in ("due", "ok"))
+    loaded = int(np.flatnonzero(due).max(initial=-1)) + 1
+    return float(due[:loaded].sum()) >= _CLEARLY * float(done[:loaded].sum())
 
 
 def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) -> ClaimedRates:

@@ -1,0 +1,43 @@
+"""Which loads a run shows to be sustained, near what the engine holds and below it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from servetop.analysis.diagnosis.kept_load import kept_rate
+from servetop.core.config import StageConfig
+from servetop.core.tick import Tick
+from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
+from tests.analysis.test_run_verdict import LIGHT, record_of, with_objectives
+from tests.simulator.virtual_run.runs import plan_of
+
+
+def steady_run() -> VirtualRun:
+    plan = plan_of(StageConfig(request_rate=8.0, duration=60.0), workload=replace(LIGHT, burstiness=100.0))
+    return run_virtually(with_objectives(plan, ttft=0.5))
+
+
+def with_sample(tick: Tick, **values: float) -> Tick:
+    return tick if tick.engine is None else replace(tick, engine=replace(tick.engine, **values))
+
+
+@pytest.mark.parametrize(("waiting", "kv_usage", "kept"), [(2.0, 1.0, False), (2.0, 0.3, True), (0.0, 1.0, True)])
+def test_a_load_for_which_requests_wait_at_a_full_cache_is_no_bound(
+    waiting: float, kv_usage: float, kept: bool
+) -> None:
+    run = steady_run()
+    ticks = [
+        with_sample(tick, waiting=waiting, kv_usage=kv_usage) if 40 < tick.end < 41 else tick for tick in run.ticks
+    ]
+    assert (kept_rate(record_of(replace(run, ticks=tuple(ticks))), at=50.0) is not None) is kept
+
+
+def test_a_load_that_misses_its_objectives_for_a_moment_is_no_bound() -> None:
+    run = steady_run()
+    assert kept_rate(record_of(run), at=50.0) == pytest.approx(8.0, rel=0.1)
+    late = [
+        replace(tick, client=replace(tick.client, good_due=0)) if 40 < tick.end < 41 else tick for tick in run.ticks
+    ]
+    assert kept_rate(record_of(replace(run, ticks=tuple(late))), at=50.0) is None
