@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from servetop.simulator.predict.predict import PredictSpec, predict
 VARIED = WorkloadConfig(input_len=200, output_len=100, lengths="lognormal")
 TURNS = WorkloadConfig(num_turns="3", think_time="0.5", input_len=50, output_len=20)
 OPEN, CLOSED = StageConfig(request_rate=12.0, num_prompts=80), StageConfig(max_concurrency=10, num_prompts=80)
+FLAGS = tuple(replace(OPEN, settings={"engine.args.max-num-batched-tokens": each}) for each in ("2048", "8192"))
 LIMITED = tuple(StageConfig(request_rate=rate, num_prompts=40, max_num_seqs=8) for rate in (3.0, 9.0))
 
 
@@ -73,6 +75,7 @@ def test_the_recording_is_sound_and_says_that_it_is_predicted(tmp_path: Path) ->
         ([PredictSpec(workload=WorkloadConfig(cancel_fraction=0.5))], "cancels none"),
         ([PredictSpec(workload=WorkloadConfig(arrivals="in-process-burst"))], "no client sends in-process-burst"),
         ([PredictSpec(settings={"time_scale": "0.1"})], "leave out --set time_scale"),
+        ([PredictSpec(stages=FLAGS)], "cells of one engine and equal requests"),
     ],
 )
 def test_what_no_recording_can_show_is_refused(specs: list[PredictSpec], words: str, tmp_path: Path) -> None:

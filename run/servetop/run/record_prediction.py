@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
-from servetop.core.config_values.cell_workload import cell_workloads
+from servetop.core.config_values.cell_settings import settings_text
 from servetop.core.errors import UsageError
 from servetop.core.events import EngineSample, RequestRecord
 from servetop.core.interfaces.run_source import RunHeader
@@ -38,9 +38,9 @@ def check_recordable(specs: Sequence[PredictSpec], path: Path) -> None:
             f"--record writes one run, and this file has {len(specs)} variants: leave one, or --record out"
         )
     workload, settings = specs[0].workload, specs[0].settings
-    if len(cell_workloads(workload, specs[0].stages)) > 1:
+    if len({settings_text(each.settings) for each in specs[0].stages}) > 1:
         raise UsageError(
-            "--record writes cells of equal requests: sweep the simulator, or leave out the lists of [grid]"
+            "--record writes cells of one engine and equal requests: sweep the simulator, or leave out [grid]"
         )
     if workload.n > 1 or workload.cancel_fraction:
         raise UsageError("--record: a recorded prediction has one completion a request, and cancels none")
