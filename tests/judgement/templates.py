@@ -30,7 +30,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "overload_story:seen": ("", " seen"),
     "place": ("", " at replica 2 of 3", " after a cold start"), "size": ("16",), "limit.value": ("KV-bound",),
     "most": ("12",),
-    "size.fits": ("16",), "limit": ("16",), "more": ("", ", …"), "relation": ("≈", "≥"), "low": ("12",),
+    "size.fits": ("16",), "limit": ("16",), "more": ("", ", …"), "relation": ("≈", "≥"), "low": ("12",), "high": ("15",),
     "verdict.cause.value": ("KV-bound", "unclear"), "RunCause.UNCLEAR.value": ("unclear",),
     "RunCause.ENGINE_FAILED.value": ("engine failed",),
     "verdict.network": ("mean TTFT is 3.4 s, the engine's own 98 ms",), "verdict.advised_batch": ("96",),

@@ -13,6 +13,7 @@ from servetop.analysis.diagnosis.evidence import observed
 from servetop.analysis.diagnosis.limit_text import limit_parts, rate_text
 from servetop.analysis.diagnosis.overload import Overload, limit_of, named_at
 from servetop.analysis.diagnosis.overload_rates import holds_too_few
+from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.rate_interval import RateInterval
 from servetop.analysis.diagnosis.recovery import load_fell, queue_end, still_waits
 from servetop.analysis.diagnosis.replica_text import replica_advice, replica_blocks, replica_queues
@@ -64,7 +65,7 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
 def began_before(run: RunRecord, onset: float) -> bool:
     """Whether the same load shows signs of an overload `_EARLY` before its onset: near the capacity none is its start.
 
-    A sign is a request that waits, or full KV blocks; where waiting requests are not known, one that missed the
+    A sign is a short queue, or full KV blocks; where waiting requests are not known, one that missed the
     objective on TTFT.
     """
     stages = [stage.at for stage in run.loads if stage.at <= onset]
@@ -76,7 +77,7 @@ def began_before(run: RunRecord, onset: float) -> bool:
     waiting = run.history.column("waiting", start=first, stop=stop)
     if np.isnan(waiting).all() and run.share_in_time_of(first, stop) < 1:
         return True
-    return bool((waiting > 0).any() or (run.kv_usage(first, stop) >= KV_FULL).any())
+    return bool((waiting > SHORT_QUEUE).any() or (run.kv_usage(first, stop) >= KV_FULL).any())
 
 
 def _preemptions(run: RunRecord, main: Overload, begin: float) -> Iterable[PlannedLine]:
