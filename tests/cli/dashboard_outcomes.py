@@ -7,6 +7,8 @@ import signal
 import socket
 from collections.abc import Callable
 
+import psutil
+
 from tests.cli.outcomes import SECONDS, Case
 from tests.cli.phases import LOAD, SHORT, assert_gone, dashboard, family, until, words_for
 from tests.cli.terminal import Terminal
@@ -28,8 +30,9 @@ def run_killed(phase: str) -> Callable[[Case], Finished]:
 
     def strike(terminal: Terminal) -> None:
         _, *processes = family(terminal.process.pid)
-        (run,) = (each for each in processes if "servetop.run.run_process" in command_line(each))
-        run.kill()
+        # What it starts has its command line too until it executes its own.
+        runs = [each for each in processes if "servetop.run.run_process" in command_line(each)]
+        min(runs, key=psutil.Process.create_time).kill()
         assert_gone(processes)
         terminal.type("q")
 
