@@ -1,0 +1,74 @@
+"""What a search knows: the loads tried so far and what became of each request. Times are run times in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servetop.core.arrays import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadObjective:
+    """One objective: a share of the samples of a metric within a limit, or the mean of the metric within it."""
+
+    text: str
+    """As the user wrote it (`p99_ttft<500ms`)."""
+    metric: str
+    """`ttft`, `tpot`, `itl`, `e2el`, `error_rate`, or `goodput`: requests that meet all of `--goodput`."""
+    limit: float | None
+    """Seconds; None for `error_rate` and `goodput`."""
+    share: float | None
+    """Share of the samples that must be within the limit, 0-1: 0.99 of p99; None for a mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A load that was kept for a time, after which the next one followed without a pause or a drain."""
+
+    load: float
+    """Requests per second, or requests in flight."""
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """The probes in order of time, and all requests in order of `due`; shape of the arrays: (requests,)."""
+
+    probes: tuple[Probe, ...]
+    due: FloatArray
+    done: FloatArray
+    """End of each request; NaN while it is in flight."""
+    counted: tuple[FloatArray, ...]
+    """For each objective, the samples of a request: 1, or its token gaps for ITL; 0 while they are unknown.
+
+    A request whose limit has passed without its first token counts at once, and a failed one as missed."""
+    missed: tuple[FloatArray, ...]
+    """For each objective, how many of these samples were beyond the limit; for a mean, the sum of value / limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchLimits:
+    """Where a search may look, and for how long."""
+
+    low: float
+    high: float
+    """Least and largest load."""
+    budget: float
+    """Seconds of load, the confirmation included."""
+    concurrency: bool = False
+    """The load is a number of requests in flight instead of a rate."""
+    precision: float = 0.05
+    """The search ends when its interval reaches no farther than this share to either side of the answer."""
+    prior: float | None = None
+    """A load near which the answer is expected, if something predicts it; a wrong one costs time only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextProbe:
+    """The load to keep next, and for how many seconds; the same load again continues the probe before."""
+
+    load: float
+    seconds: float
+    confirms: bool = False
+    """It is the confirmation at the end, which chooses nothing."""
