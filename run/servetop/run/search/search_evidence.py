@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from servetop.core.arrays import FloatArray
+
+
+class Purpose(StrEnum):
+    """Why a load is kept."""
+
+    MEASURE = "measure"
+    RECOVER = "recover"
+    """Until the backlog of a load that was too high has been served; nothing is estimated from it."""
+    CONFIRM = "confirm"
+    """At the end of a search, at the load that it claims; nothing is chosen or estimated from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +40,7 @@ class Probe:
     """Requests per second, or requests in flight."""
     begin: float
     end: float
+    purpose: Purpose = Purpose.MEASURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,5 +82,4 @@ class NextProbe:
 
     load: float
     seconds: float
-    confirms: bool = False
-    """It is the confirmation at the end, which chooses nothing."""
+    purpose: Purpose = Purpose.MEASURE

@@ -1,0 +1,102 @@
+"""What a search found, in words: the same in the progress, in the answer and in the summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from servetop.core.config_values.search_config import SearchConfig
+from servetop.core.text import formats
+from servetop.core.text.counted import counted
+from servetop.run.search.objective_text import objective_label
+from servetop.run.search.search_answer import AnswerKind, TierAnswer
+from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
+
+QUEUE = "queue"
+"""What binds a load above which the queue would grow."""
+
+
+def load_number(load: float, search: SearchConfig) -> str:
+    """Return a load without its unit."""
+    return f"{load:,.0f}" if search.concurrency else formats.rate_number(load)
+
+
+def load_text(load: float, search: SearchConfig) -> str:
+    """Return a load: `11.2 req/s`, `48 in flight`."""
+    return f"{load_number(load, search)} {load_unit(search)}"
+
+
+def load_unit(search: SearchConfig) -> str:
+    """Return the unit of a load."""
+    return "in flight" if search.concurrency else "req/s"
+
+
+def interval_text(answer: TierAnswer, search: SearchConfig) -> str:
+    """Return the interval of an answer while the search goes on: `6.1 to 13 req/s`, `above 80 req/s`."""
+    low, high = max(answer.low, search.low), min(answer.high, search.high)
+    if answer.low <= search.low and answer.high >= search.high:
+        return "not known yet"
+    if answer.high >= search.high:
+        return f"above {load_text(low, search)}"
+    if answer.low <= search.low:
+        return f"below {load_text(high, search)}"
+    return f"{load_number(low, search)} to {load_text(high, search)}"
+
+
+def seen_text(evidence: Evidence, objectives: Sequence[LoadObjective], *, probe: Probe) -> str:
+    """Return how much of each objective was kept by the requests that were due during a probe."""
+    return ", ".join(
+        f"{objective_label(each)}: {share_text(each, seen_share(evidence, index, probe=probe))}"
+        for index, each in enumerate(objectives)
+    )
+
+
+def seen_share(evidence: Evidence, index: int, *, probe: Probe) -> float:
+    """Return the share of samples within the limit, for a mean its ratio to the limit; NaN without samples."""
+    due = (evidence.due >= probe.begin) & (evidence.due < probe.end)
+    counts, misses = float(evidence.counted[index][due].sum()), float(evidence.missed[index][due].sum())
+    return misses / counts if counts else math.nan
+
+
+def share_text(objective: LoadObjective, missed: float) -> str:
+    """Return a share of missed samples, or the ratio of a mean to its limit, in words."""
+    if math.isnan(missed):
+        return "no sample yet"
+    if objective.share is None and objective.limit is not None:
+        return f"mean {formats.seconds(missed * objective.limit, prose=True)}"
+    return f"{formats.percent(1 - missed, zeros='never')} kept it"
+
+
+def answer_sentence(answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig) -> str:
+    """Return the answer of one tier as the rest of a sentence that begins with the engine."""
+    within = f"within {', '.join(map(objective_label, objectives))}"
+    match answer.kind:
+        case AnswerKind.ABOVE:
+            return f"serves at least {load_text(search.high, search)} {within}: the largest load allowed is within them"
+        case AnswerKind.BELOW:
+            return f"does not serve {load_text(search.low, search)} {within}: the least load allowed is beyond them"
+        case AnswerKind.CLIFF:
+            ends = f"{load_number(answer.low, search)} and {load_text(answer.high, search)}"
+            return f"serves {load_text(answer.low, search)} {within}: there is a cliff between {ends}"
+        case AnswerKind.WIDE:
+            return _not_resolved(answer, search, within)
+    ends = f"[{load_number(answer.low, search)}, {load_number(answer.high, search)}]"
+    return f"serves {load_text(answer.load or answer.low, search)} {ends} {within}"
+
+
+def _not_resolved(answer: TierAnswer, search: SearchConfig, within: str) -> str:
+    interval = interval_text(answer, search)
+    if interval == "not known yet":
+        return f"is not resolved {within}: nothing is known yet"
+    more = ""
+    if answer.minutes_left is not None:
+        more = f"; about {counted(max(1, math.ceil(answer.minutes_left)), 'more minute')} would"
+    return f"is not resolved {within}: {interval}{more}"
+
+
+def binding_text(answer: TierAnswer, objectives: Sequence[LoadObjective]) -> str:
+    """Return what sets the load; empty if nothing does."""
+    if answer.binding == QUEUE:
+        return "the queue grows above it"
+    found = next((each for each in objectives if each.text == answer.binding), None)
+    return "" if found is None else f"{objective_label(found)} is missed above it"
