@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from servetop.core.config_values.search_config import SearchConfig
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
-from servetop.run.search.objective_text import objective_label
+from servetop.run.search.objective_text import ERROR_RATE, objective_label
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
 
@@ -64,7 +64,9 @@ def share_text(objective: LoadObjective, missed: float) -> str:
         return "no sample yet"
     if objective.share is None and objective.limit is not None:
         return f"mean {formats.seconds(missed * objective.limit, prose=True)}"
-    return f"{formats.percent(1 - missed, zeros='never')} kept it"
+    if objective.metric == ERROR_RATE:
+        return f"{formats.percent(missed, zeros='never')} failed"
+    return f"{formats.percent(1 - missed, zeros='never')} within"
 
 
 def answer_sentence(answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig) -> str:
@@ -79,19 +81,17 @@ def answer_sentence(answer: TierAnswer, objectives: Sequence[LoadObjective], sea
             ends = f"{load_number(answer.low, search)} and {load_text(answer.high, search)}"
             return f"serves {load_text(answer.low, search)} {within}: there is a cliff between {ends}"
         case AnswerKind.WIDE:
-            return _not_resolved(answer, search, within)
+            return f"serves an unknown load {within}: not resolved within the budget{_not_resolved(answer, search)}"
     ends = f"[{load_number(answer.low, search)}, {load_number(answer.high, search)}]"
     return f"serves {load_text(answer.load or answer.low, search)} {ends} {within}"
 
 
-def _not_resolved(answer: TierAnswer, search: SearchConfig, within: str) -> str:
+def _not_resolved(answer: TierAnswer, search: SearchConfig) -> str:
     interval = interval_text(answer, search)
-    if interval == "not known yet":
-        return f"is not resolved {within}: nothing is known yet"
-    more = ""
-    if answer.minutes_left is not None:
-        more = f"; about {counted(max(1, math.ceil(answer.minutes_left)), 'more minute')} would"
-    return f"is not resolved {within}: {interval}{more}"
+    if answer.minutes_left is None:
+        return f", {interval}"
+    minutes = counted(max(1, math.ceil(answer.minutes_left)), "more minute")
+    return f", {interval}; about {minutes} would resolve it"
 
 
 def binding_text(answer: TierAnswer, objectives: Sequence[LoadObjective]) -> str:

@@ -15,13 +15,11 @@ from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run.search.answer_text import interval_text, load_text, seen_text
 from servetop.run.search.evidence_reader import EvidenceReader
-from servetop.run.search.recorded_probes import PROBE, SOURCE, probe_note
+from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE, probe_note
 from servetop.run.search.search_answer import TierAnswer
 from servetop.run.search.search_evidence import Evidence, NextProbe, Probe, Purpose
 from servetop.run.search.search_setup import SearchSetup
 
-CLIENT_BOUND = "client_bound"
-"""Fact of the note that ends a search because the client could not send more."""
 _LATE_DECISIONS = 2
 """The client was the bottleneck at this many decisions in a row, at one load, when the search ends for it."""
 _LEAST_TICKS = 12

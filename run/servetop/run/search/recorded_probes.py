@@ -12,6 +12,8 @@ from servetop.run.search.search_evidence import Probe, Purpose
 
 SOURCE, PROBE = "search", "probe"
 """Source and fact of the notes of a search that begin a probe."""
+CLIENT_BOUND = "client_bound"
+"""Fact of the note that ends a search because the client could not send more."""
 
 
 def probe_note(text: str, *, at: float, stage: int, purpose: Purpose) -> Note:

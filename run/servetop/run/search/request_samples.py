@@ -123,4 +123,5 @@ def _token_gaps(requests: RequestTimes, objective: LoadObjective) -> Samples:
     owner, seconds, tokens = owner[later], chunks.micros[later] / US_PER_S, chunks.tokens[later].astype(np.float64)
     weights = seconds / limit if objective.share is None else np.where(seconds / tokens > limit, tokens, 0.0)
     size = requests.at.size
-    return np.bincount(owner, tokens, minlength=size), np.bincount(owner, weights, minlength=size)
+    sums = (np.bincount(owner, each, minlength=size).astype(np.float64) for each in (tokens, weights))
+    return next(sums), next(sums)
