@@ -69,34 +69,39 @@ def share_text(objective: LoadObjective, missed: float) -> str:
     return f"{formats.percent(1 - missed, zeros='never')} within"
 
 
-def answer_sentence(answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig) -> str:
-    """Return the answer of one tier as the rest of a sentence that begins with the engine."""
+def answer_sentence(subject: str, answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig) -> str:
+    """Return the answer of one tier as a sentence without its full stop; `subject` is the engine."""
     within = f"within {', '.join(map(objective_label, objectives))}"
     match answer.kind:
         case AnswerKind.ABOVE:
-            return f"serves at least {load_text(search.high, search)} {within}: the largest load allowed is within them"
+            most = load_text(search.high, search)
+            return f"{subject} serves ≥ {most} {within}: the largest load allowed is within the objectives"
         case AnswerKind.BELOW:
-            return f"does not serve {load_text(search.low, search)} {within}: the least load allowed is beyond them"
+            least = load_text(search.low, search)
+            return f"{subject} does not serve {least} {within}: the least load allowed is beyond the objectives"
         case AnswerKind.CLIFF:
             ends = f"{load_number(answer.low, search)} and {load_text(answer.high, search)}"
-            return f"serves {load_text(answer.low, search)} {within}: there is a cliff between {ends}"
+            return f"{subject} serves {load_text(answer.low, search)} {within}: cliff between {ends}"
         case AnswerKind.WIDE:
-            return f"serves an unknown load {within}: not resolved within the budget{_not_resolved(answer, search)}"
+            return f"the load of {subject} {within} is not resolved: {_not_resolved(answer, search)}"
     ends = f"[{load_number(answer.low, search)}, {load_number(answer.high, search)}]"
-    return f"serves {load_text(answer.load or answer.low, search)} {ends} {within}"
+    return f"{subject} serves {load_text(answer.load or answer.low, search)} {ends} {within}"
 
 
 def _not_resolved(answer: TierAnswer, search: SearchConfig) -> str:
     interval = interval_text(answer, search)
     if answer.minutes_left is None:
-        return f", {interval}"
-    minutes = counted(max(1, math.ceil(answer.minutes_left)), "more minute")
-    return f", {interval}; about {minutes} would resolve it"
+        return interval
+    return f"{interval}; about {counted(max(1, math.ceil(answer.minutes_left)), 'more minute')} would"
 
 
 def binding_text(answer: TierAnswer, objectives: Sequence[LoadObjective]) -> str:
-    """Return what sets the load; empty if nothing does."""
+    """Return what sets the load; empty if nothing does, or if it is not known yet."""
+    if answer.kind is AnswerKind.WIDE:
+        return ""
     if answer.binding == QUEUE:
         return "the queue grows above it"
     found = next((each for each in objectives if each.text == answer.binding), None)
-    return "" if found is None else f"{objective_label(found)} is missed above it"
+    if found is None:
+        return ""
+    return f"{objective_label(found)} is missed {'at it' if answer.kind is AnswerKind.BELOW else 'above it'}"

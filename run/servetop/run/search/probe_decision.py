@@ -60,6 +60,7 @@ class ProbeDecider:
         self._history_of = math.nan
         """The load that the ticks in the history are of."""
         self._late = 0
+        self._resumes = False
 
     @classmethod
     def of(cls, config: RunConfig, recording: Path) -> ProbeDecider:
@@ -70,12 +71,14 @@ class ProbeDecider:
 
     def first(self) -> NextProbe:
         """Return the load that the session begins with."""
-        probe = self._setup.planner.next(self._evidence.read())
+        evidence = self._evidence.read()
+        self._resumes, probe = bool(evidence.probes), self._setup.planner.next(evidence)
         return probe or NextProbe(load=self._setup.search.low, seconds=1.0)
 
     def note_of(self, probe: NextProbe, *, stage: int) -> Note:
         """Return the note of the first load of a session."""
-        text = f"the search begins at {load_text(probe.load, self._setup.search)}"
+        begins = "goes on" if self._resumes else "begins"
+        text = f"the search {begins} at {load_text(probe.load, self._setup.search)}"
         return probe_note(text, at=self._evidence.now, stage=stage, purpose=probe.purpose)
 
     def stage(self, probe: NextProbe) -> StageConfig:

@@ -152,7 +152,7 @@ def _tier(
         high=answer.high if math.isfinite(answer.high) else None,
         binding=answer.binding or None,
         minutes_left=answer.minutes_left,
-        text=f"{subject} {answer_sentence(answer, objectives, search)}",
+        text=answer_sentence(subject, answer, objectives, search),
         binding_text=binding_text(answer, objectives) or None,
     )
 
