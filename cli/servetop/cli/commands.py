@@ -70,7 +70,7 @@ _OF_THE_ENGINE = ("engine", "model", "url", "api_key_env", "engine_command")
 
 def search(line: CommandLine[SearchOptions]) -> int:
     """Find the largest load within objectives, in one continuous run; exit code 98 if the budget is too short."""
-    from servetop.cli.search_command import run_search
+    from servetop.cli.search.search_command import run_search
 
     return run_search(line)
 

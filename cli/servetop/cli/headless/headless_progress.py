@@ -55,8 +55,8 @@ class HeadlessProgress:
     def _is_printed(self, note: Note) -> bool:
         """Whether a note is printed here: not one of an earlier session, nor of the run or the recorder."""
         elsewhere = note.source in ("run", RECORDER)
-        told = note.severity is not Severity.INFO or note.source == SEARCH
-        return told and not elsewhere and note.at >= self._resumed_at
+        is_news = note.severity is not Severity.INFO or note.source == SEARCH
+        return is_news and not elsewhere and note.at >= self._resumed_at
 
     def print_line(self, line: str) -> None:
         """Print a line at once."""

@@ -22,7 +22,7 @@ def search_lines(result: SearchResult) -> list[str]:
     budget = f"{formats.clock(result.seconds)} of {formats.clock(result.budget)}"
     lines.append(f"load       {budget}, {counted(result.probes, 'probe')}")
     if not result.complete:
-        lines.append(f"unfinished servetop search --resume {result.recording} goes on")
+        lines.append(f"unfinished to continue: servetop search --resume {result.recording}")
     return [sanitize_line(line) for line in lines]
 
 

@@ -32,7 +32,7 @@ def load_unit(search: SearchConfig) -> str:
 
 
 def interval_text(answer: TierAnswer, search: SearchConfig) -> str:
-    """Return the interval of an answer while the search goes on: `6.1 to 13 req/s`, `above 80 req/s`."""
+    """Return the interval of an answer during a search: `6.1 to 13 req/s`, `above 80 req/s`."""
     low, high = max(answer.low, search.low), min(answer.high, search.high)
     if answer.low <= search.low and answer.high >= search.high:
         return "not known yet"

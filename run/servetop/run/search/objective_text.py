@@ -30,7 +30,7 @@ class Tiers:
 
 
 def parse_tiers(texts: Sequence[str], *, goodput: Mapping[str, float]) -> Tiers:
-    """Return the tiers of `--slo` texts; UsageError for one that says nothing, or the same thing twice."""
+    """Return the tiers of `--slo` texts; UsageError for one that has no objective, or the same one twice."""
     if not texts:
         raise UsageError(f"a search needs an objective: add --slo, as in --slo '{_EXAMPLE.partition(',')[0]}'")
     objectives: list[LoadObjective] = []

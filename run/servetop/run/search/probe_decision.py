@@ -77,7 +77,7 @@ class ProbeDecider:
 
     def note_of(self, probe: NextProbe, *, stage: int) -> Note:
         """Return the note of the first load of a session."""
-        begins = "goes on" if self._resumes else "begins"
+        begins = "continues" if self._resumes else "begins"
         text = f"the search {begins} at {load_text(probe.load, self._setup.search)}"
         return probe_note(text, at=self._evidence.now, stage=stage, purpose=probe.purpose)
 

@@ -102,13 +102,17 @@ def _check(search: SearchConfig) -> None:
 
 
 def with_first_load(config: RunConfig) -> RunConfig:
-    """Return the configuration of a search with the stage that it begins with, after its warm-up."""
+    """Return the configuration of a search with the stage that it begins with, after its warm-up.
+
+    Failed requests do not fail the run: they are evidence.
+    """
+    config = dataclasses.replace(config, max_failures=ALL_MAY_FAIL)
     setup = SearchSetup.of(config)
     return _planned(config, setup, setup.planner.next(no_evidence(len(setup.tiers.objectives))))
 
 
 def no_evidence(objectives: int) -> Evidence:
-    """Return the evidence of a search that has not begun."""
+    """Return the evidence of a search before its first load."""
     import numpy as np
 
     nothing = np.empty(0)
@@ -123,7 +127,7 @@ def _planned(config: RunConfig, setup: SearchSetup, probe: NextProbe | None) -> 
 
 
 def resumed_search(recording: Path) -> RunConfig:
-    """Return the configuration with which an interrupted search goes on: without stages if it is over.
+    """Return the configuration that continues an interrupted search: without stages if it is over.
 
     RecordingError if the recording is live, or not one of a search.
     """

@@ -19,7 +19,7 @@ from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.summary import run_summary
 from servetop.run import console
-from servetop.run.search.search_setup import ALL_MAY_FAIL, resumed_search, with_first_load
+from servetop.run.search.search_setup import resumed_search, with_first_load
 
 LOW_RATE, LOW_CONCURRENCY, HIGH = 0.1, 1.0, 1000.0
 _LOADS = (
@@ -43,6 +43,8 @@ def run_search(line: CommandLine[SearchOptions]) -> int:
     for option in declared(LoadOptions):
         if option.name in _LOADS and option.name in line.given:
             raise UsageError(f"{option.spelling}: the search chooses the load: leave it out, or give --low and --high")
+    if "max_failures" in line.given:
+        raise UsageError("--max-failures: failed requests are evidence of a search: use --slo 'error_rate<1%'")
     return launch(search_config(line), output_of(line.options, line))
 
 
@@ -62,8 +64,6 @@ def search_config(line: CommandLine[SearchOptions]) -> RunConfig:
         options.load, **({"max_concurrency": 1} if closed else {"request_rate": search.low}), duration=search.budget
     )
     config = run_config(dataclasses.replace(options, load=load), line.invocation.engine_args)
-    if "max_failures" not in line.given:
-        config = dataclasses.replace(config, max_failures=ALL_MAY_FAIL)
     return with_first_load(dataclasses.replace(config, search=search))
 
 
