@@ -93,12 +93,15 @@ class SearchResult:
     """The reason of an exit code other than 0."""
 
 
-def search_result(reader: RecordingReader, summary: RunSummary, *, end: RunEnd | None = None) -> SearchResult:
+def search_result(
+    reader: RecordingReader, summary: RunSummary, *, end: RunEnd | None = None, setup: SearchSetup | None = None
+) -> SearchResult:
     """Return the result of a recording of a search.
 
     `end` is the end of a run that is not recorded yet; the result then has the exit code that the answers deserve too.
+    `setup` replaces that of the recorded configuration.
     """
-    setup = SearchSetup.of(reader.header.config)
+    setup = setup or SearchSetup.of(reader.header.config)
     evidence, notes = setup.evidence(reader), [note for note in reader.notes() if note.source == SOURCE]
     answers = setup.planner.answers(evidence)
     subject = _subject(reader)
