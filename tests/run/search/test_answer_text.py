@@ -68,10 +68,10 @@ def test_requests_in_flight_are_whole() -> None:
 
 
 def test_what_was_seen_is_that_of_the_probe() -> None:
-    texts = ("p99_ttft<500ms", "mean_itl<40ms", "error_rate<1%")
+    texts = ("p99_ttft<500ms", "itl<40ms@90%", "error_rate<1%")
     ones, due = np.ones(4), np.array([0.5, 1.0, 2.0, 3.0])
-    missed = (np.array([1.0, 0.0, 0.0, 1.0]), np.array([9.0, 0.5, 0.5, 0.5]), np.array([1.0, 0.0, 0.0, 0.0]))
+    missed = (np.array([1.0, 0.0, 0.0, 1.0]), np.array([1.0, 0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0]))
     evidence = Evidence(probes=(), due=due, done=due, counted=(ones, ones, ones), missed=missed)
     seen = seen_text(evidence, [parse_objective(text) for text in texts], probe=Probe(load=1, begin=1, end=3))
-    assert seen == "p99 TTFT ≤ 500 ms: 100 % within, mean ITL ≤ 40 ms: mean 20 ms, errors ≤ 1 %: 0 % failed"
+    assert seen == "p99 TTFT ≤ 500 ms: 100 % within, ITL ≤ 40 ms for 90 %: 50 % within, errors ≤ 1 %: 0 % failed"
     assert "no sample yet" in seen_text(evidence, TTFT, probe=Probe(load=1, begin=7, end=9))

@@ -19,7 +19,7 @@ def search_lines(result: SearchResult) -> list[str]:
     if result.confirmation is not None:
         lines.append(f"confirmed  {result.confirmation.text}")
     lines += [f"warning    {text}" for text in result.warnings]
-    budget = f"{formats.clock(result.seconds)} of {formats.clock(result.budget)}"
+    budget = f"{formats.clock(round(result.seconds))} of {formats.clock(result.budget)}"
     lines.append(f"load       {budget}, {counted(result.probes, 'probe')}")
     if not result.complete:
         lines.append(f"unfinished to continue: servetop search --resume {result.recording}")

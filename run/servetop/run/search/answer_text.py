@@ -46,24 +46,22 @@ def interval_text(answer: TierAnswer, search: SearchConfig) -> str:
 def seen_text(evidence: Evidence, objectives: Sequence[LoadObjective], *, probe: Probe) -> str:
     """Return how much of each objective was kept by the requests that were due during a probe."""
     return ", ".join(
-        f"{objective_label(each)}: {share_text(each, seen_share(evidence, index, probe=probe))}"
+        f"{objective_label(each)}: {share_text(each, missed_share(evidence, index, probe=probe))}"
         for index, each in enumerate(objectives)
     )
 
 
-def seen_share(evidence: Evidence, index: int, *, probe: Probe) -> float:
-    """Return the share of samples within the limit, for a mean its ratio to the limit; NaN without samples."""
+def missed_share(evidence: Evidence, index: int, *, probe: Probe) -> float:
+    """Return the share of samples beyond the limit; NaN without samples."""
     due = (evidence.due >= probe.begin) & (evidence.due < probe.end)
     counts, misses = float(evidence.counted[index][due].sum()), float(evidence.missed[index][due].sum())
     return misses / counts if counts else math.nan
 
 
 def share_text(objective: LoadObjective, missed: float) -> str:
-    """Return a share of missed samples, or the ratio of a mean to its limit, in words."""
+    """Return a share of missed samples in words."""
     if math.isnan(missed):
         return "no sample yet"
-    if objective.share is None and objective.limit is not None:
-        return f"mean {formats.seconds(missed * objective.limit, prose=True)}"
     if objective.metric == ERROR_RATE:
         return f"{formats.percent(missed, zeros='never')} failed"
     return f"{formats.percent(1 - missed, zeros='never')} within"

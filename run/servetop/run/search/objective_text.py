@@ -1,4 +1,4 @@
-"""Reads objectives as people write them: `p99_ttft<500ms`, `ttft<500ms@95%`, `mean_itl<40ms`, `error_rate<1%`."""
+"""Reads objectives as people write them: `p99_ttft<500ms`, `ttft<500ms@95%`, `error_rate<1%`, `goodput>95%`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATENCIES = ("ttft", "tpot", "itl", "e2el")
 ERROR_RATE, GOODPUT = "error_rate", "goodput"
 _FORM = re.compile(r"(?P<name>[A-Za-z][\w.]*)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[^@\s]+)\s*(@\s*(?P<share>\S+))?")
 _NAME = re.compile(r"(?:p(?P<percentile>\d+(?:\.\d+)?)_|(?P<mean>mean)_)?(?P<metric>[A-Za-z]\w*)")
-_EXAMPLE = "p99_ttft<500ms, ttft<500ms@95%, mean_itl<40ms, error_rate<1% or goodput>95%"
+_EXAMPLE = "p99_ttft<500ms, ttft<500ms@95%, error_rate<1% or goodput>95%"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +99,13 @@ def _latency(text: str, match: re.Match[str], name: re.Match[str]) -> LoadObject
         raise UsageError(f"--slo {text!r} asks for a slow server: use {match['name']}<{match['limit']}")
     if name["percentile"] and match["share"]:
         raise UsageError(f"--slo {text!r} has two shares: use p99_{metric}<500ms or {metric}<500ms@99%")
-    if name["mean"] and match["share"]:
-        raise UsageError(f"--slo {text!r}: a mean has no share: leave out @{match['share']}")
-    if not (name["percentile"] or name["mean"] or match["share"]):
+    if name["mean"]:
+        raise UsageError(
+            f"--slo {text!r}: a search judges requests one by one, not their mean: use p50_{metric} or p90_{metric}"
+        )
+    if not (name["percentile"] or match["share"]):
         raise UsageError(f"--slo {text!r}: which requests? write p99_{text} or {text}@95%")
     limit = _seconds(text, match["limit"])
-    if name["mean"]:
-        return LoadObjective(text=text, metric=metric, limit=limit, share=None)
     share = _share(text, match["share"]) if match["share"] else float(name["percentile"]) / 100
     if not 0 < share < 1:
         raise UsageError(f"--slo {text!r}: a limit for all or no requests cannot be measured: use p99 or @99%")
@@ -148,12 +148,10 @@ def _share_of_requests(text: str, match: re.Match[str], metric: str) -> LoadObje
 def objective_label(objective: LoadObjective) -> str:
     """Return an objective in words: `p99 TTFT ≤ 500 ms`, `TTFT ≤ 500 ms for 95 %`, `errors ≤ 1 %`."""
     if objective.metric == ERROR_RATE:
-        return f"errors ≤ {(1 - (objective.share or 0)) * 100:.4g} %"
+        return f"errors ≤ {(1 - objective.share) * 100:.4g} %"
     if objective.metric == GOODPUT:
-        return f"goodput ≥ {(objective.share or 0) * 100:.4g} %"
+        return f"goodput ≥ {objective.share * 100:.4g} %"
     limit = f"{objective.metric.upper()} ≤ {_limit(objective.limit or 0.0)}"
-    if objective.share is None:
-        return f"mean {limit}"
     if "@" in objective.text:
         return f"{limit} for {objective.share * 100:.4g} %"
     return f"p{objective.share * 100:.4g} {limit}"

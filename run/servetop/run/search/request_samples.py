@@ -77,8 +77,7 @@ def _samples(requests: RequestTimes, objective: LoadObjective, goodput: Mapping[
     else:
         counted, missed = _latency(requests, objective)
     counted = np.where(requests.failed, np.maximum(counted, 1.0), counted)
-    worst = counted if objective.share is not None else np.maximum(missed, counted)
-    return counted, np.where(requests.failed, worst, missed)
+    return counted, np.where(requests.failed, counted, missed)
 
 
 def _latency(requests: RequestTimes, objective: LoadObjective) -> Samples:
@@ -91,11 +90,10 @@ def _latency(requests: RequestTimes, objective: LoadObjective) -> Samples:
 
 
 def _judged(values: FloatArray, objective: LoadObjective) -> Samples:
-    """Return one sample for each known value: whether it is beyond the limit, or for a mean its ratio to the limit."""
+    """Return one sample for each known value: whether it is beyond the limit."""
     known, limit = ~np.isnan(values), objective.limit or np.inf
-    filled = np.where(known, values, 0.0)
-    missed = filled / limit if objective.share is None else (filled > limit).astype(np.float64)
-    return known.astype(np.float64), missed
+    missed = np.where(known, values, 0.0) > limit
+    return known.astype(np.float64), missed.astype(np.float64)
 
 
 def _within_all(requests: RequestTimes, goodput: Mapping[str, float]) -> Samples:
@@ -121,7 +119,7 @@ def _token_gaps(requests: RequestTimes, objective: LoadObjective) -> Samples:
     later[np.flatnonzero(np.diff(owner, prepend=-1))] = False
     later &= requests.ok[owner] & (chunks.tokens > 0) & ~np.isnan(requests.later_tokens[owner])
     owner, seconds, tokens = owner[later], chunks.micros[later] / US_PER_S, chunks.tokens[later].astype(np.float64)
-    weights = seconds / limit if objective.share is None else np.where(seconds / tokens > limit, tokens, 0.0)
+    beyond = np.where(seconds / tokens > limit, tokens, 0.0)
     size = requests.at.size
-    sums = (np.bincount(owner, each, minlength=size).astype(np.float64) for each in (tokens, weights))
+    sums = (np.bincount(owner, each, minlength=size).astype(np.float64) for each in (tokens, beyond))
     return next(sums), next(sums)

@@ -20,7 +20,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadObjective:
-    """One objective: a share of the samples of a metric within a limit, or the mean of the metric within it."""
+    """One objective: a share of the samples of a metric within a limit."""
 
     text: str
     """As the user wrote it (`p99_ttft<500ms`)."""
@@ -28,8 +28,8 @@ class LoadObjective:
     """`ttft`, `tpot`, `itl`, `e2el`, `error_rate`, or `goodput`: requests that meet all of `--goodput`."""
     limit: float | None
     """Seconds; None for `error_rate` and `goodput`."""
-    share: float | None
-    """Share of the samples that must be within the limit, 0-1: 0.99 of p99; None for a mean."""
+    share: float
+    """Share of the samples that must be within the limit, 0-1: 0.99 of p99."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Evidence:
 
     A request whose limit has passed without its first token counts at once, and a failed one as missed."""
     missed: tuple[FloatArray, ...]
-    """For each objective, how many of these samples were beyond the limit; for a mean, the sum of value / limit."""
+    """For each objective, how many of these samples were beyond the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from servetop.core.events import Note, RunEnd
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run.outcome import decisive
-from servetop.run.search.answer_text import answer_sentence, binding_text, load_text, seen_share, share_text
+from servetop.run.search.answer_text import answer_sentence, binding_text, load_text, missed_share, share_text
 from servetop.run.search.objective_text import objective_label
 from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
@@ -28,9 +28,7 @@ class ObjectiveSeen:
 
     objective: str
     share_within: float | None
-    """Share of its samples within the limit; None for a mean, and without samples."""
-    mean_of_limit: float | None
-    """Mean / limit; None for a share."""
+    """Share of its samples within the limit; None without samples."""
     text: str
 
 
@@ -179,24 +177,21 @@ def _confirmation(evidence: Evidence, setup: SearchSetup) -> Confirmation | None
     if probe is None:
         return None
     seen = tuple(
-        _seen(each, seen_share(evidence, index, probe=probe)) for index, each in enumerate(setup.tiers.objectives)
+        _seen(each, missed_share(evidence, index, probe=probe)) for index, each in enumerate(setup.tiers.objectives)
     )
     load, seconds = load_text(probe.load, setup.search), probe.end - probe.begin
     figures = ", ".join(
         f"{objective_label(each)} {part.text}" for each, part in zip(setup.tiers.objectives, seen, strict=True)
     )
     return Confirmation(
-        load=probe.load, seconds=seconds, seen=seen, text=f"{load} for {formats.clock(seconds)}: {figures}"
+        load=probe.load, seconds=seconds, seen=seen, text=f"{load} for {formats.clock(round(seconds))}: {figures}"
     )
 
 
 def _seen(objective: LoadObjective, missed: float) -> ObjectiveSeen:
-    known = None if math.isnan(missed) else missed
-    mean = objective.share is None
     return ObjectiveSeen(
         objective=objective.text,
-        share_within=None if mean or known is None else 1 - known,
-        mean_of_limit=known if mean else None,
+        share_within=None if math.isnan(missed) else 1 - missed,
         text=share_text(objective, missed),
     )
 
