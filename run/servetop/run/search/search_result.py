@@ -181,7 +181,7 @@ def _confirmation(evidence: Evidence, setup: SearchSetup) -> Confirmation | None
     )
     load, seconds = load_text(probe.load, setup.search), probe.end - probe.begin
     figures = ", ".join(
-        f"{objective_label(each)} {part.text}" for each, part in zip(setup.tiers.objectives, seen, strict=True)
+        f"{objective_label(each)}: {part.text}" for each, part in zip(setup.tiers.objectives, seen, strict=True)
     )
     return Confirmation(
         load=probe.load, seconds=seconds, seen=seen, text=f"{load} for {formats.clock(round(seconds))}: {figures}"
