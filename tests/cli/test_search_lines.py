@@ -27,7 +27,7 @@ def lines_of(path: Path, answer: TierAnswer = FOUND, **changes: Any) -> list[str
 def test_the_answer_has_its_price_and_what_binds(tmp_path: Path) -> None:
     lines = lines_of(record(tmp_path / "run.servetop", 2.0, prices=("$2.5/h",)), cost_per_million_output_tokens=0.31)
     assert lines[0].endswith(
-        " serves 11.2 req/s [10.9, 11.5] within p99 TTFT ≤ 500 ms, for $0.310 per million output tokens"
+        " serves 11.2 req/s [10.9, 11.5] within p99 TTFT ≤ 500 ms, for $0.310 per million output tokens at 2 req/s"
         " (p99 TTFT ≤ 500 ms is missed above it)"
     )
     assert lines[1:] == ["load       0:08 of 1:00, 1 probe"]

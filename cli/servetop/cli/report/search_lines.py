@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from servetop.analysis.summary.summary_json import plain_object
 from servetop.analysis.summary.summary_types import RunSummary
+from servetop.core.config_values.search_config import MAX_CONCURRENCY
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.core.text.sanitize import sanitize_line
@@ -28,9 +29,13 @@ def search_lines(result: SearchResult) -> list[str]:
 
 def _cost(result: SearchResult, tier: TierResult) -> str:
     """What the load of an answer costs; nothing for one that is not known, or not the one that was measured."""
-    price = result.cost_per_million_output_tokens
+    price, load = result.cost_per_million_output_tokens, result.cost_load
     known = tier.kind in (AnswerKind.FOUND, AnswerKind.CLIFF, AnswerKind.ABOVE) and len(result.tiers) == 1
-    return f", for {formats.money(price, result.currency)} per million output tokens" if known and price else ""
+    if not known or price is None or load is None:
+        return ""
+    unit = "in flight" if result.over == MAX_CONCURRENCY else "req/s"
+    at = f"{formats.rate_number(load)} {unit}"
+    return f", for {formats.money(price, result.currency)} per million output tokens at {at}"
 
 
 def _above(tier: TierResult) -> str:

@@ -79,7 +79,9 @@ class SearchResult:
     """Loads that were kept."""
     confirmation: Confirmation | None
     cost_per_million_output_tokens: float | None
-    """At the load of the confirmation, else of the highest load within the answer; None without `--price`."""
+    """At `cost_load`; None without `--price`."""
+    cost_load: float | None
+    """The load of the confirmation, else the highest load kept that the answer contains; None without such."""
     currency: str | None
     warnings: tuple[str, ...]
     """Why the answers may be wrong, such as other clients of the server."""
@@ -110,6 +112,7 @@ def search_result(
     if end is not None:
         end = decisive([end, *_own_ends(tiers, notes, at=end.at)])
     end = end or reader.end or RunEnd(at=0.0, exit_code=int(ExitCode.RUN_FAILED), reason=_no_end(reader))
+    claimed = _claimed(evidence, answers)
     return SearchResult(
         tiers=tiers,
         over=setup.search.over,
@@ -120,7 +123,8 @@ def search_result(
         seconds=sum(probe.end - probe.begin for probe in evidence.probes),
         probes=len(evidence.probes),
         confirmation=_confirmation(evidence, setup),
-        cost_per_million_output_tokens=_cost(summary, evidence, answers),
+        cost_per_million_output_tokens=_cost(summary, claimed),
+        cost_load=None if claimed is None else claimed.load,
         currency=_currency(summary),
         warnings=_warnings(summary, notes),
         complete=bool(evidence.probes) and setup.planner.next(evidence) is None,
@@ -196,9 +200,8 @@ def _seen(objective: LoadObjective, missed: float) -> ObjectiveSeen:
     )
 
 
-def _cost(summary: RunSummary, evidence: Evidence, answers: Sequence[TierAnswer]) -> float | None:
-    """Return the cost of a million output tokens at the load that is claimed."""
-    probe = _claimed(evidence, answers)
+def _cost(summary: RunSummary, probe: Probe | None) -> float | None:
+    """Return the cost of a million output tokens at the load of a probe."""
     stage = None if probe is None else next((each for each in summary.stages if _began(each, probe)), None)
     cost = None if stage is None else stage.measured.cost
     return None if cost is None else cost.per_million_output_tokens
