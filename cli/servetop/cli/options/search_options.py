@@ -1,11 +1,17 @@
 """The options of `servetop search`: those of a run, and what to search for."""
 
+import dataclasses
 from functools import partial
 from typing import Annotated
 
+from servetop.cli.options import completions
 from servetop.cli.options.declaration import Option, options_class
+from servetop.cli.options.engine_options import ConnectionOptions, EngineOptions
+from servetop.cli.options.load_options import LoadOptions
+from servetop.cli.options.output_options import OutputOptions, ResultOptions, WebOptions
 from servetop.cli.options.parsers import parse_fraction
-from servetop.cli.options.run_options import RepeatableOptions
+from servetop.cli.options.request_options import DataOptions, RequestOptions
+from servetop.cli.options.run_options import NoRecord, RepeatableOptions
 from servetop.core.config_values.search_config import SEARCHED_LOADS
 from servetop.core.units import parse_seconds
 
@@ -61,12 +67,29 @@ class SearchedOptions:
             "Continue the search of this recording; it has all options.",
             brief="Continue the search of a recording.",
             unit="FILE|latest",
+            complete=completions.recordings,
         ),
     ] = None
 
 
 @options_class
-class SearchOptions(RepeatableOptions):
-    """The options of `servetop search`."""
+class SearchOptions:
+    """The options of `servetop search`: those of RepeatableOptions follow its own."""
 
     search: SearchedOptions = SearchedOptions()
+    engine: EngineOptions = EngineOptions()
+    connection: ConnectionOptions = ConnectionOptions()
+    load: LoadOptions = LoadOptions()
+    data: DataOptions = DataOptions()
+    requests: RequestOptions = dataclasses.field(default_factory=RequestOptions)
+    results: ResultOptions = dataclasses.field(default_factory=ResultOptions)
+    output: OutputOptions = OutputOptions()
+    no_record: NoRecord = False
+    web: WebOptions = WebOptions()
+
+    @property
+    def of_run(self) -> RepeatableOptions:
+        """The options of the run."""
+        return RepeatableOptions(
+            **{each.name: getattr(self, each.name) for each in dataclasses.fields(RepeatableOptions)}
+        )

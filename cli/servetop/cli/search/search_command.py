@@ -45,7 +45,7 @@ def run_search(line: CommandLine[SearchOptions]) -> int:
             raise UsageError(f"{option.spelling}: the search chooses the load: leave it out, or give --low and --high")
     if "max_failures" in line.given:
         raise UsageError("--max-failures: failed requests are evidence of a search: use --slo 'error_rate<1%'")
-    return launch(search_config(line), output_of(line.options, line))
+    return launch(search_config(line), output_of(line.options.of_run, line))
 
 
 def search_config(line: CommandLine[SearchOptions]) -> RunConfig:
@@ -63,7 +63,7 @@ def search_config(line: CommandLine[SearchOptions]) -> RunConfig:
     load = dataclasses.replace(
         options.load, **({"max_concurrency": 1} if closed else {"request_rate": search.low}), duration=search.budget
     )
-    config = run_config(dataclasses.replace(options, load=load), line.invocation.engine_args)
+    config = run_config(dataclasses.replace(options.of_run, load=load), line.invocation.engine_args)
     return with_first_load(dataclasses.replace(config, search=search))
 
 
@@ -86,7 +86,7 @@ def _resume(line: CommandLine[SearchOptions], name: str) -> int:
     if all(stage.warmup for stage in config.stages):
         console.message(f"the search in {recording} is over: nothing to resume")
         return _print_over(str(recording), as_json=as_json)
-    return launch(config, output_of(line.options, line), resume=recording)
+    return launch(config, output_of(line.options.of_run, line), resume=recording)
 
 
 def _print_over(name: str, *, as_json: bool) -> int:

@@ -14,6 +14,7 @@ from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
 
 QUEUE = "queue"
 """What binds a load above which the queue would grow."""
+UNKNOWN = "not known yet"
 
 
 def load_number(load: float, search: SearchConfig) -> str:
@@ -35,7 +36,7 @@ def interval_text(answer: TierAnswer, search: SearchConfig) -> str:
     """Return the interval of an answer during a search: `6.1 to 13 req/s`, `above 80 req/s`."""
     low, high = max(answer.low, search.low), min(answer.high, search.high)
     if answer.low <= search.low and answer.high >= search.high:
-        return "not known yet"
+        return UNKNOWN
     if answer.high >= search.high:
         return f"above {load_text(low, search)}"
     if answer.low <= search.low:
@@ -88,6 +89,8 @@ def answer_sentence(subject: str, answer: TierAnswer, objectives: Sequence[LoadO
 
 def _not_resolved(answer: TierAnswer, search: SearchConfig) -> str:
     interval = interval_text(answer, search)
+    if interval == UNKNOWN:
+        return "nothing is known yet"
     if answer.minutes_left is None:
         return interval
     return f"{interval}; about {counted(max(1, math.ceil(answer.minutes_left)), 'more minute')} would"
