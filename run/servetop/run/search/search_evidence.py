@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from servetop.core.arrays import FloatArray
 
 
+class Purpose(StrEnum):
+    """Why a load is kept."""
+
+    MEASURE = "measure"
+    RECOVER = "recover"
+    """Until the backlog of a load that was too high has been served; nothing is estimated from it."""
+    CONFIRM = "confirm"
+    """At the end of a search, at the load that it claims; nothing is chosen or estimated from it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadObjective:
-    """One objective: a share of the samples of a metric within a limit, or the mean of the metric within it."""
+    """One objective: a share of the samples of a metric within a limit."""
 
     text: str
     """As the user wrote it (`p99_ttft<500ms`)."""
@@ -17,8 +28,8 @@ class LoadObjective:
     """`ttft`, `tpot`, `itl`, `e2el`, `error_rate`, or `goodput`: requests that meet all of `--goodput`."""
     limit: float | None
     """Seconds; None for `error_rate` and `goodput`."""
-    share: float | None
-    """Share of the samples that must be within the limit, 0-1: 0.99 of p99; None for a mean."""
+    share: float
+    """Share of the samples that must be within the limit, 0-1: 0.99 of p99."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +40,7 @@ class Probe:
     """Requests per second, or requests in flight."""
     begin: float
     end: float
+    purpose: Purpose = Purpose.MEASURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,7 +56,7 @@ class Evidence:
 
     A request whose limit has passed without its first token counts at once, and a failed one as missed."""
     missed: tuple[FloatArray, ...]
-    """For each objective, how many of these samples were beyond the limit; for a mean, the sum of value / limit."""
+    """For each objective, how many of these samples were beyond the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,5 +82,4 @@ class NextProbe:
 
     load: float
     seconds: float
-    confirms: bool = False
-    """It is the confirmation at the end, which chooses nothing."""
+    purpose: Purpose = Purpose.MEASURE
