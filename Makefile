@@ -136,9 +136,9 @@ options: .venv/.product  ## write docs/reference/options.md and the man page fro
 evidence: .venv/.product  ## write docs/reference/evidence.md from the statements of the verdict and what they need
 	$(BIN)/python -m tests.docs.evidence_page docs/reference/evidence.md
 
-schema: .venv/.product  ## write docs/schema/*.json from the types of the summary and of the comparison
-	@$(BIN)/python -m servetop.reports.schema.summary_schema > docs/schema/summary.json
-	@$(BIN)/python -m servetop.reports.schema.comparison_schema > docs/schema/comparison.json
+schema: .venv/.product  ## write docs/schema/*.json from the types of the summary, of the comparison and of the search
+	@for each in reports.schema.summary reports.schema.comparison run.search.search; do \
+		$(BIN)/python -m servetop.$${each}_schema > docs/schema/$${each##*.}.json; done
 
 lock: .venv-audit/.installed  ## pin the newest versions of what CI installs, and of the real engines (locks/)
 	PYTHON=$(PYTHON) bash locks/lock.sh .venv-audit/bin/uv
