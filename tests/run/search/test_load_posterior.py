@@ -19,7 +19,7 @@ def window(
     events = (size,) * round(missed / size)
     return LoadWindow(
         load=load, seconds=60.0, counted=counted, missed=missed, events=events, trend=trend, in_flight=load,
-        reached=load, latency=1.0,
+        reached=load, latency=0.01,
     )  # fmt: skip
 
 
@@ -60,8 +60,9 @@ def test_the_backlog_of_the_load_before_does_not_prove_that_a_load_is_missed() -
 
 
 def test_the_least_of_two_answers_is_below_both() -> None:
-    lower, higher = posterior(window(10.0, 0.0), window(12.0, 0.5)), posterior(window(30.0, 0.0), window(36.0, 0.5))
-    assert least_of([lower, higher]).interval == pytest.approx(lower.interval, rel=0.01)
+    lower = posterior(window(10.0, 0.0), window(12.0, 0.5))
+    higher = posterior(window(30.0, 0.0), window(36.0, 0.5))
+    assert least_of([lower, higher]).interval == pytest.approx(lower.interval, rel=0.03)
     both = least_of([lower, lower])
     assert both.quantile(0.5) < lower.quantile(0.5)
     assert both.weights.sum() == pytest.approx(1.0)

@@ -40,6 +40,7 @@ def queue_windows(windows: Sequence[LoadWindow], *, longest: float) -> list[Load
 
 def _queue_window(window: LoadWindow, before: Sequence[LoadWindow], longest: float) -> LoadWindow:
     latency = window.latency if window.latency > 0 else 1.0
+    window = replace(window, latency=0.0)  # its parts are independent of each other
     parts = _PARTS * min(1.0, window.seconds / (_LATENCIES * latency))
     runaway = window.reached > max(_LEAST_RUNAWAY, _RUNAWAY * expected_in_flight(before, window.load))
     if window.trend is Trend.RISING and (runaway or window.seconds >= longest):
