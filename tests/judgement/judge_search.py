@@ -118,7 +118,7 @@ def truths(servers: Sequence[int]) -> None:
 def main() -> None:
     """Print the table of searches on stored servers."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--servers", type=int, nargs="+", default=[21, 22, 23])
+    parser.add_argument("--servers", type=int, nargs="+", default=[21, 22])
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(201, 206)))
     parser.add_argument("--minutes", type=float, default=20.0, help="budget of a search")
     parser.add_argument("--truth", action="store_true", help="compute the largest loads of the servers instead")

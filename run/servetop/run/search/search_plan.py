@@ -1,6 +1,6 @@
 """The plan of a search: which load to keep next, for how long, and what the answer is.
 
-Everything follows from the evidence, so a search that was interrupted goes on where it was. The load rises by factors
+Everything follows from the evidence, so a search that was interrupted continues where it was. The load rises by factors
 until an objective is missed; then loads near the answer are kept in turn, until its interval is narrow or the
 budget ends; last, the lower end of the interval is kept once more to confirm it.
 """
@@ -70,20 +70,26 @@ class SearchPlan:
 
     def next(self, evidence: Evidence) -> NextProbe | None:
         """Return the load to keep next; None if the search is over."""
-        if any(probe.purpose is Purpose.CONFIRM for probe in evidence.probes):
-            return None
         if not evidence.probes:
             return NextProbe(load=self._start(), seconds=_FIRST)
         views = self._views(evidence)
-        current = [view[-1] for view in views]
-        tier = self._undecided(views)
-        used = evidence.probes[-1].end - evidence.probes[0].begin
-        confirm = self._seconds(current[0])
-        if tier is None or used + confirm + _CHUNK > self._limits.budget:
+        if not views[0]:
+            return NextProbe(load=evidence.probes[-1].load, seconds=_CHUNK)
+        tier, last = self._undecided(views), evidence.probes[-1]
+        confirm = self._seconds(views[0][-1])
+        if last.purpose is Purpose.CONFIRM:
+            left = confirm - (last.end - last.begin)
+            return NextProbe(load=last.load, seconds=left, purpose=last.purpose) if left > _CHUNK / 2 else None
+        used = sum(probe.end - probe.begin for probe in evidence.probes)
+        ends = tier is None or used + confirm + _CHUNK > self._limits.budget
+        if self._has_backlog(evidence, views, tier) and not (ends and last.purpose is Purpose.RECOVER):
+            return self._recovery(views, tier)
+        if ends or tier is None:
             return self._confirmation(views, confirm)
-        if evidence.probes[-1].purpose is Purpose.MEASURE and self._holds(current, tier):
+        current = [view[-1] for view in views]
+        if last.purpose is Purpose.MEASURE and self._holds(current, tier):
             return NextProbe(load=current[0].load, seconds=_CHUNK)
-        return self._move(evidence, views, tier)
+        return self._move(views, tier)
 
     def answers(self, evidence: Evidence) -> tuple[TierAnswer, ...]:
         """Return the answer of each tier."""
