@@ -24,7 +24,10 @@ _FLATTEST = 4.0
 """A curve is nowhere flatter than this slope above the answer, with which far loads are compared."""
 _NEAR = 0.15
 """Relative distance of a load within which the logistic curve is taken as true."""
-_LOADS = 500
+_LOADS = 300
+"""Number of possible loads, and of those near the answer."""
+_TAIL, _MARGIN = 1e-4, 1.05
+"""Probability beyond the loads near the answer, and a factor by which they reach farther."""
 _ASSUMED = 0.5
 """Length of the event that is assumed beside those that were seen, in request latencies."""
 _SIMILAR = 0.25
@@ -33,7 +36,7 @@ _OFTEN = 30.0
 """... if no more than this many times the allowed share is missed, as events merge then."""
 _LEAST_TRIALS = 5.0
 """Independent samples of a window at least: one that misses its limit from begin to end is no accident."""
-_DEPENDENCE = 1.6
+_DEPENDENCE = 1.4
 """Factor of the variance of shares: events come together too (set on servers and seeds apart from the judgement's)."""
 CONFIDENCE = 0.95
 
@@ -43,7 +46,7 @@ class LoadPosterior:
     """Probabilities of the largest load within an objective; shape of both arrays: (loads,)."""
 
     loads: FloatArray
-    """Ascending, equally far apart in their logarithms."""
+    """Ascending."""
     weights: FloatArray
     """Their sum is 1."""
     slope: float = math.nan
@@ -51,11 +54,11 @@ class LoadPosterior:
 
     def quantile(self, share: float) -> float:
         """Return the load below which the answer lies with this probability."""
-        return float(np.interp(share, np.cumsum(self.weights), self.loads))
+        return float(np.interp(share, np.cumsum(self.weights) - self.weights / 2, self.loads))
 
     def below(self, load: float) -> float:
         """Return the probability that the answer is below a load."""
-        return float(self.weights[self.loads < load].sum())
+        return float(np.interp(load, self.loads, np.cumsum(self.weights) - self.weights / 2))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -64,9 +67,17 @@ class LoadPosterior:
         return self.quantile(rest), self.quantile(1 - rest)
 
 
-def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, low: float, high: float) -> LoadPosterior:
-    """Return the posterior, between half of `low` and twice `high`; `allowed` is the share that may miss the limit."""
+def possible_loads(low: float, high: float, *, near: LoadPosterior | None = None) -> FloatArray:
+    """Return loads from half of `low` to twice `high`; most of them where a posterior has its weight."""
     loads = np.geomspace(low / 2, 2 * high, _LOADS)
+    if near is None:
+        return loads
+    ends = near.quantile(_TAIL) / _MARGIN, near.quantile(1 - _TAIL) * _MARGIN
+    return np.unique(np.concatenate((loads, np.geomspace(*ends, _LOADS))))
+
+
+def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: FloatArray) -> LoadPosterior:
+    """Return the posterior over ascending loads; `allowed` is the share that may miss the limit."""
     sizes = _event_sizes(windows, allowed)
     cost = np.zeros((loads.size, _SLOPES.size))
     for window, size in zip(windows, sizes, strict=True):
@@ -76,7 +87,7 @@ def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, low: float,
     cost /= _DEPENDENCE * max(1.0, misfit)
     cost += (np.log(_SLOPES / _USUAL_SLOPE) / _SLOPE_SPREAD) ** 2
     joint = np.exp(-(cost - cost.min()) / 2)
-    weights = joint.sum(axis=1)
+    weights = joint.sum(axis=1) * np.gradient(np.log(loads))
     slope = float((joint.sum(axis=0) * _SLOPES).sum() / joint.sum())
     return LoadPosterior(loads=loads, weights=weights / weights.sum(), slope=slope)
 

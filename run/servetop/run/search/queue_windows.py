@@ -12,7 +12,9 @@ from servetop.run.search.load_windows import LoadWindow, Trend
 QUEUE_ALLOWED = 0.5
 """Share of a window's parts that may have a growing queue."""
 _PARTS = 6.0
-"""Independent parts of a window that was kept for long enough."""
+"""Independent parts of a window that was kept for long enough, ..."""
+_GROWING = 20.0
+"""... and of one whose queue grew from begin to end."""
 _LATENCIES = 8.0
 """Request latencies after which a window has shown whether its queue grows."""
 _RUNAWAY = 4.0
@@ -38,8 +40,9 @@ def queue_windows(windows: Sequence[LoadWindow], *, longest: float) -> list[Load
 
 def _queue_window(window: LoadWindow, before: Sequence[LoadWindow], longest: float) -> LoadWindow:
     latency = window.latency if window.latency > 0 else 1.0
+    window = replace(window, latency=0.0)  # its parts are independent of each other
     parts = _PARTS * min(1.0, window.seconds / (_LATENCIES * latency))
     runaway = window.reached > max(_LEAST_RUNAWAY, _RUNAWAY * expected_in_flight(before, window.load))
     if window.trend is Trend.RISING and (runaway or window.seconds >= longest):
-        return replace(window, counted=_PARTS, missed=_PARTS, events=(1.0,), trend=Trend.SETTLED)
+        return replace(window, counted=_GROWING, missed=_GROWING, events=(1.0,), trend=Trend.SETTLED)
     return replace(window, counted=parts if window.trend is Trend.SETTLED else 0.0, missed=0.0, events=())

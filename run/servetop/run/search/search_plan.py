@@ -11,7 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior
+from servetop.core.arrays import FloatArray
+from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
 from servetop.run.search.load_windows import LoadWindow, Trend, in_flight_at, merged, windows
 from servetop.run.search.queue_windows import QUEUE_ALLOWED, expected_in_flight, queue_windows
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
@@ -101,13 +102,16 @@ class SearchPlan:
         return [*seen, queue_windows(seen[0], longest=_RISING * _LONGEST)]
 
     def _tier(self, views: Sequence[Sequence[LoadWindow]], tier: Sequence[int]) -> _Tier:
-        low, high = self._limits.low, self._limits.high
-        parts = [load_posterior(views[index], allowed=self._allowed(index), low=low, high=high) for index in tier]
-        texts = [self._objectives[index].text for index in tier]
+        seen = [(views[index], self._allowed(index), self._objectives[index].text) for index in tier]
         if not self._limits.concurrency:
-            parts.append(load_posterior(views[-1], allowed=QUEUE_ALLOWED, low=low, high=high))
-            texts.append(QUEUE)
-        return _Tier(text=tuple(texts), parts=tuple(parts), whole=least_of(parts))
+            seen.append((views[-1], QUEUE_ALLOWED, QUEUE))
+        low, high = self._limits.low, self._limits.high
+
+        def over(loads: FloatArray) -> list[LoadPosterior]:
+            return [load_posterior(view, allowed=allowed, loads=loads) for view, allowed, _ in seen]
+
+        parts = over(possible_loads(low, high, near=least_of(over(possible_loads(low, high)))))
+        return _Tier(text=tuple(text for *_, text in seen), parts=tuple(parts), whole=least_of(parts))
 
     def _allowed(self, index: int) -> float:
         return 1 - self._objectives[index].share
