@@ -14,7 +14,7 @@ from servetop.cli.report.search_lines import search_lines
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.summary import run_summary
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
-from servetop.run.search.search_result import SearchResult, search_result
+from servetop.run.search.search_result import Confirmation, SearchResult, search_result
 from tests.run.search.searches import FOUND, record, setup
 
 
@@ -37,6 +37,13 @@ def test_an_unknown_load_has_no_price(tmp_path: Path) -> None:
     wide = dataclasses.replace(FOUND, kind=AnswerKind.WIDE, low=8.0, high=13.0)
     lines = lines_of(record(tmp_path / "run.servetop", 2.0, prices=("$2.5/h",)), wide)
     assert lines[0].endswith(" within p99 TTFT ≤ 500 ms is not resolved: 8 to 13 req/s")
+
+
+@pytest.mark.parametrize(("kept", "label"), [(True, "confirmed"), (False, "not kept")])
+def test_a_confirmation_says_whether_the_objectives_were_kept(tmp_path: Path, kept: bool, label: str) -> None:
+    confirmation = Confirmation(load=10.0, seconds=8.0, seen=(), kept=kept, text="10 req/s for 0:08: …")
+    lines = lines_of(record(tmp_path / "run.servetop", 2.0), confirmation=confirmation)
+    assert lines[1] == f"{label:10} 10 req/s for 0:08: …"
 
 
 def test_warnings_and_the_way_to_continue_follow(tmp_path: Path) -> None:

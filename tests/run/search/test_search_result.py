@@ -15,10 +15,13 @@ from servetop.analysis.summary.summary_json import plain_object
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.write.resume import resume_recording
+from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.summary.summary import run_summary
+from servetop.run.search.recorded_probes import probe_note
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_end import searched_end
-from servetop.run.search.search_evidence import NextProbe
+from servetop.run.search.search_evidence import NextProbe, Purpose
 from servetop.run.search.search_result import SearchResult, search_result
 from servetop.run.search.search_schema import search_schema
 from tests.house.source_tree import TOP
@@ -109,3 +112,18 @@ def test_python_returns_the_result_of_a_search(tmp_path: Path) -> None:
 def test_a_failed_run_keeps_its_code(tmp_path: Path, code: ExitCode) -> None:
     end = RunEnd(at=9.0, exit_code=int(code), reason="the engine died")
     assert result_of(record(tmp_path / "run.servetop", 2.0), end).exit_code == code
+
+
+@pytest.mark.parametrize(("slo", "kept"), [("p99_ttft<10s", True), ("p99_ttft<1ms", False)])
+def test_a_confirmation_shows_whether_the_load_keeps_the_objectives(tmp_path: Path, slo: str, kept: bool) -> None:
+    path = record(tmp_path / "run.servetop", 2.0, 5.0)
+    recorder, _ = resume_recording(path)
+    note = probe_note("", at=16.0, stage=1, purpose=Purpose.CONFIRM)
+    recorder.commit(TickTransaction(notes=[note]))
+    recorder.close(OK)
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        search = setup(search=dataclasses.replace(SEARCH, slo=(slo,)))
+        found = search_result(reader, run_summary(reader), setup=search).confirmation
+    assert found is not None
+    assert (found.load, round(found.seconds), found.kept) == (5.0, 8, kept)
+    assert found.seen[0].share_within == (1.0 if kept else 0.0)

@@ -18,7 +18,8 @@ def search_lines(result: SearchResult) -> list[str]:
     """Return a sentence for each tier, and the lines that support it."""
     lines = [f"answer     {tier.text}{_cost(result, tier)}{_above(tier)}" for tier in result.tiers]
     if result.confirmation is not None:
-        lines.append(f"confirmed  {result.confirmation.text}")
+        label = "confirmed " if result.confirmation.kept else "not kept  "
+        lines.append(f"{label} {result.confirmation.text}")
     lines += [f"warning    {text}" for text in result.warnings]
     budget = f"{formats.clock(round(result.seconds))} of {formats.clock(result.budget)}"
     lines.append(f"load       {budget}, {counted(result.probes, 'probe')}")

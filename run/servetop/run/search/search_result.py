@@ -39,6 +39,8 @@ class Confirmation:
     load: float
     seconds: float
     seen: tuple[ObjectiveSeen, ...]
+    kept: bool
+    """Whether every objective of which there are samples was kept."""
     text: str
 
 
@@ -188,7 +190,14 @@ def _confirmation(evidence: Evidence, setup: SearchSetup) -> Confirmation | None
         f"{objective_label(each)}: {part.text}" for each, part in zip(setup.tiers.objectives, seen, strict=True)
     )
     return Confirmation(
-        load=probe.load, seconds=seconds, seen=seen, text=f"{load} for {formats.clock(round(seconds))}: {figures}"
+        load=probe.load,
+        seconds=seconds,
+        seen=seen,
+        kept=all(
+            part.share_within is None or part.share_within >= each.share
+            for each, part in zip(setup.tiers.objectives, seen, strict=True)
+        ),
+        text=f"{load} for {formats.clock(round(seconds))}: {figures}",
     )
 
 
