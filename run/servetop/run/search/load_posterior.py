@@ -35,7 +35,7 @@ _SIMILAR = 0.25
 _OFTEN = 30.0
 """... if no more than this many times the allowed share is missed, as events merge then."""
 _LEAST_TRIALS = 5.0
-"""Independent samples of a window at least: one that misses its limit from begin to end is no accident."""
+"""Independent samples of a window at least: missing the limit from begin to end is more than one event."""
 _DEPENDENCE = 1.4
 """Factor of the variance of shares: events come together too (set on servers and seeds apart from the judgement's)."""
 CONFIDENCE = 0.95

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from servetop.core.arrays import FloatArray
 from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
@@ -32,6 +33,8 @@ _LONGEST = 60.0
 """... but no longer than this on one visit, seconds, ..."""
 _RISING = 2.0
 """... unless requests in flight still rise: then this many times as long."""
+_LEAST_COUNTED = 5
+"""Samples of each objective with a known outcome before a load is left."""
 _CERTAIN = 0.995
 """Probability from which a load is known to be too high and is left at once."""
 _AIMS = (0.35, 0.8)
@@ -40,8 +43,8 @@ _CLEAR = 10.0
 """A load is too high beyond doubt if this many times the allowed share of samples missed the limit."""
 _BEYOND = 1.1
 """No load is tried beyond this many times the least that was too high beyond doubt."""
-_RECOVERED = 1.5
-"""A backlog is gone when requests in flight are no more than this many times those of the best load kept."""
+_RECOVERED = 1.3
+"""A backlog is gone when requests in flight are no more than this many times those expected at the answer."""
 _STEEP = 100.0
 """Slope of the logit from which the figures jump, ..."""
 _JUMP = 1.05
@@ -75,21 +78,20 @@ class SearchPlan:
         views = self._views(evidence)
         if not views[0]:
             return NextProbe(load=evidence.probes[-1].load, seconds=_CHUNK)
-        tier, last = self._undecided(views), evidence.probes[-1]
-        confirm = self._seconds(views[0][-1])
+        tiers = [self._tier(views, tier) for tier in self._tiers]
+        tier = max((each for each in tiers if self._is_wide(each)), key=_width, default=None)
+        current, last = [view[-1] for view in views], evidence.probes[-1]
+        confirm = self._seconds(current[0])
         if last.purpose is Purpose.CONFIRM:
             left = confirm - (last.end - last.begin)
             return NextProbe(load=last.load, seconds=left, purpose=last.purpose) if left > _CHUNK / 2 else None
         used = sum(probe.end - probe.begin for probe in evidence.probes)
         ends = tier is None or used + confirm + _CHUNK > self._limits.budget
-        if self._has_backlog(evidence, views, tier) and not (ends and last.purpose is Purpose.RECOVER):
-            return self._recovery(views, tier)
-        if ends or tier is None:
-            return self._confirmation(views, confirm)
-        current = [view[-1] for view in views]
-        if last.purpose is Purpose.MEASURE and self._holds(current, tier):
+        if not ends and last.purpose is Purpose.MEASURE and self._holds(current, tier or tiers[0]):
             return NextProbe(load=current[0].load, seconds=_CHUNK)
-        return self._move(views, tier)
+        if recovery := self._recovery(evidence, views, tiers):
+            return recovery
+        return self._confirmation(tiers, confirm) if ends or tier is None else self._move(views, tier)
 
     def answers(self, evidence: Evidence) -> tuple[TierAnswer, ...]:
         """Return the answer of each tier."""
@@ -121,11 +123,6 @@ class SearchPlan:
 
     def _allowed(self, index: int) -> float:
         return 1 - self._objectives[index].share
-
-    def _undecided(self, views: Sequence[Sequence[LoadWindow]]) -> _Tier | None:
-        """Return the tier whose answer is the least precise; None if all are as precise as asked."""
-        found = [self._tier(views, tier) for tier in self._tiers]
-        return max((tier for tier in found if self._is_wide(tier)), key=_width, default=None)
 
     def _is_wide(self, tier: _Tier) -> bool:
         low, high = tier.whole.interval
@@ -167,7 +164,11 @@ class SearchPlan:
     def _holds(self, current: Sequence[LoadWindow], tier: _Tier) -> bool:
         """Whether the current load is kept for longer: nothing is certain, and it has not settled."""
         window = current[0]
-        if current[-1].missed or (tier.whole.below(window.load) > _CERTAIN and self._is_overload(current)):
+        if current[-1].missed:
+            return False
+        if min(each.counted for each in current[:-1]) < _LEAST_COUNTED and window.in_flight >= 1:
+            return window.seconds < _RISING * _LONGEST
+        if tier.whole.below(window.load) > _CERTAIN and self._is_overload(current):
             return False
         if window.trend is Trend.RISING:
             return window.seconds < _RISING * _LONGEST
@@ -191,37 +192,37 @@ class SearchPlan:
             window.share > most for window, most in zip(current, allowed, strict=False)
         )
 
-    def _move(self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tier: _Tier) -> NextProbe:
+    def _move(self, views: Sequence[Sequence[LoadWindow]], tier: _Tier) -> NextProbe:
         window, highest = views[0][-1], max(each.load for each in views[0])
-        middle = tier.whole.quantile(0.5)
         if tier.whole.below(highest) < 0.5 and highest < self._limits.high:  # nothing was missed yet
             step = _IDLE_STEP if window.in_flight < 1 else _STEP
             return NextProbe(load=self._rounded(highest * step), seconds=_FIRST)
-        if self._has_backlog(evidence, views):
-            load = self._rounded(min(middle, window.load) / 2)
-            return NextProbe(load=load, seconds=_CHUNK, purpose=Purpose.RECOVER)
+        middle = tier.whole.quantile(0.5)
         visits = sum(middle / _STEP < each.load < middle * _STEP for each in views[0])
         least = min((each[0].load for each in zip(*views, strict=True) if self._is_clear(each)), default=math.inf)
         aim = min(tier.whole.quantile(_AIMS[visits % 2]), _BEYOND * least)
         return NextProbe(load=self._rounded(aim), seconds=_CHUNK)
 
-    def _has_backlog(self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]]) -> bool:
-        """Whether a load that was too high left a backlog, which must be gone before another load is judged."""
-        seen = views[0]
-        if evidence.probes[-1].purpose is Purpose.MEASURE and not self._is_overload([view[-1] for view in views]):
-            return False
-        usual = expected_in_flight(seen[:-1], seen[-1].load)
-        return in_flight_at(evidence, evidence.probes[-1].end) > min(_RECOVERED * usual, seen[-1].reached)
+    def _recovery(
+        self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[_Tier]
+    ) -> NextProbe | None:
+        """Return a small load until the backlog of one that was too high is gone; None without a backlog."""
+        recovering = list(takewhile(lambda probe: probe.purpose is Purpose.RECOVER, reversed(evidence.probes)))
+        if self._limits.concurrency or not (recovering or self._is_overload([view[-1] for view in views])):
+            return None
+        middle = min(tier.whole.quantile(0.5) for tier in tiers)
+        backlog = in_flight_at(evidence, evidence.probes[-1].end)
+        took = sum(probe.end - probe.begin for probe in recovering)
+        if backlog <= _RECOVERED * expected_in_flight(views[0], middle) or took >= _LONGEST:
+            return None
+        return NextProbe(load=self._rounded(middle / 2), seconds=_CHUNK, purpose=Purpose.RECOVER)
 
-    def _confirmation(self, views: Sequence[Sequence[LoadWindow]], seconds: float) -> NextProbe | None:
+    def _confirmation(self, tiers: Sequence[_Tier], seconds: float) -> NextProbe | None:
         """Return the lower end of the narrowest claim; None if no load is claimed to be kept."""
-        lows = [self._tier(views, tier).whole.interval[0] for tier in self._tiers]
-        load = min(self._limits.high, min(lows))
-        return (
-            NextProbe(load=self._rounded(load), seconds=seconds, purpose=Purpose.CONFIRM)
-            if load >= self._limits.low
-            else None
-        )
+        load = min(self._limits.high, *(tier.whole.interval[0] for tier in tiers))
+        if load < self._limits.low:
+            return None
+        return NextProbe(load=self._rounded(load), seconds=seconds, purpose=Purpose.CONFIRM)
 
     def _answer(self, tier: _Tier, views: Sequence[Sequence[LoadWindow]], used: float) -> TierAnswer:
         low, high = tier.whole.interval
