@@ -22,6 +22,10 @@ _USUAL_SLOPE, _SLOPE_SPREAD = 30.0, 0.6
 """Median and standard deviation (of the logarithm) of slopes before anything was measured."""
 _FLATTEST = 4.0
 """A curve is nowhere flatter than this slope above the answer, with which far loads are compared."""
+_PLATEAU = 0.1
+"""The share of missed samples at a plateau above the answer, or twice the allowed share; ..."""
+_UNLIKELY = 6.0
+"""... twice the logarithm of how much less likely a plateau is than none."""
 _NEAR = 0.15
 """Relative distance of a load within which the logistic curve is taken as true."""
 _LOADS = 300
@@ -79,14 +83,16 @@ def possible_loads(low: float, high: float, *, near: LoadPosterior | None = None
 def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: FloatArray) -> LoadPosterior:
     """Return the posterior over ascending loads; `allowed` is the share that may miss the limit."""
     sizes = _event_sizes(windows, allowed)
-    cost = np.zeros((loads.size, _SLOPES.size))
+    costs = np.zeros((2, loads.size, _SLOPES.size))  # of a curve that rises ever farther, and of one with a plateau
     for window, size in zip(windows, sizes, strict=True):
         if window.counted:
-            cost += _deviance(window, size, loads, allowed)
-    misfit = float(cost.min()) / max(len(windows) - 2, 1)  # the answer is less sure where the curve does not fit
-    cost /= _DEPENDENCE * max(1.0, misfit)
-    cost += (np.log(_SLOPES / _USUAL_SLOPE) / _SLOPE_SPREAD) ** 2
-    joint = np.exp(-(cost - cost.min()) / 2)
+            for cost, most in zip(costs, (1.0, max(2 * allowed, _PLATEAU)), strict=True):
+                cost += _deviance(window, size, loads, allowed=allowed, most=most)
+    misfit = float(costs.min()) / max(len(windows) - 2, 1)  # the answer is less sure where no curve fits
+    costs /= _DEPENDENCE * max(1.0, misfit)
+    costs += (np.log(_SLOPES / _USUAL_SLOPE) / _SLOPE_SPREAD) ** 2
+    costs[1] += _UNLIKELY
+    joint = np.exp(-(costs - costs.min()) / 2).sum(axis=0)
     weights = joint.sum(axis=1) * np.gradient(np.log(loads))
     slope = float((joint.sum(axis=0) * _SLOPES).sum() / joint.sum())
     return LoadPosterior(loads=loads, weights=weights / weights.sum(), slope=slope)
@@ -120,14 +126,17 @@ def _mean_size(events: Sequence[float]) -> float:
     return sum(size**2 for size in events) / total if total else 0.0
 
 
-def _deviance(window: LoadWindow, size: float, loads: FloatArray, allowed: float) -> FloatArray:
-    """Return twice the log-likelihood ratio to a perfect fit; shape (loads, slopes)."""
+def _deviance(window: LoadWindow, size: float, loads: FloatArray, *, allowed: float, most: float) -> FloatArray:
+    """Return twice the log-likelihood ratio to a perfect fit; shape (loads, slopes).
+
+    Far above the answer, `most` is the share that is missed with certainty.
+    """
     events, trials = window.missed / size, window.counted / size
     kept = window.share <= allowed
     if (window.trend is Trend.RISING and kept) or (window.trend is Trend.FALLING and not kept):
         return np.zeros((loads.size, 1))
     distance = np.log(window.load / loads)
-    least = _logistic(allowed, np.maximum(distance, 0.0) * _FLATTEST)
+    least = np.minimum(_logistic(allowed, np.maximum(distance, 0.0) * _FLATTEST), most)
     contradicts = np.where(distance > 0, window.share < least, window.share > allowed)
     sided = np.where(contradicts, _binomial(events, trials, least), 0.0)[:, None]
     fitted = _binomial(events, trials, _logistic(allowed, distance[:, None] * _SLOPES[None, :]))
