@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from servetop.core.config import WorkloadConfig
-from servetop.run.search.search_answer import AnswerKind, TierAnswer
+from servetop.run.search.search_answer import QUEUE, AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe, Purpose, SearchLimits
-from servetop.run.search.search_plan import QUEUE, SearchPlan
+from servetop.run.search.search_plan import SearchPlan
 from tests.judgement.constant_rates import ConstantRates
 from tests.judgement.searched_server import SearchedServer, searched
 from tests.run.search.made_evidence import Kept, evidence_of
@@ -116,6 +116,12 @@ def test_a_queue_that_grows_bounds_the_load_where_no_limit_is_missed() -> None:
     (answer,) = plan.answers(evidence)
     assert answer.binding == QUEUE
     assert answer.high < 21.0
+
+
+def test_while_no_load_was_too_high_the_answer_has_no_upper_end() -> None:
+    (answer,) = SearchPlan([[0]], [TTFT], LIMITS).answers(evidence_of(Kept(5.0, 30.0), Kept(10.0, 60.0)))
+    assert (answer.kind, answer.high, answer.minutes_left) == (AnswerKind.WIDE, math.inf, None)
+    assert 5.0 < answer.low < 20.0
 
 
 def test_without_evidence_nothing_is_claimed() -> None:

@@ -9,11 +9,9 @@ from servetop.core.config_values.search_config import SearchConfig
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.run.search.objective_text import ERROR_RATE, objective_label
-from servetop.run.search.search_answer import AnswerKind, TierAnswer
+from servetop.run.search.search_answer import QUEUE, AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
 
-QUEUE = "queue"
-"""What binds a load above which the queue would grow."""
 UNKNOWN = "not known yet"
 
 

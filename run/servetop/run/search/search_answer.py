@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+QUEUE = "queue"
+"""What binds a load above which the queue would grow before an objective is missed."""
+
 
 class AnswerKind(StrEnum):
     """What kind of answer a search has found."""
@@ -30,7 +33,7 @@ class TierAnswer:
     """The best estimate; None for `above` and `below`."""
     low: float
     high: float
-    """The 95 % interval of the load; `inf` for `above`, 0 for `below`."""
+    """The 95 % interval of the load; `inf` for `above` and while no load was too high, 0 for `below`."""
     binding: str
     """What sets the load: the text of an objective, or `queue` where the queue would grow first."""
     minutes_left: float | None = None

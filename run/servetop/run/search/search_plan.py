@@ -16,7 +16,7 @@ from servetop.core.arrays import FloatArray
 from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
 from servetop.run.search.load_windows import LoadWindow, Trend, in_flight_at, merged, windows
 from servetop.run.search.queue_windows import QUEUE_ALLOWED, expected_in_flight, queue_windows
-from servetop.run.search.search_answer import AnswerKind, TierAnswer
+from servetop.run.search.search_answer import QUEUE, AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Purpose, SearchLimits
 
 _STEP = 1.6
@@ -49,8 +49,8 @@ _STEEP = 100.0
 """Slope of the logit from which the figures jump, ..."""
 _JUMP = 1.05
 """... if both sides of the jump are no farther apart than this factor beyond the interval."""
-QUEUE = "queue"
-"""What binds where the queue would grow before an objective is missed."""
+_LONGEST_ADVICE = 600.0
+"""A budget beyond these minutes is not advised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -232,13 +232,16 @@ class SearchPlan:
             return TierAnswer(kind=kind, load=None, low=self._limits.high, high=math.inf, binding="")
         if kind is AnswerKind.BELOW:
             return TierAnswer(kind=kind, load=None, low=0.0, high=self._limits.low, binding=tier.text[lowest])
-        left = used * ((_width(tier) / self._limits.precision) ** 2 - 1) / 60 if kind is AnswerKind.WIDE else None
+        left = used * ((_width(tier) / self._limits.precision) ** 2 - 1) / 60
+        if tier.whole.below(max(each.load for each in views[0])) < 0.5:  # no load was too high
+            high = left = math.inf
         low, middle, high = (self._whole_users(each) for each in (low, middle, high))
-        return TierAnswer(kind=kind, load=middle, low=low, high=high, binding=tier.text[lowest], minutes_left=left)
+        more = left if kind is AnswerKind.WIDE and left < _LONGEST_ADVICE else None
+        return TierAnswer(kind=kind, load=middle, low=low, high=high, binding=tier.text[lowest], minutes_left=more)
 
     def _whole_users(self, load: float) -> float:
         """Return a load that exists: requests in flight are whole, and the larger number of them is not kept."""
-        return float(math.floor(load)) if self._limits.concurrency else load
+        return float(math.floor(load)) if self._limits.concurrency and load < math.inf else load
 
 
 def _width(tier: _Tier) -> float:
