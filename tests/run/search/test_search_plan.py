@@ -55,6 +55,18 @@ def test_the_last_load_confirms_the_lower_end_and_nothing_is_concluded_from_it()
     assert plan.next(evidence) is None
 
 
+def test_a_confirmation_that_was_cut_short_is_continued_once() -> None:
+    evidence, _ = search()
+    plan, last = SearchPlan([[0]], [TTFT], LIMITS), evidence.probes[-1]
+    cut = replace(last, end=last.begin + 1.0)
+    step = plan.next(replace(evidence, probes=(*evidence.probes[:-1], cut)))
+    assert step is not None
+    assert (step.load, step.purpose) == (last.load, Purpose.CONFIRM)
+    assert step.seconds == pytest.approx(last.end - last.begin - 1.0, rel=0.1)
+    rest = replace(last, begin=cut.end, end=cut.end + step.seconds)
+    assert plan.next(replace(evidence, probes=(*evidence.probes[:-1], cut, rest))) is None
+
+
 def test_a_search_that_was_interrupted_goes_on_where_it_was() -> None:
     server, plan = SearchedServer(BATCH_OF_32, seed=3), SearchPlan([[0]], [TTFT], LIMITS)
     probes: list[Probe] = []

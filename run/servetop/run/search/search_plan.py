@@ -83,7 +83,7 @@ class SearchPlan:
         current, last = [view[-1] for view in views], evidence.probes[-1]
         confirm = self._seconds(current[0])
         if last.purpose is Purpose.CONFIRM:
-            left = confirm - (last.end - last.begin)
+            left = confirm - _seconds_of_last(evidence, Purpose.CONFIRM)
             return NextProbe(load=last.load, seconds=left, purpose=last.purpose) if left > _CHUNK / 2 else None
         used = sum(probe.end - probe.begin for probe in evidence.probes)
         ends = tier is None or used + confirm + _CHUNK > self._limits.budget
@@ -207,12 +207,11 @@ class SearchPlan:
         self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[_Tier]
     ) -> NextProbe | None:
         """Return a small load until the backlog of one that was too high is gone; None without a backlog."""
-        recovering = list(takewhile(lambda probe: probe.purpose is Purpose.RECOVER, reversed(evidence.probes)))
-        if self._limits.concurrency or not (recovering or self._is_overload([view[-1] for view in views])):
+        took = _seconds_of_last(evidence, Purpose.RECOVER)
+        if self._limits.concurrency or not (took or self._is_overload([view[-1] for view in views])):
             return None
         middle = min(tier.whole.quantile(0.5) for tier in tiers)
         backlog = in_flight_at(evidence, evidence.probes[-1].end)
-        took = sum(probe.end - probe.begin for probe in recovering)
         if backlog <= _RECOVERED * expected_in_flight(views[0], middle) or took >= _LONGEST:
             return None
         return NextProbe(load=self._rounded(middle / 2), seconds=_CHUNK, purpose=Purpose.RECOVER)
@@ -242,6 +241,12 @@ class SearchPlan:
     def _whole_users(self, load: float) -> float:
         """Return a load that exists: requests in flight are whole, and the larger number of them is not kept."""
         return float(math.floor(load)) if self._limits.concurrency and load < math.inf else load
+
+
+def _seconds_of_last(evidence: Evidence, purpose: Purpose) -> float:
+    """Return for how long the last probes had a purpose; 0 if the last one has another."""
+    last = takewhile(lambda probe: probe.purpose is purpose, reversed(evidence.probes))
+    return sum(probe.end - probe.begin for probe in last)
 
 
 def _width(tier: _Tier) -> float:
