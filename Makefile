@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-tui sample picture options evidence schema clean
+.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-tui sample picture options evidence schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -104,6 +104,9 @@ judge-cache: .venv/.installed  ## judge asked hit rates and planted prefix cache
 judge-price: .venv/.installed  ## judge the intervals of costs on simulated runs, and write docs/how-to/price.md (4 minutes; SEED: another draw)
 	$(BIN)/python -m tests.judgement.cost_intervals --seed $(or $(SEED),11) $(if $(SEED),,--report docs/how-to/price.md)
 
+judge-search: .venv/.installed  ## judge searches of simulated servers with known largest loads, and write docs/how-to/search.md (20 minutes; SEEDS: other arrivals)
+	$(BIN)/python -m tests.judgement.judge_search $(if $(SEEDS),--seeds $(SEEDS),--report docs/how-to/search.md)
+
 judge-wild: .venv/.installed  ## compare how other clients read tests/corpus, and write docs/reference/compatibility.md (3 minutes)
 	$(BIN)/python -m tests.corpus.peers --report docs/reference/compatibility.md
 
@@ -136,9 +139,9 @@ options: .venv/.product  ## write docs/reference/options.md and the man page fro
 evidence: .venv/.product  ## write docs/reference/evidence.md from the statements of the verdict and what they need
 	$(BIN)/python -m tests.docs.evidence_page docs/reference/evidence.md
 
-schema: .venv/.product  ## write docs/schema/*.json from the types of the summary and of the comparison
-	@$(BIN)/python -m servetop.reports.schema.summary_schema > docs/schema/summary.json
-	@$(BIN)/python -m servetop.reports.schema.comparison_schema > docs/schema/comparison.json
+schema: .venv/.product  ## write docs/schema/*.json from the types of the summary, of the comparison and of the search
+	@for each in reports.schema.summary reports.schema.comparison run.search.search; do \
+		$(BIN)/python -m servetop.$${each}_schema > docs/schema/$${each##*.}.json; done
 
 lock: .venv-audit/.installed  ## pin the newest versions of what CI installs, and of the real engines (locks/)
 	PYTHON=$(PYTHON) bash locks/lock.sh .venv-audit/bin/uv

@@ -57,6 +57,8 @@ def test_a_batch_size_for_which_the_engine_does_not_start_is_a_failed_cell(
     assert cells(done.summary) == [(8, 20.0, 6, "whole"), (16, 20.0, 0, "failed"), (32, 20.0, 6, "whole")]
     (failed,) = (stage for stage in done.summary["stages"] if stage["outcome"] == "failed")
     assert "out of GPU memory" in failed["failure"]
+    assert done.summary["story"]["headline"].startswith("highest throughput: batch ")
+    assert done.summary["story"]["headline"].endswith("; 1 cell failed")
     healed.touch()
     again = servetop("sweep", str(file), "--json", "--resume")
     assert "1 of 3 cells left" in again.err

@@ -42,6 +42,7 @@ CHECKED_WITH_THE_LOAD = {
 """Options that are refused where engine, load and data are checked."""
 COMMANDS_OWN = {
     "sweep": {"example"},
+    "search": {"slo", "over", "low", "high", "budget", "precision", "resume"},
     "rerun": {"file", "anyway", "dry_run"},
     "run-pairs": {"files", "a", "b", "budget", "pairs", "metric", "margin", "into", "resume"},
     "ps": {"as_json"},
@@ -79,7 +80,7 @@ def test_every_option_of_a_run_has_an_effect_or_a_reason() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_every_option_of_a_command_has_an_effect_or_a_reason(command: Any) -> None:
-    runs = command.name in ("rerun", "run-pairs", "doctor")
+    runs = command.name in ("rerun", "run-pairs", "doctor", "search")
     of_runs = {option.name for option in declared(RunOptions)} if runs else set()
     own = COMMANDS_OWN[command.name] | TABLES.get(command.name, {}).keys()
     assert {option.name for option in declared(command.options)} - of_runs == own - of_runs

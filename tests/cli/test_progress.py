@@ -13,6 +13,7 @@ from servetop.cli.headless.headless_progress import HeadlessProgress
 from servetop.cli.headless.progress import BootLog, DoneShare, LineProgress, Plan, status_line
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, StageConfig
+from servetop.core.config_values.search_config import SearchConfig
 from servetop.core.events import Note, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, Tick
@@ -87,6 +88,24 @@ def test_the_stages_of_a_resumed_run_are_counted_from_its_resumption(stage: int,
     ticks = [Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=stage))) for index in range(8)]
     plan = Plan.of(RunConfig(stages=(StageConfig(duration=1.0),) * 3), first=4)
     assert shown in status_line(live_stats(TickHistory(ticks), 2.0), plan, boot="")
+
+
+def test_the_loads_of_a_search_are_probes_of_an_unknown_number() -> None:
+    search = SearchConfig(slo=("p99_ttft<500ms",), low=1.0, high=9.0, budget=60.0)
+    plan = Plan.of(RunConfig(stages=(StageConfig(duration=1.0),), search=search))
+    assert plan.budget == 60.0
+    ticks = [Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=2))) for index in range(8)]
+    assert status_line(live_stats(TickHistory(ticks), 2.0), plan, boot="").startswith("0:02  probe 3 │")
+
+
+def test_each_note_of_a_search_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = RunHeader(config=RunConfig(), anchor=ClockAnchor.take())
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    note = Note(at=92.0, severity=Severity.INFO, source="search", text="8 req/s for 20 s: 99 % within")
+    recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=0)), notes=[note]))
+    HeadlessProgress(header.config, recorder.path).close()
+    recorder.close(RunEnd(at=93.0, exit_code=0, reason=""))
+    assert "1:32  8 req/s for 20 s: 99 % within" in capsys.readouterr().err.splitlines()
 
 
 def test_a_session_starts_after_the_stages_of_the_previous_one() -> None:

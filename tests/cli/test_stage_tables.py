@@ -54,3 +54,12 @@ def test_cells_of_other_settings_or_limits_are_in_rows_of_their_own() -> None:
         "in 64 · 8 · c2",
         "in 64 · 8 · c4",
     ]
+
+
+def test_a_failed_cell_without_an_engine_shows_no_batch_size() -> None:
+    failed = dataclasses.replace(cell(8), max_num_seqs=None, outcome="failed", failure="no such GPU", finished=False)
+    cells = [cell(8), dataclasses.replace(failed, settings='{"engine.args.gpu":"l5"}')]
+    rows = [row.split() for row in printed(grid_tables(cells)[:1]).splitlines()]
+    assert ["--gpu", "l5", "failed"] in rows
+    bare = [row.split() for row in printed(grid_tables([cell(8), failed])[:1]).splitlines()]
+    assert ["–", "failed"] in bare

@@ -79,6 +79,7 @@ def test_tables_mark_unsteady_stages_and_lines_give_the_reason() -> None:
         "steady     none in 8 to 16 req/s: ramped",
     ]
     assert steady_lines([found]) == []
+    assert steady_lines([found, replace(ramp, failure="the engine did not start")]) == []
 
 
 def test_requests_in_flight_at_the_end_are_cancelled_after_the_drain_timeout(servetop: Servetop) -> None:

@@ -196,3 +196,17 @@ async def test_after_a_stop_a_stage_can_be_played_again_as_a_new_one(server: Any
     await run.until(lambda report: report.state is LoadPhase.FINISHED and report.tick.gauges.stage == 2)
     assert [stage.index for report in run.reports for stage in report.stages] == [0, 2]
     assert [record.id for record in run.records] == list(range(100, 100 + first + 10))
+
+
+async def test_a_plan_that_replaces_one_under_way_sends_each_request_once(server: Any, pool: Any) -> None:
+    run = await pool(2)
+    await run.begin_and_wait(StageConfig(request_rate=100.0))
+    await run.begin(StageConfig(request_rate=80.0, num_prompts=40), first=1)
+    await run.finish()
+    ids = [record.id for record in run.records]
+    assert len(ids) == len(set(ids)) == len(server.served)
+    replacing = [record for record in run.records if record.stage == 1]
+    assert len(replacing) == 40
+    assert {record.worker for record in replacing} == {0, 1}
+    assert [stage.index for report in run.reports for stage in report.stages] == [0, 1]
+    assert min(record.id for record in replacing) > max(record.id for record in run.records if record.stage == 0)

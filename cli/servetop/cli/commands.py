@@ -12,6 +12,7 @@ from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.doctor_options import DoctorOptions
 from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
+from servetop.cli.options.search_options import SearchOptions
 from servetop.cli.options.serve_options import ServeOptions
 from servetop.cli.options.tool_options import (
     DatasetOptions,
@@ -65,6 +66,13 @@ def sweep(line: CommandLine[SweepOptions]) -> int:
 
 _OF_THE_ENGINE = ("engine", "model", "url", "api_key_env", "engine_command")
 """Options of sweep that override its file."""
+
+
+def search(line: CommandLine[SearchOptions]) -> int:
+    """Find the largest load within objectives, in one continuous run; exit code 98 if the budget is too short."""
+    from servetop.cli.search.search_command import run_search
+
+    return run_search(line)
 
 
 def run_pairs(line: CommandLine[RunPairsOptions]) -> int:
@@ -225,6 +233,7 @@ def serve(line: CommandLine[ServeOptions]) -> int:
 
 COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(sweep, SweepOptions),
+    CommandSpec(search, SearchOptions),
     CommandSpec(rerun, RerunOptions),
     CommandSpec(run_pairs, RunPairsOptions),
     CommandSpec(ps, JsonOptions),

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES
 from servetop.core.config_values.predicted_cell import PredictedCell
+from servetop.core.config_values.search_config import SearchConfig
 from servetop.core.errors import UsageError
 from servetop.core.text.encodable import not_encodable
 
@@ -238,6 +239,7 @@ class RunConfig:
     metadata: Mapping[str, str] = field(default_factory=dict)
     predicted: tuple[PredictedCell, ...] = ()
     """Predictions of a sweep whose file describes the simulated machine."""
+    search: SearchConfig | None = None  # a search for the largest load within objectives
 
     def __post_init__(self) -> None:
         """UsageError for a text that cannot be sent or recorded."""

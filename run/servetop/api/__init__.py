@@ -1,4 +1,4 @@
-"""The Python entry to servetop: run a load, predict it, and read, compare and check recordings, without a terminal.
+"""The Python entry to servetop, without a terminal: run, search, predict, and read, compare and check recordings.
 
     from servetop import api
     from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from servetop.analysis.summary.summary_types import RunSummary
     from servetop.recordings.read.reader import RecordingReader
     from servetop.reports.check.check_report import CheckReport
+    from servetop.run.search.search_result import SearchResult
     from servetop.simulator.predict.prediction import Prediction
 
     Names = str | Path | Sequence[str | Path]
@@ -64,6 +65,23 @@ def run(config: RunConfig, recording: Path | None = None) -> RunResult:
     finished = execute(config, path, context=RunContext(signals=RunSignals(), observer=_Silent()))
     end = finished.end
     return RunResult(recording=path, exit_code=end.exit_code, reason=end.reason, summary=final_summary(finished))
+
+
+def search(config: RunConfig, recording: Path | None = None) -> SearchResult:
+    """Find the largest load within objectives: `config.search`; its stages are those of a warm-up, or none.
+
+    config = dataclasses.replace(config, search=SearchConfig(slo=("p99_ttft<500ms",), low=0.1, high=1000, budget=600))
+    (tier,) = api.search(config).tiers
+    print(tier.kind, tier.load, tier.low, tier.high)
+
+    Failed requests are evidence, whatever `max_failures` says. Otherwise as `run`.
+    """
+    from servetop.run.search.search_result import search_result
+    from servetop.run.search.search_setup import with_first_load
+
+    finished = run(with_first_load(config), recording)
+    with contextlib.closing(open_recording(finished.recording)) as reader:
+        return search_result(reader, finished.summary)
 
 
 class _Silent:

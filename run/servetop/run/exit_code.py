@@ -22,6 +22,7 @@ from servetop.reports.check.thresholds import check_thresholds
 from servetop.reports.summary.run_story import run_story
 from servetop.reports.summary.summary import run_summary
 from servetop.run.outcome import decisive
+from servetop.run.search.search_end import searched_end
 
 
 def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple[RunEnd, RunSummary | None]:
@@ -38,6 +39,8 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
             steady = steady_windows(load_run(reader))
             story = summary.story if summary is not None else None
             headline = (story or run_story(reader, end=end)[0]).headline
+            if config.search is not None:
+                end, headline = searched_end(reader, summary, end)
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
     recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline)

@@ -12,7 +12,14 @@ from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.events import Action, RequestRecord, RequestStatus, RunEnd, StageChange
 from servetop.core.text.counted import counted, was_were
 
-PRECEDENCE = (ExitCode.INTERRUPTED, ExitCode.ENGINE_FAILED, ExitCode.USAGE, ExitCode.RUN_FAILED, ExitCode.THRESHOLDS)
+PRECEDENCE = (
+    ExitCode.INTERRUPTED,
+    ExitCode.ENGINE_FAILED,
+    ExitCode.USAGE,
+    ExitCode.RUN_FAILED,
+    ExitCode.THRESHOLDS,
+    ExitCode.CANNOT_TELL,
+)
 """If several things go wrong, the first of these codes is the exit code (docs/reference/exit-codes.md)."""
 
 

@@ -15,7 +15,7 @@ from servetop.analysis.comparison.estimate import estimate
 from servetop.analysis.comparison.measured_difference import MeasuredDifference, finite, measured_difference
 from servetop.analysis.comparison.sequential import (
     DifferenceLimits,
-    Evidence,
+    SeriesEvidence,
     evidence,
     interval,
     mean_and_error,
@@ -47,7 +47,7 @@ class PairedMetric:
     """Smallest difference looked for, on the scale of the difference."""
     differences: tuple[float, ...]
     """B - A of each pair, of logarithms for a relative difference."""
-    evidence: Evidence
+    evidence: SeriesEvidence
     within: float
     """Standard error of the first pair's difference, from the variation within its runs; 0 if unknown."""
     verdict: Verdict = Verdict.CANNOT_TELL

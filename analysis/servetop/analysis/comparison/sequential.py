@@ -85,7 +85,7 @@ class DifferenceLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class SeriesEvidence:
     """P-values of a series, valid at any time at which it is stopped."""
 
     rises: float
@@ -106,7 +106,7 @@ class Evidence:
         return min(1.0, 2 * self.exceeds)
 
 
-def evidence(differences: Sequence[float], limits: DifferenceLimits, *, within: float = 0.0) -> Evidence:
+def evidence(differences: Sequence[float], limits: DifferenceLimits, *, within: float = 0.0) -> SeriesEvidence:
     """Return the p-values of a series of paired differences, in order of measurement.
 
     `within` is the standard error of one difference from the variation within its runs; 0 if unknown.
@@ -119,10 +119,10 @@ def evidence(differences: Sequence[float], limits: DifferenceLimits, *, within: 
         falls = min(falls, _tail(limits.half_low - mean, error, df) / part)
         outside = max(_tail(limits.high - mean, error, df), _tail(mean - limits.low, error, df))
         exceeds = min(exceeds, outside / part)
-    return Evidence(rises=rises, falls=falls, exceeds=exceeds)
+    return SeriesEvidence(rises=rises, falls=falls, exceeds=exceeds)
 
 
-def sequential_verdicts(series: Sequence[Evidence], *, higher_is_better: Sequence[bool]) -> list[Verdict]:
+def sequential_verdicts(series: Sequence[SeriesEvidence], *, higher_is_better: Sequence[bool]) -> list[Verdict]:
     """Return the verdict on each metric and stage of a series.
 
     The probability of a wrong *better* or *worse* among them is at most ERROR_RATE, and so is that of a wrong *no

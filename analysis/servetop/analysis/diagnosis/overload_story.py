@@ -63,7 +63,7 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
 
 
 def began_before(run: RunRecord, onset: float) -> bool:
-    """Whether the same load shows signs of an overload `_EARLY` before its onset: near the capacity none is its start.
+    """Whether the same load shows signs of an overload `_EARLY` before its onset, so that no start can be named.
 
     A sign is a short queue, or full KV blocks; where waiting requests are not known, one that missed the
     objective on TTFT.

@@ -44,11 +44,11 @@ class Story:
     clauses: tuple[Clause, ...] = ()
     """The statements of the headline."""
     sweep: SweepVerdict | None = None
-    """The verdict of a sweep if the headline is about its cells; None for other runs, and for one that failed."""
+    """The verdict of a sweep if the headline is about its cells; None for other runs."""
 
 
-_BEYOND_CELLS = (RunCause.ENGINE_FAILED, RunCause.NO_LOAD, RunCause.OTHERS, RunCause.CLIENT, RunCause.NETWORK)
-"""Causes that say more about a sweep than its cells do."""
+_BEYOND_CELLS = (RunCause.NO_LOAD, RunCause.OTHERS, RunCause.CLIENT, RunCause.NETWORK)
+"""Causes that say more about a sweep than its cells do, as does the failure of an engine that served no cell."""
 _STALLS_NAMED = 3
 
 
@@ -57,7 +57,11 @@ def story_of(run: RunRecord, verdict: RunVerdict, sweep: SweepVerdict | None = N
 
     Only what follows from the observations of the run is said.
     """
-    if sweep is not None and verdict.cause not in _BEYOND_CELLS:
+    if sweep is not None and verdict.cause is RunCause.ENGINE_FAILED and _has_served(sweep):
+        count, reason = _failed_cells(run), "" if run.end is None else f": {shortened(run.end.reason)}"
+        lines = [StoryLine(at=failed_at(run), text=f"{count}{reason}"), *sweep_lines(sweep)]
+        return Story(verdict=verdict, headline=f"{sweep_headline(sweep)}; {count}", lines=_in_order(lines), sweep=sweep)
+    if sweep is not None and verdict.cause not in (*_BEYOND_CELLS, RunCause.ENGINE_FAILED):
         return Story(verdict=verdict, headline=sweep_headline(sweep), lines=_in_order(sweep_lines(sweep)), sweep=sweep)
     known = observed(run) | ({Observation.STEADY_WINDOW} if verdict.is_lower_bound else set())
     main = verdict.main
@@ -73,6 +77,16 @@ def story_of(run: RunRecord, verdict: RunVerdict, sweep: SweepVerdict | None = N
         lines=_in_order(lines),
         clauses=tuple(each.clause for group in phrases for each in group),
     )
+
+
+def _has_served(sweep: SweepVerdict) -> bool:
+    return any(cell.output_throughput for cell in sweep.cells)
+
+
+def _failed_cells(run: RunRecord) -> str:
+    """Return how many cells of a sweep the engine failed, which `--resume` measures again."""
+    failed = len({(stage.label, stage.repeat) for stage in run.stages if stage.failure is not None})
+    return f"{counted(failed, 'cell')} failed" if failed else "the engine failed"
 
 
 def _in_order(found: Iterable[StoryLine]) -> tuple[StoryLine, ...]:

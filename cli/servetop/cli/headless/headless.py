@@ -55,7 +55,11 @@ def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
     with contextlib.closing(run.recorder.reader()) as reader:
         if throw_away or never_attached(reader):
             summary = dataclasses.replace(summary, recording=None)
-        if as_json or summary.requests.num_prompts:
+        if reader.header.config.search is not None and summary.requests.num_prompts:
+            from servetop.cli.report.search_lines import print_search
+
+            print_search(reader, summary, as_json=as_json)
+        elif as_json or summary.requests.num_prompts:
             print_summary(summary, as_json=as_json)
         print_end(run.end, reader, unrecorded=run.recorder.unrecorded)
 

@@ -9,11 +9,14 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.cli.headless.progress import BarProgress, BootLog, LineProgress, Plan, Progress
 from servetop.core.config import RunConfig
 from servetop.core.events import Note, Severity
+from servetop.core.text import formats
 from servetop.recordings.library.run_sessions import first_of_session, resumed_at
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.process.recording_trouble import RECORDER
 
+SEARCH = "search"
+"""Source of the notes of a search, each of which is a line of its progress."""
 MOST_TICKS = 400
 """Ticks kept in memory: more than twice the window of the status line."""
 
@@ -39,7 +42,7 @@ class HeadlessProgress:
             self._boot.add([line.text for line in update.log_lines], update.log_lines[-1].at)
         for note in update.notes:
             if self._is_printed(note):
-                self._progress.print_line(f"{note.severity.value}: {note.source}: {note.text}")
+                self._progress.print_line(_line_of(note))
         if len(self._history) > MOST_TICKS:  # a day has 345,600: the line shows a window and sums
             self._history.drop_first(len(self._history) - MOST_TICKS // 2)
         if len(self._history):
@@ -52,7 +55,8 @@ class HeadlessProgress:
     def _is_printed(self, note: Note) -> bool:
         """Whether a note is printed here: not one of an earlier session, nor of the run or the recorder."""
         elsewhere = note.source in ("run", RECORDER)
-        return note.severity is not Severity.INFO and not elsewhere and note.at >= self._resumed_at
+        is_news = note.severity is not Severity.INFO or note.source == SEARCH
+        return is_news and not elsewhere and note.at >= self._resumed_at
 
     def print_line(self, line: str) -> None:
         """Print a line at once."""
@@ -65,3 +69,10 @@ class HeadlessProgress:
         finally:
             self._progress.finish()
             self._reader.close()
+
+
+def _line_of(note: Note) -> str:
+    """A note as a line: with its time if it is progress, else with its severity."""
+    if note.source == SEARCH and note.severity is Severity.INFO:
+        return f"{formats.clock(note.at)}  {note.text}"
+    return f"{note.severity.value}: {note.source}: {note.text}"

@@ -75,11 +75,14 @@ class Plan:
     """Index of its first stage; a resumed run continues the numbers."""
     attached: bool = False
     """Whether the engine was already running."""
+    budget: float | None = None
+    """Seconds of load of a search, whose stages are not planned; None for another run."""
 
     @classmethod
     def of(cls, config: RunConfig, *, first: int = 0) -> Plan:
         """Return the plan of a configuration's stages, from stage `first` on."""
-        return cls(stages=config.stages, first=first, attached=config.engine.url is not None)
+        budget = None if config.search is None else config.search.budget
+        return cls(stages=config.stages, first=first, attached=config.engine.url is not None, budget=budget)
 
     def position(self, stage: int) -> int:
         """Return the position of a stage in this session, from 0; negative before the first stage."""
@@ -99,8 +102,9 @@ def status_line(stats: LiveStats, plan: Plan, *, boot: str) -> str:
         engine = "attaching to the server" if plan.attached else "engine is loading"
         return f"{formats.clock(stats.at)}  {engine}  {boot}".rstrip()
     ttft, most = stats.latencies["ttft"], max(len(plan.stages), number)
+    place = f"stage {number}/{most}" if plan.budget is None else f"probe {number}"
     parts = [
-        ", ".join(filter(None, (f"{formats.clock(stats.at)}  stage {number}/{most}", plan.after(number - 1)))),
+        ", ".join(filter(None, (f"{formats.clock(stats.at)}  {place}", plan.after(number - 1)))),
         f"sent {formats.number(stats.rates.sent)} done {formats.number(stats.rates.completed)} req/s",
         f"in flight {stats.load.in_flight}",
         f"out {formats.count(stats.rates.output_tokens)} tok/s",
@@ -202,6 +206,8 @@ class BarProgress:
         """Redraw the bar and the status line."""
         status = status_line(stats, self._plan, boot=boot.text(stats.at))
         done = self._done.after(self._plan.position(stats.load.stage), stats.at, stats.totals.completed)
+        if self._plan.budget is not None:
+            done = min(1.0, stats.at / self._plan.budget)
         with contextlib.suppress(OSError):  # the terminal is gone
             self._bar.update(self._task, completed=done, status=sanitize_line(status))
 

@@ -120,6 +120,8 @@ def _recorded(name: str) -> tuple[Mapping[str, Any], tuple[StageConfig, ...], bo
         config = reader.header.config
     finally:
         reader.close()
+    if config.search is not None:
+        raise UsageError(f"{name} is the recording of a search, which has no load to repeat: use servetop search")
     warmups = sum(stage.num_prompts or 0 for stage in config.stages if stage.warmup)
     measured = tuple(stage for stage in config.stages if not stage.warmup)
     single = _as_options(measured, drains=config.drain_at_stages)
@@ -132,7 +134,7 @@ def recorded_data(config: RunConfig) -> dict[str, Any]:
     from servetop.core.config import to_data
 
     data = to_data(config)
-    for derived in ("stages", "predicted", "drain_at_stages", "goodput"):
+    for derived in ("stages", "predicted", "drain_at_stages", "goodput", "search"):
         data.pop(derived, None)
     data["workload"].pop("trace_rate", None)
     if not data["cooldown"]:

@@ -32,6 +32,8 @@ RECORDING = Argument(
     complete=completions.recordings,
 )
 
+NoRecord = Annotated[bool, output_option("--no-record", "Keep no recording.")]
+
 
 @options_class
 class RepeatableOptions:
@@ -44,7 +46,7 @@ class RepeatableOptions:
     requests: RequestOptions = dataclasses.field(default_factory=RequestOptions)
     results: ResultOptions = dataclasses.field(default_factory=ResultOptions)
     output: OutputOptions = OutputOptions()
-    no_record: Annotated[bool, output_option("--no-record", "Keep no recording.")] = False
+    no_record: NoRecord = False
     web: WebOptions = WebOptions()
 
 

@@ -25,6 +25,7 @@ from servetop.cli.report.run_tables import (
     totals_table,
     turns_table,
 )
+from servetop.cli.report.search_lines import search_lines
 from servetop.cli.report.stage_tables import PLOT_WIDTH, failed_lines, grid_plot, grid_tables, stages_table
 from servetop.cli.report.summary_lines import dataset_lines, steady_lines, story_lines, story_markdown, trust_lines
 from servetop.cli.tables import out_tables, stdout_console
@@ -38,6 +39,7 @@ from servetop.reports.summary.run_story import run_story
 from servetop.reports.summary.summary import run_summary
 from servetop.reports.tables import titled
 from servetop.run import console
+from servetop.run.search.search_result import search_result
 
 LOG_TAIL = 12
 """Lines of an engine's log that a failure shows."""
@@ -55,6 +57,8 @@ def print_recording(
     reader = RecordingReader.open(resolve(name))
     try:
         summary = run_summary(reader, percentiles=percentiles, prices=prices)
+        if reader.header.config.search is not None and not as_json:
+            console.out(*search_lines(search_result(reader, summary)), "")
         print_summary(summary if kept else replace(summary, recording=None), as_json=as_json)
         if reader.damage is not None:
             console.message(reader.damage)

@@ -124,7 +124,8 @@ def _names(stages: Sequence[StageSummary]) -> Mapping[_RowName, list[StageSummar
 
 def _row_title(name: _RowName, *, word: str = "") -> str:
     settings, batch, limit = name
-    return " · ".join(filter(None, (settings_label(settings), f"{word}{batch}", f"c{limit}" if limit else "")))
+    named = f"{word}{batch}" if batch else ""
+    return " · ".join(filter(None, (settings_label(settings), named, f"c{limit}" if limit else ""))) or "–"
 
 
 def _batch(stage: StageSummary) -> int:

@@ -76,10 +76,10 @@ def _peaks_lines(reason: str | None, stages: tuple[StageSummary, ...]) -> list[s
 
 
 def steady_lines(stages: Sequence[StageSummary]) -> list[str]:
-    """Return why stages had no steady state, one line for each reason."""
+    """Return why stages had no steady state, one line for each reason; failed cells are listed apart."""
     labels: dict[str, list[str]] = {}
     for stage in stages:
-        if stage.steady.start is None:
+        if stage.steady.start is None and stage.failure is None:
             labels.setdefault(str(stage.steady.reason), []).append(stage.label)
     several = len(stages) > 1
     return [f"steady     none{f' in {_named(names)}' if several else ''}: {reason}" for reason, names in labels.items()]

@@ -61,7 +61,10 @@ class SenderPool:
         self._subplans: deque[LoadPlan] = deque()
         """The rest of the plan after the current subplan."""
         self._subplan: LoadPlan | None = None
-        self._stopped = False
+        self._stopped = self._sending = False
+        """`_sending`: the senders are sending the requests of a plan, as of the last tick."""
+        self._skipped = 0
+        """Numbers that are left out at the next begin, because some senders may have used them."""
         self._reported_stages: set[int] = set()
         self._replies = ReplyMerger()
         self._received: asyncio.Queue[tuple[SenderState, SenderReport | LoadError | None]] = asyncio.Queue()
@@ -98,6 +101,7 @@ class SenderPool:
     async def begin(self, plan: LoadPlan) -> None:
         """Start a plan as soon as all senders are up."""
         self._stopped = False
+        self._skipped = self._margin() if self._sending else 0
         self._subplans = deque(split_plan(plan))
         self._subplan = None
         await self._begin_if_ready()
@@ -109,7 +113,8 @@ class SenderPool:
     async def _begin_subplan(self, subplan: LoadPlan) -> None:
         """Send each sender its part; all begin at one time and count from one number."""
         begin = max(subplan.begin, self._clock.now() + _BEGIN_LEAD)
-        self._subplan = dataclasses.replace(subplan, begin=begin, first_number=self._next_number())
+        first, self._skipped = self._next_number() + self._skipped, 0
+        self._subplan = dataclasses.replace(subplan, begin=begin, first_number=first)
         for sender in self._alive:
             part = subplan_for(self._subplan, sender.worker, self._active)
             sender.playing = part is not None
@@ -141,10 +146,13 @@ class SenderPool:
 
     def _timed(self, *, active: tuple[int, ...] | None = None, command: Command | None = None) -> TimedCommand:
         self._last_command_at = max(self._last_command_at, self._clock.now() + COMMAND_LEAD)
-        most_started = max(max(sender.started_per_tick) for sender in self._senders)
-        margin = len(self._senders) * (_MARGIN + _MARGIN_TICKS * most_started)
-        number_from = self._next_number() + margin
+        number_from = self._next_number() + self._margin()
         return TimedCommand(at=self._last_command_at, number_from=number_from, active=active, command=command)
+
+    def _margin(self) -> int:
+        """Return how many numbers the senders may use before a message reaches all of them."""
+        most_started = max(max(sender.started_per_tick) for sender in self._senders)
+        return len(self._senders) * (_MARGIN + _MARGIN_TICKS * most_started)
 
     async def _activate(self, active: tuple[int, ...]) -> None:
         self._active = active
@@ -200,6 +208,7 @@ class SenderPool:
 
     async def _merge(self, reports: dict[int, SenderReport]) -> SenderReport:
         state = await self._advance(reports)
+        self._sending = state is LoadPhase.RUNNING
         await self._scale_up(reports)
         lost, notes, deaths = self._lost, self._own_notes, self._deaths
         self._lost, self._own_notes, self._deaths = [], [], []

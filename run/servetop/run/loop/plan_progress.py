@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterable
 
@@ -29,6 +30,20 @@ class PlanProgress:
     def follow(self, segments: Iterable[Segment]) -> None:
         """Replace the segments that follow."""
         self.left = deque(segments)
+
+    def add(self, stage: StageConfig) -> int:
+        """Add a stage after all others, which lasts until it is replaced; return its number."""
+        segment = self.plan.add(stage)
+        self.left.append(segment)
+        return segment.stages[0][0]
+
+    def prolong_last(self) -> int:
+        """Let the last stage that is planned last until it is replaced; return its number."""
+        segment = self.left.pop()
+        *before, (index, stage) = segment.stages
+        endless = dataclasses.replace(stage, duration=None)
+        self.left.append(dataclasses.replace(segment, stages=(*before, (index, endless))))
+        return index
 
     @property
     def has_begun(self) -> bool:

@@ -21,6 +21,7 @@ from servetop.run.loop.engine_boot import EngineBoot
 from servetop.run.loop.engine_session import EngineSession
 from servetop.run.loop.pending_batch_change import PendingBatchChange
 from servetop.run.loop.plan_progress import PlanProgress
+from servetop.run.loop.search_driver import SearchDriver, search_driver
 from servetop.run.loop.segment_start import SegmentStarter
 from servetop.run.loop.sender_setup import set_up_sender
 from servetop.run.loop.stage_plan import EngineNeeds
@@ -52,6 +53,7 @@ class RunLoop:
         self._sender: LoadSenders | None = None
         self._progress = PlanProgress(config, first_stage=start.first_stage)
         self._starter: SegmentStarter | None = None
+        self._search: SearchDriver | None = None
         self._max_num_seqs: int | None = None
         self._batch_change = PendingBatchChange()
         self.first_launched = self._engine.first_launched
@@ -104,6 +106,7 @@ class RunLoop:
             self._first_sender, left, self._engine, ticks=self._ticks, start=self._start
         )
         self._starter = SegmentStarter(self._config, self._sender, setup, engine=self._engine, ticks=self._ticks)
+        self._search = search_driver(self._config, self._recorder.path, self._progress, self._starter, self._ticks)
         await self._start_next_at(self._starter, self._progress.left[0].needs)
 
     async def _engine_started(self, facts: EngineFacts) -> None:
@@ -120,6 +123,8 @@ class RunLoop:
             self._take(report)
             await self._apply_new_commands(self._sender)
             await self._apply_stop_requests(self._sender)
+            if self._search is not None and self._outcome.stopped_by is None:
+                await self._search.follow(report)
             self._draining = self._outcome.stopped_by is not None or report.state is LoadPhase.DRAINING
             if self._engine.dead and not self._batch_change.is_running:
                 await self._lose_engine(self._sender, report)
@@ -159,7 +164,8 @@ class RunLoop:
             elif self._outcome.stopped_by is not None and self._progress.current is None:
                 return True  # nothing is in flight during a restart
             return False
-        drained = report.state is LoadPhase.FINISHED and (self._started or self._outcome.stopped_by is not None)
+        started = self._batch_change.command is not None or self._progress.has_begun  # else reports of the previous one
+        drained = report.state is LoadPhase.FINISHED and (started or self._outcome.stopped_by is not None)
         if not self._progress.left:
             return drained
         needs = self._progress.left[0].needs
@@ -186,15 +192,10 @@ class RunLoop:
         self._engine_lost, self._progress.current = False, None
         self._batch_change.start(self._engine.restart(self._progress.left[0].needs))
 
-    @property
-    def _started(self) -> bool:
-        """Whether the current segment has started; earlier reports are about the previous one."""
-        return self._batch_change.command is not None or self._progress.has_begun
-
     async def _start_next_at(self, starter: SegmentStarter, needs: EngineNeeds) -> None:
         provided = self._engine.provides
         if needs.met_by(provided):
-            await self._start_next(starter)
+            await starter.start(self._progress.next())
             return
         how = "restarting the engine" if self._engine.must_restart(needs) else "changing it while it runs"
         self._ticks.note(Severity.INFO, "engine", text=f"{needs.change_from(provided)}: {how}")
@@ -204,9 +205,6 @@ class RunLoop:
     def _must_drain(self, needs: EngineNeeds) -> bool:
         changes = not needs.met_by(self._engine.provides) and self._engine.must_restart(needs)
         return self._config.drain_at_stages or self._progress.left[0].fresh or changes
-
-    async def _start_next(self, starter: SegmentStarter) -> None:
-        await starter.start(self._progress.next())
 
     async def _apply_new_commands(self, sender: LoadSenders) -> None:
         for command in self._recorder.new_commands():
@@ -288,6 +286,8 @@ class RunLoop:
 
     async def _wind_down(self) -> None:
         self._winding_down = True
+        if self._search is not None:
+            await self._search.close()
         if self._starter is not None:
             await self._starter.cancel()
         await self._batch_change.cancel()

@@ -41,7 +41,7 @@ class SegmentStarter:
     ) -> None:
         self._clock = MonotonicClock(setup.origin_ns)
         self._config = config
-        self._sender = sender
+        self.sender = sender
         self._setup = setup
         self._engine = engine
         self._ticks = ticks
@@ -100,7 +100,7 @@ class SegmentStarter:
 
     async def _begin(self, segment: Segment) -> None:
         self._loaded = True
-        await self._sender.begin(
+        await self.sender.begin(
             LoadPlan(
                 begin=self._clock.now() + BEGIN_AHEAD,
                 segments=segment.stages,

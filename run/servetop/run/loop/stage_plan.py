@@ -129,8 +129,18 @@ class StagePlan:
     def row(self, stage: StageChange, *, max_num_seqs: int | None) -> StageChange:
         """The row of a stage that a sender reports: with the engine's batch size, and the requests of all senders."""
         batch = max_num_seqs if stage.max_num_seqs is None else stage.max_num_seqs
-        count = self._plan[self._place_of.get(stage.index, 0)].num_prompts
-        return dataclasses.replace(stage, max_num_seqs=batch, num_prompts=count)
+        planned = self._plan[self._place_of.get(stage.index, 0)]
+        return dataclasses.replace(
+            stage, max_num_seqs=batch, num_prompts=planned.num_prompts, duration=planned.duration
+        )
+
+    def add(self, stage: StageConfig) -> Segment:
+        """Add a stage to the end of the plan; return it as a segment that lasts until it is replaced."""
+        index = self._next_index
+        self._plan.append(stage)
+        self._place_of[index] = len(self._plan) - 1
+        self._next_index += 1
+        return Segment(max_num_seqs=stage.max_num_seqs, stages=((index, dataclasses.replace(stage, duration=None)),))
 
     def again(self, stage: int, *, max_num_seqs: int) -> list[Segment]:
         """Return the segments from the current stage on, with another batch size."""

@@ -38,6 +38,10 @@ class TickRecorder:
         """Add a note to the timeline."""
         self._notes.append(Note(at=self._clock.now(), severity=severity, source=source, text=text))
 
+    def add_note(self, note: Note) -> None:
+        """Add a note with a time and a fact of its own."""
+        self._notes.append(note)
+
     def set_random_tokens(self, tokens: str) -> None:
         """Record what prompts of random token ids consist of: `ordinary` or `unchecked` tokens."""
         self._recorder.set_random_tokens(tokens)

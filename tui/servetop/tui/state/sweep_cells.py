@@ -137,9 +137,9 @@ def key_of(stage: StageChange) -> MatrixPlace:
 
 def planned_cells(frame: Frame) -> list[MatrixPlace]:
     """Return the cells of the plan; stages without a batch size have that of the first stage that ran."""
-    own = next((each.stage.max_num_seqs for each in frame.per_stage() if not math.isnan(each.output_rate)), None)
+    own, failed = _own_batch(frame), failed_cells(frame)
     within = {key_of(each.stage) for each in frame.per_stage()} - {key_of(each.stage.stage) for each in others(frame)}
-    apart = {key_of(each.stage.stage) for each in others(frame)} - within - failed_cells(frame)
+    apart = {key_of(each.stage.stage) for each in others(frame)} - within - failed
     keys = [
         (stage.max_num_seqs or own, load_of(stage))
         for stage in frame.header.config.stages
@@ -149,8 +149,14 @@ def planned_cells(frame: Frame) -> list[MatrixPlace]:
 
 
 def failed_cells(frame: Frame) -> set[MatrixPlace]:
-    """Return the cells that could not be measured."""
-    return {key_of(each.stage.stage) for each in others(frame) if each.reason.startswith(_FAILED)}
+    """Return the cells that could not be measured; without an engine, the batch size is that of the first stage."""
+    failed = [each.stage.stage for each in others(frame) if each.reason.startswith(_FAILED)]
+    return {(stage.max_num_seqs or _own_batch(frame), load_of(stage)) for stage in failed}
+
+
+def _own_batch(frame: Frame) -> int | None:
+    """Return the batch size of the first stage that ran."""
+    return next((each.stage.max_num_seqs for each in frame.per_stage() if not math.isnan(each.output_rate)), None)
 
 
 def others(run: StagedRun) -> list[OtherStage]:

@@ -46,7 +46,9 @@ _COLUMN = (_NUMBER + _MARKS + 1, 2 * _NUMBER + _MARKS + 2)
 """Cells of a column, at least and at most."""
 _SHADES = SHADES[1:]
 _LABEL = 22
-"""Cells of the load of a stage outside the matrix."""
+"""Least width of the load of a stage outside the matrix."""
+_LONGEST_LABEL = 36
+"""Its largest."""
 
 
 class SweepPanel(Panel):
@@ -90,7 +92,8 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
         per_batch = min(max(room // len(table.rows), 1), table.rows_per_batch)
         matrix = _matrix(table, width, per_batch)
         matrix = [*matrix[: max(height - 2, 1)], [], _legend(table, per_batch, width)]
-    apart = [_other(each) for each in table.others]
+    longest = max((len(_other_load(each)) for each in table.others), default=0)
+    apart = [_other(each, label=min(max(longest + 1, _LABEL), _LONGEST_LABEL)) for each in table.others]
     if apart:
         why = "their load was not constant or not the only one"
         apart.insert(0, [(f"not in the matrix, because {'they failed, or ' if table.failed else ''}{why}:", "muted")])
@@ -186,13 +189,17 @@ def _reference(table: SweepTable, key: MatrixPlace) -> str:
     return "" if predicted_rate is None else f"≈{formats.count(predicted_rate)}"
 
 
-def _other(each: OtherStage) -> TextRow:
+def _other_load(each: OtherStage) -> str:
+    stage = each.stage.stage
+    return sanitize_line(stage.label).removesuffix(f" · batch {stage.max_num_seqs}").replace(" to ", "→")
+
+
+def _other(each: OtherStage, *, label: int) -> TextRow:
     stage, figures = each.stage.stage, each.stage
-    load = sanitize_line(stage.label).removesuffix(f" · batch {stage.max_num_seqs}").replace(" to ", "→")
     number = formats.count(figures.output_rate) + ("▲" if figures.preemptions > 0 else "")
     return [
         (f"{formats.exact(stage.max_num_seqs):>{_HEAD - 1}} ", "muted"),
-        (f"{shortened(load, _LABEL):<{_LABEL}}", ""),
+        (f"{shortened(_other_load(each), label):<{label}}", ""),
         (f"{number:<8}", "warn" if figures.preemptions > 0 else "strong"),
         (each.reason + ("" if figures.ended else ", now"), "muted"),
     ]

@@ -1,0 +1,1 @@
+"""`servetop search`, from its options to the run."""

@@ -1,0 +1,106 @@
+"""What a search found, in words: the same in the progress, in the answer and in the summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from servetop.core.config_values.search_config import SearchConfig
+from servetop.core.text import formats
+from servetop.core.text.counted import counted
+from servetop.run.search.objective_text import ERROR_RATE, objective_label
+from servetop.run.search.search_answer import QUEUE, AnswerKind, TierAnswer
+from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
+
+UNKNOWN = "not known yet"
+
+
+def load_number(load: float, search: SearchConfig) -> str:
+    """Return a load without its unit."""
+    return f"{load:,.0f}" if search.concurrency else formats.rate_number(load)
+
+
+def load_text(load: float, search: SearchConfig) -> str:
+    """Return a load: `11.2 req/s`, `48 in flight`."""
+    return f"{load_number(load, search)} {load_unit(search)}"
+
+
+def load_unit(search: SearchConfig) -> str:
+    """Return the unit of a load."""
+    return "in flight" if search.concurrency else "req/s"
+
+
+def interval_text(answer: TierAnswer, search: SearchConfig) -> str:
+    """Return the interval of an answer during a search: `6.1 to 13 req/s`, `above 80 req/s`."""
+    low, high = max(answer.low, search.low), min(answer.high, search.high)
+    if answer.low <= search.low and answer.high >= search.high:
+        return UNKNOWN
+    if answer.high >= search.high:
+        return f"above {load_text(low, search)}"
+    if answer.low <= search.low:
+        return f"below {load_text(high, search)}"
+    return f"{load_number(low, search)} to {load_text(high, search)}"
+
+
+def seen_text(evidence: Evidence, objectives: Sequence[LoadObjective], *, probe: Probe) -> str:
+    """Return how much of each objective was kept by the requests that were due during a probe."""
+    return ", ".join(
+        f"{objective_label(each)}: {share_text(each, missed_share(evidence, index, probe=probe))}"
+        for index, each in enumerate(objectives)
+    )
+
+
+def missed_share(evidence: Evidence, index: int, *, probe: Probe) -> float:
+    """Return the share of samples beyond the limit; NaN without samples."""
+    due = (evidence.due >= probe.begin) & (evidence.due < probe.end)
+    counts, misses = float(evidence.counted[index][due].sum()), float(evidence.missed[index][due].sum())
+    return misses / counts if counts else math.nan
+
+
+def share_text(objective: LoadObjective, missed: float) -> str:
+    """Return a share of missed samples in words."""
+    if math.isnan(missed):
+        return "no sample yet"
+    if objective.metric == ERROR_RATE:
+        return f"{formats.percent(missed, zeros='never')} failed"
+    return f"{formats.percent(1 - missed, zeros='never')} within"
+
+
+def answer_sentence(subject: str, answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig) -> str:
+    """Return the answer of one tier as a sentence without its full stop; `subject` is the engine."""
+    within = f"within {', '.join(map(objective_label, objectives))}"
+    match answer.kind:
+        case AnswerKind.ABOVE:
+            most = load_text(search.high, search)
+            return f"{subject} serves ≥ {most} {within}: the largest load allowed is within the objectives"
+        case AnswerKind.BELOW:
+            least = load_text(search.low, search)
+            return f"{subject} does not serve {least} {within}: the least load allowed is beyond the objectives"
+        case AnswerKind.CLIFF:
+            ends = f"{load_number(answer.low, search)} and {load_text(answer.high, search)}"
+            return f"{subject} serves {load_text(answer.low, search)} {within}: cliff between {ends}"
+        case AnswerKind.WIDE:
+            return f"the load of {subject} {within} is not resolved: {_not_resolved(answer, search)}"
+    ends = f"[{load_number(answer.low, search)}, {load_number(answer.high, search)}]"
+    return f"{subject} serves {load_text(answer.load or answer.low, search)} {ends} {within}"
+
+
+def _not_resolved(answer: TierAnswer, search: SearchConfig) -> str:
+    interval = interval_text(answer, search)
+    if interval == UNKNOWN:
+        return "nothing is known yet"
+    if answer.minutes_left is None:
+        return interval
+    return f"{interval}; about {counted(max(1, math.ceil(answer.minutes_left)), 'more minute')} would"
+
+
+def binding_text(answer: TierAnswer, objectives: Sequence[LoadObjective]) -> str:
+    """Return what sets the load; empty if nothing does, or if it is not known yet."""
+    if answer.kind is AnswerKind.WIDE:
+        return ""
+    if answer.binding == QUEUE:
+        return "the queue grows above it"
+    found = next((each for each in objectives if each.text == answer.binding), None)
+    if found is None:
+        return ""
+    return f"{objective_label(found)} is missed {'at it' if answer.kind is AnswerKind.BELOW else 'above it'}"

@@ -1,0 +1,170 @@
+"""Reads the evidence of a search from its recording, which may be growing: each row is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from servetop.analysis.failure_reasons import FAILED
+from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.chunk_codec import chunk_sizes_known
+from servetop.core.events import RequestStatus
+from servetop.core.interfaces.request_in_flight import RequestInFlight
+from servetop.core.tick import Tick
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.request_chunks import Chunks
+from servetop.run.search.recorded_probes import RecordedProbes
+from servetop.run.search.request_samples import RequestTimes, request_samples
+from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
+
+_TIMES = ("due", "sent", "first_token_at", "done_at", "first_output_at", "reasoning_tokens", "output_tokens")
+_COLUMNS = ("seq", "id", "status", "token_source", "chunk_times", "chunk_tokens", *_TIMES)
+_DISPUTED = "disputed"
+_STALE = 1.5
+"""Seconds after which rows of requests in flight no longer tell the present."""
+
+
+class EvidenceReader:
+    """The evidence of one recording; `read` returns all of it, and reads only what is new."""
+
+    def __init__(
+        self,
+        reader: RecordingReader,
+        objectives: Sequence[LoadObjective],
+        *,
+        goodput: Mapping[str, float],
+        concurrency: bool = False,
+    ) -> None:
+        self._reader = reader
+        self._objectives = objectives
+        self._goodput = goodput
+        self._probes = RecordedProbes(concurrency=concurrency)
+        self._seq = 0
+        self._ids: IntArray = np.empty(0, dtype=np.int64)
+        self._ended = _nothing(len(objectives))
+        self.ticks: list[Tick] = []
+        """Those that the last call of `read` found."""
+
+    def read(self) -> Evidence:
+        """Return the evidence as of the newest rows of requests in flight."""
+        flying = self._reader.in_flight()  # before the ended requests: one that ends meanwhile is in both
+        update = self._reader.poll()
+        self.ticks = list(update.ticks)
+        self._probes.add(update.stages, update.notes, update.ticks)
+        self._add_ended()
+        now = self._probes.now
+        flying = [each for each in flying if now - each.at < _STALE]
+        now = flying[0].at if flying else now
+        known = set(self._ids.tolist())
+        rest = self._in_flight([each for each in flying if each.id not in known], at=now)
+        hidden = self._hidden(flying, among=self._ended, at=now)
+        return _joined([self._ended, rest, hidden], self._probes.until(now))
+
+    @property
+    def now(self) -> float:
+        """The end of the last tick that was read."""
+        return self._probes.now
+
+    def _add_ended(self) -> None:
+        rows = list(self._reader.request_rows(_COLUMNS, where="seq > ?", parameters=(self._seq,)))
+        if not rows:
+            return
+        columns: dict[str, Any] = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
+        self._seq = max(columns["seq"])
+        ids = np.array([-1 if each is None else each for each in columns["id"]], dtype=np.int64)
+        times = {name: np.array(columns[name], dtype=np.float64) for name in _TIMES}
+        requests = _ended_times(times, columns)
+        samples = request_samples(requests, self._objectives, goodput=self._goodput)
+        self._ids = np.concatenate((self._ids, ids))
+        part = _part(times["due"], requests.at, samples)
+        self._ended = _concatenated([self._ended, part])
+
+    def _in_flight(self, requests: Sequence[RequestInFlight], *, at: float) -> _Part:
+        sent, first = (
+            np.array([getattr(each, name) for each in requests], dtype=np.float64)
+            for name in ("sent", "first_token_at")
+        )
+        none = np.zeros(sent.shape, dtype=np.bool_)
+        times = RequestTimes(
+            at=np.full(sent.shape, at),
+            sent=sent,
+            first_token_at=first,
+            first_output_at=first,
+            later_tokens=np.full(sent.shape, np.nan),
+            ok=none,
+            failed=none,
+        )
+        due = np.array([each.due for each in requests], dtype=np.float64)
+        samples = request_samples(times, self._objectives, goodput=self._goodput)
+        return _part(due, np.full(sent.shape, np.nan), samples)
+
+    def _hidden(self, flying: Sequence[RequestInFlight], *, among: _Part, at: float) -> _Part:
+        """Return requests in flight that are beyond the number that is recorded: only when they were due is known."""
+        count = max((tick.client.gauges.in_flight for tick in self.ticks[-1:]), default=0) - len(flying)
+        if count <= 0 or not flying:
+            return _nothing(len(self._objectives))
+        first = min(each.id for each in flying)
+        missing = np.setdiff1d(np.arange(first), self._ids)[-count:].astype(np.float64)
+        ids = np.concatenate((self._ids, [first])).astype(np.float64)
+        dues = np.concatenate((among[0], [next(each.due for each in flying if each.id == first)]))
+        order = np.argsort(ids)
+        due = np.minimum(np.interp(missing, ids[order], dues[order]), at)
+        nothing = np.zeros(due.shape)
+        return _part(due, np.full(due.shape, np.nan), [(nothing, nothing) for _ in self._objectives])
+
+
+_Part = tuple[FloatArray, ...]
+"""Due and end of some requests, then counted and missed samples of each objective; shape (requests,)."""
+
+
+def _part(due: FloatArray, done: FloatArray, samples: Sequence[tuple[FloatArray, FloatArray]]) -> _Part:
+    return due, done, *(each for pair in samples for each in pair)
+
+
+def _nothing(objectives: int) -> _Part:
+    return tuple(np.empty(0) for _ in range(2 + 2 * objectives))
+
+
+def _concatenated(parts: Sequence[_Part]) -> _Part:
+    return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+
+
+def _joined(parts: Sequence[_Part], probes: Sequence[Probe]) -> Evidence:
+    due, done, *samples = _concatenated(parts)
+    order = np.argsort(due, kind="stable")
+    counted, missed = (tuple(each[order] for each in samples[first::2]) for first in (0, 1))
+    return Evidence(probes=tuple(probes), due=due[order], done=done[order], counted=counted, missed=missed)
+
+
+def _ended_times(times: Mapping[str, FloatArray], columns: Mapping[str, Any]) -> RequestTimes:
+    chunks = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
+    statuses = columns["status"]
+    sized = chunk_sizes_known(times["output_tokens"], chunks.totals)
+    sized = np.asarray(sized) | np.array([source == _DISPUTED for source in columns["token_source"]])
+    ended = times["done_at"]
+    for earlier in ("first_token_at", "sent", "due"):
+        ended = np.where(np.isnan(ended), times[earlier], ended)
+    reasoned = times["reasoning_tokens"] > 0
+    return RequestTimes(
+        at=ended,
+        sent=times["sent"],
+        first_token_at=times["first_token_at"],
+        first_output_at=np.where(reasoned, times["first_output_at"], times["first_token_at"]),
+        later_tokens=np.where(sized, times["output_tokens"] - chunks.first_tokens, np.nan),
+        ok=np.array([status == RequestStatus.OK for status in statuses], dtype=np.bool_),
+        failed=np.array([status in FAILED for status in statuses], dtype=np.bool_),
+        chunks=chunks,
+    )
+
+
+def evidence_of(
+    reader: RecordingReader,
+    objectives: Sequence[LoadObjective],
+    *,
+    goodput: Mapping[str, float],
+    concurrency: bool = False,
+) -> Evidence:
+    """Return the evidence of a whole recording."""
+    return EvidenceReader(reader, objectives, goodput=goodput, concurrency=concurrency).read()

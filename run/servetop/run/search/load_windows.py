@@ -1,0 +1,145 @@
+"""What each load of a search showed of one objective, without the transition from the load before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from servetop.core.arrays import BoolArray, FloatArray
+from servetop.run.search.search_evidence import Evidence, Probe, Purpose
+
+_BLOCKS = 8
+"""Blocks in which requests in flight are compared, to tell a trend from noise."""
+_TREND_T = 2.4
+"""Student's t of a slope over the blocks from which it is a trend (one-sided 97.5 % with 6 degrees of freedom)."""
+_LEAST_RISE = 0.10
+"""A trend changes the requests in flight by this share of their mean at least."""
+_MOST_DISCARDED = 0.5
+"""Share of a probe that may count as the transition."""
+_GAP = 1.0
+"""Misses that were due within these seconds of each other count as one event."""
+
+
+class Trend(Enum):
+    """Whether the requests in flight have settled at this load."""
+
+    SETTLED = "settled"
+    RISING = "rising"
+    FALLING = "falling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadWindow:
+    """One load and what was seen of one objective while it was kept."""
+
+    load: float
+    seconds: float
+    counted: float
+    """Samples whose outcome is known."""
+    missed: float
+    """Samples beyond the limit."""
+    events: tuple[float, ...]
+    """Missed samples of each event: of those that were due together."""
+    trend: Trend
+    in_flight: float
+    """Mean requests in flight."""
+    reached: float
+    """Requests in flight at its end."""
+    latency: float
+    """Median seconds from due to done; NaN if nothing has ended."""
+
+    @property
+    def share(self) -> float:
+        """Share of the samples that missed the limit; NaN without any."""
+        return self.missed / self.counted if self.counted else math.nan
+
+
+def merged(probes: Sequence[Probe]) -> list[Probe]:
+    """Join probes of equal load that followed each other; those that measure."""
+    found: list[Probe] = []
+    for probe in (each for each in probes if each.purpose is Purpose.MEASURE):
+        if found and found[-1].load == probe.load and probe.begin - found[-1].end < _GAP:
+            found[-1] = Probe(load=probe.load, begin=found[-1].begin, end=probe.end)
+        else:
+            found.append(probe)
+    return found
+
+
+def windows(evidence: Evidence, objective: int) -> list[LoadWindow]:
+    """Return one window for each load that was kept, in order of time."""
+    return [_window(evidence, probe, objective) for probe in merged(evidence.probes)]
+
+
+def in_flight(evidence: Evidence, times: FloatArray) -> FloatArray:
+    """Return the requests in flight at ascending times; shape (times,)."""
+    ended = np.sort(evidence.done[~np.isnan(evidence.done)])
+    return (np.searchsorted(evidence.due, times, side="right") - np.searchsorted(ended, times, side="right")).astype(
+        np.float64
+    )
+
+
+def in_flight_at(evidence: Evidence, at: float) -> float:
+    """Return the requests in flight at a time."""
+    return float(in_flight(evidence, np.array([at]))[0])
+
+
+def _window(evidence: Evidence, probe: Probe, objective: int) -> LoadWindow:
+    times = np.arange(probe.begin, probe.end, max(0.25, (probe.end - probe.begin) / 400))
+    level = in_flight(evidence, times)
+    begin = times[_transition(level)] if times.size else probe.begin
+    within = _due_in(evidence, begin, probe.end)
+    counted, missed = evidence.counted[objective][within], evidence.missed[objective][within]
+    took = (evidence.done - evidence.due)[within]
+    settled = level[times >= begin]
+    return LoadWindow(
+        load=probe.load,
+        seconds=probe.end - begin,
+        counted=float(counted.sum()),
+        missed=float(missed.sum()),
+        events=tuple(_events(evidence.due[within], missed)),
+        trend=_trend(settled),
+        in_flight=float(settled.mean()) if settled.size else 0.0,
+        reached=float(level[-1]) if level.size else 0.0,
+        latency=float(np.nanmedian(took)) if np.isfinite(took).any() else math.nan,
+    )
+
+
+def _due_in(evidence: Evidence, begin: float, end: float) -> BoolArray:
+    return (evidence.due >= begin) & (evidence.due < end)
+
+
+def _transition(level: FloatArray) -> int:
+    """Return where the transition ends: the truncation with the least standard error of the rest (MSER-5)."""
+    if level.size < 2 * _BLOCKS:
+        return 0
+    cuts = np.linspace(0, _MOST_DISCARDED * level.size, 11).astype(np.intp)
+    errors = [float(level[cut:].var() / (level.size - cut)) for cut in cuts]
+    return int(cuts[int(np.argmin(errors))])
+
+
+def _trend(level: FloatArray) -> Trend:
+    """Return whether requests in flight rise or fall over blocks by more than their noise."""
+    if level.size < 2 * _BLOCKS:
+        return Trend.SETTLED
+    means = np.array([block.mean() for block in np.array_split(level, _BLOCKS)])
+    at = np.arange(_BLOCKS) - (_BLOCKS - 1) / 2
+    slope = float((at * means).sum() / (at**2).sum())
+    rest = means - means.mean() - slope * at
+    error = math.sqrt(float((rest**2).sum()) / (_BLOCKS - 2) / float((at**2).sum()))
+    change = slope * _BLOCKS
+    if abs(change) < max(_LEAST_RISE * float(means.mean()), 1.0) or abs(slope) < _TREND_T * error:
+        return Trend.SETTLED
+    return Trend.RISING if slope > 0 else Trend.FALLING
+
+
+def _events(due: FloatArray, missed: FloatArray) -> list[float]:
+    """Return how many samples missed the limit in each event."""
+    at = np.flatnonzero(missed > 0)
+    if not at.size:
+        return []
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(due[at]) > _GAP) + 1))
+    return [float(size) for size in np.add.reduceat(missed[at], starts)]

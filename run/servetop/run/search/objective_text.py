@@ -1,0 +1,161 @@
+"""Reads objectives as people write them: `p99_ttft<500ms`, `ttft<500ms@95%`, `error_rate<1%`, `goodput>95%`."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from servetop.core.errors import UsageError
+from servetop.core.units import MS_PER_S, parse_seconds
+from servetop.run.search.search_evidence import LoadObjective
+
+LATENCIES = ("ttft", "tpot", "itl", "e2el")
+ERROR_RATE, GOODPUT = "error_rate", "goodput"
+_FORM = re.compile(r"(?P<name>[A-Za-z][\w.]*)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[^@\s]+)\s*(@\s*(?P<share>\S+))?")
+_NAME = re.compile(r"(?:p(?P<percentile>\d+(?:\.\d+)?)_|(?P<mean>mean)_)?(?P<metric>[A-Za-z]\w*)")
+_EXAMPLE = "p99_ttft<500ms, ttft<500ms@95%, error_rate<1% or goodput>95%"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiers:
+    """All objectives of a search, and which of them belong together."""
+
+    objectives: tuple[LoadObjective, ...]
+    """Each different one once."""
+    members: tuple[tuple[int, ...], ...]
+    """For each tier, the places of its objectives."""
+
+
+def parse_tiers(texts: Sequence[str], *, goodput: Mapping[str, float]) -> Tiers:
+    """Return the tiers of `--slo` texts; UsageError for one that has no objective, or the same one twice."""
+    if not texts:
+        raise UsageError(f"a search needs an objective: add --slo, as in --slo '{_EXAMPLE.partition(',')[0]}'")
+    objectives: list[LoadObjective] = []
+    members: list[tuple[int, ...]] = []
+    for text in texts:
+        tier = _tier(text, goodput)
+        for each in tier:
+            if each not in objectives:
+                objectives.append(each)
+        found = tuple(objectives.index(each) for each in tier)
+        if any(set(found) == set(other) for other in members):
+            raise UsageError(f"--slo {text!r}: these objectives are given twice: leave one of them out")
+        members.append(found)
+    return Tiers(objectives=tuple(objectives), members=tuple(members))
+
+
+def _tier(text: str, goodput: Mapping[str, float]) -> list[LoadObjective]:
+    tier: list[LoadObjective] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        objective = parse_objective(part)
+        if objective.metric == GOODPUT and not goodput:
+            raise UsageError(f"--slo {part!r}: goodput of what? add --goodput, as in --goodput ttft:500 tpot:50")
+        same = next((each for each in tier if _statistic(each) == _statistic(objective)), None)
+        if same is not None:
+            raise UsageError(f"--slo: {same.text!r} and {part!r} limit the same thing: leave one of them out")
+        tier.append(objective)
+    if not tier:
+        raise UsageError(f"--slo {text!r} has no objective: use {_EXAMPLE}")
+    return tier
+
+
+def _statistic(objective: LoadObjective) -> tuple[str, float | None]:
+    """What an objective limits; two limits of it cannot both bind."""
+    shares = objective.metric in LATENCIES
+    return objective.metric, objective.share if shares else None
+
+
+def parse_objective(text: str) -> LoadObjective:
+    """Return one objective; UsageError with what to write instead."""
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"--slo {text!r} is not an objective: use {_EXAMPLE}")
+    name = _NAME.fullmatch(match["name"])
+    metric = match["name"].lower() if name is None else name["metric"].lower()
+    if name is None or metric not in (*LATENCIES, ERROR_RATE, GOODPUT):
+        raise UsageError(f"--slo {text!r}: no metric {metric!r}: {_hint(metric)}")
+    if metric in LATENCIES:
+        return _latency(text.strip(), match, name)
+    if match["share"] or name["percentile"] or name["mean"]:
+        raise UsageError(f"--slo {text!r}: {metric} has no percentile or mean: use {_share_example(metric)}")
+    return _share_of_requests(text.strip(), match, metric)
+
+
+def _hint(metric: str) -> str:
+    near = difflib.get_close_matches(metric.removesuffix("_ms"), (*LATENCIES, ERROR_RATE, GOODPUT), n=1)
+    return f"did you mean {near[0]}?" if near else f"use {', '.join(LATENCIES)}, {ERROR_RATE} or {GOODPUT}"
+
+
+def _share_example(metric: str) -> str:
+    return "error_rate<1%" if metric == ERROR_RATE else "goodput>95%"
+
+
+def _latency(text: str, match: re.Match[str], name: re.Match[str]) -> LoadObjective:
+    metric = name["metric"].lower()
+    if match["sign"].startswith(">"):
+        raise UsageError(f"--slo {text!r} asks for a slow server: use {match['name']}<{match['limit']}")
+    if name["percentile"] and match["share"]:
+        raise UsageError(f"--slo {text!r} has two shares: use p99_{metric}<500ms or {metric}<500ms@99%")
+    if name["mean"]:
+        raise UsageError(
+            f"--slo {text!r}: a search judges requests one by one, not their mean: use p50_{metric} or p90_{metric}"
+        )
+    if not (name["percentile"] or match["share"]):
+        raise UsageError(f"--slo {text!r}: which requests? write p99_{text} or {text}@95%")
+    limit = _seconds(text, match["limit"])
+    share = _share(text, match["share"]) if match["share"] else float(name["percentile"]) / 100
+    if not 0 < share < 1:
+        raise UsageError(f"--slo {text!r}: a limit for all or no requests cannot be measured: use p99 or @99%")
+    return LoadObjective(text=text, metric=metric, limit=limit, share=share)
+
+
+def _seconds(text: str, limit: str) -> float:
+    try:
+        float(limit)
+    except ValueError:
+        try:
+            return parse_seconds(limit)
+        except UsageError:
+            raise UsageError(f"--slo {text!r}: {limit!r} is not a time: write 500ms or 0.5s") from None
+    raise UsageError(f"--slo {text!r}: {limit} of what? write {limit}ms or {limit}s")
+
+
+def _share(text: str, share: str) -> float:
+    try:
+        value = float(share.removesuffix("%")) / (100 if share.endswith("%") else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise UsageError(f"--slo {text!r}: {share!r} is not a share: write 95% or 0.95")
+    return value
+
+
+def _share_of_requests(text: str, match: re.Match[str], metric: str) -> LoadObjective:
+    """Return an objective of the requests that failed, or of those that met all of `--goodput`."""
+    at_most = match["sign"].startswith("<")
+    if at_most != (metric == ERROR_RATE):
+        raise UsageError(f"--slo {text!r} asks for the worse: use {_share_example(metric)}")
+    value = _share(text, match["limit"])
+    share = 1 - value if at_most else value
+    if not 0 < share < 1:
+        raise UsageError(f"--slo {text!r}: a share of all or no requests cannot be measured: use 1% or 99%")
+    return LoadObjective(text=text, metric=metric, limit=None, share=share)
+
+
+def objective_label(objective: LoadObjective) -> str:
+    """Return an objective in words: `p99 TTFT ≤ 500 ms`, `TTFT ≤ 500 ms for 95 %`, `errors ≤ 1 %`."""
+    if objective.metric == ERROR_RATE:
+        return f"errors ≤ {(1 - objective.share) * 100:.4g} %"
+    if objective.metric == GOODPUT:
+        return f"goodput ≥ {objective.share * 100:.4g} %"
+    limit = f"{objective.metric.upper()} ≤ {_limit(objective.limit or 0.0)}"
+    if "@" in objective.text:
+        return f"{limit} for {objective.share * 100:.4g} %"
+    return f"p{objective.share * 100:.4g} {limit}"
+
+
+def _limit(seconds: float) -> str:
+    return f"{seconds * MS_PER_S:.4g} ms" if seconds < 1 else f"{seconds:.4g} s"

@@ -1,0 +1,137 @@
+"""Decides on the next load of a search from its recording, and says what was seen of the load before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.trust.live_trust import live_trust
+from servetop.analysis.trust.trust_verdict import TrustVerdict
+from servetop.core.config import RunConfig, StageConfig
+from servetop.core.events import Note, Severity
+from servetop.core.text import formats
+from servetop.recordings.read.reader import RecordingReader
+from servetop.run.search.answer_text import interval_text, load_text, seen_text
+from servetop.run.search.evidence_reader import EvidenceReader
+from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE, probe_note
+from servetop.run.search.search_answer import TierAnswer
+from servetop.run.search.search_evidence import Evidence, NextProbe, Probe, Purpose
+from servetop.run.search.search_setup import SearchSetup
+
+_LATE_DECISIONS = 2
+"""The client was the bottleneck at this many decisions in a row, at one load, when the search ends for it."""
+_LEAST_TICKS = 12
+"""Ticks of a probe from which the client is judged."""
+_PURPOSES = {Purpose.MEASURE: "", Purpose.RECOVER: " until the backlog is gone", Purpose.CONFIRM: " to confirm it"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProbeDecision:
+    """What follows a probe."""
+
+    next: NextProbe | None
+    """None: the search is over."""
+    continues: bool
+    """The load before is kept for longer."""
+    seen: str
+    """What was seen of the load before, and the answer as of now."""
+    client_bound: str = ""
+    """Why the client ends the search; empty if it does not."""
+
+    def note(self, stage: int, *, at: float) -> Note:
+        """Return the note of a change of the load, to that of stage `stage`, or of the end of the search."""
+        if self.next is not None:
+            return probe_note(self.seen, at=at, stage=stage, purpose=self.next.purpose)
+        if self.client_bound:
+            return Note(at=at, severity=Severity.WARNING, source=SOURCE, text=self.client_bound, fact=CLIENT_BOUND)
+        return Note(at=at, severity=Severity.INFO, source=SOURCE, text=self.seen)
+
+
+class ProbeDecider:
+    """Reads the growing recording of a search; one call at a time."""
+
+    def __init__(self, setup: SearchSetup, evidence: EvidenceReader, reader: RecordingReader) -> None:
+        self._setup = setup
+        self._reader = reader
+        self._evidence = evidence
+        self._history = TickHistory()
+        self._history_of = math.nan
+        """The load that the ticks in the history are of."""
+        self._late = 0
+        self._resumes = False
+
+    @classmethod
+    def of(cls, config: RunConfig, recording: Path) -> ProbeDecider:
+        """Open a recording that is being written."""
+        setup = SearchSetup.of(config)
+        reader = RecordingReader.open(recording)
+        return cls(setup, setup.evidence_reader(reader), reader)
+
+    def first(self) -> NextProbe:
+        """Return the load that the session begins with."""
+        evidence = self._evidence.read()
+        self._resumes, probe = bool(evidence.probes), self._setup.planner.next(evidence)
+        return probe or NextProbe(load=self._setup.search.low, seconds=1.0)
+
+    def note_of(self, probe: NextProbe, *, stage: int) -> Note:
+        """Return the note of the first load of a session."""
+        begins = "continues" if self._resumes else "begins"
+        text = f"the search {begins} at {load_text(probe.load, self._setup.search)}"
+        return probe_note(text, at=self._evidence.now, stage=stage, purpose=probe.purpose)
+
+    def stage(self, probe: NextProbe) -> StageConfig:
+        """Return the stage of a probe."""
+        return self._setup.stage(probe)
+
+    def decide(self) -> ProbeDecision:
+        """Return what follows the current probe."""
+        evidence = self._evidence.read()
+        if not evidence.probes:
+            return ProbeDecision(next=self._setup.planner.next(evidence), continues=True, seen="")
+        current = evidence.probes[-1]
+        answers = self._setup.planner.answers(evidence)
+        seen = self._seen(evidence, answers)
+        if reason := self._client_bound(current):
+            return ProbeDecision(next=None, continues=False, seen=seen, client_bound=reason)
+        found = self._setup.planner.next(evidence)
+        same = found is not None and self._same_load(found, current)
+        return ProbeDecision(next=found, continues=same, seen=seen if found is None else f"{seen}{self._then(found)}")
+
+    def _same_load(self, found: NextProbe, current: Probe) -> bool:
+        load = self._setup.stage(found)
+        loads = (float(load.max_concurrency or 0), load.request_rate)
+        return found.purpose is current.purpose and current.load in loads
+
+    def _then(self, found: NextProbe) -> str:
+        return f"; next {load_text(found.load, self._setup.search)}{_PURPOSES[found.purpose]}"
+
+    def _seen(self, evidence: Evidence, answers: tuple[TierAnswer, ...]) -> str:
+        setup, current = self._setup, evidence.probes[-1]
+        load = f"{load_text(current.load, setup.search)} for {current.end - current.begin:.0f} s"
+        shares = seen_text(evidence, setup.tiers.objectives, probe=current)
+        used = evidence.probes[-1].end - evidence.probes[0].begin
+        left = formats.clock(max(0.0, setup.search.budget - used))
+        intervals = " · ".join(interval_text(each, setup.search) for each in answers)
+        return f"{load}: {shares} │ answer {intervals} │ {left} left"
+
+    def _client_bound(self, current: Probe) -> str:
+        """Return why the client could not keep this load; empty if it could, or may have been disturbed once."""
+        if current.load != self._history_of:
+            self._history, self._history_of, self._late = TickHistory(), current.load, 0
+        for tick in self._evidence.ticks:
+            if tick.start >= current.begin:
+                self._history.append(tick)
+        if len(self._history) < _LEAST_TICKS:
+            return ""
+        trust = live_trust(self._history, 0, len(self._history))
+        self._late = self._late + 1 if trust.verdict is TrustVerdict.CLIENT_BOUND else 0
+        if self._late < _LATE_DECISIONS:
+            return ""
+        load = load_text(current.load, self._setup.search)
+        return f"client-bound at {load}: {', '.join(trust.reasons)}"
+
+    def close(self) -> None:
+        """Close the recording."""
+        self._reader.close(merge_log=False)

@@ -1,0 +1,74 @@
+"""The probes of a search as its recording has them: one for each stage, until the load changed or stopped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from servetop.analysis.cells.attempts import session_starts
+from servetop.core.events import Note, Severity, StageChange
+from servetop.core.tick import Tick
+from servetop.run.search.search_evidence import Probe, Purpose
+
+SOURCE, PROBE = "search", "probe"
+"""Source and fact of the notes of a search that begin a probe."""
+CLIENT_BOUND = "client_bound"
+"""Fact of the note that ends a search because the client could not send more."""
+
+
+def probe_note(text: str, *, at: float, stage: int, purpose: Purpose) -> Note:
+    """Return the note that says for which purpose the load of a stage is kept."""
+    return Note(at=at, severity=Severity.INFO, source=SOURCE, text=text, fact=PROBE, subject=str(purpose), count=stage)
+
+
+class RecordedProbes:
+    """Collects stages, notes and ticks in the order in which they were recorded."""
+
+    def __init__(self, *, concurrency: bool) -> None:
+        self._concurrency = concurrency
+        self._stages: list[StageChange] = []
+        self._seams: list[float] = []
+        self._purposes: dict[int, Purpose] = {}
+        self._loaded: list[tuple[float, float]] = []
+        """Spans of ticks with load, which ends before the requests in flight have."""
+        self.now = 0.0
+        """End of the last tick."""
+
+    def add(self, stages: Sequence[StageChange], notes: Sequence[Note], ticks: Sequence[Tick]) -> None:
+        """Add what was recorded since the last call."""
+        self._stages += stages
+        self._seams += session_starts(notes)
+        for note in notes:
+            if note.source == SOURCE and note.fact == PROBE and note.count is not None:
+                self._purposes[note.count] = Purpose(note.subject or Purpose.MEASURE)
+        for tick in ticks:
+            self.now = tick.end
+            if tick.client.gauges.request_rate is None:
+                continue
+            if self._loaded and self._loaded[-1][1] == tick.start:
+                self._loaded[-1] = (self._loaded[-1][0], tick.end)
+            else:
+                self._loaded.append((tick.start, tick.end))
+
+    def until(self, now: float) -> list[Probe]:
+        """Return the probes up to a time."""
+        found = []
+        following = [*(stage.at for stage in self._stages), math.inf][1:]
+        for stage, next_at in zip(self._stages, following, strict=True):
+            load = self._load(stage)
+            if load is None or stage.warmup:
+                continue
+            end = min(next_at, now, *(seam for seam in self._seams if seam >= stage.at))
+            end = min(end, max((until for since, until in self._loaded if since < end), default=stage.at))
+            if end > stage.at:
+                purpose = self._purposes.get(stage.index, Purpose.MEASURE)
+                found.append(Probe(load=load, begin=stage.at, end=end, purpose=purpose))
+        return found
+
+    def _load(self, stage: StageChange) -> float | None:
+        """Return the load of a stage; None if it is not one of this search."""
+        if stage.request_rate is None:
+            return None
+        if self._concurrency:
+            return None if stage.max_concurrency is None else float(stage.max_concurrency)
+        return stage.request_rate if math.isfinite(stage.request_rate) else None

@@ -1,0 +1,40 @@
+"""The answer of a search: the largest load within the objectives with its interval, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+QUEUE = "queue"
+"""What binds a load above which the queue would grow before an objective is missed."""
+
+
+class AnswerKind(StrEnum):
+    """What kind of answer a search has found."""
+
+    FOUND = "found"
+    """A load with an interval as narrow as asked."""
+    CLIFF = "cliff"
+    """The figures jump between two loads that are close to each other."""
+    WIDE = "wide"
+    """The budget ended with a wider interval: `flat` curves, or a short budget."""
+    ABOVE = "above"
+    """The largest load allowed is within the objectives."""
+    BELOW = "below"
+    """The least load allowed is not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierAnswer:
+    """The answer for one objective, or for all together."""
+
+    kind: AnswerKind
+    load: float | None
+    """The best estimate; None for `above` and `below`."""
+    low: float
+    high: float
+    """The 95 % interval of the load; `inf` for `above` and while no load was too high, 0 for `below`."""
+    binding: str
+    """What sets the load: the text of an objective, or `queue` where the queue would grow first."""
+    minutes_left: float | None = None
+    """For `wide`, estimated further minutes until the interval is as narrow as asked; None if not estimated."""

@@ -1,0 +1,85 @@
+"""What a search knows: the loads tried so far and what became of each request. Times are run times in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from servetop.core.arrays import FloatArray
+
+
+class Purpose(StrEnum):
+    """Why a load is kept."""
+
+    MEASURE = "measure"
+    RECOVER = "recover"
+    """Until the backlog of a load that was too high has been served; nothing is estimated from it."""
+    CONFIRM = "confirm"
+    """At the end of a search, at the load that it claims; nothing is chosen or estimated from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadObjective:
+    """One objective: a share of the samples of a metric within a limit."""
+
+    text: str
+    """As the user wrote it (`p99_ttft<500ms`)."""
+    metric: str
+    """`ttft`, `tpot`, `itl`, `e2el`, `error_rate`, or `goodput`: requests that meet all of `--goodput`."""
+    limit: float | None
+    """Seconds; None for `error_rate` and `goodput`."""
+    share: float
+    """Share of the samples that must be within the limit, 0-1: 0.99 of p99."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A load that was kept for a time, after which the next one followed without a pause or a drain."""
+
+    load: float
+    """Requests per second, or requests in flight."""
+    begin: float
+    end: float
+    purpose: Purpose = Purpose.MEASURE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """The probes in order of time, and all requests in order of `due`; shape of the arrays: (requests,)."""
+
+    probes: tuple[Probe, ...]
+    due: FloatArray
+    done: FloatArray
+    """End of each request; NaN while it is in flight."""
+    counted: tuple[FloatArray, ...]
+    """For each objective, the samples of a request: 1, or its token gaps for ITL; 0 while they are unknown.
+
+    A request whose limit has passed without its first token counts at once, and a failed one as missed."""
+    missed: tuple[FloatArray, ...]
+    """For each objective, how many of these samples were beyond the limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchLimits:
+    """Where a search may look, and for how long."""
+
+    low: float
+    high: float
+    """Least and largest load."""
+    budget: float
+    """Seconds of load, the confirmation included."""
+    concurrency: bool = False
+    """The load is a number of requests in flight instead of a rate."""
+    precision: float = 0.05
+    """The search ends when its interval reaches no farther than this share to either side of the answer."""
+    prior: float | None = None
+    """A load near which the answer is expected, if something predicts it; a wrong one costs time only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextProbe:
+    """The load to keep next, and for how many seconds; the same load again continues the probe before."""
+
+    load: float
+    seconds: float
+    purpose: Purpose = Purpose.MEASURE

@@ -1,0 +1,251 @@
+"""The plan of a search: which load to keep next, for how long, and what the answer is.
+
+Everything follows from the evidence, so a search that was interrupted continues where it was. The load rises by factors
+until an objective is missed; then loads near the answer are kept in turn, until its interval is narrow or the
+budget ends; last, the lower end of the interval is kept once more to confirm it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from servetop.core.arrays import FloatArray
+from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
+from servetop.run.search.load_windows import LoadWindow, Trend, in_flight_at, merged, windows
+from servetop.run.search.queue_windows import QUEUE_ALLOWED, expected_in_flight, queue_windows
+from servetop.run.search.search_answer import QUEUE, AnswerKind, TierAnswer
+from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Purpose, SearchLimits
+
+_STEP = 1.6
+"""Factor between loads on the way up, ..."""
+_IDLE_STEP = 4.0
+"""... and while less than one request is in flight."""
+_CHUNK = 5.0
+"""Seconds after which a load is judged again."""
+_FIRST = 8.0
+"""Least seconds of a load on the way up."""
+_LATENCIES = 4.0
+"""A load is kept for this many request latencies at least, ..."""
+_LONGEST = 60.0
+"""... but no longer than this on one visit, seconds, ..."""
+_RISING = 2.0
+"""... unless requests in flight still rise: then this many times as long."""
+_LEAST_COUNTED = 5
+"""Samples of each objective with a known outcome before a load is left."""
+_CERTAIN = 0.995
+"""Probability from which a load is known to be too high and is left at once."""
+_AIMS = (0.35, 0.8)
+"""Quantiles of the posterior that are kept in turn."""
+_CLEAR = 10.0
+"""A load is too high beyond doubt if this many times the allowed share of samples missed the limit."""
+_BEYOND = 1.1
+"""No load is tried beyond this many times the least that was too high beyond doubt."""
+_RECOVERED = 1.3
+"""A backlog is gone when requests in flight are no more than this many times those expected at the answer."""
+_STEEP = 100.0
+"""Slope of the logit from which the figures jump, ..."""
+_JUMP = 1.05
+"""... if both sides of the jump are no farther apart than this factor beyond the interval."""
+_LONGEST_ADVICE = 600.0
+"""A budget beyond these minutes is not advised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Tier:
+    text: tuple[str, ...]
+    """What binds, in the order of `parts`."""
+    parts: tuple[LoadPosterior, ...]
+    whole: LoadPosterior
+
+
+class SearchPlan:
+    """Chooses loads and draws conclusions; the same evidence always gives the same load and the same answer."""
+
+    def __init__(
+        self, tiers: Sequence[Sequence[int]], objectives: Sequence[LoadObjective], limits: SearchLimits
+    ) -> None:
+        self._tiers = tiers
+        self._objectives = objectives
+        self._limits = limits
+
+    def next(self, evidence: Evidence) -> NextProbe | None:
+        """Return the load to keep next; None if the search is over."""
+        if not evidence.probes:
+            return NextProbe(load=self._start(), seconds=_FIRST)
+        views = self._views(evidence)
+        if not views[0]:
+            return NextProbe(load=evidence.probes[-1].load, seconds=_CHUNK)
+        tiers = [self._tier(views, tier) for tier in self._tiers]
+        tier = max((each for each in tiers if self._is_wide(each)), key=_width, default=None)
+        current, last = [view[-1] for view in views], evidence.probes[-1]
+        confirm = self._seconds(current[0])
+        if last.purpose is Purpose.CONFIRM:
+            left = confirm - (last.end - last.begin)
+            return NextProbe(load=last.load, seconds=left, purpose=last.purpose) if left > _CHUNK / 2 else None
+        used = sum(probe.end - probe.begin for probe in evidence.probes)
+        ends = tier is None or used + confirm + _CHUNK > self._limits.budget
+        if not ends and last.purpose is Purpose.MEASURE and self._holds(current, tier or tiers[0]):
+            return NextProbe(load=current[0].load, seconds=_CHUNK)
+        if recovery := self._recovery(evidence, views, tiers):
+            return recovery
+        return self._confirmation(tiers, confirm) if ends or tier is None else self._move(views, tier)
+
+    def answers(self, evidence: Evidence) -> tuple[TierAnswer, ...]:
+        """Return the answer of each tier."""
+        if not merged(evidence.probes):
+            unknown = TierAnswer(kind=AnswerKind.WIDE, load=None, low=0.0, high=math.inf, binding="")
+            return tuple(unknown for _ in self._tiers)
+        views = self._views(evidence)
+        used = sum(probe.end - probe.begin for probe in merged(evidence.probes))
+        return tuple(self._answer(self._tier(views, tier), views, used) for tier in self._tiers)
+
+    # --- what was seen ---
+
+    def _views(self, evidence: Evidence) -> list[list[LoadWindow]]:
+        """Return the windows of each objective, and last those of the queue, which all have equal loads."""
+        seen = [windows(evidence, index) for index in range(len(self._objectives))]
+        return [*seen, queue_windows(seen[0], longest=_RISING * _LONGEST)]
+
+    def _tier(self, views: Sequence[Sequence[LoadWindow]], tier: Sequence[int]) -> _Tier:
+        seen = [(views[index], self._allowed(index), self._objectives[index].text) for index in tier]
+        if not self._limits.concurrency:
+            seen.append((views[-1], QUEUE_ALLOWED, QUEUE))
+        low, high = self._limits.low, self._limits.high
+
+        def over(loads: FloatArray) -> list[LoadPosterior]:
+            return [load_posterior(view, allowed=allowed, loads=loads) for view, allowed, _ in seen]
+
+        parts = over(possible_loads(low, high, near=least_of(over(possible_loads(low, high)))))
+        return _Tier(text=tuple(text for *_, text in seen), parts=tuple(parts), whole=least_of(parts))
+
+    def _allowed(self, index: int) -> float:
+        return 1 - self._objectives[index].share
+
+    def _is_wide(self, tier: _Tier) -> bool:
+        low, high = tier.whole.interval
+        middle, precision = tier.whole.quantile(0.5), self._limits.precision
+        narrow = high <= (1 + precision) * middle and low >= (1 - precision) * middle
+        return not narrow and low < self._limits.high and high > self._limits.low
+
+    def _kind(self, tier: _Tier, views: Sequence[Sequence[LoadWindow]]) -> AnswerKind:
+        low, high = tier.whole.interval
+        if low >= self._limits.high:
+            return AnswerKind.ABOVE
+        if high <= self._limits.low:
+            return AnswerKind.BELOW
+        if self._is_wide(tier):
+            return AnswerKind.WIDE
+        seen = [view for view, part in zip(views, tier.parts, strict=False) if part.slope >= _STEEP]
+        return AnswerKind.CLIFF if any(self._jumps(view, low, high) for view in seen) else AnswerKind.FOUND
+
+    def _jumps(self, view: Sequence[LoadWindow], low: float, high: float) -> bool:
+        """Whether at least half of the samples miss their limit at a load that is hardly larger than the answer."""
+        near = [each for each in view if low / _JUMP <= each.load <= high * _JUMP and each.counted]
+        return any(each.share >= 0.5 and each.trend is Trend.SETTLED for each in near)
+
+    # --- what to do next ---
+
+    def _start(self) -> float:
+        prior = self._limits.prior
+        first = self._limits.low if prior is None else max(self._limits.low, 0.5 * prior)
+        return min(self._rounded(first), self._limits.high)
+
+    def _rounded(self, load: float) -> float:
+        load = min(max(load, self._limits.low), self._limits.high)
+        return float(max(1, round(load))) if self._limits.concurrency else float(f"{load:.4g}")
+
+    def _seconds(self, window: LoadWindow) -> float:
+        latency = 0.0 if math.isnan(window.latency) else window.latency
+        return min(max(_FIRST, _LATENCIES * latency), _LONGEST)
+
+    def _holds(self, current: Sequence[LoadWindow], tier: _Tier) -> bool:
+        """Whether the current load is kept for longer: nothing is certain, and it has not settled."""
+        window = current[0]
+        if current[-1].missed:
+            return False
+        if min(each.counted for each in current[:-1]) < _LEAST_COUNTED and window.in_flight >= 1:
+            return window.seconds < _RISING * _LONGEST
+        if tier.whole.below(window.load) > _CERTAIN and self._is_overload(current):
+            return False
+        if window.trend is Trend.RISING:
+            return window.seconds < _RISING * _LONGEST
+        if window.trend is Trend.FALLING:
+            return window.seconds < _LONGEST
+        low, high = tier.whole.interval
+        near = low < window.load < high and high < _STEP**2 * low
+        return window.seconds < (
+            max(self._seconds(window), min(_LONGEST, self._limits.budget / 15)) if near else self._seconds(window)
+        )
+
+    def _is_overload(self, current: Sequence[LoadWindow]) -> bool:
+        """Whether the last load missed an objective, or its queue grows."""
+        allowed = [*(self._allowed(index) for index in range(len(self._objectives))), QUEUE_ALLOWED]
+        return any(window.share > most for window, most in zip(current, allowed, strict=True))
+
+    def _is_clear(self, current: Sequence[LoadWindow]) -> bool:
+        """Whether a load is beyond doubt too high: far more samples missed a limit than may, or its queue grows."""
+        allowed = (min(_CLEAR * self._allowed(index), 0.5) for index in range(len(self._objectives)))
+        return current[-1].missed > 0 or any(
+            window.share > most for window, most in zip(current, allowed, strict=False)
+        )
+
+    def _move(self, views: Sequence[Sequence[LoadWindow]], tier: _Tier) -> NextProbe:
+        window, highest = views[0][-1], max(each.load for each in views[0])
+        if tier.whole.below(highest) < 0.5 and highest < self._limits.high:  # nothing was missed yet
+            step = _IDLE_STEP if window.in_flight < 1 else _STEP
+            return NextProbe(load=self._rounded(highest * step), seconds=_FIRST)
+        middle = tier.whole.quantile(0.5)
+        visits = sum(middle / _STEP < each.load < middle * _STEP for each in views[0])
+        least = min((each[0].load for each in zip(*views, strict=True) if self._is_clear(each)), default=math.inf)
+        aim = min(tier.whole.quantile(_AIMS[visits % 2]), _BEYOND * least)
+        return NextProbe(load=self._rounded(aim), seconds=_CHUNK)
+
+    def _recovery(
+        self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[_Tier]
+    ) -> NextProbe | None:
+        """Return a small load until the backlog of one that was too high is gone; None without a backlog."""
+        recovering = list(takewhile(lambda probe: probe.purpose is Purpose.RECOVER, reversed(evidence.probes)))
+        if self._limits.concurrency or not (recovering or self._is_overload([view[-1] for view in views])):
+            return None
+        middle = min(tier.whole.quantile(0.5) for tier in tiers)
+        backlog = in_flight_at(evidence, evidence.probes[-1].end)
+        took = sum(probe.end - probe.begin for probe in recovering)
+        if backlog <= _RECOVERED * expected_in_flight(views[0], middle) or took >= _LONGEST:
+            return None
+        return NextProbe(load=self._rounded(middle / 2), seconds=_CHUNK, purpose=Purpose.RECOVER)
+
+    def _confirmation(self, tiers: Sequence[_Tier], seconds: float) -> NextProbe | None:
+        """Return the lower end of the narrowest claim; None if no load is claimed to be kept."""
+        load = min(self._limits.high, *(tier.whole.interval[0] for tier in tiers))
+        if load < self._limits.low:
+            return None
+        return NextProbe(load=self._rounded(load), seconds=seconds, purpose=Purpose.CONFIRM)
+
+    def _answer(self, tier: _Tier, views: Sequence[Sequence[LoadWindow]], used: float) -> TierAnswer:
+        low, high = tier.whole.interval
+        middle, kind = tier.whole.quantile(0.5), self._kind(tier, views)
+        lowest = min(range(len(tier.parts)), key=lambda index: tier.parts[index].quantile(0.5))
+        if kind is AnswerKind.ABOVE:
+            return TierAnswer(kind=kind, load=None, low=self._limits.high, high=math.inf, binding="")
+        if kind is AnswerKind.BELOW:
+            return TierAnswer(kind=kind, load=None, low=0.0, high=self._limits.low, binding=tier.text[lowest])
+        left = used * ((_width(tier) / self._limits.precision) ** 2 - 1) / 60
+        if tier.whole.below(max(each.load for each in views[0])) < 0.5:  # no load was too high
+            high = left = math.inf
+        low, middle, high = (self._whole_users(each) for each in (low, middle, high))
+        more = left if kind is AnswerKind.WIDE and left < _LONGEST_ADVICE else None
+        return TierAnswer(kind=kind, load=middle, low=low, high=high, binding=tier.text[lowest], minutes_left=more)
+
+    def _whole_users(self, load: float) -> float:
+        """Return a load that exists: requests in flight are whole, and the larger number of them is not kept."""
+        return float(math.floor(load)) if self._limits.concurrency and load < math.inf else load
+
+
+def _width(tier: _Tier) -> float:
+    """Return how far the interval reaches from the answer, relative to it."""
+    low, high = tier.whole.interval
+    middle = tier.whole.quantile(0.5)
+    return max(high / middle, middle / low) - 1

@@ -1,0 +1,242 @@
+"""The result of a search, from its recording alone; its fields are those of `servetop search --json`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from servetop.analysis.summary.summary_types import RunSummary, StageSummary
+from servetop.analysis.trust.trust_verdict import TrustVerdict
+from servetop.core.config_values.search_config import SearchConfig
+from servetop.core.errors import ExitCode
+from servetop.core.events import Note, RunEnd
+from servetop.core.text import formats
+from servetop.recordings.read.reader import RecordingReader
+from servetop.run.outcome import decisive
+from servetop.run.search.answer_text import answer_sentence, binding_text, load_text, missed_share, share_text
+from servetop.run.search.objective_text import objective_label
+from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE
+from servetop.run.search.search_answer import AnswerKind, TierAnswer
+from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe, Purpose
+from servetop.run.search.search_setup import SearchSetup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveSeen:
+    """One objective in the confirmation."""
+
+    objective: str
+    share_within: float | None
+    """Share of its samples within the limit; None without samples."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """A load kept at the end of a search, from which nothing was chosen: its figures are unbiased."""
+
+    load: float
+    seconds: float
+    seen: tuple[ObjectiveSeen, ...]
+    kept: bool
+    """Whether every objective of which there are samples was kept."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierResult:
+    """The answer of one `--slo`."""
+
+    slo: str
+    kind: AnswerKind
+    load: float | None
+    low: float | None
+    high: float | None
+    """The 95 % interval; None for an end that is not known."""
+    binding: str | None
+    """The objective that sets the load, or `queue`."""
+    minutes_left: float | None
+    """For `wide`: further minutes until the interval would be as narrow as asked; None if not estimated."""
+    text: str
+    """One sentence."""
+    binding_text: str | None
+    """What happens above the load, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """The answers of a search, and what they rest on."""
+
+    tiers: tuple[TierResult, ...]
+    over: str
+    """What was varied: `request_rate` (requests/s) or `max_concurrency` (requests in flight)."""
+    low: float
+    high: float
+    budget: float
+    precision: float
+    seconds: float
+    """Time of load that was used."""
+    probes: int
+    """Loads that were kept."""
+    confirmation: Confirmation | None
+    cost_per_million_output_tokens: float | None
+    """At `cost_load`; None without `--price`."""
+    cost_load: float | None
+    """The load of the confirmation, else the highest load kept that the answer contains; None without such."""
+    currency: str | None
+    warnings: tuple[str, ...]
+    """Why the answers may be wrong, such as other clients of the server."""
+    complete: bool
+    """Whether the search came to its own end."""
+    recording: str
+    exit_code: int
+    error: str | None
+    """The reason of an exit code other than 0."""
+
+
+def search_result(
+    reader: RecordingReader, summary: RunSummary, *, end: RunEnd | None = None, setup: SearchSetup | None = None
+) -> SearchResult:
+    """Return the result of a recording of a search.
+
+    `end` is the end of a run that is not recorded yet; the result then has the exit code that the answers deserve too.
+    `setup` replaces that of the recorded configuration.
+    """
+    setup = setup or SearchSetup.of(reader.header.config)
+    evidence, notes = setup.evidence(reader), [note for note in reader.notes() if note.source == SOURCE]
+    answers = setup.planner.answers(evidence)
+    subject = _subject(reader)
+    tiers = tuple(
+        _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
+        for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True)
+    )
+    if end is not None:
+        end = decisive([end, *_own_ends(tiers, notes, at=end.at)])
+    end = end or reader.end or RunEnd(at=0.0, exit_code=int(ExitCode.RUN_FAILED), reason=_no_end(reader))
+    claimed = _claimed(evidence, answers)
+    return SearchResult(
+        tiers=tiers,
+        over=setup.search.over,
+        low=setup.search.low,
+        high=setup.search.high,
+        budget=setup.search.budget,
+        precision=setup.search.precision,
+        seconds=sum(probe.end - probe.begin for probe in evidence.probes),
+        probes=len(evidence.probes),
+        confirmation=_confirmation(evidence, setup),
+        cost_per_million_output_tokens=_cost(summary, claimed),
+        cost_load=None if claimed is None else claimed.load,
+        currency=_currency(summary),
+        warnings=_warnings(summary, notes),
+        complete=bool(evidence.probes) and setup.planner.next(evidence) is None,
+        recording=str(reader.path),
+        exit_code=end.exit_code,
+        error=end.reason or None if end.exit_code else None,
+    )
+
+
+def _no_end(reader: RecordingReader) -> str:
+    return "the search is still running" if reader.is_live() else "the run process was killed"
+
+
+def _subject(reader: RecordingReader) -> str:
+    """Return the beginning of the sentences: the engine, and its model if it has one."""
+    facts, config = reader.header.engine, reader.header.config.engine
+    engine = config.known_as if facts is None else facts.title
+    model = config.model if facts is None else facts.model or config.model
+    return f"{engine} with {model}" if model else engine
+
+
+def _tier(
+    slo: str, answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig, *, subject: str
+) -> TierResult:
+    return TierResult(
+        slo=slo,
+        kind=answer.kind,
+        load=answer.load,
+        low=answer.low if answer.low > 0 else None,
+        high=answer.high if math.isfinite(answer.high) else None,
+        binding=answer.binding or None,
+        minutes_left=answer.minutes_left,
+        text=answer_sentence(subject, answer, objectives, search),
+        binding_text=binding_text(answer, objectives) or None,
+    )
+
+
+def _own_ends(tiers: Sequence[TierResult], notes: Sequence[Note], *, at: float) -> Iterator[RunEnd]:
+    """Yield the ends that the answers and the client deserve."""
+    for note in notes:
+        if note.fact == CLIENT_BOUND:
+            yield RunEnd(
+                at=at, exit_code=int(ExitCode.THRESHOLDS), reason=f"the client was the bottleneck: {note.text}"
+            )
+    for tier in tiers:
+        if tier.kind is AnswerKind.WIDE:
+            yield RunEnd(at=at, exit_code=int(ExitCode.CANNOT_TELL), reason=tier.text)
+        elif tier.kind is AnswerKind.BELOW:
+            yield RunEnd(at=at, exit_code=int(ExitCode.THRESHOLDS), reason=tier.text)
+
+
+def _confirmation(evidence: Evidence, setup: SearchSetup) -> Confirmation | None:
+    probe = next((each for each in evidence.probes if each.purpose is Purpose.CONFIRM), None)
+    if probe is None:
+        return None
+    seen = tuple(
+        _seen(each, missed_share(evidence, index, probe=probe)) for index, each in enumerate(setup.tiers.objectives)
+    )
+    load, seconds = load_text(probe.load, setup.search), probe.end - probe.begin
+    figures = ", ".join(
+        f"{objective_label(each)}: {part.text}" for each, part in zip(setup.tiers.objectives, seen, strict=True)
+    )
+    return Confirmation(
+        load=probe.load,
+        seconds=seconds,
+        seen=seen,
+        kept=all(
+            part.share_within is None or part.share_within >= each.share
+            for each, part in zip(setup.tiers.objectives, seen, strict=True)
+        ),
+        text=f"{load} for {formats.clock(round(seconds))}: {figures}",
+    )
+
+
+def _seen(objective: LoadObjective, missed: float) -> ObjectiveSeen:
+    return ObjectiveSeen(
+        objective=objective.text,
+        share_within=None if math.isnan(missed) else 1 - missed,
+        text=share_text(objective, missed),
+    )
+
+
+def _cost(summary: RunSummary, probe: Probe | None) -> float | None:
+    """Return the cost of a million output tokens at the load of a probe."""
+    stage = None if probe is None else next((each for each in summary.stages if _began(each, probe)), None)
+    cost = None if stage is None else stage.measured.cost
+    return None if cost is None else cost.per_million_output_tokens
+
+
+def _began(stage: StageSummary, probe: Probe) -> bool:
+    return stage.start is not None and abs(stage.start - probe.begin) < 1e-6
+
+
+def _claimed(evidence: Evidence, answers: Sequence[TierAnswer]) -> Probe | None:
+    """Return the confirmation, else the probe of the highest load that the narrowest answer contains."""
+    confirmed = [each for each in evidence.probes if each.purpose is Purpose.CONFIRM]
+    if confirmed:
+        return confirmed[0]
+    kept = [each for each in evidence.probes if each.purpose is Purpose.MEASURE]
+    most = min((answer.load or answer.low for answer in answers), default=0.0)
+    return max((each for each in kept if each.load <= most), key=lambda each: each.load, default=None)
+
+
+def _currency(summary: RunSummary) -> str | None:
+    cost = summary.measured.cost
+    return None if cost is None else cost.currency
+
+
+def _warnings(summary: RunSummary, notes: Sequence[Note]) -> tuple[str, ...]:
+    """Return what the trust meter says about the whole run, and why the client ended the search."""
+    trust = summary.measured.trust
+    doubted = trust.verdict in (TrustVerdict.SUSPECT, TrustVerdict.CLIENT_BOUND)
+    return (*(note.text for note in notes if note.fact == CLIENT_BOUND), *(trust.reasons if doubted else ()))

@@ -1,0 +1,89 @@
+"""`servetop search` as a user runs it, on the simulator."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from servetop.core.events import Severity
+from servetop.recordings.read.reader import RecordingReader
+from tests.harness import Servetop, opened, wait_for
+
+ANSWERED = (0, 98, 99)
+"""Exit codes of a search that came to its end; which one it is depends on the speed of this machine."""
+SEARCH = (
+    "search", "--engine", "sim", "--max-num-seqs", "4", "--input-len", "32", "--output-len", "16",
+    "--slo", "ttft<300ms@90%", "--low", "2", "--high", "50", "--budget", "20s",
+)  # fmt: skip
+
+
+def loads(path: Path) -> int:
+    """Number of loads that were kept so far."""
+    reader = opened(path)
+    if reader is None:
+        return 0
+    with contextlib.closing(reader):
+        return sum(stage.request_rate is not None for stage in reader.stages())
+
+
+@pytest.mark.integration
+def test_a_search_that_is_killed_continues_where_it_was(servetop: Servetop, tmp_path: Path) -> None:
+    path = tmp_path / "search.servetop"
+    with servetop.started(*SEARCH, "--json", "--record", str(path)) as process:
+        wait_for(lambda: loads(path) >= 2 or process.poll() is not None, seconds=60, what="the second load")
+        process.kill()  # a headless run is a run process
+        process.communicate(timeout=60)
+    killed = servetop("summary", str(path))
+    assert "unfinished to continue: servetop search --resume" in killed.out
+    done = servetop("search", "--resume", str(path), "--json")
+    assert done.code in ANSWERED, done.err
+    result = done.summary
+    assert result["complete"]
+    assert result["recording"] == str(path)
+    assert [tier["slo"] for tier in result["tiers"]] == ["ttft<300ms@90%"]
+    assert result["seconds"] <= 20 * 1.5
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        stages = [stage for stage in reader.stages() if stage.request_rate is not None]
+        assert reader.header.config.search is not None
+        assert [note.text for note in reader.notes() if note.severity is Severity.ERROR] == []
+    assert stages[0].request_rate == 2
+    assert result["probes"] == len(stages)
+    assert [stage.index for stage in stages] == sorted({stage.index for stage in stages})
+    again = servetop("search", "--resume", str(path))
+    assert again.code == done.code
+    assert "nothing to resume" in again.err
+
+
+@pytest.mark.integration
+def test_an_interrupted_search_prints_the_answer_so_far(servetop: Servetop, tmp_path: Path) -> None:
+    path = tmp_path / "search.servetop"
+    with servetop.started(*SEARCH, "--headless", "--record", str(path)) as process:
+        wait_for(lambda: loads(path) >= 2 or process.poll() is not None, seconds=60, what="the second load")
+        process.send_signal(2)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out.startswith("answer     ")
+    assert f"servetop search --resume {path}" in out
+    assert "next " in err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--low", "1"), "a search needs an objective: add --slo"),
+        (("--slo", "p99_ttft<500"), "500 of what? write 500ms or 500s"),
+        (("--slo", "p99_ttft<500ms", "--request-rate", "8"), "--request-rate: the search chooses the load"),
+        (("--slo", "p99_ttft<500ms", "--max-failures", "2%"), "use --slo 'error_rate<1%'"),
+        (("--slo", "p99_ttft<500ms", "--low", "9", "--high", "3"), "leave no load to try"),
+        (("--slo", "p99_ttft<500ms", "--over", "users"), "--over"),
+        (("--resume", "latest", "--slo", "p99_ttft<500ms"), "--slo: --resume takes everything from the recording"),
+    ],
+)
+def test_a_search_that_cannot_work_is_refused_in_one_line(
+    servetop: Servetop, words: tuple[str, ...], hint: str
+) -> None:
+    done = servetop("search", *words, "--headless")
+    assert done.code == 2
+    assert hint in done.complaint

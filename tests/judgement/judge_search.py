@@ -1,0 +1,144 @@
+"""Judges searches of servers whose largest load is known: `python -m tests.judgement.judge_search`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from servetop.run.search.search_answer import AnswerKind, TierAnswer
+from servetop.run.search.search_evidence import SearchLimits
+from servetop.run.search.search_plan import SearchPlan
+from tests.judgement.report_page import say, write_between_marks
+from tests.judgement.searched_server import searched
+from tests.judgement.searched_servers import KINDS, draw_case
+
+TRUTHS = Path(__file__).with_name("largest_loads.json")
+CLOSE = 0.05
+"""Relative error up to which an answer counts as close."""
+
+MARK = "<!-- make judge-search -->"
+"""Encloses the table in the page."""
+_HEAD = (
+    "server",
+    "searches",
+    "interval covers",
+    "resolved",
+    "of them within 5 %",
+    "answer within 5 %",
+    "width",
+    "minutes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSearch:
+    """One search beside the truth."""
+
+    kind: str
+    server: int
+    seed: int
+    true: float
+    answer: TierAnswer
+    minutes: float
+    """Of load."""
+
+    @property
+    def covers(self) -> bool:
+        """Whether the largest load is in the interval."""
+        return self.answer.low <= self.true <= self.answer.high
+
+    @property
+    def error(self) -> float:
+        """Relative error of the answer; infinity without one."""
+        return math.inf if self.answer.load is None else abs(self.answer.load / self.true - 1)
+
+
+def judge(kind: str, server: int, seed: int, true: float, *, budget: float) -> JudgedSearch:
+    """Search once; `budget` in seconds."""
+    case = draw_case(kind, server)
+    low = 1.0 if case.concurrency else 0.1
+    limits = SearchLimits(low=low, high=1000.0, budget=budget, concurrency=case.concurrency)
+    plan = SearchPlan([[0]], [case.objective], limits)
+    engine = case.server(seed)
+    evidence = searched(engine, plan, [case.objective])
+    (answer,) = plan.answers(evidence)
+    return JudgedSearch(kind=kind, server=server, seed=seed, true=true, answer=answer, minutes=engine.now / 60)
+
+
+def table(found: Sequence[JudgedSearch]) -> list[str]:
+    """Return the results as Markdown: a row for each kind, and every search that missed."""
+    rows = [f"| {' | '.join(_HEAD)} |", "|---" * len(_HEAD) + "|"]
+    for kind in [*KINDS, ""]:
+        rows += [_row(kind or "all", [each for each in found if kind in ("", each.kind)])]
+    missed = [each for each in found if not each.covers]
+    return [*rows, "", "Searches whose interval does not contain the largest load:", "", *map(_missed, missed)]
+
+
+def _row(name: str, found: Sequence[JudgedSearch]) -> str:
+    claimed = [each for each in found if each.answer.kind in (AnswerKind.FOUND, AnswerKind.CLIFF)]
+    widths = [each.answer.high / each.answer.low - 1 for each in found if each.answer.low]
+    cells = [
+        str(len(found)),
+        _share([each.covers for each in found]),
+        str(len(claimed)),
+        _share([each.error <= CLOSE for each in claimed]),
+        _share([each.error <= CLOSE for each in found]),
+        f"{100 * statistics.median(widths):.0f} %" if widths else "–",
+        f"{statistics.median(each.minutes for each in found):.1f}" if found else "–",
+    ]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def _share(values: Sequence[bool]) -> str:
+    return f"{100 * sum(values) / len(values):.0f} %" if values else "–"
+
+
+def _missed(each: JudgedSearch) -> str:
+    answer = each.answer
+    load = "–" if answer.load is None else f"{answer.load:.3g}"
+    interval = f"[{answer.low:.3g}, {answer.high:.3g}]"
+    return f"- {each.kind} {each.server}, seed {each.seed}: {load} {interval} for {each.true:.3g}"
+
+
+def truths(servers: Sequence[int]) -> None:
+    """Compute the largest loads of servers by long runs, and store them (a minute each)."""
+    known = json.loads(TRUTHS.read_text(encoding="utf-8")) if TRUTHS.exists() else {}
+    for server in servers:
+        for kind in KINDS:
+            known[f"{kind} {server}"] = float(f"{draw_case(kind, server).largest_load():.4g}")
+            TRUTHS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Print the table of searches on stored servers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--servers", type=int, nargs="+", default=[21, 22])
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(201, 206)))
+    parser.add_argument("--minutes", type=float, default=20.0, help="budget of a search")
+    parser.add_argument("--truth", action="store_true", help="compute the largest loads of the servers instead")
+    parser.add_argument("--report", type=Path, help="a page into which the table is written")
+    options = parser.parse_args()
+    if options.truth:
+        truths(options.servers)
+        return
+    known = json.loads(TRUTHS.read_text(encoding="utf-8"))
+    cases = [(kind, server, seed) for kind in KINDS for server in options.servers for seed in options.seeds]
+    with ProcessPoolExecutor(max_workers=2) as pool:
+        waiting = [
+            pool.submit(judge, *case, known[f"{case[0]} {case[1]}"], budget=60 * options.minutes) for case in cases
+        ]
+        found = [each.result() for each in waiting]
+    lines = table(found)
+    say("\n".join(lines))
+    if options.report is not None:
+        write_between_marks(options.report, lines, mark=MARK)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""A simulated engine under a load that a search changes as it goes, in virtual time."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from servetop.core.arrays import FloatArray
+from servetop.core.config import StageConfig
+from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
+from servetop.run.search.search_plan import SearchPlan
+from servetop.simulator.model.sim_request import SimRequest, SimSequence
+from servetop.simulator.predict.client_requests import RequestStreams
+from servetop.simulator.predict.virtual_time import VirtualEngine
+from servetop.simulator.scheduling.build import build_scheduler
+from servetop.workload.stages.stage_draws import DrawSeeds
+from tests.judgement.constant_rates import ConstantRates
+
+
+class SearchedServer:
+    """One engine that serves requests at Poisson arrivals, or with a number of them in flight."""
+
+    def __init__(self, base: ConstantRates, *, seed: int, concurrency: bool = False) -> None:
+        draws = DrawSeeds(base.workload, seed=seed, sweep=True).next(StageConfig(request_rate=1.0, duration=1.0))
+        self._requests = RequestStreams(base.workload, base.spec).of(draws)
+        self._engine = VirtualEngine(build_scheduler(base.spec))
+        self._random = random.Random(f"arrivals {seed}")
+        self._closed = concurrency
+        self._limit = 0
+        self._sent: list[SimSequence] = []
+        self._ended: list[SimSequence] = []
+        self.now = 0.0
+
+    feedback = False
+
+    def keep(self, load: float, seconds: float) -> Probe:
+        """Keep a load for a time, and return it."""
+        begin, end = self.now, self.now + seconds
+        if self._closed:
+            self._limit = round(load)
+            self._refill(begin)
+        else:
+            at = begin + self._random.expovariate(load)
+            while at < end:
+                self._engine.advance(at, self)
+                self._send(at)
+                at += self._random.expovariate(load)
+        self._engine.advance(end, self)
+        self.now = end
+        return Probe(load=load, begin=begin, end=end)
+
+    def evidence(self, probes: Sequence[Probe], objectives: Sequence[LoadObjective]) -> Evidence:
+        """Return what a recording would hold now."""
+        due = np.array([seq.arrival for seq in self._sent])
+        done = np.array([math.nan if seq.finished_at is None else seq.finished_at for seq in self._sent])
+        done[done > self.now] = math.nan
+        counted, missed = [], []
+        for objective in objectives:
+            assert objective.limit is not None
+            values = np.array([_value(seq, objective.metric, now=self.now) for seq in self._sent])
+            known = ~np.isnan(values) if objective.metric == "tpot" else ~np.isnan(values) & (values > objective.limit)
+            known |= ~np.isnan(done)
+            if objective.metric == "ttft":
+                known |= np.array([seq.first_token_at is not None for seq in self._sent], dtype=np.bool_)
+            late = values > objective.limit
+            counted.append(known.astype(np.float64))
+            missed.append(np.where(known, late, 0.0))
+        return Evidence(probes=tuple(probes), due=due, done=done, counted=tuple(counted), missed=tuple(missed))
+
+    @property
+    def in_flight(self) -> int:
+        """Requests in flight."""
+        return len(self._sent) - len(self._ended)
+
+    def values(self, objective: LoadObjective) -> FloatArray:
+        """Return the objective's metric of all requests that ended; shape (requests,)."""
+        return np.array([_value(seq, objective.metric, now=self.now) for seq in self._ended])
+
+    def _send(self, at: float) -> None:
+        request = self._requests.take()
+        self._engine.offer(at, (request,), self)
+        seq = self._engine.scheduler.waiting[-1]
+        assert seq.request is request
+        self._sent.append(seq)
+
+    def _refill(self, at: float) -> None:
+        while self.in_flight < self._limit:
+            self._send(at)
+
+    def due(self) -> float:
+        return float("inf")
+
+    def send(self, boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
+        return boundary, ()
+
+    def on_finished(self, finished: Sequence[SimSequence], now: float) -> None:
+        self._ended += finished
+        if self._closed:
+            self._refill(now)
+
+    def on_refused(self, request: SimRequest, at: float) -> None:
+        raise AssertionError("a search sends only requests that fit")
+
+
+def _value(seq: SimSequence, metric: str, *, now: float) -> float:
+    """Return a metric of a request; while it is in flight, how long it has waited, or NaN for TPOT."""
+    first, end = seq.first_token_at, seq.finished_at
+    if metric == "tpot":
+        return math.nan if first is None or end is None else (end - first) / max(seq.output_tokens - 1, 1)
+    at = first if metric == "ttft" else end
+    return (now if at is None else at) - seq.arrival
+
+
+def searched(server: SearchedServer, plan: SearchPlan, objectives: Sequence[LoadObjective]) -> Evidence:
+    """Search to the end, and return the evidence."""
+    probes: list[Probe] = []
+    while True:
+        evidence = server.evidence(probes, objectives)
+        step = plan.next(evidence)
+        if step is None:
+            return evidence
+        kept = server.keep(step.load, step.seconds)
+        probes.append(Probe(load=kept.load, begin=kept.begin, end=kept.end, purpose=step.purpose))

@@ -1,0 +1,98 @@
+"""Random servers with objectives, for the judgement of searches, and the largest load of each by long runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from servetop.core.config import WorkloadConfig
+from servetop.run.search.search_evidence import LoadObjective
+from tests.judgement.constant_rates import ConstantRates
+from tests.judgement.machines import draw_base, draw_workload
+from tests.judgement.searched_server import SearchedServer
+
+KINDS = ("prefill-bound", "batch-bound", "KV-bound", "decode-bound", "closed loop", "wide lengths")
+_TRUE_SECONDS = 2400.0
+"""Length of a run that decides about one load, after a third of it to settle."""
+_TRUE_RUNS = 3
+_TRUE_PRECISION = 0.01
+"""Relative width of the interval at which the bisection ends."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SearchedCase:
+    """A server, what is searched on it, and by which objective."""
+
+    name: str
+    base: ConstantRates
+    objective: LoadObjective
+    concurrency: bool = False
+
+    def server(self, seed: int) -> SearchedServer:
+        """The server with arrivals and requests of its own."""
+        return SearchedServer(self.base, seed=seed, concurrency=self.concurrency)
+
+    def keeps(self, load: float) -> bool:
+        """Whether long runs at a load keep the objective, and their queue does not grow."""
+        shares = []
+        for run in range(_TRUE_RUNS):
+            server = self.server(10_000 + run)
+            server.keep(load, _TRUE_SECONDS / 3)
+            before = server.in_flight
+            kept = server.keep(load, _TRUE_SECONDS)
+            if not self.concurrency and server.in_flight > max(2 * before, before + 0.05 * load * _TRUE_SECONDS):
+                return False
+            found = server.evidence([kept], [self.objective])
+            within = found.due >= kept.begin
+            shares.append(float(found.missed[0][within].sum() / max(found.counted[0][within].sum(), 1.0)))
+        return float(np.mean(shares)) <= 1 - self.objective.share
+
+    def largest_load(self) -> float:
+        """Return the largest load that long runs keep, by bisection; NaN if even the least one is not kept."""
+        low, high = (1.0, 2.0) if self.concurrency else (0.05, 0.1)
+        if not self.keeps(low):
+            return math.nan
+        while self.keeps(high):
+            low, high = high, 2 * high
+        while high > (1 + _TRUE_PRECISION) * low and not (self.concurrency and high - low <= 1):
+            middle = float(round((low + high) / 2)) if self.concurrency else math.sqrt(low * high)
+            low, high = (middle, high) if self.keeps(middle) else (low, middle)
+        return low if self.concurrency else math.sqrt(low * high)
+
+
+def draw_case(kind: str, seed: int) -> SearchedCase:
+    """Draw a server of a kind."""
+    random = Random(f"search {kind} {seed}")
+    outputs = {"prefill-bound": (10, 60), "batch-bound": (60, 200), "KV-bound": (150, 400)}.get(kind, (60, 250))
+    workload = draw_workload(random, inputs=(600, 2000) if kind == "prefill-bound" else (80, 500), outputs=outputs)
+    if kind == "wide lengths":
+        caps = "input_cap=3000,output_cap=1000"
+        workload = WorkloadConfig(
+            input_len=workload.input_len,
+            output_len=workload.output_len,
+            lengths=f"lognormal:input_sigma=1.0,output_sigma=1.0,{caps}",
+        )
+    settings = {
+        "batch-bound": {"max_num_seqs": random.choice((8, 16, 32, 64))},
+        "KV-bound": {"kv_blocks": random.choice((400, 700, 1200))},
+    }.get(kind, {})
+    base = draw_base(random, workload, settings=settings)
+    metric = {"decode-bound": "tpot", "closed loop": "tpot"}.get(kind, random.choice(("ttft", "ttft", "e2el")))
+    share = random.choice((0.9, 0.95, 0.99))
+    alone = _alone(base, metric, share)
+    limit = alone * random.uniform(1.5, 3.0) if metric != "ttft" else max(0.2, 4 * alone)
+    limit = float(f"{limit:.2g}")
+    text = f"p{100 * share:g}_{metric}<{1000 * limit:g}ms"
+    objective = LoadObjective(text=text, metric=metric, limit=limit, share=share)
+    return SearchedCase(name=f"{kind} {seed}", base=base, objective=objective, concurrency=kind == "closed loop")
+
+
+def _alone(base: ConstantRates, metric: str, share: float) -> float:
+    """Return the quantile of a metric of requests that are served one after the other."""
+    server = SearchedServer(base, seed=0, concurrency=True)
+    server.keep(1, 600.0)
+    objective = LoadObjective(text="", metric=metric, limit=1.0, share=share)
+    return float(np.quantile(server.values(objective), share))

@@ -1,0 +1,53 @@
+"""The judgement of searches: servers drawn from a seed, one search, and the table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from servetop.run.search.search_answer import AnswerKind, TierAnswer
+from tests.judgement.judge_search import TRUTHS, JudgedSearch, judge, table
+from tests.judgement.searched_servers import KINDS, draw_case
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_draws_one_server(kind: str) -> None:
+    first, again, other = (draw_case(kind, seed) for seed in (21, 21, 22))
+    assert (first.base.workload, first.objective) == (again.base.workload, again.objective)
+    assert (first.base.workload, first.objective) != (other.base.workload, other.objective)
+
+
+def test_a_search_finds_a_largest_load_that_was_stored() -> None:
+    true = json.loads(TRUTHS.read_text(encoding="utf-8"))["decode-bound 1"]
+    found = judge("decode-bound", 1, 1, true, budget=600.0)
+    assert found.covers
+    assert found.error <= 0.15
+
+
+def test_a_curve_with_a_plateau_just_above_its_limit_is_not_resolved() -> None:
+    true = json.loads(TRUTHS.read_text(encoding="utf-8"))["closed loop 2"]
+    found = judge("closed loop", 2, 1, true, budget=600.0)
+    assert found.answer.kind is AnswerKind.WIDE
+    assert found.covers
+
+
+def test_a_largest_load_is_kept_and_a_larger_one_is_not() -> None:
+    case = draw_case("closed loop", 2)
+    assert case.keeps(31.0)
+    assert not case.keeps(33.0)
+
+
+def test_the_table_lists_every_search_that_missed() -> None:
+    right, wrong = (
+        TierAnswer(kind=AnswerKind.FOUND, load=load, low=0.96 * load, high=1.04 * load, binding="")
+        for load in (10.0, 12.0)
+    )
+    found = [
+        JudgedSearch(kind="KV-bound", server=21, seed=seed, true=10.1, answer=answer, minutes=5.0)
+        for seed, answer in enumerate((right, wrong))
+    ]
+    lines = table(found)
+    assert "| KV-bound | 2 | 50 % | 2 | 50 % | 50 % | 8 % | 5.0 |" in lines
+    assert "| wide lengths | 0 | – | 0 | – | – | – | – |" in lines
+    assert lines[-1] == "- KV-bound 21, seed 1: 12 [11.5, 12.5] for 10.1"

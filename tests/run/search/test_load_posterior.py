@@ -1,0 +1,83 @@
+"""The posterior of the largest load: from clear and from noisy windows, and of several objectives together."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import pytest
+
+from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
+from servetop.run.search.load_windows import LoadWindow, Trend
+
+
+def window(
+    load: float, share: float, *, counted: float = 1000.0, size: float = 1.0, trend: Trend = Trend.SETTLED
+) -> LoadWindow:
+    missed = round(share * counted)
+    events = (size,) * round(missed / size)
+    return LoadWindow(
+        load=load, seconds=60.0, counted=counted, missed=missed, events=events, trend=trend, in_flight=load,
+        reached=load, latency=0.01,
+    )  # fmt: skip
+
+
+def posterior(*windows: LoadWindow, allowed: float = 0.01) -> LoadPosterior:
+    coarse = load_posterior(windows, allowed=allowed, loads=possible_loads(0.1, 1000.0))
+    return load_posterior(windows, allowed=allowed, loads=possible_loads(0.1, 1000.0, near=coarse))
+
+
+def test_the_answer_lies_between_a_load_that_was_kept_and_one_that_was_not() -> None:
+    found = posterior(window(10.0, 0.0), window(12.0, 0.5))
+    low, high = found.interval
+    assert 9.0 < low < high < 12.0
+    assert found.below(12.0) > 0.99
+
+
+def test_more_windows_make_the_interval_narrower() -> None:
+    few = posterior(window(10.0, 0.0), window(12.0, 0.3))
+    many = posterior(
+        *[window(load, share) for load, share in ((10.0, 0.001), (10.5, 0.004), (11.5, 0.05), (12.0, 0.15))]
+    )
+    assert many.interval[1] / many.interval[0] < few.interval[1] / few.interval[0]
+
+
+def test_samples_that_missed_together_are_weaker_evidence_than_single_ones() -> None:
+    loads = ((10.0, 0.002), (11.0, 0.012), (12.0, 0.1))
+    single, together = (posterior(*[window(load, share, size=size) for load, share in loads]) for size in (1.0, 12.0))
+    assert together.interval[1] / together.interval[0] > single.interval[1] / single.interval[0]
+
+
+def test_a_load_at_which_the_queue_still_rises_does_not_prove_that_it_is_kept() -> None:
+    settled, rising = (posterior(window(20.0, 0.0, trend=trend)) for trend in (Trend.SETTLED, Trend.RISING))
+    assert settled.below(10.0) < 0.01 < rising.below(10.0)
+
+
+def test_the_backlog_of_the_load_before_does_not_prove_that_a_load_is_missed() -> None:
+    settled, falling = (posterior(window(20.0, 0.5, trend=trend)) for trend in (Trend.SETTLED, Trend.FALLING))
+    assert settled.below(30.0) > 0.99 > falling.below(30.0)
+
+
+def test_the_least_of_two_answers_is_below_both() -> None:
+    lower = posterior(window(10.0, 0.0), window(12.0, 0.5))
+    higher = posterior(window(30.0, 0.0), window(36.0, 0.5))
+    assert least_of([lower, higher]).interval == pytest.approx(lower.interval, rel=0.03)
+    both = least_of([lower, lower])
+    assert both.quantile(0.5) < lower.quantile(0.5)
+    assert both.weights.sum() == pytest.approx(1.0)
+
+
+def test_the_interval_contains_the_answer_of_logistic_curves_nearly_always() -> None:
+    random, covered = Random(5), 0
+    for _ in range(60):
+        answer, slope = 8.0 * 2 ** random.uniform(-1, 1), 30.0 * 2 ** random.gauss(0, 0.7)
+        windows = []
+        for step in range(10):
+            load = answer * (1 + 0.03 * (step - 5))
+            logit = math.log(0.05 / 0.95) + slope * math.log(load / answer)
+            missed = np.random.default_rng(random.randrange(1 << 30)).binomial(400, 1 / (1 + math.exp(-logit)))
+            windows.append(window(load, missed / 400, counted=400.0))
+        low, high = posterior(*windows, allowed=0.05).interval
+        covered += low <= answer <= high
+    assert covered >= 55

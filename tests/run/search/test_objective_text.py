@@ -1,0 +1,81 @@
+"""Objectives as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from servetop.core.errors import ExitCode, UsageError
+from servetop.run.search.objective_text import objective_label, parse_objective, parse_tiers
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "limit", "share", "label"),
+    [
+        ("p99_ttft<500ms", "ttft", 0.5, 0.99, "p99 TTFT ≤ 500 ms"),
+        ("p95_tpot<=50ms", "tpot", 0.05, 0.95, "p95 TPOT ≤ 50 ms"),
+        ("ttft<1.5s@95%", "ttft", 1.5, 0.95, "TTFT ≤ 1.5 s for 95 %"),
+        ("E2EL < 2s @ 0.9", "e2el", 2.0, 0.9, "E2EL ≤ 2 s for 90 %"),
+        ("p99.9_itl<1s", "itl", 1.0, 0.999, "p99.9 ITL ≤ 1 s"),
+        ("error_rate<1%", "error_rate", None, 0.99, "errors ≤ 1 %"),
+        ("goodput>95%", "goodput", None, 0.95, "goodput ≥ 95 %"),
+    ],
+)
+def test_an_objective_is_read(text: str, metric: str, limit: float | None, share: float, label: str) -> None:
+    found = parse_objective(text)
+    assert (found.text, found.metric, found.limit) == (text, metric, limit)
+    assert found.share == pytest.approx(share)
+    assert objective_label(found) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("p99_ttft<500", "500 of what? write 500ms or 500s"),
+        ("p99_ttft<fast", "'fast' is not a time: write 500ms or 0.5s"),
+        ("p99_tftt<500ms", "did you mean ttft?"),
+        ("p99_colour<500ms", "use ttft, tpot, itl, e2el, error_rate or goodput"),
+        ("ttft<500ms", "which requests? write p99_ttft<500ms or ttft<500ms@95%"),
+        ("p99_ttft<500ms@95%", "has two shares"),
+        ("mean_ttft<500ms", "not their mean: use p50_ttft or p90_ttft"),
+        ("p99_ttft>500ms", "asks for a slow server: use p99_ttft<500ms"),
+        ("p100_ttft<500ms", "cannot be measured"),
+        ("ttft<500ms@most", "'most' is not a share"),
+        ("error_rate>1%", "use error_rate<1%"),
+        ("goodput<95%", "use goodput>95%"),
+        ("error_rate<0%", "cannot be measured"),
+        ("p99_goodput>95%", "no percentile or mean"),
+        ("quick", "is not an objective: use p99_ttft<500ms"),
+    ],
+)
+def test_an_error_says_what_to_write(text: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_objective(text)
+    assert hint in str(caught.value)
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert "\n" not in str(caught.value)
+
+
+def test_tiers_share_their_objectives() -> None:
+    tiers = parse_tiers(["p99_ttft<500ms, p99_itl<50ms", "p99_ttft<500ms"], goodput={})
+    assert [each.text for each in tiers.objectives] == ["p99_ttft<500ms", "p99_itl<50ms"]
+    assert tiers.members == ((0, 1), (0,))
+
+
+@pytest.mark.parametrize(
+    ("texts", "hint"),
+    [
+        ([], "a search needs an objective: add --slo"),
+        ([" , "], "has no objective"),
+        (["p99_ttft<500ms, p99_ttft<400ms"], "limit the same thing"),
+        (["error_rate<1%, error_rate<2%"], "limit the same thing"),
+        (["p99_ttft<500ms", "p99_ttft<500ms"], "are given twice"),
+        (["goodput>95%"], "add --goodput"),
+    ],
+)
+def test_tiers_that_contradict_each_other_are_refused(texts: list[str], hint: str) -> None:
+    with pytest.raises(UsageError, match=hint):
+        parse_tiers(texts, goodput={})
+
+
+def test_goodput_needs_the_objectives_of_requests() -> None:
+    assert parse_tiers(["goodput>95%"], goodput={"ttft": 0.5}).members == ((0,),)

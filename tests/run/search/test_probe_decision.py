@@ -1,0 +1,76 @@
+"""What follows a probe, and what the note of it says."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from servetop.core.events import Severity
+from servetop.recordings.read.reader import RecordingReader
+from servetop.run.search.probe_decision import ProbeDecider
+from servetop.run.search.recorded_probes import CLIENT_BOUND
+from servetop.run.search.search_evidence import NextProbe, Purpose
+from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts
+from tests.run.search.searches import record, setup
+
+FIVE, TEN = NextProbe(load=5.0, seconds=8.0), NextProbe(load=10.0, seconds=8.0)
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[RecordingReader]:
+    with contextlib.closing(RecordingReader.open(record(tmp_path / "run.servetop", 5.0))) as opened:
+        yield opened
+
+
+def decider(reader: RecordingReader, *loads: NextProbe) -> ProbeDecider:
+    search = setup(*loads)
+    return ProbeDecider(search, search.evidence_reader(reader), reader)
+
+
+def test_another_load_follows(reader: RecordingReader) -> None:
+    decision = decider(reader, FIVE, TEN).decide()
+    assert (decision.next, decision.continues) == (TEN, False)
+    note = decision.note(3, at=9.0)
+    assert note.text == (
+        "5 req/s for 8 s: p99 TTFT ≤ 500 ms: 100 % within │ answer 10.9 to 11.5 req/s │ 0:52 left; next 10 req/s"
+    )
+    assert (note.fact, note.subject, note.count) == ("probe", "measure", 3)
+
+
+def test_the_same_load_is_kept_for_longer(reader: RecordingReader) -> None:
+    decision = decider(reader, FIVE, FIVE).decide()
+    assert (decision.next, decision.continues) == (FIVE, True)
+
+
+def test_a_confirmation_of_the_same_load_is_a_probe_of_its_own(reader: RecordingReader) -> None:
+    confirm = NextProbe(load=5.0, seconds=8.0, purpose=Purpose.CONFIRM)
+    decision = decider(reader, FIVE, confirm).decide()
+    assert not decision.continues
+    assert decision.note(3, at=9.0).text.endswith("next 5 req/s to confirm it")
+
+
+def test_a_search_ends_without_a_next_load(reader: RecordingReader) -> None:
+    decision = decider(reader, FIVE).decide()
+    assert (decision.next, decision.note(3, at=9.0).fact) == (None, None)
+
+
+def test_a_session_begins_with_a_load_of_the_plan(reader: RecordingReader) -> None:
+    found = decider(reader, FIVE, TEN)
+    assert found.first() == TEN
+    note = found.note_of(TEN, stage=1)
+    assert (note.text, note.count) == ("the search continues at 10 req/s", 1)
+
+
+def test_a_client_that_is_late_twice_ends_the_search(tmp_path: Path) -> None:
+    path = record(tmp_path / "late.servetop", 5.0, client=ClientCosts(per_request=0.3))
+    with contextlib.closing(RecordingReader.open(path)) as opened:
+        found = decider(opened, FIVE, FIVE)
+        assert found.decide().continues, "one judgement may be a disturbance"
+        decision = found.decide()
+    assert decision.next is None
+    note = decision.note(3, at=9.0)
+    assert (note.fact, note.severity) == (CLIENT_BOUND, Severity.WARNING)
+    assert note.text.startswith("client-bound at 5 req/s: ")

@@ -1,0 +1,82 @@
+"""The samples of requests that succeeded, failed, were cancelled or are in flight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from servetop.core.arrays import FloatArray
+from servetop.recordings.read.request_chunks import Chunks
+from servetop.run.search.objective_text import parse_objective
+from servetop.run.search.request_samples import RequestTimes, request_samples
+
+NAN = np.nan
+MICROS = b"".join(value.to_bytes(4, "little") for value in (100_000, 20_000, 60_000))
+
+
+def times(**changes: Any) -> RequestTimes:
+    """One request sent at 0 s, whose three tokens arrive at 100, 120 and 180 ms."""
+    values: dict[str, Any] = {
+        "at": [0.18],
+        "sent": [0.0],
+        "first_token_at": [0.1],
+        "first_output_at": [0.1],
+        "later_tokens": [2.0],
+        "ok": [True],
+        "failed": [False],
+        **changes,
+    }
+    chunks = Chunks.of([MICROS], [None])
+    return RequestTimes(**{name: np.array(value) for name, value in values.items()}, chunks=chunks)
+
+
+def of(requests: RequestTimes, text: str, goodput: dict[str, float] | None = None) -> tuple[float, float]:
+    ((counted, missed),) = request_samples(requests, [parse_objective(text)], goodput=goodput or {})
+    return as_float(counted), as_float(missed)
+
+
+def as_float(values: FloatArray) -> float:
+    (value,) = values.tolist()
+    return float(value)
+
+
+def test_a_latency_is_one_sample() -> None:
+    assert of(times(), "p99_ttft<100ms") == (1, 0)
+    assert of(times(), "p99_ttft<99ms") == (1, 1)
+    assert of(times(), "p99_e2el<150ms") == (1, 1)
+    assert of(times(), "p99_tpot<50ms") == (1, 0)
+
+
+def test_each_later_token_is_a_sample_of_itl() -> None:
+    assert of(times(), "p99_itl<50ms") == (2, 1)
+    assert of(times(later_tokens=[NAN]), "p99_itl<50ms") == (0, 0)
+
+
+def test_a_failed_request_missed_everything() -> None:
+    failed = times(ok=[False], failed=[True], first_token_at=[NAN], first_output_at=[NAN])
+    for text in ("p99_ttft<10s", "p99_itl<10s", "error_rate<1%"):
+        assert of(failed, text) == (1, 1)
+    assert of(failed, "goodput>95%", {"ttft": 10.0}) == (1, 1)
+
+
+def test_a_request_in_flight_counts_once_its_limit_has_passed() -> None:
+    flying = times(ok=[False], first_token_at=[NAN], first_output_at=[NAN], at=[0.3], later_tokens=[NAN])
+    assert of(flying, "p99_ttft<400ms") == (0, 0)
+    assert of(flying, "p99_ttft<200ms") == (1, 1)
+    assert of(flying, "p99_e2el<200ms") == (1, 1)
+    assert of(flying, "p99_tpot<1ms") == (0, 0)
+    assert of(flying, "error_rate<1%") == (0, 0)
+    assert of(flying, "goodput>95%", {"ttft": 0.4}) == (0, 0)
+    assert of(flying, "goodput>95%", {"ttft": 0.2}) == (1, 1)
+
+
+def test_a_first_token_in_time_is_known_at_once() -> None:
+    flying = times(ok=[False], at=[0.3], later_tokens=[NAN])
+    assert of(flying, "p99_ttft<200ms") == (1, 0)
+    assert of(flying, "p99_e2el<1s") == (0, 0)
+
+
+def test_goodput_needs_all_objectives() -> None:
+    assert of(times(), "goodput>95%", {"ttft": 0.2, "tpot": 0.05}) == (1, 0)
+    assert of(times(), "goodput>95%", {"ttft": 0.2, "tpot": 0.03}) == (1, 1)

@@ -1,0 +1,136 @@
+"""Searches of simulated engines in virtual time: their loads, their answers, and that evidence decides everything."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from servetop.core.config import WorkloadConfig
+from servetop.run.search.search_answer import QUEUE, AnswerKind, TierAnswer
+from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe, Purpose, SearchLimits
+from servetop.run.search.search_plan import SearchPlan
+from tests.judgement.constant_rates import ConstantRates
+from tests.judgement.searched_server import SearchedServer, searched
+from tests.run.search.made_evidence import Kept, evidence_of
+
+TTFT = LoadObjective(text="p95_ttft<500ms", metric="ttft", limit=0.5, share=0.95)
+LIMITS = SearchLimits(low=0.1, high=1000.0, budget=600.0)
+BATCH_OF_32 = ConstantRates(
+    model="llama-2-7b",
+    gpu="a100-40",
+    engine_profile="vllm-current",
+    settings={"max_model_len": 4096, "max_num_seqs": 32},
+    workload=WorkloadConfig(input_len=128, output_len=128),
+    objective=0.5,
+)
+"""Sustains 13.1 req/s with 95 % of TTFT within 500 ms, in runs of hours."""
+
+
+def search(
+    limits: SearchLimits = LIMITS, *, objectives: tuple[LoadObjective, ...] = (TTFT,), seed: int = 1
+) -> tuple[Evidence, tuple[TierAnswer, ...]]:
+    plan = SearchPlan([[index] for index in range(len(objectives))], objectives, limits)
+    evidence = searched(SearchedServer(BATCH_OF_32, seed=seed, concurrency=limits.concurrency), plan, objectives)
+    return evidence, plan.answers(evidence)
+
+
+def test_the_answer_of_a_batch_bound_engine_is_in_its_interval() -> None:
+    evidence, (answer,) = search()
+    assert answer.kind in (AnswerKind.FOUND, AnswerKind.WIDE)
+    assert answer.low < 13.1 < answer.high
+    assert answer.load == pytest.approx(13.1, rel=0.15)
+    assert answer.binding == TTFT.text
+    assert evidence.probes[-1].end <= 600.0 + 60.0
+
+
+def test_the_last_load_confirms_the_lower_end_and_nothing_is_concluded_from_it() -> None:
+    evidence, (answer,) = search()
+    *measured, last = evidence.probes
+    assert last.purpose is Purpose.CONFIRM
+    assert last.load == pytest.approx(answer.low, rel=0.001)
+    plan = SearchPlan([[0]], [TTFT], LIMITS)
+    assert plan.answers(replace(evidence, probes=tuple(measured))) == (answer,)
+    assert plan.next(evidence) is None
+
+
+def test_a_search_that_was_interrupted_goes_on_where_it_was() -> None:
+    server, plan = SearchedServer(BATCH_OF_32, seed=3), SearchPlan([[0]], [TTFT], LIMITS)
+    probes: list[Probe] = []
+    for _ in range(12):
+        step = plan.next(server.evidence(probes, [TTFT]))
+        assert step is not None
+        probes.append(replace(server.keep(step.load, step.seconds), purpose=step.purpose))
+    again = SearchPlan([[0]], [TTFT], LIMITS)
+    evidence = server.evidence(probes, [TTFT])
+    assert again.next(evidence) == plan.next(evidence)
+    assert again.answers(evidence) == plan.answers(evidence)
+
+
+def test_an_overload_is_left_at_once() -> None:
+    evidence, _ = search()
+    loads = [(probe.load, probe.end - probe.begin) for probe in evidence.probes]
+    highest = max(loads)[0]
+    assert highest < 26.0
+    assert sum(seconds for load, seconds in loads if load == highest) <= 20.0
+
+
+def test_the_backlog_of_an_overload_is_served_before_the_next_load() -> None:
+    overloaded = (Kept(5.0, 30.0), Kept(10.0, 30.0), Kept(40.0, 20.0, missed=1.0, growth=0.9))
+    plan = SearchPlan([[0]], [TTFT], LIMITS)
+    step = plan.next(evidence_of(*overloaded))
+    assert step is not None
+    assert step.purpose is Purpose.RECOVER
+    assert step.load < 10.0
+    after = plan.next(evidence_of(*overloaded, Kept(step.load, 60.0, purpose=Purpose.RECOVER)))
+    assert after is not None
+    assert (after.purpose, 10.0 < after.load < 45.0) == (Purpose.MEASURE, True)
+
+
+def test_a_range_below_or_above_the_answer_says_so() -> None:
+    _, (above,) = search(replace(LIMITS, low=1.0, high=4.0))
+    assert (above.kind, above.low, above.high) == (AnswerKind.ABOVE, 4.0, math.inf)
+    _, (below,) = search(replace(LIMITS, low=30.0))
+    assert (below.kind, below.high, below.binding) == (AnswerKind.BELOW, 30.0, TTFT.text)
+
+
+def test_requests_in_flight_are_searched_in_whole_numbers() -> None:
+    evidence, (answer,) = search(replace(LIMITS, low=1.0, concurrency=True))
+    assert all(probe.load == round(probe.load) for probe in evidence.probes)
+    assert answer.load in (31.0, 32.0, 33.0)  # the batch limit
+
+
+def test_a_looser_objective_allows_a_larger_load() -> None:
+    strict, loose = replace(TTFT, text="p99_ttft<500ms", share=0.99), replace(TTFT, text="p50_ttft<500ms", share=0.5)
+    _, (first, second) = search(objectives=(strict, loose))
+    assert first.load is not None
+    assert second.load is not None
+    assert first.load < second.load
+
+
+def test_a_queue_that_grows_bounds_the_load_where_no_limit_is_missed() -> None:
+    calm = [Kept(load, 30.0) for load in (5.0, 10.0, 15.0)]
+    evidence = evidence_of(*calm, Kept(20.0, 130.0, growth=0.5))
+    plan = SearchPlan([[0]], [TTFT], LIMITS)
+    (answer,) = plan.answers(evidence)
+    assert answer.binding == QUEUE
+    assert answer.high < 21.0
+
+
+def test_while_no_load_was_too_high_the_answer_has_no_upper_end() -> None:
+    (answer,) = SearchPlan([[0]], [TTFT], LIMITS).answers(evidence_of(Kept(5.0, 30.0), Kept(10.0, 60.0)))
+    assert (answer.kind, answer.high, answer.minutes_left) == (AnswerKind.WIDE, math.inf, None)
+    assert 5.0 < answer.low < 20.0
+
+
+def test_without_evidence_nothing_is_claimed() -> None:
+    (answer,) = SearchPlan([[0]], [TTFT], LIMITS).answers(evidence_of(Kept(1.0, 5.0, purpose=Purpose.RECOVER)))
+    assert (answer.kind, answer.load, answer.low, answer.high) == (AnswerKind.WIDE, None, 0.0, math.inf)
+
+
+def test_a_prior_only_moves_the_first_load() -> None:
+    plan = SearchPlan([[0]], [TTFT], replace(LIMITS, prior=40.0))
+    first = plan.next(replace(evidence_of(Kept(1.0, 5.0)), probes=()))
+    assert first is not None
+    assert first.load == 20.0

@@ -1,0 +1,42 @@
+"""Cells of a sweep that could not be measured, in the matrix and below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+from servetop.tui.drawing.text_runs import Lines
+from servetop.tui.panels.detail.sweep import draw_sweep
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.sweep_cells import failed_cells, planned_cells
+from servetop.tui.state.sweep_table import SweepTable
+
+FrameOf = Callable[..., Frame]
+SETTINGS = '{"engine.args.gpu":"an-unknown-gpu"}'
+
+
+def with_a_failed_start(canned: ModuleType) -> object:
+    """A finished sweep whose plan names no batch size, and whose engine did not start for the last cell."""
+    run = canned.finished()
+    plan = [replace(stage, max_num_seqs=None) for stage in run.config.stages]
+    plan[-1] = replace(plan[-1], settings={"engine.args.gpu": "an-unknown-gpu"})
+    run.config = replace(run.config, stages=tuple(plan), drain_at_stages=True)
+    last = run.stages[-1]
+    failed = replace(last, at=126.0, max_num_seqs=None, settings=SETTINGS, failure="the engine did not start")
+    run.stages = [*run.stages[:-1], replace(failed, label="16 req/s · --gpu an-unknown-gpu")]
+    return run
+
+
+def test_a_cell_whose_engine_did_not_start_is_the_planned_cell(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(with_a_failed_start(canned), 126.0)
+    (failed,) = failed_cells(frame)
+    assert failed[0] == 192
+    assert failed in planned_cells(frame)
+
+
+def test_a_long_load_below_the_matrix_is_not_cut_where_there_is_room(canned: ModuleType, frame_of: FrameOf) -> None:
+    table = SweepTable.of(frame_of(with_a_failed_start(canned), 126.0))
+    shown = Lines(draw_sweep(table, 120, 20)).plain
+    assert "16 req/s · --gpu an-unknown-gpu" in shown
+    assert "failed: the engine did not start" in shown
