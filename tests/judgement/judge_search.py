@@ -77,7 +77,7 @@ def table(found: Sequence[JudgedSearch]) -> list[str]:
     for kind in [*KINDS, ""]:
         rows += [_row(kind or "all", [each for each in found if kind in ("", each.kind)])]
     missed = [each for each in found if not each.covers]
-    return [*rows, "", "Searches whose interval does not contain the largest load:", "", *map(_missed, missed)]
+    return [*rows, "", "Searches whose interval does not contain the largest load:", "", *map(_result, missed)]
 
 
 def _row(name: str, found: Sequence[JudgedSearch]) -> str:
@@ -99,7 +99,7 @@ def _share(values: Sequence[bool]) -> str:
     return f"{100 * sum(values) / len(values):.0f} %" if values else "–"
 
 
-def _missed(each: JudgedSearch) -> str:
+def _result(each: JudgedSearch) -> str:
     answer = each.answer
     load = "–" if answer.load is None else f"{answer.load:.3g}"
     interval = f"[{answer.low:.3g}, {answer.high:.3g}]"
@@ -119,7 +119,7 @@ def main() -> None:
     """Print the table of searches on stored servers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--servers", type=int, nargs="+", default=[21, 22])
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(201, 206)))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[201, 202, 203, 204])
     parser.add_argument("--minutes", type=float, default=20.0, help="budget of a search")
     parser.add_argument("--truth", action="store_true", help="compute the largest loads of the servers instead")
     parser.add_argument("--report", type=Path, help="a page into which the table is written")
@@ -133,7 +133,10 @@ def main() -> None:
         waiting = [
             pool.submit(judge, *case, known[f"{case[0]} {case[1]}"], budget=60 * options.minutes) for case in cases
         ]
-        found = [each.result() for each in waiting]
+        found = []
+        for each in waiting:
+            found.append(each.result())
+            say(_result(found[-1]))
     lines = table(found)
     say("\n".join(lines))
     if options.report is not None:

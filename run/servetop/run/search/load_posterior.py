@@ -16,7 +16,7 @@ import numpy as np
 from servetop.core.arrays import FloatArray
 from servetop.run.search.load_windows import LoadWindow, Trend
 
-_SLOPES = np.geomspace(3.0, 300.0, 24)
+_SLOPES = np.geomspace(3.0, 300.0, 20)
 """Slopes of the logit over the logarithm of the load."""
 _USUAL_SLOPE, _SLOPE_SPREAD = 30.0, 0.6
 """Median and standard deviation (of the logarithm) of slopes before anything was measured."""
@@ -28,7 +28,9 @@ _UNLIKELY = 6.0
 """... twice the logarithm of how much less likely a plateau is than none."""
 _NEAR = 0.15
 """Relative distance of a load within which the logistic curve is taken as true."""
-_LOADS = 300
+_NEGLIGIBLE = 1e-4
+"""Weight from which the curve near a load counts at all."""
+_LOADS = 200
 """Number of possible loads, and of those near the answer."""
 _TAIL, _MARGIN = 1e-4, 1.05
 """Probability beyond the loads near the answer, and a factor by which they reach farther."""
@@ -86,8 +88,7 @@ def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: Floa
     costs = np.zeros((2, loads.size, _SLOPES.size))  # of a curve that rises ever farther, and of one with a plateau
     for window, size in zip(windows, sizes, strict=True):
         if window.counted:
-            for cost, most in zip(costs, (1.0, max(2 * allowed, _PLATEAU)), strict=True):
-                cost += _deviance(window, size, loads, allowed=allowed, most=most)
+            _add_deviance(costs, window, size, loads, allowed=allowed)
     misfit = float(costs.min()) / max(len(windows) - 2, 1)  # the answer is less sure where no curve fits
     costs /= _DEPENDENCE * max(1.0, misfit)
     costs += (np.log(_SLOPES / _USUAL_SLOPE) / _SLOPE_SPREAD) ** 2
@@ -126,22 +127,22 @@ def _mean_size(events: Sequence[float]) -> float:
     return sum(size**2 for size in events) / total if total else 0.0
 
 
-def _deviance(window: LoadWindow, size: float, loads: FloatArray, *, allowed: float, most: float) -> FloatArray:
-    """Return twice the log-likelihood ratio to a perfect fit; shape (loads, slopes).
-
-    Far above the answer, `most` is the share that is missed with certainty.
-    """
+def _add_deviance(costs: FloatArray, window: LoadWindow, size: float, loads: FloatArray, *, allowed: float) -> None:
+    """Add twice the log-likelihood ratio to a perfect fit to both costs; shape (2, loads, slopes)."""
     events, trials = window.missed / size, window.counted / size
     kept = window.share <= allowed
     if (window.trend is Trend.RISING and kept) or (window.trend is Trend.FALLING and not kept):
-        return np.zeros((loads.size, 1))
+        return
     distance = np.log(window.load / loads)
-    least = np.minimum(_logistic(allowed, np.maximum(distance, 0.0) * _FLATTEST), most)
-    contradicts = np.where(distance > 0, window.share < least, window.share > allowed)
-    sided = np.where(contradicts, _binomial(events, trials, least), 0.0)[:, None]
-    fitted = _binomial(events, trials, _logistic(allowed, distance[:, None] * _SLOPES[None, :]))
-    near = np.exp(-((distance / _NEAR) ** 2))[:, None]
-    return np.asarray(sided + near * (fitted - sided))
+    near = np.exp(-((distance / _NEAR) ** 2))
+    close = np.flatnonzero(near > _NEGLIGIBLE)
+    fitted = _binomial(events, trials, _logistic(allowed, distance[close, None] * _SLOPES[None, :]))
+    for cost, most in zip(costs, (1.0, max(2 * allowed, _PLATEAU)), strict=True):
+        least = np.minimum(_logistic(allowed, np.maximum(distance, 0.0) * _FLATTEST), most)
+        contradicts = np.where(distance > 0, window.share < least, window.share > allowed)
+        sided = np.where(contradicts, _binomial(events, trials, least), 0.0)
+        cost += ((1 - near) * sided)[:, None]
+        cost[close] += near[close, None] * fitted
 
 
 def _logistic(allowed: float, shift: FloatArray) -> FloatArray:

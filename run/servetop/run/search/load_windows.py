@@ -9,7 +9,7 @@ from enum import Enum
 
 import numpy as np
 
-from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.run.search.search_evidence import Evidence, Probe, Purpose
 
 _BLOCKS = 8
@@ -71,15 +71,19 @@ def merged(probes: Sequence[Probe]) -> list[Probe]:
 
 def windows(evidence: Evidence, objective: int) -> list[LoadWindow]:
     """Return one window for each load that was kept, in order of time."""
-    return [_window(evidence, probe, objective) for probe in merged(evidence.probes)]
+    ended = _ends(evidence)
+    return [_window(evidence, probe, objective, ended=ended) for probe in merged(evidence.probes)]
 
 
-def in_flight(evidence: Evidence, times: FloatArray) -> FloatArray:
-    """Return the requests in flight at ascending times; shape (times,)."""
-    ended = np.sort(evidence.done[~np.isnan(evidence.done)])
-    return (np.searchsorted(evidence.due, times, side="right") - np.searchsorted(ended, times, side="right")).astype(
-        np.float64
-    )
+def in_flight(evidence: Evidence, times: FloatArray, *, ended: FloatArray | None = None) -> FloatArray:
+    """Return the requests in flight at ascending times; shape (times,). `ended` are their ends, ascending, if known."""
+    ended = _ends(evidence) if ended is None else ended
+    begun = np.searchsorted(evidence.due, times, side="right")
+    return np.asarray(begun - np.searchsorted(ended, times, side="right"), dtype=np.float64)
+
+
+def _ends(evidence: Evidence) -> FloatArray:
+    return np.sort(evidence.done[~np.isnan(evidence.done)])
 
 
 def in_flight_at(evidence: Evidence, at: float) -> float:
@@ -87,11 +91,11 @@ def in_flight_at(evidence: Evidence, at: float) -> float:
     return float(in_flight(evidence, np.array([at]))[0])
 
 
-def _window(evidence: Evidence, probe: Probe, objective: int) -> LoadWindow:
+def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArray) -> LoadWindow:
     times = np.arange(probe.begin, probe.end, max(0.25, (probe.end - probe.begin) / 400))
-    level = in_flight(evidence, times)
+    level = in_flight(evidence, times, ended=ended)
     begin = times[_transition(level)] if times.size else probe.begin
-    within = _due_in(evidence, begin, probe.end)
+    within = slice(*np.searchsorted(evidence.due, (begin, probe.end)))
     counted, missed = evidence.counted[objective][within], evidence.missed[objective][within]
     took = (evidence.done - evidence.due)[within]
     settled = level[times >= begin]
@@ -106,10 +110,6 @@ def _window(evidence: Evidence, probe: Probe, objective: int) -> LoadWindow:
         reached=float(level[-1]) if level.size else 0.0,
         latency=float(np.nanmedian(took)) if np.isfinite(took).any() else math.nan,
     )
-
-
-def _due_in(evidence: Evidence, begin: float, end: float) -> BoolArray:
-    return (evidence.due >= begin) & (evidence.due < end)
 
 
 def _transition(level: FloatArray) -> int:
