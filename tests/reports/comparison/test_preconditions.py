@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from servetop.analysis.manifest.manifest_diff import manifest_differences
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.reports.comparison.measured_arm import MeasuredRun
+from servetop.reports.comparison.measured_arm import MeasuredArm, MeasuredRun
 from servetop.reports.comparison.preconditions import (
     check_measured,
     check_same_workload,
@@ -46,7 +47,7 @@ def test_all_keys_that_make_workloads_unlike_are_named_the_first_with_its_values
 
 def test_other_seeds_and_stages_are_like_workloads() -> None:
     other = replace(CONFIG, seed=2, stages=(StageConfig(request_rate=9.0, duration=5.0),))
-    assert unlike_keys(headers(run("a")), headers(run("b", other))) == ()
+    assert unlike_keys(manifest_differences(run("a").header, run("b", other).header)) == ()
     check_same_workload(headers(run("a")), {"B": headers(run("b", other))})
 
 
@@ -55,6 +56,10 @@ def test_a_run_without_requests_is_refused() -> None:
         check_measured(arm("A", run("a", requests=0, completed=0)))
     with pytest.raises(UsageError, match=r"none of its 480 requests succeeded: servetop summary shows the reasons"):
         check_measured(arm("A", run("a", failed=480, completed=0)))
+
+
+def warned(a: MeasuredArm, b: MeasuredArm) -> tuple[str, ...]:
+    return warnings_of(a, b, manifest_differences(a.first.header, b.first.header))
 
 
 @pytest.mark.parametrize(
@@ -68,14 +73,14 @@ def test_a_run_without_requests_is_refused() -> None:
     ],
 )
 def test_what_limits_the_comparison_is_a_warning(fields: dict[str, Any], warning: str | None) -> None:
-    found = warnings_of(arm("A", run("a")), arm("B", run("b", **fields)))
+    found = warned(arm("A", run("a")), arm("B", run("b", **fields)))
     assert found == (() if warning is None else (warning,))
 
 
 def test_starts_of_different_engines_and_objectives_are_warnings() -> None:
     newer = replace(FACTS, version="0.9.2")
     objectives = replace(CONFIG, goodput={"ttft": 0.5})
-    found = warnings_of(arm("A", run("a"), run("a2", facts=newer)), arm("B", run("b", objectives)))
+    found = warned(arm("A", run("a"), run("a2", facts=newer)), arm("B", run("b", objectives)))
     assert found == (
         "the recordings of A are not of one configuration: engine.version differs",
         "the runs have different objectives: goodput is computed with those of the first run that has any",

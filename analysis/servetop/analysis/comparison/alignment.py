@@ -12,8 +12,6 @@ import numpy as np
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.comparison.stage_sample import StageSample
 from servetop.analysis.comparison.start_spread import SAME, StartSpread
-from servetop.analysis.cost.hourly_price import hourly_cost
-from servetop.core.config_values.price import HourlyPrice
 
 _RAMP_PARTS = 6
 _MIN_REQUESTS_OF_PART = 64
@@ -25,8 +23,6 @@ class ArmRun:
 
     name: str
     stages: Sequence[StageSample]
-    gpus: int | None = None
-    """How many the engine uses; None if unknown."""
     start_spread: StartSpread = SAME
     """How much its engine is assumed to vary between starts."""
 
@@ -125,9 +121,3 @@ def _progress(load: StageLoad, rate: float) -> float:
     if load.ramp_strategy == "exponential":
         return math.log(rate / start) / math.log(end / start)
     return (rate - start) / (end - start)
-
-
-def with_price(arm: ArmRun, price: HourlyPrice) -> ArmRun:
-    """Return the run with its cost per hour; unknown for a price per GPU if no GPU is recorded."""
-    per_hour = hourly_cost(price, arm.gpus)
-    return replace(arm, stages=[replace(stage, price_per_hour=per_hour) for stage in arm.stages])

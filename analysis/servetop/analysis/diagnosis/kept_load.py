@@ -19,9 +19,8 @@ from servetop.analysis.diagnosis.signals import awaiting_first_token
 from servetop.analysis.diagnosis.trailing import ticks_of, trailing_all, trailing_min, trailing_sum
 from servetop.analysis.engine_gauges import KV_FULL
 from servetop.analysis.goodput import goodput_bounds
-from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.trust.steady_state import SteadyWindow, steady_window
-from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.arrays import BoolArray
 from servetop.core.events import StageChange
 from servetop.core.histogram import bucket_values
 
@@ -206,22 +205,4 @@ def _length(run: RunRecord, stage: StageChange) -> float:
 
 def _window(run: RunRecord, stage: StageChange) -> SteadyWindow:
     start, end = _period(run, stage)
-    return steady_window(stage_columns(run, run.history.first_from(start), run.history.up_to(end)))
-
-
-def stage_columns(run: RunRecord, first: int, stop: int) -> TickColumns:
-    """Return the columns of ticks `first` to `stop` for the search of a steady window."""
-
-    def column(name: str) -> FloatArray:
-        return run.history.column(name, start=first, stop=max(first, stop))
-
-    return TickColumns(
-        start=np.array([tick.start for tick in run.history.ticks[first : max(first, stop)]], dtype=np.float64),
-        in_system=column("in_flight") + column("queued"),
-        output_tokens=column("output_tokens"),
-        completed=column("ok") + column("failed") + column("cancelled"),
-        due=column("due"),
-        request_rate=column("request_rate"),
-        max_concurrency=column("max_concurrency"),
-        paused=np.nan_to_num(column("paused")) > 0,
-    )
+    return steady_window(run.history.stage_columns(run.history.first_from(start), run.history.up_to(end)))

@@ -39,6 +39,11 @@ class ManifestDifference:
         """Whether one run does not have the value, so that it may be equal."""
         return self.a is None or self.b is None
 
+    @property
+    def is_unlike(self) -> bool:
+        """Whether it is a known one of the workload, so that the figures of the two runs are not comparable."""
+        return self.kind is DifferenceKind.WORKLOAD and not self.unknown
+
 
 _CLOSED = ("engine.args.", "engine.environment.", "workload.")
 """Groups in which a missing key means that the option or variable was not given."""
@@ -82,9 +87,7 @@ def manifest_differences(a: RunHeader, b: RunHeader) -> tuple[ManifestDifference
 
 def comparable(a: RunHeader, b: RunHeader) -> tuple[ManifestDifference, ...]:
     """Return the known differences of the workload, which make the figures of two runs incomparable; empty if none."""
-    return tuple(
-        each for each in manifest_differences(a, b) if each.kind is DifferenceKind.WORKLOAD and not each.unknown
-    )
+    return tuple(each for each in manifest_differences(a, b) if each.is_unlike)
 
 
 def kind_of(key: str) -> DifferenceKind:

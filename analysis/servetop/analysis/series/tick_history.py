@@ -13,8 +13,9 @@ from servetop.analysis.series.paged_columns import PagedColumns
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.sliding_percentiles import Percentiles, sliding_percentiles
 from servetop.analysis.series.tick_cache import BLOCK, ReadTicks, TickCache
+from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.series.window_cache import SLIDING, WINDOW, WindowCache
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import FloatArray, np
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
@@ -167,6 +168,24 @@ class TickHistory:
     def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
         """Return a column's entries for ticks `start` to `stop`; shape (stop - start,)."""
         return self._columns.column(name, start=start, stop=stop)
+
+    def stage_columns(self, first: int, stop: int) -> TickColumns:
+        """Return what `TickColumns.of` would of ticks `first` to `stop`, which may no longer be in memory."""
+        stop = max(first, stop)
+
+        def column(name: str) -> FloatArray:
+            return self.column(name, start=first, stop=stop)
+
+        return TickColumns(
+            start=np.array(self.ticks.indexes[first:stop], dtype=np.float64) * TICK_SECONDS,
+            in_system=column("in_flight") + column("queued"),
+            output_tokens=column("output_tokens"),
+            completed=column("ok") + column("failed") + column("cancelled"),
+            due=column("due"),
+            request_rate=column("request_rate"),
+            max_concurrency=column("max_concurrency"),
+            paused=column("paused") > 0,
+        )
 
     def value(self, name: str, position: int) -> float:
         """Return one entry of a column."""

@@ -9,7 +9,7 @@ from typing import Any
 from servetop.core.arrays import np
 from servetop.core.chunk_codec import pack_counts, pack_times, unpack_counts, unpack_times
 from servetop.core.events import RequestRecord
-from servetop.recordings.format.row_codec import Column, FieldReader, RowValues, column_of, encoded
+from servetop.recordings.format.row_codec import Column, EventReader, RowValues, column_of, encoded
 
 _HINTS = typing.get_type_hints(RequestRecord)
 _ARRAYS = ("chunk_times", "chunk_tokens")
@@ -21,7 +21,7 @@ CHUNKS = (
     Column("chunk_tokens", "BLOB", "chunk_tokens", bytes, None),
 )
 TEXTS = tuple(column_of(name, _HINTS[name]) for name in _TEXTS)
-_read_plain, _read_texts = FieldReader(PLAIN), FieldReader(TEXTS)
+_read = EventReader(RequestRecord, (*PLAIN, *TEXTS))
 
 ENDED = "coalesce(done_at, first_token_at, sent)"
 """SQL expression for the time at which a request ended, or was last known; NULL if never sent. It has an index."""
@@ -51,12 +51,7 @@ class RequestCodec:
         tokens = unpack_counts(row.get("chunk_tokens") or b"", chunks=times.size)
         if tokens.shape != times.shape:
             raise ValueError(f"{times.size} chunk times but {tokens.size} chunk token counts")
-        return RequestRecord(
-            **_read_plain(row),
-            **_read_texts(row),
-            chunk_times=times,
-            chunk_tokens=tokens.astype(np.int64),
-        )
+        return _read(row, chunk_times=times, chunk_tokens=tokens.astype(np.int64))
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[RequestRecord]:
         """Decode several rows."""

@@ -114,17 +114,18 @@ def encoded(event: Any, columns: Sequence[Column]) -> list[Any]:
     return [None if (value := getattr(event, each.field)) is None else each.encode(value) for each in columns]
 
 
-class FieldReader:
-    """Reads field values from rows, omitting fields without a column. Needs at least two columns."""
+class EventReader(Generic[_Event]):
+    """Reads events of one type from rows; fields without a column keep their defaults. Needs at least two columns."""
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, kind: type[_Event], columns: Sequence[Column]) -> None:
+        self._kind = kind
         self._columns = columns
         self._values = operator.itemgetter(*(column.name for column in columns))
         self._fields = tuple(column.field for column in columns)
         self._conversions = tuple((column.field, column.decode) for column in columns if column.decode is not None)
 
-    def __call__(self, row: RowValues) -> dict[str, Any]:
-        """Return the keyword arguments for the event's constructor."""
+    def __call__(self, row: RowValues, **others: object) -> _Event:
+        """Return the event of a row, with `others` for fields that are not among the columns."""
         try:
             fields = dict(zip(self._fields, self._values(row), strict=True))
         except KeyError:
@@ -132,16 +133,15 @@ class FieldReader:
         for field, decode in self._conversions:
             if fields.get(field) is not None:
                 fields[field] = decode(fields[field])
-        return fields
+        return self._kind(**fields, **others)
 
 
 class FlatCodec(Generic[_Event]):
     """Codec of an event type whose fields are all numbers and strings."""
 
     def __init__(self, kind: type[_Event], *, renamed: Mapping[str, str] | None = None) -> None:
-        self._kind = kind
         self.columns = columns_of(kind, renamed=renamed)
-        self._read = FieldReader(self.columns)
+        self._read = EventReader(kind, self.columns)
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
         """Return the values of a row."""
@@ -149,7 +149,7 @@ class FlatCodec(Generic[_Event]):
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[_Event]:
         """Decode several rows."""
-        return [self._kind(**self._read(row)) for row in rows]
+        return [self._read(row) for row in rows]
 
 
 ENGINE_SAMPLES = FlatCodec(EngineSample)

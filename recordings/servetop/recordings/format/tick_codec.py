@@ -13,7 +13,7 @@ from servetop.core.arrays import np
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.tick import COUNTERS, HISTOGRAMS, OPTIONAL_COUNTERS, ClientTick, LoadGauges, Tick
-from servetop.recordings.format.row_codec import Column, FieldReader, RowValues, column_of, columns_of, encoded
+from servetop.recordings.format.row_codec import Column, EventReader, RowValues, column_of, columns_of, encoded
 from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 
 _TOTAL, _TOTAL_BYTES = "<f8", 8
@@ -100,7 +100,9 @@ COUNTS = (
 ENGINE = tuple(dataclasses.replace(each, required=False) for each in columns_of(EngineSample, prefix="engine_"))
 GPUS = Column("gpus", "TEXT", "gpus", pack_gpus, unpack_gpus)
 DISTRIBUTIONS = tuple(Column(name, "BLOB", name, pack_histogram, None) for name in HISTOGRAMS)
-_read_gauges, _read_counts, _read_engine = FieldReader(GAUGES), FieldReader(COUNTS), FieldReader(ENGINE)
+_read_gauges = EventReader(LoadGauges, GAUGES)
+_read_client = EventReader(ClientTick, COUNTS)
+_read_engine = EventReader(EngineSample, ENGINE)
 _NO_ENGINE = (None,) * len(ENGINE)
 
 
@@ -137,14 +139,12 @@ class TickCodec:
 
     @staticmethod
     def _tick(row: RowValues, histograms: Sequence[LogHistogram]) -> Tick:
-        gauges = LoadGauges(**_read_gauges(row))
-        fields = _read_counts(row)
-        fields.update(zip(HISTOGRAMS, histograms, strict=True))
-        client = ClientTick(index=row["number"], gauges=gauges, **fields)
+        by_name = dict(zip(HISTOGRAMS, histograms, strict=True))
+        client = _read_client(row, index=row["number"], gauges=_read_gauges(row), **by_name)
         sampled = row.get("engine_scrape_start") is not None
         if sampled and row.get("engine_scrape_end") is None:
             raise ValueError("the engine sample of a tick has no end")
-        engine = EngineSample(**_read_engine(row)) if sampled else None
+        engine = _read_engine(row) if sampled else None
         return Tick(client=client, engine=engine, gpus=unpack_gpus(row.get("gpus")))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.measured_difference import BASELINE_AND_RUN, named
+from servetop.analysis.manifest.manifest_diff import manifest_differences
 from servetop.reports.comparison.build_report import report_stages
 from servetop.reports.comparison.headline import headline
 from servetop.reports.comparison.measured_arm import MeasuredRun
@@ -17,7 +18,7 @@ def compare_with_baseline(baseline: MeasuredRun, run: MeasuredRun) -> Comparison
     """Compare the stages that both have."""
     comparison = compare([baseline.arm], [run.arm], ComparisonOptions(names=BASELINE_AND_RUN))
     stages = report_stages(comparison)
-    advice = run_pairs_advice(baseline, run, stages)
+    advice = run_pairs_advice(baseline, run, stages, manifest_differences(baseline.header, run.header))
     result = headline(BASELINE_AND_RUN[1], stages, advice) if stages else ""
     text = ": ".join(filter(None, (result, advice.command if advice else "")))
     return replace(comparison, causes=cause_texts(baseline, run), headline=text)

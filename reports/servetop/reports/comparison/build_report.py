@@ -36,13 +36,13 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
     check_stages(stages, a, b)
     differences = manifest_differences(a.first.header, b.first.header)
     few = min(len(a.runs), len(b.runs)) < ENOUGH_STARTS
-    advice = run_pairs_advice(a.first, b.first, stages)
+    advice = run_pairs_advice(a.first, b.first, stages, differences)
     return ArmComparison(
         b=b.summary(),
         verdict=str(overall_verdict(stages)),
         headline=headline(b.letter, stages, advice),
         run_pairs=advice,
-        warnings=warnings_of(a, b),
+        warnings=warnings_of(a, b, differences),
         differences=tuple(each for each in differences if not each.unknown),
         unknown=tuple(each.key for each in differences if each.unknown),
         other_causes=other_causes(a, b),

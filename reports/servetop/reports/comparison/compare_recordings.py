@@ -58,24 +58,25 @@ def compare_recordings(
     )
 
 
-def _measured_arms(recordings: Sequence[str], hourly: Sequence[HourlyPrice], *, anyway: bool) -> list[MeasuredArm]:
-    """Load the recordings of each configuration, at these prices if there are any; UsageError for unlike ones."""
+def _measured_arms(
+    recordings: Sequence[str], hourly: Sequence[HourlyPrice | None], *, anyway: bool
+) -> list[MeasuredArm]:
+    """Load the recordings of each configuration, at its price or else the recorded one; UsageError for unlike ones."""
     paths = distinct_arms(recordings)
     headers = dict(zip(string.ascii_uppercase, headers_of(paths), strict=False))
     if not anyway:
         check_same_workload(headers["A"], {letter: arm for letter, arm in headers.items() if letter != "A"})
-    if not hourly:
+    if not any(hourly):
         _check_currencies(itertools.chain.from_iterable(headers.values()))
     objectives = first_objectives(itertools.chain.from_iterable(headers.values()))
-    arms = [
-        MeasuredArm(letter=letter, runs=[load_measured_run(path, objectives=objectives) for path in arm])
-        for letter, arm in zip(headers, paths, strict=True)
+    return [
+        MeasuredArm(letter=letter, runs=[load_measured_run(path, objectives=objectives, price=price) for path in arm])
+        for letter, arm, price in zip(headers, paths, hourly, strict=True)
     ]
-    return [arm.with_price(price) for arm, price in zip(arms, hourly, strict=True)] if hourly else arms
 
 
-def _prices(texts: Sequence[str], arms: int) -> list[HourlyPrice]:
-    """Return the price of each configuration; none if none is given. UsageError for what does not fit."""
+def _prices(texts: Sequence[str], arms: int) -> Sequence[HourlyPrice | None]:
+    """Return the price of each configuration, None if none is given; UsageError for what does not fit."""
     parsed = [parse_price(text) for text in texts]
     hourly = [each for each in parsed if isinstance(each, HourlyPrice)]
     if len(hourly) < len(parsed):
@@ -84,7 +85,8 @@ def _prices(texts: Sequence[str], arms: int) -> list[HourlyPrice]:
         raise UsageError("--price: give all prices in the same currency")
     if len(hourly) not in (0, 1, arms):
         raise UsageError(f"--price: {len(hourly)} prices: give one for all, or one for each configuration")
-    return hourly * arms if len(hourly) == 1 else hourly
+    given: list[HourlyPrice | None] = [*hourly] or [None]
+    return given if len(given) == arms else given * arms
 
 
 def _check_currencies(headers: Iterable[RunHeader]) -> None:

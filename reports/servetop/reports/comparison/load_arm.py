@@ -12,15 +12,16 @@ import numpy as np
 from servetop.analysis.cells.stage_load import StageLoad, names_batch
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
-from servetop.analysis.comparison.alignment import ArmRun, with_price
+from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.stage_sample import Cumulative, StageSample, TokenGaps
 from servetop.analysis.comparison.start_spread import ELSEWHERE, ON_GPU, SAME, StartSpread
-from servetop.analysis.cost.hourly_price import recorded_prices
+from servetop.analysis.cost.hourly_price import hourly_cost, recorded_prices
 from servetop.analysis.engine_gauges import describe_before
 from servetop.analysis.summary.request_metrics import latencies_by_request, meets_objectives, no_itl_reason
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.config_values.price import HourlyPrice
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.read.load_requests import StageRequests, load_stage_requests
@@ -42,25 +43,30 @@ def load_arm_run(reader: RecordingReader, *, objectives: Mapping[str, float] | N
 
 
 def arm_run_of(
-    run: RunColumns, requests: StageRequests, *, name: str, objectives: Mapping[str, float] | None = None
+    run: RunColumns,
+    requests: StageRequests,
+    *,
+    name: str,
+    objectives: Mapping[str, float] | None = None,
+    price: HourlyPrice | None = None,
 ) -> ArmRun:
-    """Return the same from columns that were already read."""
-    goodput = run.header.config.goodput if objectives is None else objectives
+    """Return the same from columns that were already read; `price` replaces the recorded one of its servers."""
+    recorded = recorded_prices(run.header.config)
+    price = recorded.server if price is None and recorded is not None else price
     windows = steady_windows(run)
     source = _Source(
         run=run,
         requests=requests,
         counters=_counters(run),
         gaps=_gaps(run),
-        goodput=goodput,
+        goodput=run.header.config.goodput if objectives is None else objectives,
+        price_per_hour=None if price is None else hourly_cost(price, len(run.meters) or None),
         names_batch=names_batch(run.header.config, [stage.change for stage in run.every_stage]),
     )
     stages = []
     for index, stage in _compared_stages(run, requests).items():
         stages.append(source.sample(stage, requests.of_stage(index), window=windows[index]))
-    arm = ArmRun(name=name, stages=stages, gpus=len(run.meters) or None, start_spread=_start_spread(run))
-    prices = recorded_prices(run.header.config)
-    return arm if prices is None else with_price(arm, prices.server)
+    return ArmRun(name=name, stages=stages, start_spread=_start_spread(run))
 
 
 def _start_spread(run: RunColumns) -> StartSpread:
@@ -88,6 +94,7 @@ class _Source:
     counters: Mapping[str, Cumulative]
     gaps: TokenGaps | None
     goodput: Mapping[str, float]
+    price_per_hour: float | None
     names_batch: bool
     """Whether the loads of the run have a batch size."""
 
@@ -120,6 +127,7 @@ class _Source:
             good=good if self.goodput else None,
             counters=self._counters(start, until),
             gaps=None if reason else self.gaps,
+            price_per_hour=self.price_per_hour,
             index=stage.change.index,
         )
 

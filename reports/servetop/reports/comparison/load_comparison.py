@@ -20,6 +20,7 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.summary.engine_metrics import hits_in_period
 from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.core.arrays import BoolArray
+from servetop.core.config_values.price import HourlyPrice
 from servetop.core.errors import UsageError
 from servetop.core.events import RequestStatus
 from servetop.core.interfaces.run_source import RunHeader
@@ -85,11 +86,16 @@ def first_objectives(headers: Iterable[RunHeader]) -> Mapping[str, float]:
     return next((each.config.goodput for each in headers if each.config.goodput), {})
 
 
-def load_measured_run(path: Path, *, objectives: Mapping[str, float] | None = None) -> MeasuredRun:
-    """Load one recording, finished or growing; RecordingError if it cannot be read."""
+def load_measured_run(
+    path: Path, *, objectives: Mapping[str, float] | None = None, price: HourlyPrice | None = None
+) -> MeasuredRun:
+    """Load one recording, finished or growing; RecordingError if it cannot be read.
+
+    `objectives` (seconds by metric) and `price` replace its own.
+    """
     reader = RecordingReader.open(path)
     try:
-        return RecordedColumns.load(reader).measured(objectives=objectives)
+        return RecordedColumns.load(reader).measured(objectives=objectives, price=price)
     finally:
         reader.close(merge_log=False)
 
@@ -129,8 +135,10 @@ class RecordedColumns:
         """Return the figures of each stage that the rules of honesty need."""
         return load_stage_figures(self.reader, self.run, self.requests, cache=self.cache)
 
-    def measured(self, *, objectives: Mapping[str, float] | None = None) -> MeasuredRun:
-        """Return the run as it is compared; `objectives` (seconds by metric) replaces its own."""
+    def measured(
+        self, *, objectives: Mapping[str, float] | None = None, price: HourlyPrice | None = None
+    ) -> MeasuredRun:
+        """Return the run as it is compared; `objectives` (seconds by metric) and `price` replace its own."""
         run, path = self.run, str(self.reader.path)
         counted = self.requests.columns.status[_counted(run, self.requests)]
         counts = {status: int((counted == code).sum()) for code, status in enumerate(STATUSES)}
@@ -138,7 +146,7 @@ class RecordedColumns:
         return MeasuredRun(
             path=path,
             header=run.header,
-            arm=arm_run_of(run, self.requests, name=path, objectives=objectives),
+            arm=arm_run_of(run, self.requests, name=path, objectives=objectives, price=price),
             conditions=self.conditions,
             seconds=last if run.end is None else run.end.at,
             requests=counted.size,

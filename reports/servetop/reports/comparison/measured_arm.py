@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePath
 
-from servetop.analysis.comparison.alignment import ArmRun, with_price
+from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.report_types import ComparedArm
 from servetop.analysis.confounding.conditions import RunConditions
-from servetop.core.config_values.price import HourlyPrice
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 
@@ -57,10 +56,6 @@ class MeasuredArm:
     def price_per_hour(self) -> float | None:
         """The price of everything that serves; None without one."""
         return next((stage.price_per_hour for stage in self.first.arm.stages), None)
-
-    def with_price(self, price: HourlyPrice) -> MeasuredArm:
-        """Return the same recordings at another price."""
-        return replace(self, runs=[replace(run, arm=with_price(run.arm, price)) for run in self.runs])
 
     def summary(self) -> ComparedArm:
         """Return its description for the report."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from servetop.analysis.comparison.report_types import ComparedStage
 from servetop.analysis.comparison.slices import MIN_PER_SLICE
-from servetop.analysis.manifest.manifest_diff import (
-    DifferenceKind,
-    ManifestDifference,
-    comparable,
-    manifest_differences,
-)
+from servetop.analysis.manifest.manifest_diff import DifferenceKind, ManifestDifference, manifest_differences
 from servetop.analysis.statistics.batch_means import SERIES
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.run_source import RunHeader
@@ -23,11 +18,11 @@ MIN_REQUESTS = min(SERIES) * MIN_PER_SLICE
 _MOST_LISTED = 4
 
 
-def unlike_keys(a: Sequence[RunHeader], b: Sequence[RunHeader]) -> tuple[ManifestDifference, ...]:
-    """Return the keys in which the workload of any recording differs from that of the first one."""
+def unlike_keys(differences: Iterable[ManifestDifference]) -> tuple[ManifestDifference, ...]:
+    """Return the first difference of each key in which the workload of a recording differs from that of another."""
     found: dict[str, ManifestDifference] = {}
-    for header in (*a[1:], *b):
-        for each in comparable(a[0], header):
+    for each in differences:
+        if each.is_unlike:
             found.setdefault(each.key, each)
     return tuple(found.values())
 
@@ -35,7 +30,7 @@ def unlike_keys(a: Sequence[RunHeader], b: Sequence[RunHeader]) -> tuple[Manifes
 def check_same_workload(a: Sequence[RunHeader], others: Mapping[str, Sequence[RunHeader]]) -> None:
     """Raise UsageError if the workload of A differs from that of another configuration, by its letter."""
     for letter, headers in others.items():
-        if found := unlike_keys(a, headers):
+        if found := unlike_keys(each for header in (*a[1:], *headers) for each in manifest_differences(a[0], header)):
             raise UsageError(f"{_unlike_text(found, letter)}: compare equal workloads, or give --anyway")
 
 
@@ -73,15 +68,21 @@ def _loads(arm: MeasuredArm) -> list[str]:
     return list(dict.fromkeys(stage.load.label for run in arm.runs for stage in run.arm.stages))
 
 
-def warnings_of(a: MeasuredArm, b: MeasuredArm) -> tuple[str, ...]:
-    """Return what limits the comparison, one sentence each."""
-    unlike = unlike_keys(*([run.header for run in arm.runs] for arm in (a, b)))
+def warnings_of(a: MeasuredArm, b: MeasuredArm, differences: Sequence[ManifestDifference]) -> tuple[str, ...]:
+    """Return what limits the comparison, one sentence each; `differences` are those of the first recordings."""
+    unlike = unlike_keys((*_from_first(a, a.runs[1:]), *differences, *_from_first(a, b.runs[1:])))
     return (
         *([f"{_unlike_text(unlike, b.letter)}; the figures below include that"] if unlike else ()),
         *(text for arm in (a, b) for run in arm.runs for text in _run_warnings(arm, run)),
         *(text for arm in (a, b) for text in _mixture_warnings(arm)),
         *_objective_warnings(a, b),
     )
+
+
+def _from_first(arm: MeasuredArm, runs: Sequence[MeasuredRun]) -> Iterator[ManifestDifference]:
+    """Yield the differences between the first recording of a configuration and others."""
+    for run in runs:
+        yield from manifest_differences(arm.first.header, run.header)
 
 
 def _run_warnings(arm: MeasuredArm, run: MeasuredRun) -> Iterator[str]:
@@ -97,12 +98,8 @@ def _run_warnings(arm: MeasuredArm, run: MeasuredRun) -> Iterator[str]:
 
 
 def _mixture_warnings(arm: MeasuredArm) -> Iterator[str]:
-    keys = {
-        each.key
-        for run in arm.runs[1:]
-        for each in manifest_differences(arm.first.header, run.header)
-        if each.kind is DifferenceKind.SETTING and not each.unknown
-    }
+    differences = _from_first(arm, arm.runs[1:])
+    keys = {each.key for each in differences if each.kind is DifferenceKind.SETTING and not each.unknown}
     if keys:
         verb = "differs" if len(keys) == 1 else "differ"
         yield f"the recordings of {arm.letter} are not of one configuration: {_listed(sorted(keys))} {verb}"

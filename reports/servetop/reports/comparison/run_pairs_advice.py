@@ -11,7 +11,7 @@ from servetop.analysis.comparison.difference_texts import duration_text
 from servetop.analysis.comparison.report_types import ComparedStage, RunPairsAdvice
 from servetop.analysis.comparison.sequential import HALF_SPENT, next_look
 from servetop.analysis.comparison.undecided import BLOCKED
-from servetop.analysis.manifest.manifest_diff import comparable
+from servetop.analysis.manifest.manifest_diff import ManifestDifference
 from servetop.core.config import StageConfig
 from servetop.reports.comparison.measured_arm import MeasuredRun
 
@@ -23,13 +23,19 @@ _USUAL_BUDGET = 1800.0
 """The default of --budget."""
 
 
-def run_pairs_advice(a: MeasuredRun, b: MeasuredRun, stages: Sequence[ComparedStage]) -> RunPairsAdvice | None:
+def run_pairs_advice(
+    a: MeasuredRun, b: MeasuredRun, stages: Sequence[ComparedStage], differences: Sequence[ManifestDifference]
+) -> RunPairsAdvice | None:
     """Return the command that alternates the configurations of two recordings; None if that would tell no more.
 
-    Most series end between the first look and the one by which half of the error rate is spent.
+    `differences` are those of their manifests: run-pairs demands equal loads and workloads. Most series end between the
+    first look and the one by which half of the error rate is spent.
     """
     values = [each for stage in stages for each in stage.metrics]
-    if not any(each.reason in BLOCKED or each.more_than for each in values) or not _same_load(a, b):
+    first, second = ([_any_batch(each) for each in run.header.config.stages] for run in (a, b))
+    if first != second or any(each.is_unlike for each in differences):
+        return None
+    if not any(each.reason in BLOCKED or each.more_than for each in values):
         return None
     pairs = (next_look(0), HALF_SPENT)
     pair_seconds = a.seconds + b.seconds + 2 * _PROCESS_SECONDS
@@ -48,12 +54,6 @@ def time_text(advice: RunPairsAdvice) -> str:
     if high < _MINUTES:
         return f"about {low} to {high} min" if low < high else f"about {high} min"
     return f"about {duration_text(60.0 * low)} to {duration_text(60.0 * high)}"
-
-
-def _same_load(a: MeasuredRun, b: MeasuredRun) -> bool:
-    """Whether both runs sent the same load, as run-pairs demands."""
-    first, second = ([_any_batch(each) for each in run.header.config.stages] for run in (a, b))
-    return first == second and not comparable(a.header, b.header)
 
 
 def _any_batch(stage: StageConfig) -> StageConfig:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.trust.steady_state import SteadyWindow, steady_window
-from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
-from servetop.core.tick import TICK_SECONDS
 
 
 class SteadyStages:
@@ -41,22 +36,5 @@ class SteadyStages:
         key = (stage.index, stage.at, until, cooldown)
         if key not in self._found:
             first, stop = self._history.first_from(stage.at), self._history.up_to(until)
-            self._found[key] = steady_window(self._columns(first, max(first, stop)), cooldown=cooldown)
+            self._found[key] = steady_window(self._history.stage_columns(first, stop), cooldown=cooldown)
         return self._found[key]
-
-    def _columns(self, first: int, stop: int) -> TickColumns:
-        """The columns of `TickColumns.of`, read from the history because the ticks may no longer be in memory."""
-
-        def column(name: str) -> FloatArray:
-            return self._history.column(name, start=first, stop=stop)
-
-        return TickColumns(
-            start=np.array(self._history.ticks.indexes[first:stop], dtype=np.float64) * TICK_SECONDS,
-            in_system=column("in_flight") + column("queued"),
-            output_tokens=column("output_tokens"),
-            completed=column("ok") + column("failed") + column("cancelled"),
-            due=column("due"),
-            request_rate=column("request_rate"),
-            max_concurrency=column("max_concurrency"),
-            paused=column("paused") > 0,
-        )
