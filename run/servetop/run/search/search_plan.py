@@ -58,6 +58,8 @@ class _Tier:
     text: tuple[str, ...]
     """What binds, in the order of `parts`."""
     parts: tuple[LoadPosterior, ...]
+    views: tuple[Sequence[LoadWindow], ...]
+    """The windows of each part."""
     whole: LoadPosterior
 
 
@@ -119,7 +121,8 @@ class SearchPlan:
             return [load_posterior(view, allowed=allowed, loads=loads) for view, allowed, _ in seen]
 
         parts = over(possible_loads(low, high, near=least_of(over(possible_loads(low, high)))))
-        return _Tier(text=tuple(text for *_, text in seen), parts=tuple(parts), whole=least_of(parts))
+        texts, seen_views = tuple(text for *_, text in seen), tuple(view for view, *_ in seen)
+        return _Tier(text=texts, parts=tuple(parts), views=seen_views, whole=least_of(parts))
 
     def _allowed(self, index: int) -> float:
         return 1 - self._objectives[index].share
@@ -130,7 +133,7 @@ class SearchPlan:
         narrow = high <= (1 + precision) * middle and low >= (1 - precision) * middle
         return not narrow and low < self._limits.high and high > self._limits.low
 
-    def _kind(self, tier: _Tier, views: Sequence[Sequence[LoadWindow]]) -> AnswerKind:
+    def _kind(self, tier: _Tier) -> AnswerKind:
         low, high = tier.whole.interval
         if low >= self._limits.high:
             return AnswerKind.ABOVE
@@ -138,7 +141,7 @@ class SearchPlan:
             return AnswerKind.BELOW
         if self._is_wide(tier):
             return AnswerKind.WIDE
-        seen = [view for view, part in zip(views, tier.parts, strict=False) if part.slope >= _STEEP]
+        seen = [view for view, part in zip(tier.views, tier.parts, strict=True) if part.slope >= _STEEP]
         return AnswerKind.CLIFF if any(self._jumps(view, low, high) for view in seen) else AnswerKind.FOUND
 
     def _jumps(self, view: Sequence[LoadWindow], low: float, high: float) -> bool:
@@ -225,7 +228,7 @@ class SearchPlan:
 
     def _answer(self, tier: _Tier, views: Sequence[Sequence[LoadWindow]], used: float) -> TierAnswer:
         low, high = tier.whole.interval
-        middle, kind = tier.whole.quantile(0.5), self._kind(tier, views)
+        middle, kind = tier.whole.quantile(0.5), self._kind(tier)
         lowest = min(range(len(tier.parts)), key=lambda index: tier.parts[index].quantile(0.5))
         if kind is AnswerKind.ABOVE:
             return TierAnswer(kind=kind, load=None, low=self._limits.high, high=math.inf, binding="")
