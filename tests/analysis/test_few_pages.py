@@ -40,6 +40,19 @@ def test_few_pages_show_a_queue_at_the_scrapes_only() -> None:
     assert "no queue at the scrapes, no failure" in texts(sparse(calm))
 
 
+def with_usage(ticks: list[Tick], usage: float) -> list[Tick]:
+    """The run with this KV usage on every page."""
+    pages = [None if each.engine is None else replace(each.engine, kv_usage=usage) for each in ticks]
+    return [replace(each, engine=page) for each, page in zip(ticks, pages, strict=True)]
+
+
+def test_pages_of_an_engine_at_rest_are_no_peak() -> None:
+    calm = ramp(waiting=[0.0] * 40)
+    assert "KV blocks at most 30% in use" in texts(calm)
+    assert "KV blocks at most 30% in use at the scrapes" in texts(sparse(calm))
+    assert "KV blocks" not in texts(with_usage(calm, 0.0))
+
+
 def test_a_queue_of_a_closed_loop_may_have_lasted() -> None:
     def closed(waiting: list[float]) -> list[Tick]:
         found = ramp(waiting=waiting)

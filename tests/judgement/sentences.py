@@ -54,7 +54,7 @@ PATTERNS: dict[str, str] = {
         rf", (?P<failed>{_NUMBER}) failed"
     ),
     "failed": rf"(?P<failed>{_NUMBER}) of (?P<all>{_NUMBER}) requests? failed",
-    "KV peak": rf"KV blocks at most (?P<percent>{_NUMBER})% in use(?:, at replica \d+)?",
+    "KV peak": rf"KV blocks at most (?P<percent>{_NUMBER})% in use(?: at the scrapes)?(?:, at replica \d+)?",
     "replica": (
         rf"(?:each of \d+ replicas|replica (?P<number>\d+)(?: of \d+(?: \([^)]*\))?)?|replicas {_REPLICAS} of \d+)"
     ),
