@@ -200,12 +200,12 @@ def _kept_at_last(run: RunRecord) -> bool:
 def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
     """Advice on the next load, after a run that no limit slowed."""
     closed = any(math.isinf(each.request_rate or 0.0) for each in run.loads)
-    if verdict.cause is RunCause.MISSED and _kept_at_last(run):
-        return [Phrase(clauses.TRY, "try a longer run at this load")]
-    if verdict.cause is RunCause.MISSED:
+    whole = share_kept(run, run.history.first_from(run.load_since), len(run.history))
+    cold = whole < KEPT_SHARE and verdict.sustainable is None  # its start cost this run the objectives
+    if verdict.cause is RunCause.MISSED and not _kept_at_last(run):
         lower = "concurrency" if closed else "rate"
         return [Phrase(clauses.TRY, f"try a lower {lower}, or an objective that an idle engine keeps")]
-    if verdict.cause is RunCause.UNCLEAR:
+    if cold or verdict.cause in (RunCause.MISSED, RunCause.UNCLEAR):
         return [Phrase(clauses.TRY, "try a longer run at this load")]
     if closed:
         return [Phrase(clauses.TRY, "try a higher concurrency")]
