@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
 
+from servetop.core.config import StageConfig
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.detail.sweep import draw_sweep
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.sweep_cells import failed_cells, planned_cells
+from servetop.tui.state.sweep_cells import Load, failed_cells, planned_cells
 from servetop.tui.state.sweep_table import SweepTable
 
 FrameOf = Callable[..., Frame]
@@ -40,3 +42,19 @@ def test_a_long_load_below_the_matrix_is_not_cut_where_there_is_room(canned: Mod
     shown = Lines(draw_sweep(table, 120, 20)).plain
     assert "16 req/s · --gpu an-unknown-gpu" in shown
     assert "failed: the engine did not start" in shown
+
+
+def test_a_skipped_cell_has_a_mark_of_its_own_from_the_time_at_which_it_was_skipped(
+    canned: ModuleType, frame_of: FrameOf
+) -> None:
+    run = canned.finished()
+    high = StageConfig(request_rate=64.0, duration=20.0)
+    run.config = replace(run.config, stages=(*run.config.stages, high), drain_at_stages=True)
+    run.skipped = [SkippedCell.of(high, at=60.0, stage=1, reason="failed 1 > 0 at 8 req/s")]
+    before, after = (SweepTable.of(frame_of(replace(run), at)) for at in (59.0, 126.0))
+    assert (before.skipped, after.skipped) == (set(), {(192, Load(64.0))})
+    shown = Lines(draw_sweep(after, 100, 10)).plain.split("\n")
+    assert shown[1].split()[-1] == "⊣"
+    assert "⊣ skipped" in Lines(draw_sweep(after, 100, 10)).plain
+    assert "· planned" not in Lines(draw_sweep(after, 100, 10)).plain
+    assert "⊣" not in Lines(draw_sweep(before, 100, 10)).plain

@@ -15,8 +15,8 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.process.recording_trouble import RECORDER
 
-SEARCH = "search"
-"""Source of the notes of a search, each of which is a line of its progress."""
+SEARCH, SWEEP = PROGRESS = ("search", "sweep")
+"""Sources of notes, each of which is a line of the progress: of a search, and of a sweep whose rows end."""
 MOST_TICKS = 400
 """Ticks kept in memory: more than twice the window of the status line."""
 
@@ -55,7 +55,7 @@ class HeadlessProgress:
     def _is_printed(self, note: Note) -> bool:
         """Whether a note is printed here: not one of an earlier session, nor of the run or the recorder."""
         elsewhere = note.source in ("run", RECORDER)
-        is_news = note.severity is not Severity.INFO or note.source == SEARCH
+        is_news = note.severity is not Severity.INFO or note.source in PROGRESS
         return is_news and not elsewhere and note.at >= self._resumed_at
 
     def print_line(self, line: str) -> None:
@@ -73,6 +73,6 @@ class HeadlessProgress:
 
 def _line_of(note: Note) -> str:
     """A note as a line: with its time if it is progress, else with its severity."""
-    if note.source == SEARCH and note.severity is Severity.INFO:
+    if note.source in PROGRESS and note.severity is Severity.INFO:
         return f"{formats.clock(note.at)}  {note.text}"
     return f"{note.severity.value}: {note.source}: {note.text}"

@@ -40,6 +40,8 @@ _HEAD = 9
 _NUMBER = 6
 _FAILED = "failed"
 """Stands for the number of a cell that could not be measured."""
+_SKIPPED = "⊣"
+"""Stands for the number of a cell that is not measured because its row has ended."""
 _MARKS = 4
 """Cells of the marks behind a number; the last one stays blank."""
 _COLUMN = (_NUMBER + _MARKS + 1, 2 * _NUMBER + _MARKS + 2)
@@ -164,7 +166,9 @@ def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
 
 def _placeholder(table: SweepTable, key: MatrixPlace) -> str:
     """Return what stands for the number of a cell without one."""
-    return _FAILED if key in table.failed else "·" if key in table.planned else ""
+    if key in table.failed:
+        return _FAILED
+    return _SKIPPED if key in table.skipped else "·" if key in table.planned else ""
 
 
 def _number(cell: Cell | None, marks: str, placeholder: str) -> list[Run]:
@@ -218,7 +222,8 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
         "~ not steady": any(cell.unsteady for cell in cells),
         "×n mean of n": any(cell.repeats > 1 for cell in cells),
         "… now": any(cell.running_now for cell in cells),
-        "· planned": bool({*table.planned} - {*table.cells} - table.failed),
+        "· planned": bool({*table.planned} - {*table.cells} - table.failed - table.skipped),
+        f"{_SKIPPED} skipped": bool(table.skipped - {*table.cells}),
         "✗ failed": bool(table.failed - {*table.cells}),
     }
     labels = ["tok/s", *(label for label, shown in used.items() if shown)]
