@@ -9,8 +9,10 @@ from types import ModuleType
 from servetop.core.config import StageConfig
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.tui.drawing.text_runs import Lines
-from servetop.tui.panels.detail.sweep import draw_sweep
+from servetop.tui.panels.detail.sweep import SweepPanel, draw_sweep
+from servetop.tui.panels.header import draw_header
 from servetop.tui.state.frame import Frame
+from servetop.tui.state.rest_of_sweep import rest_of_sweep
 from servetop.tui.state.sweep_cells import Load, failed_cells, planned_cells
 from servetop.tui.state.sweep_table import SweepTable
 
@@ -58,3 +60,18 @@ def test_a_skipped_cell_has_a_mark_of_its_own_from_the_time_at_which_it_was_skip
     assert "⊣ skipped" in Lines(draw_sweep(after, 100, 10)).plain
     assert "· planned" not in Lines(draw_sweep(after, 100, 10)).plain
     assert "⊣" not in Lines(draw_sweep(before, 100, 10)).plain
+
+
+def test_the_matrix_and_the_header_say_what_is_left_until_the_sweep_ends(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, drain_at_stages=True)
+    early, late, ended = (frame_of(replace(run), at) for at in (50.0, 110.0, 126.0))
+    assert [rest and rest.cells for rest in map(rest_of_sweep, (early, late, ended))] == [2, 0, None]
+    rest = rest_of_sweep(early)
+    assert rest is not None
+    text = rest.text
+    titles = ["".join(part for run in row for part, _ in [run]) for row in SweepPanel().title(early)]
+    assert text.startswith("2 cells to come")
+    assert text in titles
+    assert text in "".join(part for part, _ in draw_header(early, 200))
+    assert text not in "".join(part for part, _ in draw_header(early, 80))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.sweep.sweep_rest import sweep_rest
 from servetop.cli.headless.progress import BarProgress, BootLog, LineProgress, Plan, Progress
 from servetop.core.config import RunConfig
 from servetop.core.events import Note, Severity
+from servetop.core.interfaces.run_source import RunUpdate
 from servetop.core.text import formats
 from servetop.recordings.library.run_sessions import first_of_session, resumed_at
 from servetop.recordings.read.reader import RecordingReader
@@ -30,12 +33,16 @@ class HeadlessProgress:
         self._boot = BootLog()
         notes = self._reader.notes()
         self._resumed_at = resumed_at(notes)
-        self._plan = Plan.of(config, first=first_of_session(self._reader.stages(), notes))
+        plan = Plan.of(config, first=first_of_session(self._reader.stages(), notes))
+        self._plan = replace(plan, rest=self._rest if config.drain_at_stages else None)
+        self._recorded: list[RunUpdate] = []
         self._progress: Progress = BarProgress(self._plan) if console.shows_status() else LineProgress(self._plan)
 
     def show(self) -> None:
         """Print new notes, and the state of the run."""
         update = self._reader.poll()
+        if self._plan.rest is not None:
+            self._recorded.append(RunUpdate(stages=update.stages, skipped=update.skipped, notes=update.notes))
         for tick in update.ticks:
             self._history.append(tick)
         if update.log_lines:
@@ -51,6 +58,16 @@ class HeadlessProgress:
                 newest.end, loading=self._plan.position(newest.client.gauges.stage) < 0, boot=self._boot
             ):
                 self._progress.show(live_stats(self._history, newest.end, span=1.0), self._boot)
+
+    def _rest(self, at: float) -> str:
+        """Return what is left of a sweep in words."""
+        return sweep_rest(
+            self._reader.header.config.stages,
+            [stage for update in self._recorded for stage in update.stages],
+            skipped=[cell for update in self._recorded for cell in update.skipped],
+            notes=[note for update in self._recorded for note in update.notes],
+            at=at,
+        ).text
 
     def _is_printed(self, note: Note) -> bool:
         """Whether a note is printed here: not one of an earlier session, nor of the run or the recorder."""

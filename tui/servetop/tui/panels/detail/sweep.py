@@ -16,6 +16,7 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shorte
 from servetop.tui.panels.detail.cdf import LABELS, whole_ticks
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
+from servetop.tui.state.rest_of_sweep import rest_of_sweep
 from servetop.tui.state.sweep_cells import (
     PERCENTILE,
     Cell,
@@ -58,6 +59,8 @@ class SweepPanel(Panel):
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         parts: list[TextRow] = [[("Sweep ", "title"), ("output tok/s by batch size ↓ and requests/s →", "")]]
+        if (rest := rest_of_sweep(frame)) is not None:
+            parts.append([(rest.text, "strong")])
         cells, planned = exact_cells(measured(frame), frame.sweep), predicted(frame)
         off = deviations(cells, planned)
         if off:
