@@ -18,7 +18,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.process.recording_trouble import RECORDER
 
-SEARCH, SWEEP = PROGRESS = ("search", "sweep")
+PROGRESS = ("search", "sweep")
 """Sources of notes, each of which is a line of the progress: of a search, and of a sweep whose rows end."""
 MOST_TICKS = 400
 """Ticks kept in memory: more than twice the window of the status line."""
