@@ -17,6 +17,7 @@ from servetop.recordings.format.row_codec import (
     REPLICA_SAMPLES,
     REQUESTS_IN_FLIGHT,
     SERIES_SCRAPES,
+    SKIPPED_CELLS,
     STAGES,
     EventCodec,
 )
@@ -26,7 +27,7 @@ APPLICATION_ID = 0x73767470
 """The bytes `svtp`, at offset 68 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are rejected."""
-FORMAT_MINOR = 15
+FORMAT_MINOR = 16
 """Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version, at offset 60 of the file."""
@@ -64,6 +65,7 @@ ENGINE_SERIES = EventTable("engine_series", SERIES_SCRAPES)
 IN_FLIGHT = EventTable("in_flight", REQUESTS_IN_FLIGHT)
 GPU_SAMPLE = EventTable("gpu_sample", GPU_SAMPLES)
 STAGE = EventTable("stage", STAGES)
+SKIPPED_CELL = EventTable("skipped_cell", SKIPPED_CELLS)
 COMMAND = EventTable("command", COMMANDS)
 NOTE = EventTable("note", NOTES)
 LOG_LINE = EventTable("log_line", LOG_LINES)
@@ -76,6 +78,7 @@ EVENT_TABLES: Sequence[EventTable] = (
     ENGINE_SERIES,
     GPU_SAMPLE,
     STAGE,
+    SKIPPED_CELL,
     COMMAND,
     NOTE,
     LOG_LINE,

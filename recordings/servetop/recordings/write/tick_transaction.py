@@ -19,6 +19,7 @@ from servetop.core.events import (
 )
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.text.encodable import encodable
 from servetop.core.text.redaction import Redactor
 from servetop.core.tick import Tick
@@ -43,6 +44,7 @@ class TickTransaction:
     engine_series: Sequence[SeriesScrape] = ()
     gpu_samples: Sequence[GpuSample] = ()
     stages: Sequence[StageChange] = ()
+    skipped: Sequence[SkippedCell] = ()
     notes: Sequence[Note] = ()
     log_lines: Sequence[LogLine] = ()
     commands: Sequence[Command] = ()
@@ -73,6 +75,7 @@ def encode_batch(
     """
     events: tuple[tuple[schema.EventTable, Sequence[Any]], ...] = (
         (schema.STAGE, [_redacted_stage(each, redactor) for each in batch.stages]),
+        (schema.SKIPPED_CELL, [_redacted_cell(each, redactor) for each in batch.skipped]),
         (schema.REQUEST, [_redacted(each, redactor) for each in batch.requests]),
         (schema.IN_FLIGHT, batch.in_flight or ()),
         (schema.ENGINE_SAMPLE, batch.engine_samples),
@@ -109,3 +112,7 @@ def _redacted(request: RequestRecord, redactor: Redactor) -> RequestRecord:
 def _redacted_stage(stage: StageChange, redactor: Redactor) -> StageChange:
     failure = None if stage.failure is None else redactor.sentence(stage.failure)
     return dataclasses.replace(stage, label=redactor.text(stage.label), failure=failure)
+
+
+def _redacted_cell(cell: SkippedCell, redactor: Redactor) -> SkippedCell:
+    return dataclasses.replace(cell, label=redactor.text(cell.label), reason=redactor.sentence(cell.reason))
