@@ -173,7 +173,7 @@ PATTERNS: dict[str, str] = {
     "nothing waits now": r"nothing waits",
     "running now": rf"running (?P<running>{_NUMBER}) of (?P<limit>{_NUMBER})",
     "foreign now": (
-        rf"(?:about (?P<count>{_NUMBER}) of {_NUMBER} requests? in the engine are not from this run"
+        rf"(?:about (?P<count>{_NUMBER})(?: of {_NUMBER})? requests? in the engine are not from this run"
         r"|other traffic: about .* are not from this run)"
     ),
     "throttled now": r"the GPU's clocks are throttled",
