@@ -11,6 +11,7 @@ from servetop.analysis.diagnosis.claimed_rates import ClaimedRates
 from servetop.analysis.diagnosis.overload import overloads
 from servetop.analysis.diagnosis.overload_intervals import RateEvidence, evidence, missed_rate, overload_intervals
 from servetop.analysis.diagnosis.rate_factors import KNEE, SUSTAINABLE
+from servetop.analysis.diagnosis.rate_interval import nearly_certain
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.run_verdict import run_verdict
 from servetop.analysis.story.story import story_of
@@ -105,7 +106,15 @@ def test_the_story_and_its_summary_have_the_interval_of_the_verdict() -> None:
     verdict = run_verdict(run)
     story = story_of(run, verdict)
     assert verdict.sustainable_interval is not None
-    low, high = verdict.sustainable_interval
-    assert f"sustainable {low:.3g} to {high:.3g} req/s with TTFT ≤ 500 ms" in story.headline  # too wide for ≈
+    assert verdict.sustainable_range is not None
+    (low, high), (least, most) = verdict.sustainable_interval, verdict.sustainable_range
+    assert least < low < high <= most
+    assert f"sustainable {least:.3g} to {most:.3g} req/s with TTFT ≤ 500 ms" in story.headline  # too wide for ≈
     summary = story_summary(story)
     assert (summary.sustainable_rate_interval, summary.knee_interval) == ((low, high), verdict.knee_interval)
+
+
+def test_a_range_told_alone_is_that_of_99_in_100() -> None:
+    low, high = nearly_certain((0.8, 1.25))
+    assert low == pytest.approx(1 / high)
+    assert low == pytest.approx(0.8 ** (2.576 / 1.645))

@@ -66,8 +66,8 @@ def test_an_overload_is_described_from_its_cause_to_what_to_try() -> None:
     assert story.verdict.capacity.rate == pytest.approx(12.0)
     assert story.verdict.sustainable is not None
     assert 8 < story.verdict.sustainable < 12
-    assert story.verdict.sustainable_interval is not None
-    low, high = story.verdict.sustainable_interval
+    assert story.verdict.sustainable_range is not None
+    low, high = story.verdict.sustainable_range
     rates = f"{low:.3g} to {high:.3g} req/s with TTFT ≤ 500 ms"
     assert texts[-1] == f"sustainable {rates}; try max_num_seqs 32 or more KV memory"
 

@@ -96,6 +96,16 @@ def test_the_admission_log_names_what_keeps_requests_waiting(limits: dict[str, A
     assert (sum(state.preempted for state in run.admissions) > 0) == (expected is AdmissionLimit.KV)
 
 
+def test_the_queue_behind_a_full_batch_is_logged_though_nothing_is_decided() -> None:
+    workload = WorkloadConfig(input_len=16, output_len=3000)
+    run = run_virtually(plan_of(StageConfig(request_rate=2.0, duration=20.0), workload=workload, max_num_seqs=4))
+    pages = [tick.engine for tick in run.ticks if tick.engine is not None and 5 <= tick.engine.scrape_end < 20]
+    logged = [[each for each in run.admissions if each.at <= page.scrape_start][-1] for page in pages]
+    assert max(page.waiting or 0 for page in pages) > 20
+    assert [state.waiting for state in logged] == [page.waiting for page in pages]
+    assert {state.limit for state in logged} == {AdmissionLimit.BATCH}
+
+
 def test_prompts_that_fill_every_iteration_wait_for_the_token_budget() -> None:
     workload = WorkloadConfig(input_len=2000, output_len=4)
     run = run_virtually(plan_of(StageConfig(request_rate=20.0, duration=20.0), workload=workload))

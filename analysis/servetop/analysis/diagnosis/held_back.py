@@ -90,7 +90,7 @@ def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
         if not last or last[0] - end < max(_WARM_SECONDS, end - run.load_since):
             continue
         first, stop = run.history.first_from(end), run.history.up_to(last[0])
-        was_cold = main is not None or share_kept(run, begin, first) < KEPT_SHARE
+        was_cold = share_kept(run, begin, first) < KEPT_SHARE or (main is not None and not run.header.config.goodput)
         if was_cold and share_kept(run, first, stop) >= KEPT_SHARE:
             return end
     return None

@@ -16,7 +16,7 @@ from servetop.analysis.diagnosis.kept_load import MIN_SECONDS, kept_rate, share_
 from servetop.analysis.diagnosis.overload import Overload
 from servetop.analysis.diagnosis.overload_rates import holds_too_few
 from servetop.analysis.diagnosis.rate_factors import KNEE, SUSTAINABLE
-from servetop.analysis.diagnosis.rate_interval import RateInterval, scaled, within
+from servetop.analysis.diagnosis.rate_interval import RateInterval, nearly_certain, scaled, within
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.trailing import ticks_of
 
@@ -35,9 +35,11 @@ class RateEvidence(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverloadIntervals:
-    """Where the rates of an overload lie with a probability of 90 %; None without an estimate."""
+    """Where the rates of an overload lie, with a probability of 90 % unless said; None without an estimate."""
 
     sustainable: RateInterval | None = None
+    sustainable_range: RateInterval | None = None
+    """Where the sustainable rate lies with a probability of 99 %."""
     knee: RateInterval | None = None
 
 
@@ -50,10 +52,13 @@ def overload_intervals(rates: ClaimedRates, main: Overload, run: RunRecord) -> O
         return OverloadIntervals()
     held_elsewhere = holds_too_few(run, main)  # what it kept is then that of another engine
     kept, missed = None if held_elsewhere else kept_rate(run, at=main.begin), missed_rate(main, run)
-    sustainable = sustainable_interval(rates.sustainable, main, run) if _is_measured(run) else None
+    known = evidence(main, run).value
+    factors = SUSTAINABLE.get(known) if _is_measured(run) else None
+    surely = None if factors is None else nearly_certain(factors)
     return OverloadIntervals(
-        sustainable=within(sustainable, rates.sustainable, kept, missed),
-        knee=within(scaled(rates.knee, KNEE.get(evidence(main, run).value)), rates.knee, kept, None),
+        sustainable=within(scaled(rates.sustainable, factors), rates.sustainable, kept, missed),
+        sustainable_range=within(scaled(rates.sustainable, surely), rates.sustainable, kept, missed),
+        knee=within(scaled(rates.knee, KNEE.get(known)), rates.knee, kept, None),
     )
 
 

@@ -178,7 +178,7 @@ def _advice(verdict: RunVerdict, run: RunRecord, main: Overload) -> Iterable[Seq
 def sustainable_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
     """Return the load that the engine sustains, such as `sustainable ≈ 11 req/s [9.4, 12.1] with TTFT ≤ 500 ms`.
 
-    Of an estimate whose interval is wide only the interval; empty if unknown.
+    Of an estimate whose interval is wide only the range in which the load is nearly certain; empty if unknown.
     """
     if verdict.capacity is not None and verdict.capacity.is_upper_bound:
         text = f"sustainable < {rate_number(verdict.capacity.rate)} req/s (the batch has not drained)"
@@ -191,7 +191,7 @@ def sustainable_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
     if verdict.is_lower_bound:
         return Phrase(clauses.SUSTAINS_MORE, f"sustainable ≥ {amount} req/s{kept}")
     if verdict.sustainable_interval is not None and _is_wide(verdict.sustainable_interval, verdict.sustainable):
-        low, high = map(rate_number, verdict.sustainable_interval)
+        low, high = map(rate_number, verdict.sustainable_range or verdict.sustainable_interval)
         return Phrase(clauses.SUSTAINS_BETWEEN, f"sustainable {low} to {high} req/s{kept}")
     between = interval_text(verdict.sustainable_interval)
     return Phrase(clauses.SUSTAINS, f"sustainable ≈ {amount} req/s{between}{kept}")

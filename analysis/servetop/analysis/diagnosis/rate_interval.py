@@ -10,12 +10,21 @@ RateInterval: TypeAlias = tuple[float, float]
 Factors: TypeAlias = tuple[float, float]
 """What an estimate is multiplied with to get the ends; around 1."""
 
+_WIDER = 2.576 / 1.645
+"""Standard deviations on either side that contain 99 % / those that contain 90 %."""
+
 
 def scaled(rate: float | None, factors: Factors | None) -> RateInterval | None:
     """Return the interval of an estimate, requests/s; None without one, or without factors."""
     if rate is None or factors is None or not 0 < rate < math.inf:
         return None
     return rate * factors[0], rate * factors[1]
+
+
+def nearly_certain(factors: Factors) -> Factors:
+    """Return the factors for 99 % instead of 90 %, with errors that are normal in the logarithm of the rate."""
+    low, high = (math.exp(_WIDER * math.log(each)) for each in factors)
+    return low, high
 
 
 def within(

@@ -54,6 +54,7 @@ class RunVerdict:
     """The rate above which half of the requests miss the objective (DEFAULT_OBJECTIVE without one)."""
     sustainable_interval: RateInterval | None = None
     """Where an estimated rate lies with a probability of 90 %; None for a lower bound."""
+    sustainable_range: RateInterval | None = None  # the same with a probability of 99 %
     knee_interval: RateInterval | None = None
     is_lower_bound: bool = False
     """Whether `sustainable` is a rate that was kept, and the largest may be higher."""
@@ -214,7 +215,6 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     limit = _limit_of_replicas(together, replicas)
     pooled = replicas is None or (limit is together and not replicas.uneven)
     capacity = overload_capacity(limit, main, run) if pooled else None
-    objective = _known(run.ttft_objective)
     rates = claimed_rates(limit, capacity, main, run)
     intervals = overload_intervals(rates, main, run)
     onset = _onset(limit, main, uneven=replicas is not None and replicas.uneven)
@@ -228,10 +228,11 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
         capacity=capacity,
         sustainable=rates.sustainable,
         sustainable_interval=intervals.sustainable,
+        sustainable_range=intervals.sustainable_range,
         is_lower_bound=rates.is_lower_bound,
         knee=rates.knee,
         knee_interval=intervals.knee,
-        objective=objective,
+        objective=_known(run.ttft_objective),
         advised_batch=advised_batch(limit, main, run) if pooled else None,
         main=main,
         replicas=replicas,
@@ -267,11 +268,9 @@ def without_overload(run: RunRecord, *, cold_until: float | None = None) -> RunV
         missed = _misses(run, cold_until)
     since = run.load_since if cold_until is None else cold_until
     held_back = held_back_since(run)
-    cause = RunCause.MISSED if missed else RunCause.HEADROOM
+    cause = RunCause.MISSED if missed else RunCause.HEADROOM if kept_up(run) else RunCause.UNCLEAR
     if held_back is not None:
         cause = RunCause.CONCURRENCY
-    elif not missed and not kept_up(run):
-        cause = RunCause.UNCLEAR
     kept = kept_rate(run, at=run.until) if cause is RunCause.HEADROOM else None
     return RunVerdict(
         cause=cause,

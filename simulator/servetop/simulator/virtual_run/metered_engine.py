@@ -14,7 +14,7 @@ from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.model.sim_request import SimSequence
 from servetop.simulator.scheduling.build import build_scheduler
 from servetop.simulator.server.realtime import RealTimeEngine
-from servetop.simulator.virtual_run.admission_log import AdmissionState, admission_state
+from servetop.simulator.virtual_run.admission_log import AdmissionLimit, AdmissionState, admission_state
 from servetop.simulator.virtual_run.boundary_engine import BoundaryEngine
 from servetop.simulator.virtual_run.engine_faults import EnginePause, FaultSchedule, KvLeak
 from servetop.simulator.virtual_run.sent_request import SentRequest
@@ -75,7 +75,11 @@ class _Meter(MetricCounters):
 
 
 class MeteredEngine:
-    """One simulated engine at the times of `clock`; `admissions` holds the state after every scheduling decision."""
+    """One simulated engine at the times of `clock`.
+
+    `admissions` holds the state after every scheduling decision, and at every arrival while the batch is full: one
+    decision may then hold for many iterations.
+    """
 
     def __init__(
         self,
@@ -203,3 +207,7 @@ class MeteredEngine:
         if work is not self._planned:
             self._planned = work
             self.admissions.append(admission_state(self.scheduler, self._clock.now()))
+            return
+        now = admission_state(self.scheduler, self._clock.now())
+        if now.limit is AdmissionLimit.BATCH and self.admissions and now.waiting > self.admissions[-1].waiting:
+            self.admissions.append(dataclasses.replace(now, preempted=0))
