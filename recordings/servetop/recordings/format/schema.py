@@ -20,13 +20,14 @@ from servetop.recordings.format.row_codec import (
     STAGES,
     EventCodec,
 )
+from servetop.recordings.format.search_codec import SEARCH_STATES
 from servetop.recordings.format.tick_codec import TICKS
 
 APPLICATION_ID = 0x73767470
 """The bytes `svtp`, at offset 68 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are rejected."""
-FORMAT_MINOR = 15
+FORMAT_MINOR = 16
 """Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version, at offset 60 of the file."""
@@ -67,6 +68,7 @@ STAGE = EventTable("stage", STAGES)
 COMMAND = EventTable("command", COMMANDS)
 NOTE = EventTable("note", NOTES)
 LOG_LINE = EventTable("log_line", LOG_LINES)
+SEARCH_STATE = EventTable("search_state", SEARCH_STATES)
 EVENT_TABLES: Sequence[EventTable] = (
     REQUEST,
     IN_FLIGHT,
@@ -79,6 +81,7 @@ EVENT_TABLES: Sequence[EventTable] = (
     COMMAND,
     NOTE,
     LOG_LINE,
+    SEARCH_STATE,
 )
 
 FORGET_IN_FLIGHT = f"DELETE FROM {IN_FLIGHT.name}"

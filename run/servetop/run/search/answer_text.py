@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from servetop.core.config_values.search_config import SearchConfig
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.run.search.objective_text import ERROR_RATE, objective_label
@@ -83,6 +84,20 @@ def answer_sentence(subject: str, answer: TierAnswer, objectives: Sequence[LoadO
             return f"the load of {subject} {within} is not resolved: {_not_resolved(answer, search)}"
     ends = f"[{load_number(answer.low, search)}, {load_number(answer.high, search)}]"
     return f"{subject} serves {load_text(answer.load or answer.low, search)} {ends} {within}"
+
+
+def with_binding(sentence: str, answer: TierAnswer, objectives: Sequence[LoadObjective]) -> str:
+    """Return the sentence of an answer with what sets the load in brackets, if anything does."""
+    binding = binding_text(answer, objectives)
+    return f"{sentence} ({binding})" if binding else sentence
+
+
+def subject_of(header: RunHeader) -> str:
+    """Return the beginning of the sentences: the engine, and its model if it has one."""
+    facts, config = header.engine, header.config.engine
+    engine = config.known_as if facts is None else facts.title
+    model = config.model if facts is None else facts.model or config.model
+    return f"{engine} with {model}" if model else engine
 
 
 def _not_resolved(answer: TierAnswer, search: SearchConfig) -> str:

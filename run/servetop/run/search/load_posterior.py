@@ -45,6 +45,8 @@ _LEAST_TRIALS = 5.0
 _DEPENDENCE = 1.4
 """Factor of the variance of shares: events come together too (set on servers and seeds apart from the judgement's)."""
 CONFIDENCE = 0.95
+_NORMAL = 1.96
+"""Standard errors to either side of an interval of that confidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,6 +99,21 @@ def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: Floa
     weights = joint.sum(axis=1) * np.gradient(np.log(loads))
     slope = float((joint.sum(axis=0) * _SLOPES).sum() / joint.sum())
     return LoadPosterior(loads=loads, weights=weights / weights.sum(), slope=slope)
+
+
+def share_interval(windows: Sequence[LoadWindow], place: int, *, allowed: float) -> tuple[float, float]:
+    """Return the 95 % interval of the share of missed samples of one of the windows (Wilson), 0 to 1 without samples.
+
+    It counts events instead of samples, as the posterior does.
+    """
+    window = windows[place]
+    if not window.counted:
+        return 0.0, 1.0
+    trials = window.counted / _event_sizes(windows, allowed)[place] / _DEPENDENCE
+    spread = _NORMAL**2 / trials
+    middle = (window.share + spread / 2) / (1 + spread)
+    reach = math.sqrt(spread * window.share * (1 - window.share) + spread**2 / 4) / (1 + spread)
+    return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
 def least_of(posteriors: Sequence[LoadPosterior]) -> LoadPosterior:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from servetop.core.arrays import FloatArray
@@ -58,6 +58,11 @@ class Evidence:
     missed: tuple[FloatArray, ...]
     """For each objective, how many of these samples were beyond the limit."""
 
+    @property
+    def seconds(self) -> float:
+        """The seconds of load of all probes."""
+        return sum(probe.end - probe.begin for probe in self.probes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
@@ -83,3 +88,5 @@ class NextProbe:
     load: float
     seconds: float
     purpose: Purpose = Purpose.MEASURE
+    reason: str = field(default="", compare=False)
+    """Why, in words."""

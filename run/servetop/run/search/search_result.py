@@ -14,7 +14,14 @@ from servetop.core.events import Note, RunEnd
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run.outcome import decisive
-from servetop.run.search.answer_text import answer_sentence, binding_text, load_text, missed_share, share_text
+from servetop.run.search.answer_text import (
+    answer_sentence,
+    binding_text,
+    load_text,
+    missed_share,
+    share_text,
+    subject_of,
+)
 from servetop.run.search.objective_text import objective_label
 from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
@@ -96,17 +103,23 @@ class SearchResult:
 
 
 def search_result(
-    reader: RecordingReader, summary: RunSummary, *, end: RunEnd | None = None, setup: SearchSetup | None = None
+    reader: RecordingReader,
+    summary: RunSummary,
+    *,
+    end: RunEnd | None = None,
+    setup: SearchSetup | None = None,
+    evidence: Evidence | None = None,
 ) -> SearchResult:
     """Return the result of a recording of a search.
 
     `end` is the end of a run that is not recorded yet; the result then has the exit code that the answers deserve too.
-    `setup` replaces that of the recorded configuration.
+    `setup` replaces that of the recorded configuration; `evidence` is that of the recording, if it has been read.
     """
     setup = setup or SearchSetup.of(reader.header.config)
-    evidence, notes = setup.evidence(reader), [note for note in reader.notes() if note.source == SOURCE]
+    evidence = evidence or setup.evidence(reader)
+    notes = [note for note in reader.notes() if note.source == SOURCE]
     answers = setup.planner.answers(evidence)
-    subject = _subject(reader)
+    subject = subject_of(reader.header)
     tiers = tuple(
         _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
         for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True)
@@ -122,7 +135,7 @@ def search_result(
         high=setup.search.high,
         budget=setup.search.budget,
         precision=setup.search.precision,
-        seconds=sum(probe.end - probe.begin for probe in evidence.probes),
+        seconds=evidence.seconds,
         probes=len(evidence.probes),
         confirmation=_confirmation(evidence, setup),
         cost_per_million_output_tokens=_cost(summary, claimed),
@@ -138,14 +151,6 @@ def search_result(
 
 def _no_end(reader: RecordingReader) -> str:
     return "the search is still running" if reader.is_live() else "the run process was killed"
-
-
-def _subject(reader: RecordingReader) -> str:
-    """Return the beginning of the sentences: the engine, and its model if it has one."""
-    facts, config = reader.header.engine, reader.header.config.engine
-    engine = config.known_as if facts is None else facts.title
-    model = config.model if facts is None else facts.model or config.model
-    return f"{engine} with {model}" if model else engine
 
 
 def _tier(
