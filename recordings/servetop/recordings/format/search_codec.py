@@ -28,7 +28,8 @@ class SearchCodec:
     def encode(self, event: SearchState) -> tuple[Any, ...]:
         """Return the values of a row; an empty list is NULL."""
         lists = (encodable_data(to_data(getattr(event, name))) for name in _LISTS)
-        return (*encoded(event, _PLAIN), *(orjson.dumps(each).decode() if each else None for each in lists))
+        texts = (orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY).decode() if each else None for each in lists)
+        return (*encoded(event, _PLAIN), *texts)
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[SearchState]:
         """Decode rows; ValueError for damage."""

@@ -113,7 +113,7 @@ def share_interval(windows: Sequence[LoadWindow], place: int, *, allowed: float)
     spread = _NORMAL**2 / trials
     middle = (window.share + spread / 2) / (1 + spread)
     reach = math.sqrt(spread * window.share * (1 - window.share) + spread**2 / 4) / (1 + spread)
-    return max(0.0, middle - reach), min(1.0, middle + reach)
+    return max(0.0, float(middle - reach)), min(1.0, float(middle + reach))
 
 
 def least_of(posteriors: Sequence[LoadPosterior]) -> LoadPosterior:

@@ -183,9 +183,9 @@ class SearchPlan:
         near = low < window.load < high and high < _STEP**2 * low
         least = self._seconds(window)
         if window.seconds < least:
-            return f"it is kept for {least:.0f} s at least"
+            return f"kept for {least:.0f} s at least"
         long = near and window.seconds < min(_LONGEST, self._limits.budget / 15)
-        return "it is near the answer" if long else ""
+        return "near the answer, so kept for longer" if long else ""
 
     def _is_overload(self, current: Sequence[LoadWindow]) -> bool:
         """Whether the last load missed an objective, or its queue grows."""
@@ -208,7 +208,9 @@ class SearchPlan:
         visits = sum(middle / _STEP < each.load < middle * _STEP for each in views[0])
         least = min((each[0].load for each in zip(*views, strict=True) if self._is_clear(each)), default=math.inf)
         load = self._rounded(min(tier.whole.quantile(_AIMS[visits % 2]), _BEYOND * least))
-        return NextProbe(load=load, seconds=_CHUNK, reason=f"{tier.whole.below(load):.0%} likely to be too high")
+        return NextProbe(
+            load=load, seconds=_CHUNK, reason=f"{100 * tier.whole.below(load):.0f} % likely to be too high"
+        )
 
     def _recovery(
         self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[_Tier]

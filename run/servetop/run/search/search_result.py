@@ -119,14 +119,8 @@ def search_result(
     evidence = evidence or setup.evidence(reader)
     notes = [note for note in reader.notes() if note.source == SOURCE]
     answers = setup.planner.answers(evidence)
-    subject = subject_of(reader.header)
-    tiers = tuple(
-        _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
-        for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True)
-    )
-    if end is not None:
-        end = decisive([end, *_own_ends(tiers, notes, at=end.at)])
-    end = end or reader.end or RunEnd(at=0.0, exit_code=int(ExitCode.RUN_FAILED), reason=_no_end(reader))
+    tiers = _tiers(setup, answers, subject=subject_of(reader.header))
+    end = _recorded_end(reader) if end is None else decisive([end, *_own_ends(tiers, notes, at=end.at)])
     claimed = _claimed(evidence, answers)
     return SearchResult(
         tiers=tiers,
@@ -149,8 +143,17 @@ def search_result(
     )
 
 
-def _no_end(reader: RecordingReader) -> str:
-    return "the search is still running" if reader.is_live() else "the run process was killed"
+def _recorded_end(reader: RecordingReader) -> RunEnd:
+    """Return the end in a recording, or why it has none."""
+    reason = "the search is still running" if reader.is_live() else "the run process was killed"
+    return reader.end or RunEnd(at=0.0, exit_code=int(ExitCode.RUN_FAILED), reason=reason)
+
+
+def _tiers(setup: SearchSetup, answers: Sequence[TierAnswer], *, subject: str) -> tuple[TierResult, ...]:
+    return tuple(
+        _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
+        for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True)
+    )
 
 
 def _tier(
