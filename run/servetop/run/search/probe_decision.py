@@ -32,14 +32,14 @@ _PURPOSES = {Purpose.MEASURE: "", Purpose.RECOVER: " until the backlog is gone",
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProbeDecision:
-    """What follows a probe."""
+    """What the search does when a probe is over: keep another load, keep the same one for longer, or end."""
 
     next: NextProbe | None
     """None: the search is over."""
     continues: bool
     """The load before is kept for longer."""
     seen: str
-    """What was seen of the load before, and the answer as of now."""
+    """A line with the figures of the load that is over, and the answer so far."""
     client_bound: str = ""
     """Why the client ends the search; empty if it does not."""
     state: SearchState | None = None

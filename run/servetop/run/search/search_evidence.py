@@ -23,7 +23,7 @@ class LoadObjective:
     """One objective: a share of the samples of a metric within a limit."""
 
     text: str
-    """As the user wrote it (`p99_ttft<500ms`)."""
+    """The objective in the words of `--slo`, as in `p99_ttft<500ms`."""
     metric: str
     """`ttft`, `tpot`, `itl`, `e2el`, `error_rate`, or `goodput`: requests that meet all of `--goodput`."""
     limit: float | None
