@@ -33,6 +33,8 @@ def load_unit(search: SearchConfig) -> str:
 
 def interval_text(answer: TierAnswer, search: SearchConfig) -> str:
     """Return the interval of an answer during a search: `6.1 to 13 req/s`, `above 80 req/s`."""
+    if answer.drift is not None:
+        return f"none: the server became {answer.drift.direction}"
     low, high = max(answer.low, search.low), min(answer.high, search.high)
     if answer.low <= search.low and answer.high >= search.high:
         return UNKNOWN
@@ -80,10 +82,22 @@ def answer_sentence(subject: str, answer: TierAnswer, objectives: Sequence[LoadO
         case AnswerKind.CLIFF:
             ends = f"{load_number(answer.low, search)} and {load_text(answer.high, search)}"
             return f"{subject} serves {load_text(answer.low, search)} {within}: cliff between {ends}"
+        case AnswerKind.DRIFTED if answer.drift is not None:
+            return f"{subject} became {answer.drift.direction} during the search: {_drift(answer, objectives, search)}"
         case AnswerKind.WIDE:
             return f"the load of {subject} {within} is not resolved: {_not_resolved(answer, search)}"
     ends = f"[{load_number(answer.low, search)}, {load_number(answer.high, search)}]"
     return f"{subject} serves {load_text(answer.load or answer.low, search)} {ends} {within}"
+
+
+def _drift(answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig) -> str:
+    """Return the load at which a drift shows, with what was seen there earlier and later."""
+    found = answer.drift
+    assert found is not None
+    load, since = load_text(found.load, search), formats.clock(found.since)
+    objective = next(each for each in objectives if each.text == answer.binding)
+    earlier, later = share_text(objective, found.earlier), share_text(objective, found.later)
+    return f"around {load}, {objective_label(objective)}: {earlier} before {since}, {later} since"
 
 
 def with_binding(sentence: str, answer: TierAnswer, objectives: Sequence[LoadObjective]) -> str:
@@ -111,7 +125,7 @@ def _not_resolved(answer: TierAnswer, search: SearchConfig) -> str:
 
 def binding_text(answer: TierAnswer, objectives: Sequence[LoadObjective]) -> str:
     """Return what sets the load; empty if nothing does, or if it is not known yet."""
-    if answer.kind is AnswerKind.WIDE:
+    if answer.kind in (AnswerKind.WIDE, AnswerKind.DRIFTED):
         return ""
     if answer.binding == QUEUE:
         return "the queue grows above it"

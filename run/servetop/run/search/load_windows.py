@@ -37,13 +37,15 @@ class LoadWindow:
     """One load and what was seen of one objective while it was kept."""
 
     load: float
+    begin: float
+    """Time after the transition, seconds."""
     seconds: float
     counted: float
     """Samples whose outcome is known."""
     missed: float
     """Samples beyond the limit."""
     events: tuple[float, ...]
-    """Missed samples of each event: of those that were due together."""
+    """The number of missed samples in each event; misses that were due close together are one event."""
     trend: Trend
     in_flight: float
     """Mean requests in flight."""
@@ -103,6 +105,7 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
     settled = level[times >= begin]
     return LoadWindow(
         load=probe.load,
+        begin=float(begin),
         seconds=probe.end - begin,
         counted=float(counted.sum()),
         missed=float(missed.sum()),

@@ -14,11 +14,12 @@ from itertools import takewhile
 
 from servetop.core.arrays import FloatArray
 from servetop.core.text.counted import counted
+from servetop.run.search.drift import drift
 from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
 from servetop.run.search.load_windows import LoadWindow, Trend, in_flight_at, merged, windows
 from servetop.run.search.queue_windows import QUEUE_ALLOWED, expected_in_flight, queue_windows
 from servetop.run.search.search_answer import QUEUE, AnswerKind, TierAnswer
-from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Purpose, SearchLimits
+from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Probe, Purpose, SearchLimits
 
 _STEP = 1.6
 """Factor between loads on the way up, ..."""
@@ -59,7 +60,7 @@ _LONGEST_ADVICE = 600.0
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tier:
     text: tuple[str, ...]
-    """What binds, in the order of `parts`."""
+    """For each of `parts`, the text of its objective, or `queue`."""
     parts: tuple[LoadPosterior, ...]
     views: tuple[Sequence[LoadWindow], ...]
     """The windows of each part."""
@@ -103,14 +104,17 @@ class SearchPlan:
             unknown = TierAnswer(kind=AnswerKind.WIDE, load=None, low=0.0, high=math.inf, binding="")
             return tuple(unknown for _ in self._tiers)
         views = self._views(evidence)
-        used = sum(probe.end - probe.begin for probe in merged(evidence.probes))
-        return tuple(self._answer(self._tier(views, tier), views, used) for tier in self._tiers)
+        kept = merged(evidence.probes, purposes=(Purpose.MEASURE, Purpose.CONFIRM))
+        used, seen = sum(probe.end - probe.begin for probe in merged(evidence.probes)), self._views(evidence, kept)
+        return tuple(
+            self._drifted(seen, tier) or self._answer(self._tier(views, tier), views, used) for tier in self._tiers
+        )
 
     # --- what was seen ---
 
-    def _views(self, evidence: Evidence) -> list[list[LoadWindow]]:
+    def _views(self, evidence: Evidence, probes: Sequence[Probe] | None = None) -> list[list[LoadWindow]]:
         """Return the windows of each objective, and last those of the queue, which all have equal loads."""
-        seen = [windows(evidence, index) for index in range(len(self._objectives))]
+        seen = [windows(evidence, index, probes=probes) for index in range(len(self._objectives))]
         return [*seen, queue_windows(seen[0], longest=LONGEST_RISE)]
 
     def _tier(self, views: Sequence[Sequence[LoadWindow]], tier: Sequence[int]) -> _Tier:
@@ -125,6 +129,14 @@ class SearchPlan:
         parts = over(possible_loads(low, high, near=least_of(over(possible_loads(low, high)))))
         texts, seen_views = tuple(text for *_, text in seen), tuple(view for view, *_ in seen)
         return _Tier(text=texts, parts=tuple(parts), views=seen_views, whole=least_of(parts))
+
+    def _drifted(self, views: Sequence[Sequence[LoadWindow]], tier: Sequence[int]) -> TierAnswer | None:
+        """Return the answer of a tier whose later loads contradict the earlier ones; None while they agree."""
+        found = drift([views[index] for index in tier], [self._allowed(index) for index in tier])
+        if found is None:
+            return None
+        binding = self._objectives[tier[found.objective]].text
+        return TierAnswer(kind=AnswerKind.DRIFTED, load=None, low=0.0, high=math.inf, binding=binding, drift=found)
 
     def _allowed(self, index: int) -> float:
         return 1 - self._objectives[index].share

@@ -180,7 +180,7 @@ def _own_ends(tiers: Sequence[TierResult], notes: Sequence[Note], *, at: float) 
                 at=at, exit_code=int(ExitCode.THRESHOLDS), reason=f"the client was the bottleneck: {note.text}"
             )
     for tier in tiers:
-        if tier.kind is AnswerKind.WIDE:
+        if tier.kind in (AnswerKind.WIDE, AnswerKind.DRIFTED):
             yield RunEnd(at=at, exit_code=int(ExitCode.CANNOT_TELL), reason=tier.text)
         elif tier.kind is AnswerKind.BELOW:
             yield RunEnd(at=at, exit_code=int(ExitCode.THRESHOLDS), reason=tier.text)

@@ -17,6 +17,7 @@ _HEAD = 10
 _EDGES = 4
 """Cells of the border and the padding at both sides."""
 _CONFIRM = "confirm"
+_DRIFTED = "drifted"
 _RESOLVED = ("found", "cliff", "above", "below")
 """Answers that more time would not change."""
 
@@ -91,6 +92,8 @@ def _wrapped(head: str, text: str, width: int, *, style: str) -> list[TextRow]:
 
 def _so_far(answer: SearchedAnswer, progress: SearchProgress) -> list[Run]:
     """Return the interval, the best estimate and what sets it, before the search has ended."""
+    if answer.kind == _DRIFTED:
+        return [(sanitize_line(answer.text), "warn")]
     low, high, search = answer.low, answer.high, progress.search
     known_low = low is not None and low > search.low
     known_high = high is not None and high < search.high
