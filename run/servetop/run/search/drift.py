@@ -59,9 +59,9 @@ class Drift:
 
 
 def drift(views: Sequence[Sequence[LoadWindow]], allowed: Sequence[float]) -> Drift | None:
-    """Return the clearest contradiction of later loads to earlier ones; None if there is none, or not in one direction.
+    """Return the clearest contradiction of later loads to earlier ones, or None: all agree, or some show the opposite.
 
-    Each view has the windows of one objective in order of time. That of the queue is no evidence: near the answer a
+    Each view has the windows of one objective in order of time. The queue does not count: near the answer a
     queue may grow for a minute at a load at which it did not before.
     """
     found = []
