@@ -40,14 +40,39 @@ def test_few_pages_show_a_queue_at_the_scrapes_only() -> None:
     assert "no queue at the scrapes, no failure" in texts(sparse(calm))
 
 
-def test_a_queue_of_a_closed_loop_may_have_lasted() -> None:
-    def closed(waiting: list[float]) -> list[Tick]:
-        found = ramp(waiting=waiting)
-        load = [replace(each.client.gauges, request_rate=float("inf")) for each in found]
-        return [
-            replace(each, client=replace(each.client, gauges=gauges)) for each, gauges in zip(found, load, strict=True)
-        ]
+def with_usage(ticks: list[Tick], usage: float) -> list[Tick]:
+    """The run with this KV usage on every page."""
+    pages = [None if each.engine is None else replace(each.engine, kv_usage=usage) for each in ticks]
+    return [replace(each, engine=page) for each, page in zip(ticks, pages, strict=True)]
 
+
+def test_pages_of_an_engine_at_rest_are_no_peak() -> None:
+    calm = ramp(waiting=[0.0] * 40)
+    assert "KV blocks at most 30% in use" in texts(calm)
+    assert "KV blocks at most 30% in use at the scrapes" in texts(sparse(calm))
+    assert "KV blocks" not in texts(with_usage(calm, 0.0))
+
+
+def closed(waiting: list[float]) -> list[Tick]:
+    """The run as a closed loop."""
+    found = ramp(waiting=waiting)
+    load = [replace(each.client.gauges, request_rate=float("inf")) for each in found]
+    return [replace(each, client=replace(each.client, gauges=gauges)) for each, gauges in zip(found, load, strict=True)]
+
+
+def test_a_run_whose_cold_start_missed_the_objectives_needs_more_time_not_more_load() -> None:
+    def advice(ticks: list[Tick]) -> str:
+        stages = tuple(replace(each, request_rate=float("inf")) for each in record_from(ticks).stages)
+        story = story_from(ticks, goodput={"ttft": 0.5}, stages=stages)
+        assert story.headline.startswith("headroom")
+        return story.lines[-1].text
+
+    cold = [8.0, 20.0, 30.0, 20.0, 10.0]
+    assert advice(closed([*cold, *[0.0] * 30])) == "try a longer run at this load"
+    assert advice(closed([*cold, *[0.0] * 300])) == "try a higher concurrency"
+
+
+def test_a_queue_of_a_closed_loop_may_have_lasted() -> None:
     burst, long = ([*[0.0] * 20, *[9.0] * seconds, *[0.0] * 20] for seconds in (2, 8))
     assert "no queue that lasted, at most 9 waiting" in texts(closed(burst))
     assert "no queue that lasted" not in texts(closed(long))

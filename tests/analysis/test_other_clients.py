@@ -26,6 +26,15 @@ def test_a_queue_far_beyond_the_own_requests_is_that_of_others_though_few_pages_
     assert not trust(littles_law_error=13.0, in_flight=1.2, all_failed=True).serves_others
 
 
+def test_requests_that_the_engine_held_while_the_client_had_none_are_those_of_others() -> None:
+    seen_between = trust(foreign=12.0, token_error=13.6)
+    assert seen_between.reasons == ("other traffic: about 93% of the engine's tokens are not from this run",)
+    assert seen_between.other_requests == "about 12 requests in the engine are not from this run"
+    assert not trust(foreign=12.0, token_error=0.2).serves_others
+    assert not trust(foreign=1.0, token_error=13.6).serves_others
+    assert not trust(foreign=12.0, token_error=13.6, all_failed=True).serves_others
+
+
 @pytest.mark.parametrize(
     ("requests", "tokens", "in_flight"),
     [
@@ -47,4 +56,7 @@ def test_a_disagreement_that_other_clients_do_not_explain_is_not_taken_for_them(
 
 
 def test_the_requests_of_others_are_counted() -> None:
-    assert requests_text(5.0, 2.0) == "about 10 of 12 requests in the engine are not from this run"
+    assert (
+        requests_text(5.0, in_flight=2.0, foreign=float("nan"))
+        == "about 10 of 12 requests in the engine are not from this run"
+    )

@@ -159,6 +159,15 @@ def test_littles_law_compares_the_engines_requests_with_the_clients() -> None:
     assert live_stats(history, 10.0).trust.littles_law_error == pytest.approx(4 / 5 - 1)
 
 
+def test_requests_in_the_engine_while_the_client_has_none_are_counted_apart() -> None:
+    history = TickHistory(
+        Tick(client=client_tick(i, in_flight=0), engine=sample(i / 4, preemptions=0)) for i in range(40)
+    )
+    found = live_stats(history, 10.0).trust
+    assert found.foreign == 4.0
+    assert math.isnan(found.littles_law_error)
+
+
 def history_with_first_end_after(seconds: float, counted: Callable[[float], float]) -> TickHistory:
     """Ten seconds at 400 tokens/s; `counted` returns the engine's token counter at a time."""
     ticks = []

@@ -41,7 +41,7 @@ def stored(tmp_path: Path, text: str) -> str:
 
 
 def test_the_page_has_examples() -> None:
-    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (9, 1, 11)
+    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (10, 1, 11)
 
 
 @pytest.mark.parametrize("text", SWEEPS)
@@ -88,7 +88,14 @@ def test_the_page_lists_every_key_that_a_sweep_file_may_have() -> None:
     listed = re.findall(r"`([a-z_]+)`", PAGE.partition("## All keys")[2].partition("\n## ")[0])
     assert len(listed) == len(set(listed))
     known = {*(each.spelling.lstrip("-").replace("-", "_") for each in file_options().values()), "engine_args"}
-    assert set(listed) == {key for key in known if is_accepted(key)} | {"repeats", "order", "grid", "cell", "sim"}
+    assert set(listed) == {key for key in known if is_accepted(key)} | {
+        "repeats",
+        "order",
+        "until",
+        "grid",
+        "cell",
+        "sim",
+    }
 
 
 def test_the_page_lists_every_key_of_a_grid() -> None:

@@ -38,6 +38,31 @@ async def test_attaching_waits_for_a_saturated_server_and_reports_the_wait(
     await handle.stop()
 
 
+class PausedClock(MonotonicClock):
+    """A clock that a pause of the process, as on a suspended machine, moves on."""
+
+    paused = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.paused
+
+
+async def test_a_pause_of_this_process_is_not_waiting_for_the_server(
+    vllm_server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attach, "REQUEST_TIMEOUT", 0.2)
+    vllm_server.answering.clear()
+    paused = PausedClock()
+
+    def pause(_: LogLine) -> None:
+        paused.paused += 60.0
+        vllm_server.answering.set()
+
+    handle = await attach_engine(at(vllm_server.url), paused, on_line=pause)
+    assert (handle.facts.name, handle.facts.model) == ("vllm", "/models/tiny-llama")
+    await handle.stop()
+
+
 async def test_a_late_server_is_not_taken_for_a_plain_openai_server(
     vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +92,7 @@ async def test_a_server_that_never_responds_fails_after_the_attach_timeout(
     vllm_server: PageServer, clock: MonotonicClock
 ) -> None:
     vllm_server.answering.clear()
-    with pytest.raises(EngineError, match=r"nothing answers at .* is the server up\? give a longer --attach-timeout"):
+    with pytest.raises(EngineError, match=r"nothing answers at .* \(no response within 0.3 s\): is the server up\?"):
         await asyncio.wait_for(attach_engine(at(vllm_server.url, timeout=0.3), clock), 20.0)
     vllm_server.answering.set()
 

@@ -22,6 +22,6 @@ print(*tomllib.load(open(sys.argv[1], "rb"))["project"]["dependencies"], sep="\n
 "$python" -m pip download --quiet --disable-pip-version-check --only-binary=:all: --python-version 3.12 \
     --implementation cp "${platforms[@]/#/--platform=}" --dest "$out/wheels" \
     "${needed[@]}" 'pytest>=8' 'pytest-asyncio>=0.24' 'pytest-timeout>=2.3' 'hypothesis>=6.100'
-rm -f "$out"/wheels/numpy-*  # 16 MB; vLLM and torch need the machine's own anyway
+rm -f "$out"/wheels/{numpy,uvloop,pygments}-*  # 22 MB; vLLM, torch and the kit need the machine's own anyway
 "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out/wheels" "$top"
 echo "pack_offline: $(du -sm "$out" | cut -f1) MiB in $out, $(ls "$out/wheels" | wc -l) wheels"

@@ -54,7 +54,8 @@ for wheel in sys.argv[2:]:
 UNZIP
     touch "$site/.ready"
 fi
-export PYTHONPATH=$top/cli:$top/core:$top/engines:$top/loadgen:$top/recordings:$top/tui:$site
+rooms=("$top"/*/servetop)
+export PYTHONPATH=$(printf '%s:' "${rooms[@]%/servetop}")$site
 export SERVETOP_VLLM_PYTHON=$work/python-with-vllm HOME=$own PYTHONDONTWRITEBYTECODE=1
 "$PY" -c "import numpy, servetop.cli.main, pytest, pytest_asyncio, pytest_timeout, hypothesis" ||
     { echo "run_offline: servetop does not load here: is $PY a CPython 3.12 with numpy?"; exit 3; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,12 @@ FEW_PAGES = 5.0
 """Seconds of the load without a metrics page from which the run may be known by its client only."""
 FREE = "free KV blocks and batch slots"
 SHAPE = ("--input-len", "12", "--output-len", "150", "--ignore-eos", "--goodput", "ttft:500", "--drain-timeout", "3")
-FULL = ("--max-concurrency", "24", "--num-prompts", "96", "--drain-timeout", "300")
+PATIENT = ("--attach-timeout", "300")
+"""A server under another client's load, on a slow machine, may take a minute to say what it is."""
+FULL = ("--max-concurrency", "24", "--drain-timeout", "300")
 """A load that fills any engine here, however slow the machine: with a rate, a slow one completes nothing at all."""
+LONG = 20.0
+"""Seconds of a load that can be judged: a fast machine serves some tens of requests before the second page comes."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Told:
     cause: str
     text: str
     sustainable: float | None
+    seconds: float
+    """How long the load lasted."""
     seen: bool
     """Whether metrics pages came during the whole load."""
 
@@ -57,7 +64,7 @@ def small_batch(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def told(servetop: Servetop, url: str, *load: str) -> Told:
     """Run a load; a run whose requests all succeeded."""
-    done = servetop("--url", url, *SHAPE, *load, "--json")
+    done = servetop("--url", url, *PATIENT, *SHAPE, *load, "--json")
     assert done.code in RAN, done.err
     summary = done.summary
     assert summary["engine"]["max_num_seqs"] is None
@@ -66,7 +73,16 @@ def told(servetop: Servetop, url: str, *load: str) -> Told:
     text = "\n".join([story["headline"], *(line["text"] for line in story["lines"])])
     reader = RecordingReader.open(max(servetop.folder.glob("*.servetop"), key=lambda path: path.stat().st_mtime))
     seen = recorded_run(reader).longest_page_gap < FEW_PAGES
-    return Told(cause=story["cause"], text=text, sustainable=story["sustainable_rate"], seen=seen)
+    seconds = summary["duration"]
+    return Told(cause=story["cause"], text=text, sustainable=story["sustainable_rate"], seconds=seconds, seen=seen)
+
+
+def told_of_full(servetop: Servetop, url: str) -> Told:
+    """Fill the engine for long enough, with as many requests as the machine needs for that."""
+    prompts = 96
+    while (found := told(servetop, url, *FULL, "--num-prompts", str(prompts))).seconds < LONG:
+        prompts *= math.ceil(1.5 * LONG / found.seconds)
+    return found
 
 
 def waiting(url: str) -> float:
@@ -77,7 +93,7 @@ def waiting(url: str) -> float:
 
 
 def test_a_full_batch_is_told_by_its_flat_running_count(small_batch: str, servetop: Servetop) -> None:
-    found = told(servetop, small_batch, *FULL)
+    found = told_of_full(servetop, small_batch)
     assert found.may_be("batch-bound", *UNSEEN), found.text
     assert FREE not in found.text
     if found.cause == "batch-bound":
@@ -85,7 +101,7 @@ def test_a_full_batch_is_told_by_its_flat_running_count(small_batch: str, servet
 
 
 def test_a_full_kv_cache_is_told_though_the_batch_limit_is_unknown(scarce_vllm: str, servetop: Servetop) -> None:
-    found = told(servetop, scarce_vllm, *FULL)
+    found = told_of_full(servetop, scarce_vllm)
     assert found.may_be("KV-bound", *UNSEEN), found.text
     assert FREE not in found.text
 
@@ -106,7 +122,7 @@ def test_a_limit_of_ones_own_is_not_blamed_on_the_engine(small_batch: str, serve
 
 def test_the_load_of_others_is_not_called_ones_own(small_batch: str, servetop: Servetop, tmp_path: Path) -> None:
     others = Servetop(tmp_path / "others", ENVIRONMENT)
-    flood = ("--max-concurrency", "24", "--duration", "400", "--no-record", "--headless")
+    flood = ("--max-concurrency", str(3 * BATCH), "--duration", "400", "--no-record", "--headless")
     with others.started("--url", small_batch, *SHAPE, *flood) as process:
         wait_for(lambda: waiting(small_batch) > BATCH, seconds=60, what="the queue of other clients")
         found = told(servetop, small_batch, "--request-rate", "1", "--duration", "20")

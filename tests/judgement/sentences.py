@@ -54,7 +54,7 @@ PATTERNS: dict[str, str] = {
         rf", (?P<failed>{_NUMBER}) failed"
     ),
     "failed": rf"(?P<failed>{_NUMBER}) of (?P<all>{_NUMBER}) requests? failed",
-    "KV peak": rf"KV blocks at most (?P<percent>{_NUMBER})% in use(?:, at replica \d+)?",
+    "KV peak": rf"KV blocks at most (?P<percent>{_NUMBER})% in use(?: at the scrapes)?(?:, at replica \d+)?",
     "replica": (
         rf"(?:each of \d+ replicas|replica (?P<number>\d+)(?: of \d+(?: \([^)]*\))?)?|replicas {_REPLICAS} of \d+)"
     ),
@@ -173,7 +173,7 @@ PATTERNS: dict[str, str] = {
     "nothing waits now": r"nothing waits",
     "running now": rf"running (?P<running>{_NUMBER}) of (?P<limit>{_NUMBER})",
     "foreign now": (
-        rf"(?:about (?P<count>{_NUMBER}) of {_NUMBER} requests? in the engine are not from this run"
+        rf"(?:about (?P<count>{_NUMBER})(?: of {_NUMBER})? requests? in the engine are not from this run"
         r"|other traffic: about .* are not from this run)"
     ),
     "throttled now": r"the GPU's clocks are throttled",

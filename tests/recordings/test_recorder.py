@@ -179,6 +179,7 @@ def test_the_schema_of_format_1_16_is_unchanged() -> None:
         "engine_series": 4,
         "gpu_sample": 14,
         "stage": 16,
+        "skipped_cell": 10,
         "command": 8,
         "note": 8,
         "log_line": 4,

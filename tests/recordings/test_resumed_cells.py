@@ -24,7 +24,7 @@ from servetop.recordings.write.resume import RunStart, resume_recording
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.comparison.load_comparison import RecordedColumns, load_measured_run
 from servetop.reports.summary.summary import run_summary
-from servetop.run.sweep.resume_sweep import cells_left
+from servetop.run.sweep.resume_sweep import rest_of_sweep
 from tests.recordings.rows import change
 
 BOOT_TICKS, CELL_TICKS, REQUESTS = 2, 6, 4
@@ -115,7 +115,7 @@ def recorded(path: Path, cells: Sequence[StageConfig], *, kills: Sequence[int] =
             recorder.close(PLANNED)
             break
         kill_writer(recorder, path)
-        left = cells_left(path, config(cells))
+        left = rest_of_sweep(path, config(cells)).left
         if not left:
             recorder, start = resume_recording(path)
             recorder.close(PLANNED)

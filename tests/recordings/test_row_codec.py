@@ -27,6 +27,7 @@ from servetop.core.events import (
 )
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.format import schema
 from servetop.recordings.format.tick_codec import pack_histogram, unpack_histograms
@@ -128,6 +129,18 @@ stages = st.builds(
     max_num_seqs=st.none() | counts,
     repeat=counts,
 )
+skipped_cells = st.builds(
+    SkippedCell,
+    at=instants,
+    stage=counts,
+    label=texts,
+    request_rate=st.floats(min_value=0, allow_nan=False),
+    max_concurrency=st.none() | counts,
+    max_num_seqs=st.none() | counts,
+    repeat=counts,
+    settings=st.none() | texts,
+    reason=texts,
+)
 notes = st.builds(Note, at=instants, severity=st.sampled_from(Severity), source=texts, text=texts)
 log_lines = st.builds(LogLine, at=instants, text=texts, stream=texts)
 
@@ -151,6 +164,7 @@ EVENTS = {
     "engine_series": (schema.ENGINE_SERIES, series_scrapes),
     "gpu_sample": (schema.GPU_SAMPLE, gpu_samples),
     "stage": (schema.STAGE, stages),
+    "skipped_cell": (schema.SKIPPED_CELL, skipped_cells),
     "note": (schema.NOTE, notes),
     "log_line": (schema.LOG_LINE, log_lines),
 }

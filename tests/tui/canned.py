@@ -31,6 +31,7 @@ from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.stage_row import planned_row
 from servetop.core.tick import Tick
 from tests.tui.canned_series import series
@@ -58,6 +59,7 @@ class CannedRun:
     facts: EngineFacts | None = VLLM
     config: RunConfig = CONFIG
     stages: Sequence[StageChange] = ()
+    skipped: Sequence[SkippedCell] = ()
     notes: Sequence[Note] = ()
     log_lines: Sequence[LogLine] = ()
     series: Sequence[SeriesScrape] = ()
@@ -99,6 +101,7 @@ class CannedRun:
         return RunUpdate(
             ticks=ticks,
             stages=[stage for stage in self.stages if low < stage.at <= high],
+            skipped=[cell for cell in self.skipped if low < cell.at <= high],
             notes=[note for note in self.notes if low < note.at <= high],
             commands=commands,
             engine_series=[scrape for scrape in self.series if low < scrape.at <= high],

@@ -18,10 +18,10 @@ from servetop.core.config_values.cell_engine import engine_settings
 from servetop.core.config_values.cell_settings import settings_text
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import ExitCode, UsageError
-from servetop.core.text.counted import counted
+from servetop.core.text.counted import counted, was_were
 from servetop.run import console
 from servetop.run.sweep.presets import sweep_data
-from servetop.run.sweep.resume_sweep import cells_left, find_interrupted
+from servetop.run.sweep.resume_sweep import find_interrupted, rest_of_sweep
 from servetop.simulator.predict.predict import predict
 from servetop.simulator.predict.prediction import CellPrediction
 
@@ -44,10 +44,10 @@ def run_sweep(options: SweepOptions, given: GivenValues, *, engine_args: Sequenc
     if not options.resume:
         return launch(dataclasses.replace(config, predicted=predicted_cells(options.file, model=model)), output)
     recording = output.options.record or find_interrupted(config)
-    left = cells_left(recording, config)
+    rest = rest_of_sweep(recording, config)
+    left = rest.left
     if not left:
-        whole = "the one cell is" if len(config.stages) == 1 else f"all {len(config.stages):,} cells are"
-        console.message(f"{whole} in {recording}: nothing to resume")
+        console.message(f"{_whole_text(len(config.stages), skipped=rest.skipped)} in {recording}: nothing to resume")
         from servetop.cli.report.report import print_recording
 
         return print_recording(str(recording), as_json=output.options.as_json)
@@ -55,6 +55,13 @@ def run_sweep(options: SweepOptions, given: GivenValues, *, engine_args: Sequenc
         return _dry_run(dataclasses.replace(config, stages=left), options, model=model)
     console.message(f"{len(left)} of {counted(len(config.stages), 'cell')} left, continuing in {recording}")
     return launch(dataclasses.replace(config, stages=left), output, resume=recording)
+
+
+def _whole_text(count: int, *, skipped: int) -> str:
+    """Return that no cell is left, as the beginning of a sentence."""
+    if skipped:
+        return f"{counted(count, 'cell')}, of which {skipped:,} {was_were(skipped)} skipped, are"
+    return "the one cell is" if count == 1 else f"all {count:,} cells are"
 
 
 def _dry_run(config: RunConfig, options: SweepOptions, *, model: str | None) -> int:

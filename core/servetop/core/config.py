@@ -223,6 +223,7 @@ class RunConfig:
     """Price of the server per hour, and perhaps one to compare it with, as in `2.5/h` (`config_values.price`)."""
     max_failures: str = DEFAULT_MAX_FAILURES
     """Number or share of requests that may fail, such as `10`, `2%` or `0.02`; beyond it the exit code is 1."""
+    until: tuple[str, ...] = ()  # conditions on a cell that end its row of a sweep: later cells are skipped
     drain_at_stages: bool = False
     """Whether all requests of a stage finish before the next one starts (sweeps)."""
     drain_timeout: float = field(default=120.0, metadata=_SECONDS)

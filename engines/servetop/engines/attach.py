@@ -67,7 +67,7 @@ async def attach_engine(
     try:
         results = await _probe(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
         await refuse_wrong_scheme(client.url, results)
-        _refuse_unresponsive(results, client.url)
+        _refuse_unresponsive(results, client.url, limit=config.attach_timeout)
         engine = _recognised(engines, results, config=config, headers=headers, url=client.url)
         model, remark = _model(engine, results, config=config, server=client.server)
         scraper, exported = await _metrics(engine, client, results, model=model, config=config, connection=connection)
@@ -131,32 +131,38 @@ async def _with_batch_size(handle: EngineHandle, max_num_seqs: int | None) -> En
 async def _probe(
     client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: Callable[[LogLine], None]
 ) -> HttpResults:
-    """GET all probe paths, and repeat those that timed out while they could still decide the match."""
-    started = clock.now()
+    """GET all probe paths, and repeat those that timed out while they could still decide the match.
+
+    `limit` counts the seconds spent waiting for responses; a pause of this process, as on a suspended machine, is none.
+    """
+    waited = 0.0
     specific = [engine for engine in engines if engine.name != FALLBACK] or engines
 
-    def left() -> float:
-        return limit - (clock.now() - started)
+    async def get(paths: list[str], timeout: float) -> HttpResults:
+        nonlocal waited
+        sent_at = clock.now()
+        results = await client.get_all(paths, timeout=timeout)
+        waited += min(clock.now() - sent_at, timeout)
+        return results
 
     def report_waiting() -> None:
-        text = f"waiting for {client.url} to respond: {max(0.0, left()):.0f} s left of --attach-timeout {limit:g}"
+        text = f"waiting for {client.url} to respond: {limit - waited:.0f} s left of --attach-timeout {limit:g}"
         on_line(LogLine(at=clock.now(), text=text, stream="servetop"))
 
-    first = await client.request(MODELS, timeout=min(REQUEST_TIMEOUT, limit))
+    first = (await get([MODELS], min(REQUEST_TIMEOUT, limit)))[MODELS]
     if first.error and not first.late:
         return {MODELS: first}  # not an HTTP server: the other paths would fail too
     if first.status in (404, 405) and client.server.other is not None:
         first = await _other_reading(client, first)
     if first.late:
         report_waiting()
-    others = await client.get_all(_paths(engines), timeout=max(min(REQUEST_TIMEOUT, left()), 0.0))
-    results = {**others, MODELS: first}
+    results = {**await get(_paths(engines), min(REQUEST_TIMEOUT, limit - waited)), MODELS: first}
     while late := [path for path, result in results.items() if result.late]:
         detected = any(engine.match_score(results) for engine in specific)
-        if left() <= 0 or (detected and not results[MODELS].late):
+        if waited >= limit or (detected and not results[MODELS].late):
             break
         report_waiting()
-        results |= await client.get_all(late, timeout=left())
+        results |= await get(late, limit - waited)
     return results
 
 
@@ -176,12 +182,13 @@ def _paths(engines: list[Engine]) -> list[str]:
     return paths + [path for engine in engines if (reader := engine.metrics()) is not None for path in reader.paths]
 
 
-def _refuse_unresponsive(results: HttpResults, url: str) -> None:
+def _refuse_unresponsive(results: HttpResults, url: str, *, limit: float) -> None:
     errors = [result.error for result in results.values()]
     if all(errors):
         late = all(result.late for result in results.values())
+        why = f"no response within {limit:g} s" if late else errors[0]
         longer = "give a longer --attach-timeout, or " if late else ""
-        raise EngineError(f"nothing answers at {url} ({errors[0]}): is the server up? {longer}try: curl {url}/health")
+        raise EngineError(f"nothing answers at {url} ({why}): is the server up? {longer}try: curl {url}/health")
 
 
 def _detect(engines: list[Engine], results: HttpResults, *, wanted: Engine | None, url: str) -> Engine:

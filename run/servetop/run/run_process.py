@@ -208,7 +208,7 @@ async def _update_registration(loop: RunLoop, registration: Registration, *, own
 
     while True:
         detached = owner is not None and not owner.waits
-        registration.update(state=loop.phase, detached=detached, trouble=loop.trouble, engine=loop.engine_name)
+        registration.update(state=loop.phase, detached=detached, trouble=loop.ticks.trouble, engine=loop.engine_name)
         await asyncio.sleep(TICK_SECONDS)
 
 

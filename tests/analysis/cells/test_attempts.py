@@ -115,3 +115,14 @@ def test_two_whole_attempts_at_one_cell_both_count() -> None:
     rows = [stage(0, 1.0, batch=8), stage(1, 2.0, batch=8)]
     found = cell_attempts(StageHistory(stages=rows, tallies={}, end=PLANNED))
     assert [each.counts for each in found.values()] == [True, True]
+
+
+def test_of_a_cell_that_failed_in_several_sessions_the_last_result_counts() -> None:
+    reasons = ("out of memory", "unknown flag", "killed")
+    rows = [dataclasses.replace(stage(each, each * 2.0, batch=8), failure=reasons[each]) for each in range(3)]
+    other = dataclasses.replace(stage(3, 6.0, batch=16), failure="out of memory")
+    found = cell_attempts(StageHistory(stages=[*rows, other], tallies={}, notes=[seam(1.5), seam(3.5)]))
+    assert [(each.state, each.counts) for each in found.values()] == [
+        (FAILED, False), (FAILED, False), (FAILED, True), (FAILED, True),
+    ]  # fmt: skip
+    assert [each.reason for each in found.values() if each.counts] == ["killed", "out of memory"]

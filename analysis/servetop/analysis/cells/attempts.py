@@ -76,7 +76,7 @@ class CellAttempt:
     """Why it failed."""
     counts: bool = True
     """Whether its requests count: not those of one that was cut short where the cell was also measured as a whole, nor
-    those of one that failed where a later session did."""
+    those of one that failed where a later session measured the cell, or failed again."""
 
     @property
     def steered(self) -> str:
@@ -106,17 +106,21 @@ def cell_attempts(history: StageHistory) -> dict[int, CellAttempt]:
     keys = {index: _key(first[index], last[index], history) for index in states}
     seams = session_starts(history.notes)
     sessions = {index: sum(seam <= first[index].at for seam in seams) for index in states}
-    measured: dict[CellKey, int] = {}
+    last_in: dict[tuple[CellKey, AttemptState], int] = {}
     for index, (state, _) in states.items():
-        if state is AttemptState.WHOLE:
-            measured[keys[index]] = sessions[index]  # the last one
+        last_in[keys[index], state] = sessions[index]
     return {
         index: CellAttempt(
             stage=index,
             key=keys[index],
             state=state,
             reason=reason,
-            counts=_counts(state, session=sessions[index], measured_in=measured.get(keys[index])),
+            counts=_counts(
+                state,
+                session=sessions[index],
+                measured_in=last_in.get((keys[index], AttemptState.WHOLE)),
+                failed_in=last_in.get((keys[index], AttemptState.FAILED)),
+            ),
         )
         for index, (state, reason) in states.items()
     }
@@ -129,11 +133,13 @@ def _key(first: StageChange, last: StageChange, history: StageHistory) -> CellKe
     return replace(key, load=replace(key.load, steered=steered))
 
 
-def _counts(state: AttemptState, *, session: int, measured_in: int | None) -> bool:
-    """Whether an attempt counts, given the last session in which the cell was measured as a whole."""
-    if state is AttemptState.WHOLE or measured_in is None:
+def _counts(state: AttemptState, *, session: int, measured_in: int | None, failed_in: int | None) -> bool:
+    """Whether an attempt counts, given the last sessions in which the cell was measured as a whole, and failed."""
+    if state is AttemptState.WHOLE:
         return True
-    return state is AttemptState.FAILED and measured_in <= session
+    if state is AttemptState.FAILED:
+        return session == failed_in and (measured_in is None or measured_in <= session)
+    return measured_in is None
 
 
 def _failure(stage: StageChange, tally: StageTally, limit: FailureLimit) -> str:

@@ -135,18 +135,20 @@ def _hit_rate(run: RunRecord, first: int, stop: int) -> float:
 
 
 def _kv_peak(run: RunRecord) -> Iterable[PlannedLine]:
+    """Yield the highest usage of the pages; none if all show 0, as those before and after the requests do."""
+    seen = " at the scrapes" if run.sees_little else ""
     if run.replica_samples:  # the mean of all says little about the fullest
         usages = [kv_usage(each) for each in run.replica_samples]
         fullest = int(np.nanargmax(np.nan_to_num(usages, nan=-1.0)))
         sample, usage = run.replica_samples[fullest], usages[fullest]
-        text = "" if math.isnan(usage) else f"KV blocks at most {usage:.0%} in use, at replica {sample.replica + 1}"
+        text = f"KV blocks at most {usage:.0%} in use{seen}, at replica {sample.replica + 1}" if usage > 0 else ""
         yield PlannedLine(at=sample.scrape_end, parts=[Phrase(clauses.KV_PEAK, text)], kind=LineKind.DETAIL)
         return
     peak = run.kv_usage()
     known = peak[peak == peak]
-    if known.size:
+    if known.max(initial=0.0) > 0:
         at = run.history.ticks[int((peak == known.max()).argmax())].end
-        text = f"KV blocks at most {known.max():.0%} in use"
+        text = f"KV blocks at most {known.max():.0%} in use{seen}"
         yield PlannedLine(at=at, parts=[Phrase(clauses.KV_PEAK, text)], kind=LineKind.DETAIL)
 
 
@@ -198,12 +200,12 @@ def _kept_at_last(run: RunRecord) -> bool:
 def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
     """Advice on the next load, after a run that no limit slowed."""
     closed = any(math.isinf(each.request_rate or 0.0) for each in run.loads)
-    if verdict.cause is RunCause.MISSED and _kept_at_last(run):
-        return [Phrase(clauses.TRY, "try a longer run at this load")]
-    if verdict.cause is RunCause.MISSED:
+    whole = share_kept(run, run.history.first_from(run.load_since), len(run.history))
+    cold = whole < KEPT_SHARE and verdict.sustainable is None  # its start cost this run the objectives
+    if verdict.cause is RunCause.MISSED and not _kept_at_last(run):
         lower = "concurrency" if closed else "rate"
         return [Phrase(clauses.TRY, f"try a lower {lower}, or an objective that an idle engine keeps")]
-    if verdict.cause is RunCause.UNCLEAR:
+    if cold or verdict.cause in (RunCause.MISSED, RunCause.UNCLEAR):
         return [Phrase(clauses.TRY, "try a longer run at this load")]
     if closed:
         return [Phrase(clauses.TRY, "try a higher concurrency")]

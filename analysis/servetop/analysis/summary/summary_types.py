@@ -185,6 +185,23 @@ class StageSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedSummary:
+    """A planned cell of a sweep that was not measured, because its row had ended."""
+
+    label: str
+    repeat: int
+    request_rate: float | None = field(metadata=RATE)
+    max_concurrency: int | None
+    max_num_seqs: int | None
+    """As planned; None is the engine's."""
+    stage: int
+    """The stage that ended the row."""
+    reason: str
+    settings: str | None = field(default=None, metadata=OMITTED | PARSED)
+    """As in a stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSummary:
     """The requests for one model of a mix."""
 
@@ -255,6 +272,8 @@ class RunSummary:
     sweep: SweepVerdict | None = field(default=None, metadata=OMITTED)
     """None for other runs, and for a sweep without a cell that was measured as a whole."""
     engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)
+    skipped: tuple[SkippedSummary, ...] | None = field(default=None, metadata=OMITTED)
+    """Cells of a sweep that were not measured because their row had ended (`until`); None without any."""
     predicted: bool | None = field(default=None, metadata=OMITTED)
     """True for a run that the simulator computed, without a server; None for others."""
     not_recorded: Unrecorded | None = field(default=None, metadata=OMITTED)

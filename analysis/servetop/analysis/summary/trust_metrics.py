@@ -51,6 +51,7 @@ def trust_summary(
         concurrency_limit=limit_in_force(run.limits[within], run.queued[within]),
         littles_law_error=law.error,
         in_flight=law.in_flight,
+        foreign=law.foreign,
         token_error=token_error(engine, run.client_tokens),
         times=engine_times(engine, run.counted_times),
         sender_class=worst_class(itertools.compress(run.sender_classes, within)),

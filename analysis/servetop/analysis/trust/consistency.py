@@ -72,20 +72,24 @@ class LittlesLaw:
     """Engine / client - 1."""
     in_flight: float = math.nan
     """Mean requests in flight at the client."""
+    foreign: float = math.nan
+    """Mean requests that the engine held while the client had none in flight; NaN if no scrape shows it."""
 
 
 def littles_law(engine: EngineCounts, in_flight: FloatArray) -> LittlesLaw:
     """Compare the means over the scrapes, weighted by the time that each represents.
 
-    `in_flight` is the client's count at `engine.times`. Scrapes longer than MAX_SCRAPE_SECONDS, and those without
-    requests in flight at the client, are ignored.
+    `in_flight` is the client's count at `engine.times`. Scrapes longer than MAX_SCRAPE_SECONDS are ignored, and for the
+    comparison those without requests in flight at the client.
     """
-    both = engine.are_short & ~np.isnan(engine.requests) & (in_flight > 0)
+    known = engine.are_short & ~np.isnan(engine.requests)
+    both, alone = known & (in_flight > 0), known & (in_flight == 0)
+    foreign = float(engine.requests[alone].mean()) if alone.any() else math.nan
     if not both.any():
-        return LittlesLaw()
+        return LittlesLaw(foreign=foreign)
     weights = _time_shares(engine.times[both])
     client = float(np.average(in_flight[both], weights=weights))
-    return LittlesLaw(float(np.average(engine.requests[both], weights=weights)) / client - 1, client)
+    return LittlesLaw(float(np.average(engine.requests[both], weights=weights)) / client - 1, client, foreign)
 
 
 def token_error(engine: EngineCounts, client: ClientTokens, *, least_span: float = 0.0) -> float:

@@ -54,6 +54,7 @@ def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
         concurrency_limit=limit_in_force(column("max_concurrency"), queued),
         littles_law_error=law.error,
         in_flight=law.in_flight,
+        foreign=law.foreign,
         token_error=token_error(engine, client, least_span=MIN_SPAN),
         times=engine_times(engine, ClientTimes.of(ticks)),
         sender_class=worst_class(tick.client.gauges.sender_class for tick in history.ticks[start:stop]),

@@ -49,6 +49,8 @@ class Trust:
     """(engine running + waiting) / client in flight - 1, from means over the same time."""
     in_flight: float = math.nan
     """Mean requests in flight at the client."""
+    foreign: float = math.nan
+    """Mean requests that the engine held while the client had none in flight; NaN if no scrape shows it."""
     token_error: float = math.nan
     """Engine's generated tokens / client's tokens - 1, from `consistency.token_error`."""
 
@@ -121,8 +123,10 @@ class Trust:
     @property
     def serves_others(self) -> bool:
         """Whether the engine serves other clients too: it exceeds the client by more than requests in transit."""
-        compared = not self.all_failed and self.littles_law_error > self.littles_law_limit
-        return compared and serves_others(self.littles_law_error, self.token_error, self.in_flight)
+        error = self.littles_law_error
+        if self.all_failed or error <= self.littles_law_limit:
+            return False
+        return serves_others(error, self.token_error, in_flight=self.in_flight, foreign=self.foreign)
 
     @property
     def holds_too_few(self) -> bool:
@@ -132,7 +136,7 @@ class Trust:
     @property
     def other_requests(self) -> str:
         """How many of the requests in the engine are those of other clients, in words."""
-        return requests_text(self.littles_law_error, self.in_flight)
+        return requests_text(self.littles_law_error, in_flight=self.in_flight, foreign=self.foreign)
 
     @property
     def _itl_uncertain(self) -> bool:

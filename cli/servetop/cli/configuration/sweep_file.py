@@ -76,6 +76,8 @@ class SweepFile:
     seed: int = 0
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
+    until: tuple[str, ...] = ()
+    """Conditions on a cell that end its row."""
     prices: tuple[str, ...] = ()
     metric_percentiles: str = ""
     max_failures: str = DEFAULT_MAX_FAILURES
@@ -90,7 +92,7 @@ class SweepFile:
     has_single_cells: bool = False
 
 
-_LISTS = ("goodput", "thresholds", "prices", "metadata")
+_LISTS = ("goodput", "thresholds", "prices", "metadata", "until")
 _OWN = {
     name: name
     for name in (
@@ -110,7 +112,7 @@ _OWN |= {"threshold": "thresholds", "price": "prices"}
 """By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
 _FIELDS = {"dataset_name": "dataset"}
 """Options whose field of WorkloadConfig has another name."""
-_EXTRA = ("repeats", "order", "sim", *TABLES)
+_EXTRA = ("repeats", "order", "until", "sim", *TABLES)
 _HEADINGS = ("sweep", "load", "run", "servetop")
 """Headings that a file has none of, although one may look for them."""
 _NO_SWEEP = (

@@ -14,7 +14,15 @@ from servetop.cli.configuration.stage_options import check, check_cooldown, with
 from servetop.cli.configuration.sweep_file import FileCell, SweepFile
 from servetop.cli.configuration.workload_settings import prefix_cache_of, resolved
 from servetop.cli.options.parsers import parse_goodput, parse_metadata, parse_percentiles, parse_prices
-from servetop.core.config import WARM, EngineConfig, RunConfig, StageConfig, WorkloadConfig, to_data
+from servetop.core.config import (
+    STANDARD_PERCENTILES,
+    WARM,
+    EngineConfig,
+    RunConfig,
+    StageConfig,
+    WorkloadConfig,
+    to_data,
+)
 from servetop.core.config_values.cell_engine import engine_settings
 from servetop.core.config_values.cell_settings import MODEL, settings_text
 from servetop.core.config_values.cell_workload import cell_workload, cell_workloads
@@ -49,7 +57,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         prefix_cache = _prefix_cache(sweep, cell_workloads(workload, stages))
     except UsageError as error:
         raise UsageError(f"{sweep.label}: {error}") from None
-    return RunConfig(
+    config = RunConfig(
         engine=_engine(sweep),
         workload=workload,
         stages=stages,
@@ -57,6 +65,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         workers=sweep.workers,
         goodput=parse_goodput(sweep.goodput),
         thresholds=sweep.thresholds,
+        until=sweep.until,
         prices=prices,
         metric_percentiles=percentiles,
         max_failures=sweep.max_failures,
@@ -67,6 +76,21 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         label=sweep.label,
         metadata=parse_metadata(sweep.metadata),
     )
+    return _with_row_ends(config) if sweep.until else config
+
+
+def _with_row_ends(config: RunConfig) -> RunConfig:
+    """Return a run with the percentiles that its row ends need; UsageError for a condition that cannot be measured."""
+    from servetop.reports.check.row_conditions import parse_row_conditions  # not for other sweeps
+    from servetop.reports.check.thresholds import percentiles_needed
+
+    try:
+        conditions = parse_row_conditions(config)
+    except UsageError as error:
+        raise UsageError(f"{config.label}: {error}") from None
+    needed = percentiles_needed([each.threshold for each in conditions if each.threshold is not None])
+    percentiles = {*config.metric_percentiles, *needed} - set(STANDARD_PERCENTILES)
+    return dataclasses.replace(config, metric_percentiles=tuple(sorted(percentiles)))
 
 
 def planned_load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.sweep.sweep_rest import sweep_rest
 from servetop.cli.headless.progress import BarProgress, BootLog, LineProgress, Plan, Progress
 from servetop.core.config import RunConfig
 from servetop.core.events import Note, Severity
+from servetop.core.interfaces.run_source import RunUpdate
 from servetop.core.text import formats
 from servetop.recordings.library.run_sessions import first_of_session, resumed_at
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.process.recording_trouble import RECORDER
 
-SEARCH = "search"
-"""Source of the notes of a search, each of which is a line of its progress."""
+PROGRESS = ("search", "sweep")
+"""Sources of notes, each of which is a line of the progress: of a search, and of a sweep whose rows end."""
 MOST_TICKS = 400
 """Ticks kept in memory: more than twice the window of the status line."""
 
@@ -30,12 +33,16 @@ class HeadlessProgress:
         self._boot = BootLog()
         notes = self._reader.notes()
         self._resumed_at = resumed_at(notes)
-        self._plan = Plan.of(config, first=first_of_session(self._reader.stages(), notes))
+        plan = Plan.of(config, first=first_of_session(self._reader.stages(), notes))
+        self._plan = replace(plan, rest=self._rest if config.drain_at_stages else None)
+        self._recorded: list[RunUpdate] = []
         self._progress: Progress = BarProgress(self._plan) if console.shows_status() else LineProgress(self._plan)
 
     def show(self) -> None:
         """Print new notes, and the state of the run."""
         update = self._reader.poll()
+        if self._plan.rest is not None:
+            self._recorded.append(RunUpdate(stages=update.stages, skipped=update.skipped, notes=update.notes))
         for tick in update.ticks:
             self._history.append(tick)
         if update.log_lines:
@@ -52,10 +59,20 @@ class HeadlessProgress:
             ):
                 self._progress.show(live_stats(self._history, newest.end, span=1.0), self._boot)
 
+    def _rest(self, at: float) -> str:
+        """Return what is left of a sweep in words."""
+        return sweep_rest(
+            self._reader.header.config.stages,
+            [stage for update in self._recorded for stage in update.stages],
+            skipped=[cell for update in self._recorded for cell in update.skipped],
+            notes=[note for update in self._recorded for note in update.notes],
+            at=at,
+        ).text
+
     def _is_printed(self, note: Note) -> bool:
         """Whether a note is printed here: not one of an earlier session, nor of the run or the recorder."""
         elsewhere = note.source in ("run", RECORDER)
-        is_news = note.severity is not Severity.INFO or note.source == SEARCH
+        is_news = note.severity is not Severity.INFO or note.source in PROGRESS
         return is_news and not elsewhere and note.at >= self._resumed_at
 
     def print_line(self, line: str) -> None:
@@ -73,6 +90,6 @@ class HeadlessProgress:
 
 def _line_of(note: Note) -> str:
     """A note as a line: with its time if it is progress, else with its severity."""
-    if note.source == SEARCH and note.severity is Severity.INFO:
+    if note.source in PROGRESS and note.severity is Severity.INFO:
         return f"{formats.clock(note.at)}  {note.text}"
     return f"{note.severity.value}: {note.source}: {note.text}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -77,6 +77,8 @@ class Plan:
     """Whether the engine was already running."""
     budget: float | None = None
     """Seconds of load of a search, whose stages are not planned; None for another run."""
+    rest: Callable[[float], str] | None = None
+    """Returns what is left of a sweep at a time in words; None for another run."""
 
     @classmethod
     def of(cls, config: RunConfig, *, first: int = 0) -> Plan:
@@ -88,8 +90,10 @@ class Plan:
         """Return the position of a stage in this session, from 0; negative before the first stage."""
         return stage - self.first
 
-    def after(self, position: int) -> str:
+    def after(self, position: int, *, at: float) -> str:
         """Return how long the load of the stages after a position lasts, such as `1:20 to come`; empty if unknown."""
+        if self.rest is not None:
+            return self.rest(at)
         seconds = [planned_seconds(stage) for stage in self.stages[position + 1 :]]
         known = [each for each in seconds if each is not None]
         return f"{formats.clock(sum(known))} to come" if known and len(known) == len(seconds) else ""
@@ -104,7 +108,7 @@ def status_line(stats: LiveStats, plan: Plan, *, boot: str) -> str:
     ttft, most = stats.latencies["ttft"], max(len(plan.stages), number)
     place = f"stage {number}/{most}" if plan.budget is None else f"probe {number}"
     parts = [
-        ", ".join(filter(None, (f"{formats.clock(stats.at)}  {place}", plan.after(number - 1)))),
+        ", ".join(filter(None, (f"{formats.clock(stats.at)}  {place}", plan.after(number - 1, at=stats.at)))),
         f"sent {formats.number(stats.rates.sent)} done {formats.number(stats.rates.completed)} req/s",
         f"in flight {stats.load.in_flight}",
         f"out {formats.count(stats.rates.output_tokens)} tok/s",

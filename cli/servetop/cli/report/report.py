@@ -27,7 +27,14 @@ from servetop.cli.report.run_tables import (
 )
 from servetop.cli.report.search_lines import search_lines
 from servetop.cli.report.stage_tables import PLOT_WIDTH, failed_lines, grid_plot, grid_tables, stages_table
-from servetop.cli.report.summary_lines import dataset_lines, steady_lines, story_lines, story_markdown, trust_lines
+from servetop.cli.report.summary_lines import (
+    dataset_lines,
+    skipped_lines,
+    steady_lines,
+    story_lines,
+    story_markdown,
+    trust_lines,
+)
 from servetop.cli.tables import out_tables, stdout_console
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
@@ -92,6 +99,7 @@ def print_summary(summary: RunSummary, *, as_json: bool) -> None:
         out_tables(plot)
     console.out(*trust_lines(summary))
     console.out(*(f"steered    {stage.label}: {stage.steered}" for stage in summary.stages if stage.steered))
+    console.out(*skipped_lines(summary.skipped or ()))
     for line in steady_lines(summary.stages):
         console.out(line)
     if summary.story is not None:
@@ -131,7 +139,7 @@ def _stage_tables(summary: RunSummary) -> Iterator[Group]:
         costs = cost_table(summary.stages)
         if costs is not None:
             yield costs
-    yield from grid_tables(summary.stages)
+    yield from grid_tables(summary.stages, summary.skipped or ())
     if summary.sweep is not None:
         yield from goodput_tables(summary.sweep)
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from rich.console import Group
 from rich.text import Text
 
 from servetop.analysis.cells.attempts import AttemptState
-from servetop.analysis.summary.summary_types import StageSummary, SteadySummary
+from servetop.analysis.summary.summary_types import SkippedSummary, StageSummary, SteadySummary
 from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
 
-FAILED = "failed"
+FAILED, SKIPPED = "failed", "skipped"
 UNSTEADY = "~"
 """Marks a figure whose stage had no steady state."""
 PLOT_WIDTH = 100
@@ -73,11 +73,21 @@ def failed_lines(stages: Sequence[StageSummary]) -> list[str]:
     return [f"{stage.label} failed: {stage.failure}" for stage in stages if _failed(stage) and stage.counted]
 
 
-def grid_tables(stages: Sequence[StageSummary]) -> list[Group]:
+def grid_tables(stages: Sequence[StageSummary], skipped: Sequence[SkippedSummary] = ()) -> list[Group]:
     """Settings and batch size down, request rate across, one table for each figure; none with a single row."""
-    names, rates = _axes(stages)
+    names, measured = _axes(stages)
     rows = {name: _row(stages, name) for name in names}
-    return [_grid(title, figure, rows=rows, rates=rates) for title, figure in GRIDS] if rows and rates else []
+    ended = {name: _skipped_rates(row, skipped) for name, row in rows.items()}
+    rates = sorted({*measured, *(rate for found in ended.values() for rate in found)})
+    if not rows or not measured:
+        return []
+    return [_grid(title, figure, rows=rows, rates=rates, ended=ended) for title, figure in GRIDS]
+
+
+def _skipped_rates(row: Sequence[StageSummary], skipped: Sequence[SkippedSummary]) -> set[float]:
+    """Return the rates that were skipped because a stage of the row had ended it."""
+    stages = {stage.stage for stage in row}
+    return {each.request_rate for each in skipped if each.stage in stages and each.request_rate is not None}
 
 
 def grid_plot(stages: Sequence[StageSummary], *, width: int) -> Group | None:
@@ -141,11 +151,18 @@ def _in_grid(stage: StageSummary) -> bool:
 
 
 def _grid(
-    title: str, figure: Figure, *, rows: Mapping[_RowName, Sequence[StageSummary]], rates: Sequence[float]
+    title: str,
+    figure: Figure,
+    *,
+    rows: Mapping[_RowName, Sequence[StageSummary]],
+    rates: Sequence[float],
+    ended: Mapping[_RowName, Container[float]],
 ) -> Group:
     table = light_table("batch", *(f"{rate:g}" for rate in rates))
     for name, row in rows.items():
-        table.add_row(cell(_row_title(name)), *(_grid_cell(row, rate, figure) for rate in rates))
+        cells = ((rate, _at(row, rate)) for rate in rates)
+        texts = (SKIPPED if not at and rate in ended[name] else _grid_cell(row, rate, figure) for rate, at in cells)
+        table.add_row(cell(_row_title(name)), *texts)
     marked = any(_mark(row, rate) for row in rows.values() for rate in rates)
     down = "settings and batch size" if any(name[0] for name in rows) else "batch size"
     legend = f"{down} down, requests/s across{f'; {UNSTEADY} not steady' if marked else ''}"

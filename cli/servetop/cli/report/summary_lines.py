@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
-from servetop.analysis.summary.summary_types import DatasetSummary, RunSummary, StageSummary
+from servetop.analysis.summary.summary_types import DatasetSummary, RunSummary, SkippedSummary, StageSummary
 from servetop.analysis.summary.trust_types import EngineTimesSummary, TrustSummary
 from servetop.analysis.trust.trust_check import CLIENT_CHECKS, ENGINE_CHECKS
 from servetop.core.text import formats
+from servetop.core.text.counted import counted
 from servetop.core.text.sanitize import sanitize_line
 from servetop.reports.markdown import escaped
 
@@ -123,3 +125,9 @@ def dataset_lines(found: DatasetSummary | None) -> Iterator[str]:
     parts += [_TOKENS[found.random_tokens]] if found.random_tokens in _TOKENS else []
     if len(parts) > 1:
         yield f"dataset    {' · '.join(parts)}"
+
+
+def skipped_lines(cells: Sequence[SkippedSummary]) -> list[str]:
+    """Return one line for each row of a sweep that ended, as in `3 cells skipped: p99 TTFT 812 ms > 500 ms at ...`."""
+    rows = Counter((each.stage, each.reason) for each in cells)
+    return [f"until      {counted(count, 'cell')} skipped: {reason}" for (_, reason), count in rows.items()]

@@ -13,6 +13,7 @@ from servetop.core.events import Action, Command, LogLine, Note, ReplicaSample, 
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import Tick
 
 
@@ -94,6 +95,7 @@ class RunUpdate:
 
     ticks: Sequence[Tick] = ()
     stages: Sequence[StageChange] = ()
+    skipped: Sequence[SkippedCell] = ()
     notes: Sequence[Note] = ()
     commands: Sequence[Command] = ()
     """New commands, and earlier ones whose reply has arrived."""

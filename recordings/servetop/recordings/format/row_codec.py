@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, ReplicaSample, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.text.encodable import encodable
 
 _Event = TypeVar("_Event")
@@ -158,6 +159,7 @@ SERIES_SCRAPES = FlatCodec(SeriesScrape)
 REQUESTS_IN_FLIGHT = FlatCodec(RequestInFlight)
 GPU_SAMPLES = FlatCodec(GpuSample, renamed={"index": "device"})
 STAGES = FlatCodec(StageChange, renamed={"index": "number"})
+SKIPPED_CELLS = FlatCodec(SkippedCell)
 COMMANDS = FlatCodec(Command, renamed={"id": "seq", "applied_at": "obeyed_at"})
 NOTES = FlatCodec(Note)
 LOG_LINES = FlatCodec(LogLine)

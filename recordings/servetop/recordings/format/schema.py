@@ -17,6 +17,7 @@ from servetop.recordings.format.row_codec import (
     REPLICA_SAMPLES,
     REQUESTS_IN_FLIGHT,
     SERIES_SCRAPES,
+    SKIPPED_CELLS,
     STAGES,
     EventCodec,
 )
@@ -65,6 +66,7 @@ ENGINE_SERIES = EventTable("engine_series", SERIES_SCRAPES)
 IN_FLIGHT = EventTable("in_flight", REQUESTS_IN_FLIGHT)
 GPU_SAMPLE = EventTable("gpu_sample", GPU_SAMPLES)
 STAGE = EventTable("stage", STAGES)
+SKIPPED_CELL = EventTable("skipped_cell", SKIPPED_CELLS)
 COMMAND = EventTable("command", COMMANDS)
 NOTE = EventTable("note", NOTES)
 LOG_LINE = EventTable("log_line", LOG_LINES)
@@ -78,6 +80,7 @@ EVENT_TABLES: Sequence[EventTable] = (
     ENGINE_SERIES,
     GPU_SAMPLE,
     STAGE,
+    SKIPPED_CELL,
     COMMAND,
     NOTE,
     LOG_LINE,

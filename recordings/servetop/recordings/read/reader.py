@@ -30,6 +30,7 @@ from servetop.core.interfaces.recording_store import RecordingResults
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.format.column_bounds import valid_request_condition
@@ -42,11 +43,9 @@ from servetop.recordings.read.damage import check_request_rows, find_losses
 from servetop.recordings.read.open import OpenedFile, checkpoint_wal, open_for_reading
 from servetop.recordings.read.polled_rows import PendingCommands, RecentRequests
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
+from servetop.recordings.read.send_command import connect_to, write_command
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.read.tick_totals import TickTotals, output_tokens_by_bin, tick_totals
-
-SEND_TIMEOUT = 2.0
-"""Seconds to wait for the writer's transaction before a command is written."""
 
 _END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady", "headline"}
 
@@ -126,6 +125,7 @@ class RecordingReader:
             changed = {name for name, value in self._run.items() if before is None or before[name] != value}
             return RunUpdate(
                 stages=self._limited(self._new(schema.STAGE)),
+                skipped=self._new(schema.SKIPPED_CELL)[:MAX_STAGES],
                 commands=self._commands.with_replies(self._tables, self._new(schema.COMMAND)),
                 log_lines=self._new(schema.LOG_LINE),
                 search_states=self._new(schema.SEARCH_STATE),
@@ -153,13 +153,7 @@ class RecordingReader:
         if not self.is_live():
             raise RecordingError(f"{self.name} is not running: it can be viewed, but not controlled")
         at = MonotonicClock(self.header.anchor.origin_ns).now()
-        statement = "INSERT INTO command (at, action, value, text, source) VALUES (?, ?, ?, ?, ?)"
-        try:
-            with contextlib.closing(self._writing(SEND_TIMEOUT)) as connection:
-                connection.execute(statement, (at, str(action), value, text, source))
-        except sqlite3.Error as error:
-            message = f"cannot send a command to {self.name} ({error}): check that you may write to {self.path}"
-            raise RecordingError(message) from error
+        write_command(self.path, (at, str(action), value, text, source))
 
     def requests(
         self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
@@ -204,6 +198,10 @@ class RecordingReader:
     def stages(self) -> list[StageChange]:
         """Return all stages, in order."""
         return self._limited(self._tables.events(schema.STAGE))
+
+    def skipped_cells(self) -> list[SkippedCell]:
+        """Return the cells of a sweep whose row had ended, in order; empty before format 1.16."""
+        return self._tables.events(schema.SKIPPED_CELL)[:MAX_STAGES]
 
     def notes(self) -> list[Note]:
         """Return all notes, in order."""
@@ -265,24 +263,21 @@ class RecordingReader:
         """Close the file; with `merge_log`, merge the write-ahead log of a finished run into it."""
         ended = merge_log and not self._opened.in_memory and (self.end is not None or self._writer_is_gone())
         self._opened.release()
-        if ended and self._opened.scratch is None and self.damage is None and self._has_log():
-            with contextlib.suppress(sqlite3.Error), contextlib.closing(self._writing(0.0)) as connection:
+        has_log = self.path.with_name(self.path.name + "-wal").exists()
+        if ended and has_log and self._opened.scratch is None and self.damage is None:
+            with (
+                contextlib.suppress(sqlite3.Error),
+                contextlib.closing(connect_to(self.path, timeout=0.0)) as connection,
+            ):
                 checkpoint_wal(connection)
 
-    def _has_log(self) -> bool:
-        return self.path.with_name(self.path.name + "-wal").exists()
-
     def _writer_is_gone(self) -> bool:
-        writer = Writer.from_json(self._run["writer"])
-        return writer is not None and writer.is_here() and not writer.is_alive()
-
-    def _writing(self, timeout: float) -> sqlite3.Connection:
-        uri = f"{self.path.absolute().as_uri()}?mode=rw"
-        return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+        return (
+            (writer := Writer.from_json(self._run["writer"])) is not None and writer.is_here() and not writer.is_alive()
+        )
 
     def _new(self, table: schema.EventTable, *, most: int | None = None) -> list[Any]:
-        last = self._seen.get(table.name, 0)
-        events, self._seen[table.name] = self._tables.events_after(table, last, most=most)
+        events, self._seen[table.name] = self._tables.events_after(table, self._seen.get(table.name, 0), most=most)
         return events
 
     def _limited(self, stages: list[StageChange]) -> list[StageChange]:
@@ -296,5 +291,6 @@ class RecordingReader:
         if self.damage is None or self.damage in self._reported:
             return []
         self._reported.add(self.damage)
-        at = self._tables.last_tick_end or 0.0
-        return [Note(at=at, severity=Severity.ERROR, source="recorder", text=self.damage)]
+        return [
+            Note(at=self._tables.last_tick_end or 0.0, severity=Severity.ERROR, source="recorder", text=self.damage)
+        ]

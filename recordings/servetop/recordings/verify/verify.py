@@ -21,6 +21,7 @@ from servetop.recordings.format.schema import (
     LOG_LINE,
     NOTE,
     REPLICA_SAMPLE,
+    SKIPPED_CELL,
     STAGE,
     TICK,
     EventTable,
@@ -42,6 +43,7 @@ _COUNTERS = {
 }
 _OTHERS: Sequence[EventTable] = (
     STAGE,
+    SKIPPED_CELL,
     NOTE,
     COMMAND,
     LOG_LINE,

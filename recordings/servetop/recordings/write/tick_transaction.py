@@ -20,6 +20,7 @@ from servetop.core.events import (
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.text.encodable import encodable
 from servetop.core.text.redaction import Redactor
 from servetop.core.tick import Tick
@@ -44,6 +45,7 @@ class TickTransaction:
     engine_series: Sequence[SeriesScrape] = ()
     gpu_samples: Sequence[GpuSample] = ()
     stages: Sequence[StageChange] = ()
+    skipped: Sequence[SkippedCell] = ()
     notes: Sequence[Note] = ()
     log_lines: Sequence[LogLine] = ()
     search_states: Sequence[SearchState] = ()
@@ -75,6 +77,7 @@ def encode_batch(
     """
     events: tuple[tuple[schema.EventTable, Sequence[Any]], ...] = (
         (schema.STAGE, [_redacted_stage(each, redactor) for each in batch.stages]),
+        (schema.SKIPPED_CELL, [_redacted_cell(each, redactor) for each in batch.skipped]),
         (schema.REQUEST, [_redacted(each, redactor) for each in batch.requests]),
         (schema.IN_FLIGHT, batch.in_flight or ()),
         (schema.ENGINE_SAMPLE, batch.engine_samples),
@@ -117,3 +120,7 @@ def _redacted_stage(stage: StageChange, redactor: Redactor) -> StageChange:
 def _redacted_search(state: SearchState, redactor: Redactor) -> SearchState:
     answers = tuple(dataclasses.replace(each, text=redactor.sentence(each.text)) for each in state.answers)
     return dataclasses.replace(state, answers=answers)
+
+
+def _redacted_cell(cell: SkippedCell, redactor: Redactor) -> SkippedCell:
+    return dataclasses.replace(cell, label=redactor.text(cell.label), reason=redactor.sentence(cell.reason))

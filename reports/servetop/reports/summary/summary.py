@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.cells.attempts import AttemptState, CellAttempt
@@ -42,6 +42,7 @@ from servetop.reports.summary.exported import engine_metrics
 from servetop.reports.summary.failure_metrics import failure_reasons
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.set_up import set_up_of
+from servetop.reports.summary.skipped_cells import skipped_cells
 from servetop.reports.summary.turn_metrics import TURN_COLUMNS, turn_summaries
 
 
@@ -81,6 +82,7 @@ def run_summary(
         stages=stages,
         engine_metrics=engine_metrics(reader, run),
         dataset=dataset_summary(reader),
+        skipped=skipped_cells(reader) or None,
         predicted=run.header.predicted or None,
     )
     return _judged(summary, reader, end=end) if run.tick_ends.size else summary
@@ -178,8 +180,28 @@ class _Source:
         return dataclasses.replace(measured, cost=cost_summary(prices, rates, gpus=len(run.meters) or None))
 
 
-def _stage_summaries(source: _Source, cooldowns: CoolDowns, *, only: Measurements | None) -> tuple[StageSummary, ...]:
-    """Summarise all stages except warm-ups; `only` are the measurements of the only stage, if there is one."""
+def cell_summaries(reader: RecordingReader, stage: int) -> tuple[StageSummary, ...]:
+    """Summarise the stages that measured the cell of a stage as a whole: its repeats so far, also while the run grows.
+
+    Empty if that stage itself did not, or if a command changed its load.
+    """
+    source = _Source.load(reader, percentiles=None, prices=(), end=None)
+    attempts = source.run.attempts
+    of_cell = attempts.get(stage)
+    if of_cell is None or of_cell.state is not AttemptState.WHOLE or of_cell.steered:
+        return ()
+    load = of_cell.key.load
+    whole = {each.stage for each in attempts.values() if each.state is AttemptState.WHOLE and each.key.load == load}
+    return _stage_summaries(source, CoolDowns.load(reader, source.run), only=None, among=whole)
+
+
+def _stage_summaries(
+    source: _Source, cooldowns: CoolDowns, *, only: Measurements | None, among: Container[int] | None = None
+) -> tuple[StageSummary, ...]:
+    """Summarise all stages except warm-ups, or those of `among`.
+
+    `only` are the measurements of the only stage, if there is one.
+    """
     run, windows = source.run, _known_windows(source.reader, source.run)
     return tuple(
         _stage_summary(
@@ -191,7 +213,7 @@ def _stage_summaries(source: _Source, cooldowns: CoolDowns, *, only: Measurement
             attempt=run.attempts[stage.change.index],
         )
         for stage in run.every_stage
-        if not stage.change.warmup
+        if not stage.change.warmup and (among is None or stage.change.index in among)
     )
 
 

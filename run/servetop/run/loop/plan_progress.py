@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from servetop.core.config import RunConfig, StageConfig
 from servetop.run.loop.stage_plan import FreshStarts, Segment, StagePlan
@@ -14,7 +14,9 @@ class PlanProgress:
     """The segments of one session, in the order in which they are measured."""
 
     def __init__(self, config: RunConfig, *, first_stage: int) -> None:
-        self.plan = StagePlan(config.stages, first_index=first_stage, fresh=FreshStarts.of(config))
+        self.plan = StagePlan(
+            config.stages, first_index=first_stage, fresh=FreshStarts.of(config), apart=bool(config.until)
+        )
         self.left: deque[Segment] = deque(self.plan.segments)
         """Segments that follow the current one."""
         self.current: Segment | None = None
@@ -30,6 +32,10 @@ class PlanProgress:
     def follow(self, segments: Iterable[Segment]) -> None:
         """Replace the segments that follow."""
         self.left = deque(segments)
+
+    def drop(self, segments: Container[Segment]) -> None:
+        """Remove some of the segments that follow."""
+        self.follow([each for each in self.left if each not in segments])
 
     def add(self, stage: StageConfig) -> int:
         """Add a stage after all others, which lasts until it is replaced; return its number."""

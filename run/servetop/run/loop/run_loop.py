@@ -21,6 +21,7 @@ from servetop.run.loop.engine_boot import EngineBoot
 from servetop.run.loop.engine_session import EngineSession
 from servetop.run.loop.pending_batch_change import PendingBatchChange
 from servetop.run.loop.plan_progress import PlanProgress
+from servetop.run.loop.row_ends import RowEnds
 from servetop.run.loop.search_driver import SearchDriver, search_driver
 from servetop.run.loop.segment_start import SegmentStarter
 from servetop.run.loop.sender_setup import set_up_sender
@@ -44,14 +45,15 @@ class RunLoop:
         self._clock = MonotonicClock(start.anchor.origin_ns)
         resets = config.prefix_cache != AS_IS
         self._engine = EngineSession(config.engine, self._clock, workload=config.workload, resets_cache=resets)
-        self._ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
-        self._failures = CellFailures(config, self._ticks, clock=self._clock)
+        self.ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
+        self._failures = CellFailures(config, self.ticks, clock=self._clock)
         self._outcome = Outcome(config.max_failures, per_cell=config.drain_at_stages)
-        self.warn = partial(self._ticks.note, Severity.WARNING)
+        self.warn = partial(self.ticks.note, Severity.WARNING)
         self.stop_requests = StopRequests(self._outcome, lambda why: self.warn("run", text=why), self._engine.hurry)
         self._first_sender = sender
         self._sender: LoadSenders | None = None
         self._progress = PlanProgress(config, first_stage=start.first_stage)
+        self._rows = RowEnds(config, recorder, self.ticks, clock=self._clock)
         self._starter: SegmentStarter | None = None
         self._search: SearchDriver | None = None
         self._max_num_seqs: int | None = None
@@ -62,11 +64,6 @@ class RunLoop:
         """Name of the engine; empty until it is started or recognised."""
         self._tick_index = start.first_tick
         self._draining = self._winding_down = self._engine_lost = False
-
-    @property
-    def trouble(self) -> str:
-        """Why the recording cannot be written at the moment; empty while it can."""
-        return self._ticks.trouble
 
     @property
     def phase(self) -> RunPhase:
@@ -88,12 +85,12 @@ class RunLoop:
             failure = None
         except ServetopError as error:
             failure = error
-            self._ticks.note(Severity.ERROR, "run", text=str(error))
+            self.ticks.note(Severity.ERROR, "run", text=str(error))
         await self._wind_down()
         return self._outcome.end(self._clock.now(), self._failures.explain(failure))
 
     async def _boot(self) -> None:
-        boot = EngineBoot(self._engine, self._ticks, self._recorder, clock=self._clock, first_tick=self._tick_index)
+        boot = EngineBoot(self._engine, self.ticks, self._recorder, clock=self._clock, first_tick=self._tick_index)
         try:
             facts = await boot.start(self._progress.left, self._failures, self.stop_requests)
         finally:
@@ -103,10 +100,10 @@ class RunLoop:
         await self._engine_started(facts)
         left = dataclasses.replace(self._config, stages=self._progress.stages_left)
         self._sender, setup = await set_up_sender(
-            self._first_sender, left, self._engine, ticks=self._ticks, start=self._start
+            self._first_sender, left, self._engine, ticks=self.ticks, start=self._start
         )
-        self._starter = SegmentStarter(self._config, self._sender, setup, engine=self._engine, ticks=self._ticks)
-        self._search = search_driver(self._config, self._recorder.path, self._progress, self._starter, self._ticks)
+        self._starter = SegmentStarter(self._config, self._sender, setup, engine=self._engine, ticks=self.ticks)
+        self._search = search_driver(self._config, self._recorder.path, self._progress, self._starter, self.ticks)
         await self._start_next_at(self._starter, self._progress.left[0].needs)
 
     async def _engine_started(self, facts: EngineFacts) -> None:
@@ -134,11 +131,11 @@ class RunLoop:
     def _take(self, report: SenderReport) -> None:
         """Record a tick; gaps before it (while the sender was starting) become ticks without load."""
         for index in range(self._tick_index, report.tick.index):
-            self._ticks.commit(ClientTick(index=index))
+            self.ticks.commit(ClientTick(index=index))
         self._tick_index = report.tick.index + 1
         self._progress.stage = max(self._progress.stage, report.tick.gauges.stage)
         self._outcome.take(report.records, report.stages, report.deaths)
-        self._ticks.commit(
+        self.ticks.commit(
             report.tick,
             requests=report.records,
             in_flight=report.in_flight,
@@ -166,6 +163,7 @@ class RunLoop:
             return False
         started = self._batch_change.command is not None or self._progress.has_begun  # else reports of the previous one
         drained = report.state is LoadPhase.FINISHED and (started or self._outcome.stopped_by is not None)
+        drained = drained and self._rows.are_settled(self._progress)
         if not self._progress.left:
             return drained
         needs = self._progress.left[0].needs
@@ -198,7 +196,7 @@ class RunLoop:
             await starter.start(self._progress.next())
             return
         how = "restarting the engine" if self._engine.must_restart(needs) else "changing it while it runs"
-        self._ticks.note(Severity.INFO, "engine", text=f"{needs.change_from(provided)}: {how}")
+        self.ticks.note(Severity.INFO, "engine", text=f"{needs.change_from(provided)}: {how}")
         self._progress.current = None
         self._batch_change.start(self._engine.change(needs))
 
@@ -210,8 +208,8 @@ class RunLoop:
         for command in self._recorder.new_commands():
             match command.action:
                 case Action.MARK:
-                    self._ticks.note(Severity.INFO, "user", text=command.text or "mark")
-                    self._ticks.reply(command, "marked")
+                    self.ticks.note(Severity.INFO, "user", text=command.text or "mark")
+                    self.ticks.reply(command, "marked")
                 case Action.SET_MAX_NUM_SEQS:
                     await self._change_batch(sender, command)
                 case Action.PREVIOUS_STAGE:
@@ -240,12 +238,12 @@ class RunLoop:
             self._batch_change.wait(command)
         elif batch < 1 or changing:
             reason = "the batch size must be at least 1" if batch < 1 else "the batch size is already being changed"
-            self._ticks.reply(command, reason)
+            self.ticks.reply(command, reason)
         elif not restarts:
             self._batch_change.accept(command)
             self._batch_change.start(self._engine.change(needs))
         elif self._config.engine.url is not None:
-            self._ticks.reply(command, "an attached engine keeps its batch size: change the concurrency")
+            self.ticks.reply(command, "an attached engine keeps its batch size: change the concurrency")
         else:
             self._batch_change.accept(command)
             # repeat the current stage and those after it as new stages
@@ -255,17 +253,17 @@ class RunLoop:
     async def _to_previous_stage(self, sender: LoadSenders, command: Command) -> None:
         """Repeat the previous stage and those after it, as new stages."""
         if self._batch_change.is_pending:
-            self._ticks.reply(command, "the batch size is already being changed")
+            self.ticks.reply(command, "the batch size is already being changed")
         elif self._starter is not None and self._starter.preparing:
-            self._ticks.reply(command, "the prefix cache is being prepared")
+            self.ticks.reply(command, "the prefix cache is being prepared")
         elif self._outcome.stopped_by is not None:
-            self._ticks.reply(command, "the run is being stopped")
+            self.ticks.reply(command, "the run is being stopped")
         elif back := self._progress.plan.before(self._progress.stage):
             self._progress.follow(back)
-            self._ticks.reply(command, f"back to {back[0].stages[0][1].label}")
+            self.ticks.reply(command, f"back to {back[0].stages[0][1].label}")
             await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="previous stage"))
         else:
-            self._ticks.reply(command, "this is the first stage")
+            self.ticks.reply(command, "this is the first stage")
 
     async def _batch_changed(self, starter: SegmentStarter) -> None:
         command, change = self._batch_change.take()
@@ -274,13 +272,13 @@ class RunLoop:
             await starter.follow_engine()
         except EngineError as error:
             if command is not None and self._progress.current is not None:
-                self._ticks.reply(command, str(error))
+                self.ticks.reply(command, str(error))
             else:  # the engine did not start again, or died after the last cell
                 self._failures.failed_to_restart(error, self._progress.left, died=self._engine.dead)
                 self._restart_engine(error)
             return
         if command is not None:
-            self._ticks.reply(command, f"batch size {self._max_num_seqs}")
+            self.ticks.reply(command, f"batch size {self._max_num_seqs}")
         if self._progress.current is None and self._progress.left:
             await self._start_next_at(starter, self._progress.left[0].needs)
 
@@ -295,6 +293,6 @@ class RunLoop:
         if self._sender is not None:
             await self._sender.close()
         await self._engine.final_scrape()
-        self._ticks.commit(None)  # before the engine stops, which may take a while
+        self.ticks.commit(None)  # before the engine stops, which may take a while
         await self._engine.close()
-        self._ticks.commit(None)
+        self.ticks.commit(None)

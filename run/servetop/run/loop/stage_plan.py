@@ -78,16 +78,23 @@ class FreshStarts(Enum):
 
 
 def segments(
-    stages: Sequence[StageConfig], *, first_index: int = 0, fresh: FreshStarts = FreshStarts.NONE
+    stages: Sequence[StageConfig],
+    *,
+    first_index: int = 0,
+    fresh: FreshStarts = FreshStarts.NONE,
+    apart: bool = False,
 ) -> list[Segment]:
-    """Split the stages where batch size or settings change, and at fresh starts; numbered from `first_index`."""
+    """Split the stages where batch size or settings change, and at fresh starts; numbered from `first_index`.
+
+    With `apart` each stage is a segment.
+    """
     found: list[Segment] = []
     after_load = False
     for pair in enumerate(stages, start=first_index):
         stage = pair[1]
         starts = not stage.warmup and (fresh is FreshStarts.EACH or (fresh is FreshStarts.FIRST and not after_load))
         after_load = after_load or not stage.warmup
-        if found and not starts and _continues(found[-1].stages[-1][1], stage):
+        if found and not starts and not apart and _continues(found[-1].stages[-1][1], stage):
             found[-1] = dataclasses.replace(found[-1], stages=(*found[-1].stages, pair))
         else:
             found.append(Segment(max_num_seqs=stage.max_num_seqs, stages=(pair,), fresh=starts))
@@ -114,17 +121,23 @@ class StagePlan:
     """
 
     def __init__(
-        self, stages: Sequence[StageConfig], *, first_index: int, fresh: FreshStarts = FreshStarts.NONE
+        self,
+        stages: Sequence[StageConfig],
+        *,
+        first_index: int,
+        fresh: FreshStarts = FreshStarts.NONE,
+        apart: bool = False,
     ) -> None:
         self._plan = list(stages)
         self._fresh = fresh
+        self._apart = apart
         self._place_of = {first_index + place: place for place in range(len(self._plan))}
         self._next_index = first_index + len(self._plan)
 
     @property
     def segments(self) -> list[Segment]:
         """All segments, under the first numbers."""
-        return segments(self._plan, first_index=min(self._place_of, default=0), fresh=self._fresh)
+        return segments(self._plan, first_index=min(self._place_of, default=0), fresh=self._fresh, apart=self._apart)
 
     def row(self, stage: StageChange, *, max_num_seqs: int | None) -> StageChange:
         """The row of a stage that a sender reports: with the engine's batch size, and the requests of all senders."""
@@ -158,4 +171,4 @@ class StagePlan:
         rest = self._plan[place:]
         self._place_of.update((first + offset, place + offset) for offset in range(len(rest)))
         self._next_index += len(rest)
-        return segments(rest, first_index=first, fresh=self._fresh)
+        return segments(rest, first_index=first, fresh=self._fresh, apart=self._apart)

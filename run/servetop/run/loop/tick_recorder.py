@@ -9,6 +9,7 @@ from servetop.core.clock import Clock
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.search_state import SearchState
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
@@ -31,6 +32,7 @@ class TickRecorder:
         self._replies: list[Command] = []
         self._stages: list[StageChange] = []
         self._search_states: list[SearchState] = []
+        self._skipped: list[SkippedCell] = []
         self.trouble = ""
         """Why the recording cannot be written at the moment; empty while it can."""
         self._failing: str | None = None
@@ -56,6 +58,10 @@ class TickRecorder:
         """Record a change of the stage that the senders do not report."""
         self._stages.append(stage)
 
+    def add_skipped(self, cell: SkippedCell) -> None:
+        """Record a cell of a sweep that is not measured."""
+        self._skipped.append(cell)
+
     def reply(self, command: Command, text: str) -> None:
         """Record the reply to a command."""
         self._replies.append(dataclasses.replace(command, applied_at=self._clock.now(), reply=text))
@@ -78,6 +84,7 @@ class TickRecorder:
             requests=requests,
             in_flight=in_flight,
             stages=[*self._stages, *stages],
+            skipped=self._skipped,
             notes=[*self._notes, *update.notes, *notes],
             engine_samples=update.samples,
             replica_samples=update.replicas,
@@ -87,7 +94,8 @@ class TickRecorder:
             search_states=self._search_states,
             commands=[*self._replies, *replies],
         )
-        self._notes, self._replies, self._stages, self._search_states = [], [], [], []
+        self._notes, self._replies, self._stages = [], [], []
+        self._skipped, self._search_states = [], []
         self._recorder.commit(transaction)
 
     def _tick(self, client: ClientTick) -> Tick:

@@ -29,19 +29,32 @@ def find_interrupted(config: RunConfig) -> Path:
     raise UsageError(f"no recording of {config.label} in {recordings_folder()}: run it without --resume first")
 
 
-def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
-    """The cells that a recording does not contain completely, in order; RecordingError if it is of another sweep."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RestOfSweep:
+    """What an interrupted sweep has still to measure."""
+
+    left: tuple[StageConfig, ...]
+    """The cells that the recording does not contain completely, in order, without those that were skipped."""
+    skipped: int
+    """Cells that were skipped because their rows had ended."""
+
+
+def rest_of_sweep(recording: Path, config: RunConfig) -> RestOfSweep:
+    """Return the cells of a sweep that are left; RecordingError if the recording is of another one, or still grows."""
     reader = RecordingReader.open(recording)
     try:
         if reader.is_live():
             raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
         if _comparable(reader, config) != as_recorded(config):
             raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
+        skipped = reader.skipped_cells()
         attempts = load_attempts(reader, reader.ticks(), max_failures=config.max_failures)
     finally:
         reader.close()
     measured = [each.key for each in attempts.values() if each.state is AttemptState.WHOLE]
-    return tuple(cell for cell in config.stages if not any(key.covers(cell) for key in measured))
+    missing = [cell for cell in config.stages if not any(key.covers(cell) for key in measured)]
+    left = tuple(cell for cell in missing if not any(each.is_of(cell) for each in skipped))
+    return RestOfSweep(left=left, skipped=len(missing) - len(left))
 
 
 def _comparable(reader: RecordingReader, config: RunConfig) -> RunConfig:

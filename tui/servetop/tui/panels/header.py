@@ -15,6 +15,7 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import engine_name
 from servetop.tui.state.baseline import STYLE, Baseline
 from servetop.tui.state.frame import Frame
+from servetop.tui.state.rest_of_sweep import rest_of_sweep
 
 _SETTLED = (0, 130)
 """Exit codes of runs that ended as planned or were interrupted."""
@@ -22,6 +23,7 @@ _LEAST_FIRST = (
     "changed keys",
     "gpu",
     "run share",
+    "rest",
     "owner",
     "word",
     "version",
@@ -162,6 +164,8 @@ def stage_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
         steered = _steered(load)
         runs.append((f" → {steered.removesuffix(' req/s') if 'unit' in omitted else steered}", "key"))
     runs += [] if "batch" in omitted else _batch_runs(frame, stage, label)
+    if "rest" not in omitted and (rest := rest_of_sweep(frame)) is not None:
+        runs.append((f" · {rest.text}", "muted"))
     if load.paused:
         runs.append((" ‖ load paused", "warn"))
     elif load.holding:

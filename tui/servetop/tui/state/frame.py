@@ -17,6 +17,7 @@ from servetop.core.events import Command, LogLine, Note, RequestRecord, RunEnd, 
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import TextRow
 from servetop.tui.state.baseline import Baseline
@@ -110,6 +111,8 @@ class Frame:
     """The end of the recorded run, seconds."""
     stages: tuple[StageChange, ...] = ()
     all_stages: tuple[StageChange, ...] = ()
+    skipped: tuple[SkippedCell, ...] = ()
+    """Cells of a sweep that are not measured because their row has ended."""
     """Stages of the whole run, for the timeline."""
     all_notes: tuple[Note, ...] = ()
     """Notes of the whole run, for the timeline."""

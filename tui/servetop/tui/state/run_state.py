@@ -24,6 +24,7 @@ from servetop.analysis.summary.measured_sweep import is_sweep
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.events import Action, Command, LogLine, Note, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.drawing.heat_map import BinnedHistograms
 from servetop.tui.state.command_requests import CommandTarget
@@ -79,6 +80,7 @@ class RunState:
         self.engine_metrics = EngineMetricsHistory(scratch)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
+        self.skipped: list[SkippedCell] = []
         self.run_notes = RunNotes()
         self.search = SearchHistory(header.config.search)
         self.log: list[LogLine] = []
@@ -100,8 +102,8 @@ class RunState:
             self.commands[command.id] = command
             if command.reply is not None and self.requested.get(command.action) == command.value:
                 self.requested.pop(command.action, None)
-        for stage in update.stages:
-            _extend(self.stages, [stage])
+        _extend(self.stages, update.stages)
+        self.skipped += update.skipped
         self.run_notes.record(update.notes)
         self.search.fold(update.search_states)
         _extend(self.log, update.log_lines)
@@ -203,14 +205,11 @@ class RunState:
     def at(self, view: View, *, live: bool) -> Frame:
         """Return the frame at the view's playhead."""
         at = view.playhead.at
-        axis = self.axis(view)
+        axis, end = self.axis(view), self._end_at(at)
         shown = axis.span
-        end = self._end_at(at)
         stats_at = partial(live_stats, self.history, columns=SERIES_BINS, objectives=self.header.config.goodput)
         stats = stats_at(at, span=shown)
-        pointed = None
-        if view.cursor is not None:
-            pointed = stats_at(min(view.cursor.at, at), span=shown)
+        pointed = None if view.cursor is None else stats_at(min(view.cursor.at, at), span=shown)
         frame = Frame(
             stats=stats if pointed is None else replace(pointed, series=stats.series),
             pointed=pointed,
@@ -248,6 +247,7 @@ class RunState:
             stages=tuple(stages),
             search=self.search.at(known, stages=stages, notes=notes),
             all_stages=tuple(self.stages),
+            skipped=tuple(each for each in self.skipped if each.at <= at + 1e-9),
             notes=tuple(notes),
             all_notes=tuple(self.notes),
             commands=tuple(_as_known_at(each, known) for each in self.commands.values() if each.at <= known),

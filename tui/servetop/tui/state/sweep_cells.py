@@ -20,6 +20,7 @@ from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.events import StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.units import MS_PER_S
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import METRICS, StageMetrics
@@ -123,10 +124,9 @@ class OtherStage:
     reason: str
 
 
-def load_of(stage: StageConfig | StageChange | PredictedCell | SweepCell) -> Load:
+def load_of(stage: StageConfig | StageChange | PredictedCell | SweepCell | SkippedCell) -> Load:
     """Return the load of a stage with a rate."""
-    rate = math.inf if stage.request_rate is None else stage.request_rate
-    limit = math.inf if stage.max_concurrency is None else stage.max_concurrency
+    rate, limit = (math.inf if each is None else each for each in (stage.request_rate, stage.max_concurrency))
     return Load(rate, limit, settings_label(stage.settings))
 
 
@@ -152,6 +152,11 @@ def failed_cells(frame: Frame) -> set[MatrixPlace]:
     """Return the cells that could not be measured; without an engine, the batch size is that of the first stage."""
     failed = [each.stage.stage for each in others(frame) if each.reason.startswith(_FAILED)]
     return {(stage.max_num_seqs or _own_batch(frame), load_of(stage)) for stage in failed}
+
+
+def skipped_cells(frame: Frame) -> set[MatrixPlace]:
+    """Return the cells that were skipped because their row had ended."""
+    return {(each.max_num_seqs or _own_batch(frame), load_of(each)) for each in frame.skipped}
 
 
 def _own_batch(frame: Frame) -> int | None:

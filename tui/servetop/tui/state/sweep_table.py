@@ -18,6 +18,7 @@ from servetop.tui.state.sweep_cells import (
     others,
     planned_cells,
     rates_before,
+    skipped_cells,
 )
 from servetop.tui.state.sweep_predictions import predicted
 
@@ -34,6 +35,8 @@ class SweepTable:
     predictions: dict[MatrixPlace, float] = field(default_factory=dict)
     failed: Set[MatrixPlace] = frozenset()
     """Cells that could not be measured."""
+    skipped: Set[MatrixPlace] = frozenset()
+    """Cells that are not measured because their row has ended."""
     others: Sequence[OtherStage] = ()
     before: dict[MatrixPlace, float] = field(default_factory=dict)
     """The baseline's output tokens/s, which take the place of predictions."""
@@ -52,6 +55,7 @@ class SweepTable:
             planned=planned_cells(frame),
             predictions=predicted(frame),
             failed=failed_cells(frame),
+            skipped=skipped_cells(frame),
             others=others(frame),
             metric=frame.view.metric,
             goodput_first=frame.view.goodput,

@@ -16,6 +16,7 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shorte
 from servetop.tui.panels.detail.cdf import LABELS, whole_ticks
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
+from servetop.tui.state.rest_of_sweep import rest_of_sweep
 from servetop.tui.state.sweep_cells import (
     PERCENTILE,
     Cell,
@@ -40,6 +41,8 @@ _HEAD = 9
 _NUMBER = 6
 _FAILED = "failed"
 """Stands for the number of a cell that could not be measured."""
+_SKIPPED = "⊣"
+"""Stands for the number of a cell that is not measured because its row has ended."""
 _MARKS = 4
 """Cells of the marks behind a number; the last one stays blank."""
 _COLUMN = (_NUMBER + _MARKS + 1, 2 * _NUMBER + _MARKS + 2)
@@ -56,6 +59,8 @@ class SweepPanel(Panel):
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         parts: list[TextRow] = [[("Sweep ", "title"), ("output tok/s by batch size ↓ and requests/s →", "")]]
+        if (rest := rest_of_sweep(frame)) is not None:
+            parts.append([(rest.text, "strong")])
         cells, planned = exact_cells(measured(frame), frame.sweep), predicted(frame)
         off = deviations(cells, planned)
         if off:
@@ -164,7 +169,9 @@ def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
 
 def _placeholder(table: SweepTable, key: MatrixPlace) -> str:
     """Return what stands for the number of a cell without one."""
-    return _FAILED if key in table.failed else "·" if key in table.planned else ""
+    if key in table.failed:
+        return _FAILED
+    return _SKIPPED if key in table.skipped else "·" if key in table.planned else ""
 
 
 def _number(cell: Cell | None, marks: str, placeholder: str) -> list[Run]:
@@ -218,7 +225,8 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
         "~ not steady": any(cell.unsteady for cell in cells),
         "×n mean of n": any(cell.repeats > 1 for cell in cells),
         "… now": any(cell.running_now for cell in cells),
-        "· planned": bool({*table.planned} - {*table.cells} - table.failed),
+        "· planned": bool({*table.planned} - {*table.cells} - table.failed - table.skipped),
+        f"{_SKIPPED} skipped": bool(table.skipped - {*table.cells}),
         "✗ failed": bool(table.failed - {*table.cells}),
     }
     labels = ["tok/s", *(label for label, shown in used.items() if shown)]
