@@ -15,7 +15,7 @@ from servetop.tui.state.search_progress import SearchProgress
 
 _COLUMN = 30
 """Cells of one objective in the table."""
-_FIRST = 38
+_FIRST = 39
 """Cells of the columns before those of the objectives."""
 _PURPOSES = {"measure": "", "recover": "recovery", "confirm": "confirmation"}
 
@@ -126,7 +126,7 @@ def draw_table(progress: SearchProgress, objective: int, *, size: tuple[int, int
     width, height = size
     order = [objective, *(each for each in range(len(progress.objectives)) if each != objective)]
     shown = order[: max((width - _FIRST) // _COLUMN, 1)] if progress.objectives else []
-    head: list[Run] = [(f"{progress.unit:>9} {'from':>8} {'for':>6}  {'':<12}", "muted")]
+    head: list[Run] = [(f"{progress.unit:>9} {'from':>8} {'for':>6}  {'':<13}", "muted")]
     head += [
         (f"{shortened(sanitize_line(progress.objectives[each].label), _COLUMN - 1):<{_COLUMN}}", "muted")
         for each in shown
@@ -142,7 +142,7 @@ def _row(load: SearchedLoad, progress: SearchProgress, shown: Sequence[int]) -> 
     first: list[Run] = [
         (f"{progress.number(load.load):>9} ", "strong"),
         (f"{formats.clock(load.begin):>8} {seconds:>6}  ", ""),
-        (f"{remark:<12}", "warn" if load.queue else "muted"),
+        (f"{remark:<13}", "warn" if load.queue else "muted"),
     ]
     for place in shown:
         first += _figure(load.figures[place]) if place < len(load.figures) else [(" " * _COLUMN, "")]
