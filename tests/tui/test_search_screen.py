@@ -61,7 +61,7 @@ def test_the_table_has_the_newest_load_first_with_its_figures() -> None:
     rows = _text(draw_table(progress(31.0), 0, size=(110, 8)))
     assert rows[0].split()[:3] == ["req/s", "from", "for"]
     assert rows[1] == (
-        "       20     0:15   0:15  queue grows ✗   80 % [60, 90]    of 300   ○  3.3 % [1, 6]      of 9,000"
+        "       20     0:15   0:15  queue grows  ✗   80 % [60, 90]    of 300   ○  3.3 % [1, 6]      of 9,000"
     )
     assert rows[2].split()[:9] == ["4", "0:00", "0:15", "●", "0", "%", "[0,", "6]", "of"]
 
