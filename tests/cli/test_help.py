@@ -7,7 +7,7 @@ import pytest
 from servetop.cli.commands import COMMANDS
 from servetop.cli.framework.command_line import help_of
 from servetop.cli.main import main
-from servetop.cli.options.declaration import Option, declared
+from servetop.cli.options.declaration import Declared, Option, declared
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.errors import ExitCode
 from tests.harness import run_python
@@ -35,6 +35,12 @@ def test_help_lists_every_command_in_full_and_options_by_topic(capsys: pytest.Ca
 
 
 HELP_PAGES = {"": RunOptions} | {each.name: each.options for each in COMMANDS}
+REFUSED = {each.name: each.refused for each in COMMANDS}
+
+
+def listed(command: str) -> list[Declared]:
+    """The options and arguments of a command, without those that it refuses."""
+    return [each for each in declared(HELP_PAGES[command]) if each.name not in REFUSED.get(command, ())]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 160])
@@ -48,7 +54,7 @@ def test_a_help_page_has_every_name_and_text_in_full(
     assert max(map(len, page.splitlines())) <= columns
     assert "<str>" not in page
     unwrapped = "".join(page.split())  # without the spaces: a line may be broken at a hyphen
-    for each in declared(HELP_PAGES[command]):
+    for each in listed(command):
         text = help_of(each) if isinstance(each.form, Option) else each.form.help
         assert "".join(text.split()) in unwrapped
         names = each.form.names.replace("/", " ").split() if isinstance(each.form, Option) else [each.form.metavar]
@@ -101,7 +107,7 @@ def test_the_page_of_h_has_all_of_few_options_or_the_common_ones_in_a_line_each(
     monkeypatch.setenv("COLUMNS", "80")
     assert main([command, "-h"]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    options = [(each, each.form) for each in declared(HELP_PAGES[command]) if isinstance(each.form, Option)]
+    options = [(each, each.form) for each in listed(command) if isinstance(each.form, Option)]
     if len(options) <= 15:
         assert any(line.startswith("-h, --help") for line in lines)
         return
@@ -116,3 +122,19 @@ def test_the_page_of_h_lists_the_commands_and_few_options_of_a_run(capsys: pytes
     assert [each.name for each in COMMANDS if each.name not in page] == []
     assert "--request-rate REQUESTS/S" in page
     assert "--burstiness" not in page
+
+
+@pytest.mark.parametrize("page", ["-h", "--help"])
+def test_no_page_of_a_search_has_an_option_that_it_refuses(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = [each.spelling for each in declared(HELP_PAGES["search"]) if each.name in REFUSED["search"]]
+    assert len(refused) == len(REFUSED["search"])
+    assert main(["search", page]) == 0
+    words = capsys.readouterr().out.split()
+    assert [name for name in refused if name in words] == []
+    assert "--low" in words or page == "-h"
+
+
+def test_a_refused_option_has_a_message_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("--request-rate", "--num-prompts", "--cooldown"):
+        assert main(["search", "--slo", "p99_ttft<500ms", option, "8"]) == ExitCode.USAGE
+        assert f"{option}: the search chooses the load" in capsys.readouterr().err

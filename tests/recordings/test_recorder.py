@@ -183,6 +183,7 @@ def test_the_schema_of_format_1_16_is_unchanged() -> None:
         "command": 8,
         "note": 8,
         "log_line": 4,
+        "search_state": 10,
     }
 
 

@@ -29,6 +29,7 @@ from servetop.core.events import (
 )
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdate
+from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.stage_row import planned_row
@@ -69,6 +70,7 @@ class CannedRun:
     answers: bool = True
     """Whether commands get a reply."""
     records: Sequence[RequestRecord] = ()
+    search_states: Sequence[SearchState] = ()
     sent: list[Command] = field(default_factory=list)
     _shown: float = -1.0
     _given: float = -1.0
@@ -104,6 +106,7 @@ class CannedRun:
             commands=commands,
             engine_series=[scrape for scrape in self.series if low < scrape.at <= high],
             log_lines=[line for line in self.log_lines if low < line.at <= high],
+            search_states=[each for each in self.search_states if low < each.at <= high],
             end=self.end if self.end and self.end.at <= high else None,
         )
 

@@ -29,7 +29,7 @@ async def test_other_screens_are_prepared_after_the_first_frame(
 ) -> None:
     prepared: list[str] = []
     monkeypatch.setattr("servetop.tui.app.PREPARE_SECONDS", 0.01)
-    monkeypatch.setattr("servetop.tui.app._screen_type", prepared.append)
+    monkeypatch.setattr("servetop.tui.app.screen_type", lambda name, _: prepared.append(name))
     async with dashboard(canned.finished()).run_test(size=(80, 24)) as pilot:
         while not prepared:
             await pilot.pause(0.01)

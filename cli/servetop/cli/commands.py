@@ -12,7 +12,7 @@ from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.doctor_options import DoctorOptions
 from servetop.cli.options.pairs_options import RunPairsOptions
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RerunOptions, RunOptions, SweepOptions
-from servetop.cli.options.search_options import SearchOptions
+from servetop.cli.options.search_options import REFUSED, SearchOptions
 from servetop.cli.options.serve_options import ServeOptions
 from servetop.cli.options.tool_options import (
     DatasetOptions,
@@ -233,7 +233,7 @@ def serve(line: CommandLine[ServeOptions]) -> int:
 
 COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(sweep, SweepOptions),
-    CommandSpec(search, SearchOptions),
+    CommandSpec(search, SearchOptions, refused=REFUSED),
     CommandSpec(rerun, RerunOptions),
     CommandSpec(run_pairs, RunPairsOptions),
     CommandSpec(ps, JsonOptions),

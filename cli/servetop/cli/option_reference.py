@@ -42,7 +42,9 @@ def option_reference() -> str:
             doc += "\n\nIt has the options above too, except `--config` and `--version`."
             found = [each for each in found if each.name not in file_options()]
         elif _describes_runs(found):
-            doc += "\n\nIt has the options above too that describe engine, load, requests and results."
+            doc += "\n\nIt has the options above too that describe engine, load, requests and results"
+            names = [f"`{each.spelling}`" for each in found if each.name in command.refused]
+            doc += f", except {', '.join(names)}." if names else "."
             of_runs = [each.form for each in declared(RunOptions)]
             found = [each for each in found if each.form not in of_runs]
         parts.append(f"### servetop {command.name}\n\n{doc}\n" + (f"\n{_table(found, keys=False)}" if found else ""))

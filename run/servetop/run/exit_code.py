@@ -40,7 +40,8 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
             story = summary.story if summary is not None else None
             headline = (story or run_story(reader, end=end)[0]).headline
             if config.search is not None:
-                end, headline = searched_end(reader, summary, end)
+                end, headline, state = searched_end(reader, summary, end)
+                recorder.commit(TickTransaction(search_states=[state]))
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
     recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.events import Action, Command, Note
+from servetop.core.interfaces.search_state import SearchState
 from servetop.core.stage_row import planned_row
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.loadgen.messages import SenderReport
@@ -38,13 +39,17 @@ class GivenDecisions:
     def note_of(self, probe: NextProbe, *, stage: int) -> Note:
         return probe_note("begins", at=0.0, stage=stage, purpose=probe.purpose)
 
+    def state_of(self, probe: NextProbe) -> SearchState:
+        return SearchState(at=0.0, seconds_left=60.0, load=probe.load)
+
     def stage(self, probe: NextProbe) -> StageConfig:
         return StageConfig(request_rate=probe.load, duration=probe.seconds)
 
     def decide(self) -> ProbeDecision:
         self.permission.wait()
         found = self.decisions.popleft()
-        return ProbeDecision(next=found, continues=found == FIRST, seen="seen")
+        state = SearchState(at=1.0, seconds_left=50.0, load=None if found is None else found.load)
+        return ProbeDecision(next=found, continues=found == FIRST, seen="seen", state=state)
 
     def close(self) -> None:
         self.closed = True
@@ -57,6 +62,7 @@ class Sent:
     segments: list[Segment] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    states: list[SearchState] = field(default_factory=list)
 
     @property
     def sender(self) -> Sent:
@@ -70,6 +76,9 @@ class Sent:
 
     def add_note(self, note: Note) -> None:
         self.notes.append(note)
+
+    def add_search_state(self, state: SearchState) -> None:
+        self.states.append(state)
 
 
 class Search:

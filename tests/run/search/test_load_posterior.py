@@ -18,7 +18,7 @@ def window(
     missed = round(share * counted)
     events = (size,) * round(missed / size)
     return LoadWindow(
-        load=load, seconds=60.0, counted=counted, missed=missed, events=events, trend=trend, in_flight=load,
+        load=load, begin=0.0, seconds=60.0, counted=counted, missed=missed, events=events, trend=trend, in_flight=load,
         reached=load, latency=0.01,
     )  # fmt: skip
 

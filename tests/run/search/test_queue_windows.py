@@ -10,7 +10,7 @@ def window(
     load: float, *, trend: Trend, seconds: float = 60.0, level: float, reached: float | None = None
 ) -> LoadWindow:
     return LoadWindow(
-        load=load, seconds=seconds, counted=100.0, missed=0.0, events=(), trend=trend, in_flight=level,
+        load=load, begin=0.0, seconds=seconds, counted=100.0, missed=0.0, events=(), trend=trend, in_flight=level,
         reached=level if reached is None else reached, latency=1.0,
     )  # fmt: skip
 

@@ -82,7 +82,7 @@ def test_the_least_load_beyond_the_objectives_is_an_objective_missed(tmp_path: P
 
 def test_the_end_of_a_run_has_the_answer_as_headline(tmp_path: Path) -> None:
     with contextlib.closing(RecordingReader.open(record(tmp_path / "run.servetop", 2.0, 5.0))) as reader:
-        end, headline = searched_end(reader, None, OK)
+        end, headline, _ = searched_end(reader, None, OK)
     assert " within p99 TTFT ≤ 500 ms" in headline
     assert end.at == OK.at
 

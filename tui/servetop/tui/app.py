@@ -22,13 +22,14 @@ from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.errors import ServetopError
 from servetop.core.interfaces.run_source import RunSource
 from servetop.tui.baseline_loading import load_baseline
-from servetop.tui.keys import VIEWING, bindings, palette_entries, palette_title
+from servetop.tui.keys import SWEEP, VIEWING, bindings, palette_entries, palette_title
 from servetop.tui.options import DashboardOptions
 from servetop.tui.playback import Playback
 from servetop.tui.run_viewer import RunViewer
 from servetop.tui.screens.frame_screen import Controls, FrameScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.question import QuestionScreen
+from servetop.tui.screens.screen_types import screen_type
 from servetop.tui.state.command_requests import Choice, Question
 from servetop.tui.steering import STOP_ACTIONS, Steering
 from servetop.tui.sweep_loading import load_sweeps
@@ -107,6 +108,8 @@ class DashboardApp(App[str]):
         self.redraw()
 
     def _on_first_frame(self) -> None:
+        if self.viewer.is_search:
+            self.action_show_screen(SWEEP)
         if self.options.on_first_frame is not None:
             self.options.on_first_frame()
         self.set_interval(POLL_SECONDS, self.poll)
@@ -120,8 +123,9 @@ class DashboardApp(App[str]):
 
     def _prepare_screens(self) -> None:
         """Import the other screens, and merge the histograms of each stage, before the first key that needs them."""
-        _screen_type("distributions")
-        self.viewer.frame().per_stage()
+        frame = self.viewer.frame()
+        screen_type("distributions", frame)
+        frame.per_stage()
 
     def _exit_if_requested(self) -> bool:
         result = "" if self.options.exit_requested is None else self.options.exit_requested()
@@ -202,7 +206,8 @@ class DashboardApp(App[str]):
             self.pop_screen()
         if name != "live":
             show = self.switch_screen if len(self.screen_stack) > 1 else self.push_screen
-            show(_screen_type(name)(self.viewer.frame(), self.controls, size=self.size))
+            frame = self.viewer.frame()
+            show(screen_type(name, frame)(frame, self.controls, size=self.size))
         forget_removed_widgets()
 
     def action_help(self) -> None:
@@ -242,7 +247,7 @@ class DashboardApp(App[str]):
             self.viewer.show_message(str(error))
             return
         self.viewer.open(source, path=path)  # an owned run continues, and quitting still asks what should happen to it
-        self.action_show_screen("live")
+        self.action_show_screen(SWEEP if self.viewer.is_search else "live")
         self.redraw()
 
     async def action_quit(self) -> None:
@@ -267,23 +272,6 @@ def _action_search() -> type[Provider]:
     from servetop.tui.screens.action_search import ActionSearch
 
     return ActionSearch
-
-
-def _screen_type(name: str) -> type[FrameScreen]:
-    """Return the screen behind a number key, imported after the first frame: start-up needs the live screen only."""
-    from servetop.tui.screens import comparison_screen, details, engine_screen, film_screen, log_screen, requests_screen
-
-    types: dict[str, type[FrameScreen]] = {
-        "requests": requests_screen.RequestsScreen,
-        "distributions": details.DistributionsScreen,
-        "sweep": details.SweepScreen,
-        "log": log_screen.LogScreen,
-        "config": details.ConfigScreen,
-        "engine": engine_screen.EngineScreen,
-        "film": film_screen.BatchFilmScreen,
-        "comparison": comparison_screen.ComparisonScreen,
-    }
-    return types[name]
 
 
 def run_dashboard(

@@ -92,7 +92,7 @@ VIEWING = (
     Key("3", "show_screen('distributions')", tab="Distributions",
         tooltip="Distributions of all latencies by stage, against --goodput: h ridges or curves"),
     Key("4", "show_screen('sweep')", tab="Sweep",
-        tooltip="Batch size × request rate, as measured; throughput against latency"),
+        tooltip="Batch size × request rate, throughput against latency; of a search: answer and loads"),
     Key("5,l", "show_screen('log')", shown="l 5", label="log", tab="Log",
         tooltip="Log of engine and servetop: v level, w wrap, / search, n N older and newer match"),
     Key("6", "show_screen('config')", tab="Configuration", tooltip="The configuration of the run"),
@@ -127,6 +127,8 @@ class Tab:
 
 ALL_TABS = tuple(Tab(key.keys[0], key.action.split("'")[1], key.tab) for key in VIEWING if key.tab)
 """The screens behind the number keys, in their order: every row of `VIEWING` that has a tab."""
+SWEEP, SEARCH_TITLE = "sweep", "Search"
+"""The screen of a sweep, and its title in a search, which has another screen in its place."""
 TABS = ALL_TABS[:-1]
 """Those of a run without a baseline."""
 _DIGITS = f"{TABS[0].digit}-{TABS[-1].digit}"

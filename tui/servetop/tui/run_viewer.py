@@ -82,6 +82,11 @@ class RunViewer:
         self._changed = False
 
     @property
+    def is_search(self) -> bool:
+        """Whether the run is a search for the largest load."""
+        return self.run.header.config.search is not None
+
+    @property
     def can_steer(self) -> bool:
         """The run is live and the dashboard is not read-only."""
         return self.source.is_live() and not self.options.read_only

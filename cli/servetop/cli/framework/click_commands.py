@@ -12,7 +12,7 @@ import click
 from servetop.cli.framework.command_line import CommandLine, command_line_of, parameter
 from servetop.cli.framework.completion import completion_options
 from servetop.cli.framework.help_pages import common_options, help_options, short_page, write_sections
-from servetop.cli.options.declaration import declared
+from servetop.cli.options.declaration import Declared, declared
 
 _Options = TypeVar("_Options")
 
@@ -25,6 +25,8 @@ class CommandSpec(Generic[_Options]):
     options: type[_Options]
     independent: bool = False
     """Whether every option has its effect beside any other."""
+    refused: frozenset[str] = frozenset()
+    """Names of options that the function refuses with a message of its own; no help page and no completion has them."""
 
     @property
     def name(self) -> str:
@@ -36,10 +38,16 @@ class CommandSpec(Generic[_Options]):
         return {
             "name": self.name,
             "help": self.function.__doc__,
-            "params": [parameter(each) for each in declared(self.options)],
+            "params": [self._parameter(each) for each in declared(self.options)],
             "callback": click.pass_context(self._call),
             "add_help_option": False,
         }
+
+    def _parameter(self, option: Declared) -> click.Parameter:
+        found = parameter(option)
+        if isinstance(found, click.Option):
+            found.hidden = option.name in self.refused
+        return found
 
     def _call(self, context: click.Context, /, **_values: object) -> int:
         if context.invoked_subcommand:
@@ -52,7 +60,7 @@ class DeclaredCommand(click.Command):
 
     def __init__(self, spec: CommandSpec[Any], **settings: Any) -> None:
         super().__init__(**spec.click_settings(), **settings)
-        common = common_options(spec.options)
+        common = common_options(spec.options, refused=spec.refused)
         self.params += help_options(short_page(common) if common else None)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

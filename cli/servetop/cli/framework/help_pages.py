@@ -18,9 +18,9 @@ MANY_OPTIONS = 15
 _Page: TypeAlias = Callable[[click.Context], str]
 
 
-def common_options(options: type[Any]) -> tuple[Declared, ...]:
-    """Return the options on the short page of a command; none if it has few options."""
-    found = [each for each in declared(options) if isinstance(each.form, Option)]
+def common_options(options: type[Any], *, refused: frozenset[str] = frozenset()) -> tuple[Declared, ...]:
+    """Return the options on the short page of a command, without those that it refuses; none if it has few options."""
+    found = [each for each in declared(options) if isinstance(each.form, Option) and each.name not in refused]
     return tuple(each for each in found if _brief(each)) if len(found) > MANY_OPTIONS else ()
 
 
@@ -64,7 +64,7 @@ def short_page(common: Sequence[Declared]) -> _Page:
             sections.setdefault(_panel(each), []).append((names, _brief(each)))
         _write(sections, formatter)
         formatter.write_paragraph()
-        total = sum(isinstance(each, click.Option) and not each.is_eager for each in command.params)
+        total = sum(isinstance(each, click.Option) and not (each.is_eager or each.hidden) for each in command.params)
         formatter.write_text(f"--help shows all {total} options.")
         return formatter.getvalue()
 

@@ -6,21 +6,33 @@ from typing import Annotated
 
 from servetop.cli.options import completions
 from servetop.cli.options.declaration import Option, options_class
-from servetop.cli.options.engine_options import ConnectionOptions, EngineOptions
-from servetop.cli.options.load_options import LoadOptions
-from servetop.cli.options.output_options import OutputOptions, ResultOptions, WebOptions
 from servetop.cli.options.parsers import parse_fraction
-from servetop.cli.options.request_options import DataOptions, RequestOptions
-from servetop.cli.options.run_options import NoRecord, RepeatableOptions
+from servetop.cli.options.run_options import RepeatableOptions
 from servetop.core.config_values.search_config import SEARCHED_LOADS
 from servetop.core.units import parse_seconds
 
 search_option = partial(Option, panel="Search")
+CHOSEN_LOADS = frozenset(
+    {
+        "request_rate",
+        "max_concurrency",
+        "num_prompts",
+        "duration",
+        "ramp",
+        "ramp_up_strategy",
+        "ramp_up_start_rps",
+        "ramp_up_end_rps",
+        "cooldown",
+    }
+)
+"""Options of a load that a search chooses itself."""
+REFUSED = CHOSEN_LOADS | {"max_failures"}
+"""Options of a run that a search refuses: failed requests are evidence."""
 
 
 @options_class
 class SearchedOptions:
-    """What to search for, and for how long."""
+    """The objectives, the loads to try, and the time for the search."""
 
     slo: Annotated[
         tuple[str, ...],
@@ -74,22 +86,7 @@ class SearchedOptions:
 
 @options_class
 class SearchOptions:
-    """The options of `servetop search`: those of RepeatableOptions follow its own."""
+    """The options of `servetop search`: its own, then those of a run."""
 
     search: SearchedOptions = SearchedOptions()
-    engine: EngineOptions = EngineOptions()
-    connection: ConnectionOptions = ConnectionOptions()
-    load: LoadOptions = LoadOptions()
-    data: DataOptions = DataOptions()
-    requests: RequestOptions = dataclasses.field(default_factory=RequestOptions)
-    results: ResultOptions = dataclasses.field(default_factory=ResultOptions)
-    output: OutputOptions = OutputOptions()
-    no_record: NoRecord = False
-    web: WebOptions = WebOptions()
-
-    @property
-    def of_run(self) -> RepeatableOptions:
-        """The options of the run."""
-        return RepeatableOptions(
-            **{each.name: getattr(self, each.name) for each in dataclasses.fields(RepeatableOptions)}
-        )
+    of_run: RepeatableOptions = dataclasses.field(default_factory=RepeatableOptions)

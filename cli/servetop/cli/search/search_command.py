@@ -11,7 +11,7 @@ from servetop.cli.launch import launch, output_of
 from servetop.cli.options.declaration import declared
 from servetop.cli.options.load_options import LoadOptions
 from servetop.cli.options.output_options import DisplayOptions, OutputOptions, WebOptions
-from servetop.cli.options.search_options import SearchedOptions, SearchOptions
+from servetop.cli.options.search_options import CHOSEN_LOADS, SearchedOptions, SearchOptions
 from servetop.core.config import RunConfig
 from servetop.core.config_values.search_config import MAX_CONCURRENCY, SearchConfig
 from servetop.core.errors import ExitCode, UsageError
@@ -22,18 +22,6 @@ from servetop.run import console
 from servetop.run.search.search_setup import resumed_search, with_first_load
 
 LOW_RATE, LOW_CONCURRENCY, HIGH = 0.1, 1.0, 1000.0
-_LOADS = (
-    "request_rate",
-    "max_concurrency",
-    "num_prompts",
-    "duration",
-    "ramp",
-    "ramp_up_strategy",
-    "ramp_up_start_rps",
-    "ramp_up_end_rps",
-    "cooldown",
-)
-"""Options of a load that a search chooses itself."""
 
 
 def run_search(line: CommandLine[SearchOptions]) -> int:
@@ -41,7 +29,7 @@ def run_search(line: CommandLine[SearchOptions]) -> int:
     if line.options.search.resume is not None:
         return _resume(line, line.options.search.resume)
     for option in declared(LoadOptions):
-        if option.name in _LOADS and option.name in line.given:
+        if option.name in CHOSEN_LOADS and option.name in line.given:
             raise UsageError(f"{option.spelling}: the search chooses the load: leave it out, or give --low and --high")
     if "max_failures" in line.given:
         raise UsageError("--max-failures: failed requests are evidence of a search: use --slo 'error_rate<1%'")
@@ -61,7 +49,9 @@ def search_config(line: CommandLine[SearchOptions]) -> RunConfig:
     )
     closed = search.concurrency
     load = dataclasses.replace(
-        options.load, **({"max_concurrency": 1} if closed else {"request_rate": search.low}), duration=search.budget
+        options.of_run.load,
+        **({"max_concurrency": 1} if closed else {"request_rate": search.low}),
+        duration=search.budget,
     )
     config = run_config(dataclasses.replace(options.of_run, load=load), line.invocation.engine_args)
     return with_first_load(dataclasses.replace(config, search=search))
@@ -78,11 +68,11 @@ def _resume(line: CommandLine[SearchOptions], name: str) -> int:
     other = [each for each in declared(SearchOptions) if each.name in line.given and each.name not in _BESIDE_RESUME]
     if not_resume := [each.spelling for each in other if each.name != "resume"]:
         raise UsageError(f"{not_resume[0]}: --resume takes everything from the recording: leave out one of the two")
-    if line.options.output.record is not None:
+    if line.options.of_run.output.record is not None:
         raise UsageError("--record: --resume continues the recording that it names: leave out one of the two")
     recording = resolve(name)
     config = resumed_search(recording)
-    as_json = line.options.output.as_json
+    as_json = line.options.of_run.output.as_json
     if all(stage.warmup for stage in config.stages):
         console.message(f"the search in {recording} is over: nothing to resume")
         return _print_over(str(recording), as_json=as_json)

@@ -1,4 +1,4 @@
-"""What a search for the largest load within objectives looks for, and for how long."""
+"""The settings of a search for the largest load within objectives."""
 
 from __future__ import annotations
 

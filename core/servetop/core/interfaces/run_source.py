@@ -11,6 +11,7 @@ from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
 from servetop.core.events import Action, Command, LogLine, Note, ReplicaSample, RequestRecord, RunEnd, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
+from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import Tick
@@ -103,6 +104,8 @@ class RunUpdate:
     engine_series: Sequence[SeriesScrape] = ()
     """Scrapes of the series of the engine page."""
     log_lines: Sequence[LogLine] = ()
+    search_states: Sequence[SearchState] = ()
+    """Decisions of a search; empty for another run, and before format 1.16."""
     header: RunHeader | None = None
     """Set when it changed: the engine is ready."""
     end: RunEnd | None = None

@@ -21,6 +21,7 @@ from servetop.recordings.format.row_codec import (
     STAGES,
     EventCodec,
 )
+from servetop.recordings.format.search_codec import SEARCH_STATES
 from servetop.recordings.format.tick_codec import TICKS
 
 APPLICATION_ID = 0x73767470
@@ -69,6 +70,7 @@ SKIPPED_CELL = EventTable("skipped_cell", SKIPPED_CELLS)
 COMMAND = EventTable("command", COMMANDS)
 NOTE = EventTable("note", NOTES)
 LOG_LINE = EventTable("log_line", LOG_LINES)
+SEARCH_STATE = EventTable("search_state", SEARCH_STATES)
 EVENT_TABLES: Sequence[EventTable] = (
     REQUEST,
     IN_FLIGHT,
@@ -82,6 +84,7 @@ EVENT_TABLES: Sequence[EventTable] = (
     COMMAND,
     NOTE,
     LOG_LINE,
+    SEARCH_STATE,
 )
 
 FORGET_IN_FLIGHT = f"DELETE FROM {IN_FLIGHT.name}"

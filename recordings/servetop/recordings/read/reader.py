@@ -128,6 +128,7 @@ class RecordingReader:
                 skipped=self._new(schema.SKIPPED_CELL)[:MAX_STAGES],
                 commands=self._commands.with_replies(self._tables, self._new(schema.COMMAND)),
                 log_lines=self._new(schema.LOG_LINE),
+                search_states=self._new(schema.SEARCH_STATE),
                 ticks=ticks,
                 replica_samples=self._new(schema.REPLICA_SAMPLE),
                 engine_series=self._new(schema.ENGINE_SERIES),

@@ -18,6 +18,7 @@ from servetop.core.events import (
     StageChange,
 )
 from servetop.core.interfaces.request_in_flight import RequestInFlight
+from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.text.encodable import encodable
@@ -47,6 +48,7 @@ class TickTransaction:
     skipped: Sequence[SkippedCell] = ()
     notes: Sequence[Note] = ()
     log_lines: Sequence[LogLine] = ()
+    search_states: Sequence[SearchState] = ()
     commands: Sequence[Command] = ()
     """Applied commands, whose rows are updated with `applied_at` and `reply`."""
 
@@ -84,6 +86,7 @@ def encode_batch(
         (schema.GPU_SAMPLE, batch.gpu_samples),
         (schema.NOTE, [dataclasses.replace(note, text=redactor.sentence(note.text)) for note in batch.notes]),
         (schema.LOG_LINE, [dataclasses.replace(line, text=redactor.text(line.text)) for line in batch.log_lines]),
+        (schema.SEARCH_STATE, [_redacted_search(each, redactor) for each in batch.search_states]),
     )
     statements = [(table.insert, [table.codec.encode(each) for each in rows]) for table, rows in events if rows]
     if batch.in_flight is not None:
@@ -112,6 +115,11 @@ def _redacted(request: RequestRecord, redactor: Redactor) -> RequestRecord:
 def _redacted_stage(stage: StageChange, redactor: Redactor) -> StageChange:
     failure = None if stage.failure is None else redactor.sentence(stage.failure)
     return dataclasses.replace(stage, label=redactor.text(stage.label), failure=failure)
+
+
+def _redacted_search(state: SearchState, redactor: Redactor) -> SearchState:
+    answers = tuple(dataclasses.replace(each, text=redactor.sentence(each.text)) for each in state.answers)
+    return dataclasses.replace(state, answers=answers)
 
 
 def _redacted_cell(cell: SkippedCell, redactor: Redactor) -> SkippedCell:

@@ -57,6 +57,7 @@ class SearchDriver:
         self._until = math.inf
         self._over = False
         self._ticks.add_note(decider.note_of(first, stage=self._stage))
+        self._ticks.add_search_state(decider.state_of(first))
 
     async def follow(self, report: SenderReport) -> None:
         """Begin the next load, or end the search, if the time for it has come."""
@@ -76,6 +77,8 @@ class SearchDriver:
 
     async def _apply(self, decision: ProbeDecision, now: float) -> None:
         self._until = max(self._until, now)
+        if decision.state is not None:
+            self._ticks.add_search_state(decision.state)
         if decision.next is None:
             self._over = True
             self._ticks.add_note(decision.note(self._stage, at=now))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from servetop.core.clock import Clock
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
+from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
@@ -30,6 +31,7 @@ class TickRecorder:
         self._notes: list[Note] = []
         self._replies: list[Command] = []
         self._stages: list[StageChange] = []
+        self._search_states: list[SearchState] = []
         self._skipped: list[SkippedCell] = []
         self.trouble = ""
         """Why the recording cannot be written at the moment; empty while it can."""
@@ -43,6 +45,10 @@ class TickRecorder:
     def add_note(self, note: Note) -> None:
         """Add a note with a time and a fact of its own."""
         self._notes.append(note)
+
+    def add_search_state(self, state: SearchState) -> None:
+        """Record what a search knows, and which load follows."""
+        self._search_states.append(state)
 
     def set_random_tokens(self, tokens: str) -> None:
         """Record what prompts of random token ids consist of: `ordinary` or `unchecked` tokens."""
@@ -85,9 +91,11 @@ class TickRecorder:
             engine_series=update.series,
             gpu_samples=update.gpus,
             log_lines=update.log_lines,
+            search_states=self._search_states,
             commands=[*self._replies, *replies],
         )
-        self._notes, self._replies, self._stages, self._skipped = [], [], [], []
+        self._notes, self._replies, self._stages = [], [], []
+        self._skipped, self._search_states = [], []
         self._recorder.commit(transaction)
 
     def _tick(self, client: ClientTick) -> Tick:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from servetop.core.config_values.search_config import SearchConfig
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.run.search.objective_text import ERROR_RATE, objective_label
@@ -32,6 +33,8 @@ def load_unit(search: SearchConfig) -> str:
 
 def interval_text(answer: TierAnswer, search: SearchConfig) -> str:
     """Return the interval of an answer during a search: `6.1 to 13 req/s`, `above 80 req/s`."""
+    if answer.drift is not None:
+        return f"none: the server became {answer.drift.direction}"
     low, high = max(answer.low, search.low), min(answer.high, search.high)
     if answer.low <= search.low and answer.high >= search.high:
         return UNKNOWN
@@ -79,10 +82,36 @@ def answer_sentence(subject: str, answer: TierAnswer, objectives: Sequence[LoadO
         case AnswerKind.CLIFF:
             ends = f"{load_number(answer.low, search)} and {load_text(answer.high, search)}"
             return f"{subject} serves {load_text(answer.low, search)} {within}: cliff between {ends}"
+        case AnswerKind.DRIFTED if answer.drift is not None:
+            return f"{subject} became {answer.drift.direction} during the search: {_drift(answer, objectives, search)}"
         case AnswerKind.WIDE:
             return f"the load of {subject} {within} is not resolved: {_not_resolved(answer, search)}"
     ends = f"[{load_number(answer.low, search)}, {load_number(answer.high, search)}]"
     return f"{subject} serves {load_text(answer.load or answer.low, search)} {ends} {within}"
+
+
+def _drift(answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig) -> str:
+    """Return the load at which a drift shows, with what was seen there earlier and later."""
+    found = answer.drift
+    assert found is not None
+    load, since = load_text(found.load, search), formats.clock(found.since)
+    objective = next(each for each in objectives if each.text == answer.binding)
+    earlier, later = share_text(objective, found.earlier), share_text(objective, found.later)
+    return f"around {load}, {objective_label(objective)}: {earlier} before {since}, {later} since"
+
+
+def with_binding(sentence: str, answer: TierAnswer, objectives: Sequence[LoadObjective]) -> str:
+    """Return the sentence of an answer with what sets the load in brackets, if anything does."""
+    binding = binding_text(answer, objectives)
+    return f"{sentence} ({binding})" if binding else sentence
+
+
+def subject_of(header: RunHeader) -> str:
+    """Return the beginning of the sentences: the engine, and its model if it has one."""
+    facts, config = header.engine, header.config.engine
+    engine = config.known_as if facts is None else facts.title
+    model = config.model if facts is None else facts.model or config.model
+    return f"{engine} with {model}" if model else engine
 
 
 def _not_resolved(answer: TierAnswer, search: SearchConfig) -> str:
@@ -96,7 +125,7 @@ def _not_resolved(answer: TierAnswer, search: SearchConfig) -> str:
 
 def binding_text(answer: TierAnswer, objectives: Sequence[LoadObjective]) -> str:
     """Return what sets the load; empty if nothing does, or if it is not known yet."""
-    if answer.kind is AnswerKind.WIDE:
+    if answer.kind in (AnswerKind.WIDE, AnswerKind.DRIFTED):
         return ""
     if answer.binding == QUEUE:
         return "the queue grows above it"

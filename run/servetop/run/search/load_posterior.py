@@ -35,16 +35,18 @@ _LOADS = 200
 _TAIL, _MARGIN = 1e-4, 1.05
 """Probability beyond the loads near the answer, and a factor by which they reach farther."""
 _ASSUMED = 0.5
-"""Length of the event that is assumed beside those that were seen, in request latencies."""
+"""Length, in request latencies, of the one event that is added to those that were seen."""
 _SIMILAR = 0.25
 """Relative distance of loads whose events are of similar size, ..."""
 _OFTEN = 30.0
 """... if no more than this many times the allowed share is missed, as events merge then."""
 _LEAST_TRIALS = 5.0
 """Independent samples of a window at least: missing the limit from begin to end is more than one event."""
-_DEPENDENCE = 1.4
+DEPENDENCE = 1.4
 """Factor of the variance of shares: events come together too (set on servers and seeds apart from the judgement's)."""
 CONFIDENCE = 0.95
+_NORMAL = 1.96
+"""Standard errors to either side of an interval of that confidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,19 +86,34 @@ def possible_loads(low: float, high: float, *, near: LoadPosterior | None = None
 
 def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: FloatArray) -> LoadPosterior:
     """Return the posterior over ascending loads; `allowed` is the share that may miss the limit."""
-    sizes = _event_sizes(windows, allowed)
+    sizes = event_sizes(windows, allowed)
     costs = np.zeros((2, loads.size, _SLOPES.size))  # of a curve that rises ever farther, and of one with a plateau
     for window, size in zip(windows, sizes, strict=True):
         if window.counted:
             _add_deviance(costs, window, size, loads, allowed=allowed)
     misfit = float(costs.min()) / max(len(windows) - 2, 1)  # the answer is less sure where no curve fits
-    costs /= _DEPENDENCE * max(1.0, misfit)
+    costs /= DEPENDENCE * max(1.0, misfit)
     costs += (np.log(_SLOPES / _USUAL_SLOPE) / _SLOPE_SPREAD) ** 2
     costs[1] += _UNLIKELY
     joint = np.exp(-(costs - costs.min()) / 2).sum(axis=0)
     weights = joint.sum(axis=1) * np.gradient(np.log(loads))
     slope = float((joint.sum(axis=0) * _SLOPES).sum() / joint.sum())
     return LoadPosterior(loads=loads, weights=weights / weights.sum(), slope=slope)
+
+
+def share_interval(windows: Sequence[LoadWindow], place: int, *, allowed: float) -> tuple[float, float]:
+    """Return the 95 % interval of the share of missed samples of one of the windows (Wilson), 0 to 1 without samples.
+
+    It counts events instead of samples, as the posterior does.
+    """
+    window = windows[place]
+    if not window.counted:
+        return 0.0, 1.0
+    trials = window.counted / event_sizes(windows, allowed)[place] / DEPENDENCE
+    spread = _NORMAL**2 / trials
+    middle = (window.share + spread / 2) / (1 + spread)
+    reach = math.sqrt(spread * window.share * (1 - window.share) + spread**2 / 4) / (1 + spread)
+    return max(0.0, float(middle - reach)), min(1.0, float(middle + reach))
 
 
 def least_of(posteriors: Sequence[LoadPosterior]) -> LoadPosterior:
@@ -106,7 +123,7 @@ def least_of(posteriors: Sequence[LoadPosterior]) -> LoadPosterior:
     return replace(posteriors[0], weights=weights / weights.sum())
 
 
-def _event_sizes(windows: Sequence[LoadWindow], allowed: float) -> list[float]:
+def event_sizes(windows: Sequence[LoadWindow], allowed: float) -> list[float]:
     """Return the samples of one event in each window: of its own, and of those of similar loads if they are larger.
 
     Few events were seen at first, and large ones are rare: one more is assumed, as long as a request lasts.

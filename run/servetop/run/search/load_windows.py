@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -37,13 +37,15 @@ class LoadWindow:
     """One load and what was seen of one objective while it was kept."""
 
     load: float
+    begin: float
+    """Time after the transition, seconds."""
     seconds: float
     counted: float
     """Samples whose outcome is known."""
     missed: float
     """Samples beyond the limit."""
     events: tuple[float, ...]
-    """Missed samples of each event: of those that were due together."""
+    """The number of missed samples in each event; misses that were due close together are one event."""
     trend: Trend
     in_flight: float
     """Mean requests in flight."""
@@ -58,21 +60,23 @@ class LoadWindow:
         return self.missed / self.counted if self.counted else math.nan
 
 
-def merged(probes: Sequence[Probe]) -> list[Probe]:
-    """Join probes of equal load that followed each other; those that measure."""
+def merged(probes: Sequence[Probe], *, purposes: Sequence[Purpose] = (Purpose.MEASURE,)) -> list[Probe]:
+    """Return the probes of some purposes; those of equal load that followed each other are joined."""
     found: list[Probe] = []
-    for probe in (each for each in probes if each.purpose is Purpose.MEASURE):
-        if found and found[-1].load == probe.load and probe.begin - found[-1].end < _GAP:
-            found[-1] = Probe(load=probe.load, begin=found[-1].begin, end=probe.end)
+    for probe in (each for each in probes if each.purpose in purposes):
+        same = bool(found) and (found[-1].load, found[-1].purpose) == (probe.load, probe.purpose)
+        if same and probe.begin - found[-1].end < _GAP:
+            found[-1] = replace(found[-1], end=probe.end)
         else:
             found.append(probe)
     return found
 
 
-def windows(evidence: Evidence, objective: int) -> list[LoadWindow]:
-    """Return one window for each load that was kept, in order of time."""
+def windows(evidence: Evidence, objective: int, *, probes: Sequence[Probe] | None = None) -> list[LoadWindow]:
+    """Return one window for each of the probes, in order of time; by default for each load that was measured."""
     ended = _ends(evidence)
-    return [_window(evidence, probe, objective, ended=ended) for probe in merged(evidence.probes)]
+    chosen = merged(evidence.probes) if probes is None else probes
+    return [_window(evidence, probe, objective, ended=ended) for probe in chosen]
 
 
 def in_flight(evidence: Evidence, times: FloatArray, *, ended: FloatArray | None = None) -> FloatArray:
@@ -101,6 +105,7 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
     settled = level[times >= begin]
     return LoadWindow(
         load=probe.load,
+        begin=float(begin),
         seconds=probe.end - begin,
         counted=float(counted.sum()),
         missed=float(missed.sum()),

@@ -63,7 +63,7 @@ def _tier(text: str, goodput: Mapping[str, float]) -> list[LoadObjective]:
 
 
 def _statistic(objective: LoadObjective) -> tuple[str, float | None]:
-    """What an objective limits; two limits of it cannot both bind."""
+    """Return the figure that an objective limits; two limits of one figure in a tier are a mistake."""
     shares = objective.metric in LATENCIES
     return objective.metric, objective.share if shares else None
 

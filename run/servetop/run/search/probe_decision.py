@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +12,16 @@ from servetop.analysis.trust.live_trust import live_trust
 from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.events import Note, Severity
+from servetop.core.interfaces.search_state import SearchState
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
-from servetop.run.search.answer_text import interval_text, load_text, seen_text
+from servetop.run.search.answer_text import interval_text, load_text, seen_text, subject_of
 from servetop.run.search.evidence_reader import EvidenceReader
 from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE, probe_note
 from servetop.run.search.search_answer import TierAnswer
 from servetop.run.search.search_evidence import Evidence, NextProbe, Probe, Purpose
 from servetop.run.search.search_setup import SearchSetup
+from servetop.run.search.search_states import SearchStates
 
 _LATE_DECISIONS = 2
 """The client was the bottleneck at this many decisions in a row, at one load, when the search ends for it."""
@@ -29,16 +32,18 @@ _PURPOSES = {Purpose.MEASURE: "", Purpose.RECOVER: " until the backlog is gone",
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProbeDecision:
-    """What follows a probe."""
+    """What the search does when a probe is over: keep another load, keep the same one for longer, or end."""
 
     next: NextProbe | None
     """None: the search is over."""
     continues: bool
     """The load before is kept for longer."""
     seen: str
-    """What was seen of the load before, and the answer as of now."""
+    """A line with the figures of the load that is over, and the answer so far."""
     client_bound: str = ""
     """Why the client ends the search; empty if it does not."""
+    state: SearchState | None = None
+    """What is recorded of it; None before anything was measured."""
 
     def note(self, stage: int, *, at: float) -> Note:
         """Return the note of a change of the load, to that of stage `stage`, or of the end of the search."""
@@ -56,6 +61,7 @@ class ProbeDecider:
         self._setup = setup
         self._reader = reader
         self._evidence = evidence
+        self._states = SearchStates(setup)
         self._history = TickHistory()
         self._history_of = math.nan
         """The load that the ticks in the history are of."""
@@ -94,10 +100,22 @@ class ProbeDecider:
         answers = self._setup.planner.answers(evidence)
         seen = self._seen(evidence, answers)
         if reason := self._client_bound(current):
-            return ProbeDecision(next=None, continues=False, seen=seen, client_bound=reason)
+            state = self._state(evidence, answers, None)
+            return ProbeDecision(next=None, continues=False, seen=seen, client_bound=reason, state=state)
         found = self._setup.planner.next(evidence)
+        state = self._state(evidence, answers, found)
         same = found is not None and self._same_load(found, current)
-        return ProbeDecision(next=found, continues=same, seen=seen if found is None else f"{seen}{self._then(found)}")
+        then = "" if found is None else self._then(found)
+        return ProbeDecision(next=found, continues=same, seen=f"{seen}{then}", state=state)
+
+    def state_of(self, probe: NextProbe) -> SearchState:
+        """Return the state before the first load of a session."""
+        evidence = self._evidence.read()
+        return self._state(evidence, self._setup.planner.answers(evidence), probe)
+
+    def _state(self, evidence: Evidence, answers: Sequence[TierAnswer], probe: NextProbe | None) -> SearchState:
+        subject = subject_of(self._reader.header)
+        return self._states.state(evidence, answers, at=self._evidence.now, subject=subject, probe=probe)
 
     def _same_load(self, found: NextProbe, current: Probe) -> bool:
         load = self._setup.stage(found)
@@ -111,8 +129,7 @@ class ProbeDecider:
         setup, current = self._setup, evidence.probes[-1]
         load = f"{load_text(current.load, setup.search)} for {current.end - current.begin:.0f} s"
         shares = seen_text(evidence, setup.tiers.objectives, probe=current)
-        used = evidence.probes[-1].end - evidence.probes[0].begin
-        left = formats.clock(max(0.0, setup.search.budget - used))
+        left = formats.clock(max(0.0, setup.search.budget - evidence.seconds))
         intervals = " · ".join(interval_text(each, setup.search) for each in answers)
         return f"{load}: {shares} │ answer {intervals} │ {left} left"
 

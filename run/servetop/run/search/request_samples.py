@@ -1,7 +1,8 @@
 """How many samples of each objective a request has, and how many of these missed its limit.
 
-A request that succeeded has all its samples. One that failed missed each objective. One that the client cancelled has
-those that were known by then, like one that is still in flight: a time that has passed its limit is missed at once.
+A request that succeeded has all its samples. One that failed missed each objective. Of a request that is still in
+flight, or that the client cancelled, only the samples count that are known: a latency misses its limit as soon as the
+limit has passed.
 """
 
 from __future__ import annotations

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from servetop.run.search.drift import Drift
+
 QUEUE = "queue"
 """What binds a load above which the queue would grow before an objective is missed."""
 
 
 class AnswerKind(StrEnum):
-    """What kind of answer a search has found."""
+    """Whether a search found the largest load, and if not, why."""
 
     FOUND = "found"
     """A load with an interval as narrow as asked."""
@@ -22,6 +24,8 @@ class AnswerKind(StrEnum):
     """The largest load allowed is within the objectives."""
     BELOW = "below"
     """The least load allowed is not."""
+    DRIFTED = "drifted"
+    """The server became slower or faster during the search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +34,16 @@ class TierAnswer:
 
     kind: AnswerKind
     load: float | None
-    """The best estimate; None for `above` and `below`."""
+    """The best estimate; None for `above`, `below` and `drifted`."""
     low: float
     high: float
-    """The 95 % interval of the load; `inf` for `above` and while no load was too high, 0 for `below`."""
+    """The 95 % interval of the load; `inf` for `above` and while no load was too high, 0 for `below`.
+
+    It is 0 to `inf` for `drifted`.
+    """
     binding: str
     """What sets the load: the text of an objective, or `queue` where the queue would grow first."""
+    drift: Drift | None = None
+    """For `drifted`, the load at which it shows; `binding` is then the objective that it shows in."""
     minutes_left: float | None = None
     """For `wide`, estimated further minutes until the interval is as narrow as asked; None if not estimated."""

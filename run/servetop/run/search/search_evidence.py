@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from servetop.core.arrays import FloatArray
@@ -23,7 +23,7 @@ class LoadObjective:
     """One objective: a share of the samples of a metric within a limit."""
 
     text: str
-    """As the user wrote it (`p99_ttft<500ms`)."""
+    """The objective in the words of `--slo`, as in `p99_ttft<500ms`."""
     metric: str
     """`ttft`, `tpot`, `itl`, `e2el`, `error_rate`, or `goodput`: requests that meet all of `--goodput`."""
     limit: float | None
@@ -58,6 +58,11 @@ class Evidence:
     missed: tuple[FloatArray, ...]
     """For each objective, how many of these samples were beyond the limit."""
 
+    @property
+    def seconds(self) -> float:
+        """The seconds of load of all probes."""
+        return sum(probe.end - probe.begin for probe in self.probes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
@@ -83,3 +88,5 @@ class NextProbe:
     load: float
     seconds: float
     purpose: Purpose = Purpose.MEASURE
+    reason: str = field(default="", compare=False)
+    """Why, in words."""

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from servetop.core.arrays import FloatArray
+from servetop.core.text.counted import counted
+from servetop.run.search.drift import drift
 from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
 from servetop.run.search.load_windows import LoadWindow, Trend, in_flight_at, merged, windows
 from servetop.run.search.queue_windows import QUEUE_ALLOWED, expected_in_flight, queue_windows
 from servetop.run.search.search_answer import QUEUE, AnswerKind, TierAnswer
-from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Purpose, SearchLimits
+from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Probe, Purpose, SearchLimits
 
 _STEP = 1.6
 """Factor between loads on the way up, ..."""
@@ -33,6 +35,8 @@ _LONGEST = 60.0
 """... but no longer than this on one visit, seconds, ..."""
 _RISING = 2.0
 """... unless requests in flight still rise: then this many times as long."""
+LONGEST_RISE = _RISING * _LONGEST
+"""Seconds after which a queue that rose all the time is one that grows."""
 _LEAST_COUNTED = 5
 """Samples of each objective with a known outcome before a load is left."""
 _CERTAIN = 0.995
@@ -56,7 +60,7 @@ _LONGEST_ADVICE = 600.0
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tier:
     text: tuple[str, ...]
-    """What binds, in the order of `parts`."""
+    """For each of `parts`, the text of its objective, or `queue`."""
     parts: tuple[LoadPosterior, ...]
     views: tuple[Sequence[LoadWindow], ...]
     """The windows of each part."""
@@ -76,21 +80,20 @@ class SearchPlan:
     def next(self, evidence: Evidence) -> NextProbe | None:
         """Return the load to keep next; None if the search is over."""
         if not evidence.probes:
-            return NextProbe(load=self._start(), seconds=_FIRST)
+            return NextProbe(load=self._start(), seconds=_FIRST, reason="the first load")
         views = self._views(evidence)
         if not views[0]:
-            return NextProbe(load=evidence.probes[-1].load, seconds=_CHUNK)
+            return NextProbe(load=evidence.probes[-1].load, seconds=_CHUNK, reason="nothing was measured yet")
         tiers = [self._tier(views, tier) for tier in self._tiers]
         tier = max((each for each in tiers if self._is_wide(each)), key=_width, default=None)
         current, last = [view[-1] for view in views], evidence.probes[-1]
         confirm = self._seconds(current[0])
         if last.purpose is Purpose.CONFIRM:
             left = confirm - _seconds_of_last(evidence, Purpose.CONFIRM)
-            return NextProbe(load=last.load, seconds=left, purpose=last.purpose) if left > _CHUNK / 2 else None
-        used = sum(probe.end - probe.begin for probe in evidence.probes)
-        ends = tier is None or used + confirm + _CHUNK > self._limits.budget
-        if not ends and last.purpose is Purpose.MEASURE and self._holds(current, tier or tiers[0]):
-            return NextProbe(load=current[0].load, seconds=_CHUNK)
+            return self._confirming(last.load, left) if left > _CHUNK / 2 else None
+        ends = tier is None or evidence.seconds + confirm + _CHUNK > self._limits.budget
+        if not ends and last.purpose is Purpose.MEASURE and (reason := self._holds(current, tier or tiers[0])):
+            return NextProbe(load=current[0].load, seconds=_CHUNK, reason=reason)
         if recovery := self._recovery(evidence, views, tiers):
             return recovery
         return self._confirmation(tiers, confirm) if ends or tier is None else self._move(views, tier)
@@ -101,15 +104,18 @@ class SearchPlan:
             unknown = TierAnswer(kind=AnswerKind.WIDE, load=None, low=0.0, high=math.inf, binding="")
             return tuple(unknown for _ in self._tiers)
         views = self._views(evidence)
-        used = sum(probe.end - probe.begin for probe in merged(evidence.probes))
-        return tuple(self._answer(self._tier(views, tier), views, used) for tier in self._tiers)
+        kept = merged(evidence.probes, purposes=(Purpose.MEASURE, Purpose.CONFIRM))
+        used, seen = sum(probe.end - probe.begin for probe in merged(evidence.probes)), self._views(evidence, kept)
+        return tuple(
+            self._drifted(seen, tier) or self._answer(self._tier(views, tier), views, used) for tier in self._tiers
+        )
 
     # --- what was seen ---
 
-    def _views(self, evidence: Evidence) -> list[list[LoadWindow]]:
+    def _views(self, evidence: Evidence, probes: Sequence[Probe] | None = None) -> list[list[LoadWindow]]:
         """Return the windows of each objective, and last those of the queue, which all have equal loads."""
-        seen = [windows(evidence, index) for index in range(len(self._objectives))]
-        return [*seen, queue_windows(seen[0], longest=_RISING * _LONGEST)]
+        seen = [windows(evidence, index, probes=probes) for index in range(len(self._objectives))]
+        return [*seen, queue_windows(seen[0], longest=LONGEST_RISE)]
 
     def _tier(self, views: Sequence[Sequence[LoadWindow]], tier: Sequence[int]) -> _Tier:
         seen = [(views[index], self._allowed(index), self._objectives[index].text) for index in tier]
@@ -123,6 +129,14 @@ class SearchPlan:
         parts = over(possible_loads(low, high, near=least_of(over(possible_loads(low, high)))))
         texts, seen_views = tuple(text for *_, text in seen), tuple(view for view, *_ in seen)
         return _Tier(text=texts, parts=tuple(parts), views=seen_views, whole=least_of(parts))
+
+    def _drifted(self, views: Sequence[Sequence[LoadWindow]], tier: Sequence[int]) -> TierAnswer | None:
+        """Return the answer of a tier whose later loads contradict the earlier ones; None while they agree."""
+        found = drift([views[index] for index in tier], [self._allowed(index) for index in tier])
+        if found is None:
+            return None
+        binding = self._objectives[tier[found.objective]].text
+        return TierAnswer(kind=AnswerKind.DRIFTED, load=None, low=0.0, high=math.inf, binding=binding, drift=found)
 
     def _allowed(self, index: int) -> float:
         return 1 - self._objectives[index].share
@@ -164,24 +178,26 @@ class SearchPlan:
         latency = 0.0 if math.isnan(window.latency) else window.latency
         return min(max(_FIRST, _LATENCIES * latency), _LONGEST)
 
-    def _holds(self, current: Sequence[LoadWindow], tier: _Tier) -> bool:
-        """Whether the current load is kept for longer: nothing is certain, and it has not settled."""
+    def _holds(self, current: Sequence[LoadWindow], tier: _Tier) -> str:
+        """Return why the current load is kept for longer: nothing is certain, and it has not settled; else nothing."""
         window = current[0]
         if current[-1].missed:
-            return False
+            return ""
         if min(each.counted for each in current[:-1]) < _LEAST_COUNTED and window.in_flight >= 1:
-            return window.seconds < _RISING * _LONGEST
+            return "too few requests have ended" if window.seconds < LONGEST_RISE else ""
         if tier.whole.below(window.load) > _CERTAIN and self._is_overload(current):
-            return False
+            return ""
         if window.trend is Trend.RISING:
-            return window.seconds < _RISING * _LONGEST
+            return "requests in flight still rise" if window.seconds < LONGEST_RISE else ""
         if window.trend is Trend.FALLING:
-            return window.seconds < _LONGEST
+            return "requests in flight still fall" if window.seconds < _LONGEST else ""
         low, high = tier.whole.interval
         near = low < window.load < high and high < _STEP**2 * low
-        return window.seconds < (
-            max(self._seconds(window), min(_LONGEST, self._limits.budget / 15)) if near else self._seconds(window)
-        )
+        least = self._seconds(window)
+        if window.seconds < least:
+            return f"kept for {least:.0f} s at least"
+        long = near and window.seconds < min(_LONGEST, self._limits.budget / 15)
+        return "near the answer, so kept for longer" if long else ""
 
     def _is_overload(self, current: Sequence[LoadWindow]) -> bool:
         """Whether the last load missed an objective, or its queue grows."""
@@ -199,12 +215,14 @@ class SearchPlan:
         window, highest = views[0][-1], max(each.load for each in views[0])
         if tier.whole.below(highest) < 0.5 and highest < self._limits.high:  # nothing was missed yet
             step = _IDLE_STEP if window.in_flight < 1 else _STEP
-            return NextProbe(load=self._rounded(highest * step), seconds=_FIRST)
+            return NextProbe(load=self._rounded(highest * step), seconds=_FIRST, reason="no load was too high yet")
         middle = tier.whole.quantile(0.5)
         visits = sum(middle / _STEP < each.load < middle * _STEP for each in views[0])
         least = min((each[0].load for each in zip(*views, strict=True) if self._is_clear(each)), default=math.inf)
-        aim = min(tier.whole.quantile(_AIMS[visits % 2]), _BEYOND * least)
-        return NextProbe(load=self._rounded(aim), seconds=_CHUNK)
+        load = self._rounded(min(tier.whole.quantile(_AIMS[visits % 2]), _BEYOND * least))
+        return NextProbe(
+            load=load, seconds=_CHUNK, reason=f"{100 * tier.whole.below(load):.0f} % likely to be too high"
+        )
 
     def _recovery(
         self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[_Tier]
@@ -217,14 +235,18 @@ class SearchPlan:
         backlog = in_flight_at(evidence, evidence.probes[-1].end)
         if backlog <= _RECOVERED * expected_in_flight(views[0], middle) or took >= _LONGEST:
             return None
-        return NextProbe(load=self._rounded(middle / 2), seconds=_CHUNK, purpose=Purpose.RECOVER)
+        reason = f"until the backlog of {counted(round(backlog), 'request')} is gone"
+        return NextProbe(load=self._rounded(middle / 2), seconds=_CHUNK, purpose=Purpose.RECOVER, reason=reason)
 
     def _confirmation(self, tiers: Sequence[_Tier], seconds: float) -> NextProbe | None:
         """Return the lower end of the narrowest claim; None if no load is claimed to be kept."""
         load = min(self._limits.high, *(tier.whole.interval[0] for tier in tiers))
         if load < self._limits.low:
             return None
-        return NextProbe(load=self._rounded(load), seconds=seconds, purpose=Purpose.CONFIRM)
+        return self._confirming(self._rounded(load), seconds)
+
+    def _confirming(self, load: float, seconds: float) -> NextProbe:
+        return NextProbe(load=load, seconds=seconds, purpose=Purpose.CONFIRM, reason="to confirm the answer")
 
     def _answer(self, tier: _Tier, views: Sequence[Sequence[LoadWindow]], used: float) -> TierAnswer:
         low, high = tier.whole.interval

@@ -14,7 +14,14 @@ from servetop.core.events import Note, RunEnd
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run.outcome import decisive
-from servetop.run.search.answer_text import answer_sentence, binding_text, load_text, missed_share, share_text
+from servetop.run.search.answer_text import (
+    answer_sentence,
+    binding_text,
+    load_text,
+    missed_share,
+    share_text,
+    subject_of,
+)
 from servetop.run.search.objective_text import objective_label
 from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
@@ -96,24 +103,24 @@ class SearchResult:
 
 
 def search_result(
-    reader: RecordingReader, summary: RunSummary, *, end: RunEnd | None = None, setup: SearchSetup | None = None
+    reader: RecordingReader,
+    summary: RunSummary,
+    *,
+    end: RunEnd | None = None,
+    setup: SearchSetup | None = None,
+    evidence: Evidence | None = None,
 ) -> SearchResult:
     """Return the result of a recording of a search.
 
     `end` is the end of a run that is not recorded yet; the result then has the exit code that the answers deserve too.
-    `setup` replaces that of the recorded configuration.
+    `setup` replaces that of the recorded configuration; `evidence` is that of the recording, if it has been read.
     """
     setup = setup or SearchSetup.of(reader.header.config)
-    evidence, notes = setup.evidence(reader), [note for note in reader.notes() if note.source == SOURCE]
+    evidence = evidence or setup.evidence(reader)
+    notes = [note for note in reader.notes() if note.source == SOURCE]
     answers = setup.planner.answers(evidence)
-    subject = _subject(reader)
-    tiers = tuple(
-        _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
-        for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True)
-    )
-    if end is not None:
-        end = decisive([end, *_own_ends(tiers, notes, at=end.at)])
-    end = end or reader.end or RunEnd(at=0.0, exit_code=int(ExitCode.RUN_FAILED), reason=_no_end(reader))
+    tiers = _tiers(setup, answers, subject=subject_of(reader.header))
+    end = _recorded_end(reader) if end is None else decisive([end, *_own_ends(tiers, notes, at=end.at)])
     claimed = _claimed(evidence, answers)
     return SearchResult(
         tiers=tiers,
@@ -122,7 +129,7 @@ def search_result(
         high=setup.search.high,
         budget=setup.search.budget,
         precision=setup.search.precision,
-        seconds=sum(probe.end - probe.begin for probe in evidence.probes),
+        seconds=evidence.seconds,
         probes=len(evidence.probes),
         confirmation=_confirmation(evidence, setup),
         cost_per_million_output_tokens=_cost(summary, claimed),
@@ -136,16 +143,17 @@ def search_result(
     )
 
 
-def _no_end(reader: RecordingReader) -> str:
-    return "the search is still running" if reader.is_live() else "the run process was killed"
+def _recorded_end(reader: RecordingReader) -> RunEnd:
+    """Return the end in a recording, or why it has none."""
+    reason = "the search is still running" if reader.is_live() else "the run process was killed"
+    return reader.end or RunEnd(at=0.0, exit_code=int(ExitCode.RUN_FAILED), reason=reason)
 
 
-def _subject(reader: RecordingReader) -> str:
-    """Return the beginning of the sentences: the engine, and its model if it has one."""
-    facts, config = reader.header.engine, reader.header.config.engine
-    engine = config.known_as if facts is None else facts.title
-    model = config.model if facts is None else facts.model or config.model
-    return f"{engine} with {model}" if model else engine
+def _tiers(setup: SearchSetup, answers: Sequence[TierAnswer], *, subject: str) -> tuple[TierResult, ...]:
+    return tuple(
+        _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
+        for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True)
+    )
 
 
 def _tier(
@@ -172,7 +180,7 @@ def _own_ends(tiers: Sequence[TierResult], notes: Sequence[Note], *, at: float) 
                 at=at, exit_code=int(ExitCode.THRESHOLDS), reason=f"the client was the bottleneck: {note.text}"
             )
     for tier in tiers:
-        if tier.kind is AnswerKind.WIDE:
+        if tier.kind in (AnswerKind.WIDE, AnswerKind.DRIFTED):
             yield RunEnd(at=at, exit_code=int(ExitCode.CANNOT_TELL), reason=tier.text)
         elif tier.kind is AnswerKind.BELOW:
             yield RunEnd(at=at, exit_code=int(ExitCode.THRESHOLDS), reason=tier.text)

@@ -75,10 +75,14 @@ class SearchSetup:
         """Return a reader of the evidence of a growing recording."""
         return EvidenceReader(reader, self.tiers.objectives, goodput=self.goodput, concurrency=self.search.concurrency)
 
+    def load(self, probe: NextProbe) -> float:
+        """Return the load of a probe as it is sent: requests in flight are whole."""
+        return float(max(1, round(probe.load))) if self.search.concurrency else probe.load
+
     def stage(self, probe: NextProbe) -> StageConfig:
         """Return the stage of a probe."""
         if self.search.concurrency:
-            return StageConfig(max_concurrency=max(1, round(probe.load)), duration=probe.seconds)
+            return StageConfig(max_concurrency=int(self.load(probe)), duration=probe.seconds)
         return StageConfig(request_rate=probe.load, duration=probe.seconds)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from textual import events
 from textual.message import Message
 
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width, shortened
-from servetop.tui.keys import ALL_TABS, TABS, Tab
+from servetop.tui.keys import ALL_TABS, SEARCH_TITLE, SWEEP, TABS, Tab
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
@@ -52,8 +53,14 @@ class TabLine(Panel):
 
 
 def tabs_of(frame: Frame | None, shown: str) -> Sequence[Tab]:
-    """Return the tabs, with the comparison only if there is a baseline or that screen is shown."""
-    return ALL_TABS if shown == ALL_TABS[-1].screen or (frame is not None and frame.against) else TABS
+    """Return the tabs, with the comparison only if there is a baseline or that screen is shown.
+
+    The screen of the sweep is another one for a search.
+    """
+    tabs = ALL_TABS if shown == ALL_TABS[-1].screen or (frame is not None and frame.against) else TABS
+    if frame is None or frame.header.config.search is None:
+        return tabs
+    return [replace(tab, title=SEARCH_TITLE) if tab.screen == SWEEP else tab for tab in tabs]
 
 
 def draw_tabs(tabs: Sequence[Tab], shown: str, width: int) -> list[TextRow]:

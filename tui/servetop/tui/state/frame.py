@@ -26,6 +26,7 @@ from servetop.tui.state.engine_page import EnginePage
 from servetop.tui.state.engine_peaks import EnginePeaks
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.request_phases import Preemptions, unknown_preemptions
+from servetop.tui.state.search_progress import SearchProgress
 from servetop.tui.state.stage_metrics import StageMetrics
 from servetop.tui.state.time_axis import TimeAxis
 
@@ -124,6 +125,8 @@ class Frame:
     """The story of the run, once it has ended at the playhead and all of it is judged."""
     sweep: SweepVerdict | None = None
     """The verdict of a sweep with the exact figures of its cells, once it has ended at the playhead and is read."""
+    search: SearchProgress | None = None
+    """What a search knew by then; None for another run."""
     peaks: EnginePeaks | None = None
     """The run's largest values, once it has ended at the playhead; None before, and with a cursor."""
     commands: tuple[Command, ...] = ()

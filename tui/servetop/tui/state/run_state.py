@@ -10,8 +10,6 @@ from functools import cache, lru_cache, partial
 from operator import attrgetter
 from typing import TypeVar
 
-import numpy as np
-
 from servetop.analysis.cells.attempts import StageHistory
 from servetop.analysis.diagnosis.diagnosis import Diagnosis
 from servetop.analysis.diagnosis.run_record import RunRecord
@@ -24,7 +22,6 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.story.story import Story
 from servetop.analysis.summary.measured_sweep import is_sweep
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
-from servetop.core.arrays import FloatArray
 from servetop.core.events import Action, Command, LogLine, Note, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.skipped_cell import SkippedCell
@@ -38,6 +35,8 @@ from servetop.tui.state.judged_run import JudgedRun
 from servetop.tui.state.replicas import ReplicaHistory
 from servetop.tui.state.request_phases import preemptions_between
 from servetop.tui.state.run_notes import RunNotes
+from servetop.tui.state.run_overview import overview
+from servetop.tui.state.search_progress import SearchHistory
 from servetop.tui.state.stage_metrics import stage_metrics
 from servetop.tui.state.steady_stages import SteadyStages
 from servetop.tui.state.time_axis import TimeAxis, time_axis_at
@@ -83,6 +82,7 @@ class RunState:
         self.stages: list[StageChange] = []
         self.skipped: list[SkippedCell] = []
         self.run_notes = RunNotes()
+        self.search = SearchHistory(header.config.search)
         self.log: list[LogLine] = []
         self.commands: dict[int, Command] = {}
         self.requested: dict[Action, float] = {}
@@ -105,6 +105,7 @@ class RunState:
         _extend(self.stages, update.stages)
         self.skipped += update.skipped
         self.run_notes.record(update.notes)
+        self.search.fold(update.search_states)
         _extend(self.log, update.log_lines)
         del self.log[:-MOST_LOG_LINES]
         self.header = update.header or self.header
@@ -114,7 +115,7 @@ class RunState:
         self.judged.update(self.history, self.header.engine, update.log_lines, stages=self.stages, until=until)
         self.end = update.end or self.end
         self.history.evict(keep=self._keep)
-        rows = update.ticks, update.stages, update.notes, update.commands, update.log_lines
+        rows = update.ticks, update.stages, update.notes, update.commands, update.log_lines, update.search_states
         return any((*rows, update.header, update.end, judging))
 
     @property
@@ -240,12 +241,14 @@ class RunState:
     def _with_events(self, frame: Frame, at: float) -> Frame:
         """Return the frame with its stages, notes, commands and log lines."""
         known = at + TICK_SECONDS
+        stages, notes = self.stages[: _count(self.stages, at)], self.notes[: _count(self.notes, at)]
         return replace(
             frame,
-            stages=tuple(self.stages[: _count(self.stages, at)]),
+            stages=tuple(stages),
+            search=self.search.at(known, stages=stages, notes=notes),
             all_stages=tuple(self.stages),
             skipped=tuple(each for each in self.skipped if each.at <= at + 1e-9),
-            notes=tuple(self.notes[: _count(self.notes, at)]),
+            notes=tuple(notes),
             all_notes=tuple(self.notes),
             commands=tuple(_as_known_at(each, known) for each in self.commands.values() if each.at <= known),
             log=self.log[: _count(self.log, at)],
@@ -284,17 +287,3 @@ def _as_known_at(command: Command, at: float) -> Command:
 def _count(events: Sequence[_Event], at: float) -> int:
     """Return the number of events up to `at`."""
     return bisect.bisect_right(events, at + 1e-9, key=attrgetter("at"))
-
-
-def overview(history: TickHistory, *, bins: int) -> FloatArray:
-    """Output tokens/s from second 0 to the newest tick in at most `bins` bins; NaN in bins without ticks."""
-    numbers, tokens = history.ticks.indexes, history.column("output_tokens")
-    if not numbers:
-        return tokens
-    size = numbers[-1] + 1
-    per_tick = np.full(size, np.nan)
-    per_tick[np.array(numbers)] = tokens
-    starts = np.arange(0, size, -(-size // bins))
-    sums, known = (np.add.reduceat(each, starts) for each in (np.nan_to_num(per_tick), ~np.isnan(per_tick) * 1.0))
-    rates: FloatArray = np.divide(sums, known * TICK_SECONDS, out=np.full(starts.size, np.nan), where=known > 0)
-    return rates

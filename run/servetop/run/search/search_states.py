@@ -1,0 +1,131 @@
+"""What a search knows at a decision, as it is recorded: its answers, and the loads whose figures have changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from servetop.core.interfaces.search_state import (
+    LoadFigure,
+    SearchedAnswer,
+    SearchedLoad,
+    SearchedObjective,
+    SearchState,
+)
+from servetop.run.search.answer_text import answer_sentence, with_binding
+from servetop.run.search.load_posterior import share_interval
+from servetop.run.search.load_windows import LoadWindow, merged, windows
+from servetop.run.search.objective_text import objective_label
+from servetop.run.search.queue_windows import queue_windows
+from servetop.run.search.search_answer import TierAnswer
+from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Probe, Purpose
+from servetop.run.search.search_plan import LONGEST_RISE
+from servetop.run.search.search_setup import SearchSetup
+
+KEPT, MISSED, OPEN = "kept", "missed", "open"
+"""Verdicts on one load by one objective."""
+GROWS = "grows"
+
+
+class SearchStates:
+    """Makes the states of one session; each has only the loads that changed since the one before."""
+
+    def __init__(self, setup: SearchSetup) -> None:
+        self._setup = setup
+        self._known: dict[int, SearchedLoad] = {}
+
+    def state(
+        self, evidence: Evidence, answers: Sequence[TierAnswer], *, at: float, subject: str, probe: NextProbe | None
+    ) -> SearchState:
+        """Return the state before `probe`, or at the end; `subject` is the engine in the sentences of the answers."""
+        loads = searched_loads(evidence, self._setup)
+        changed = tuple(each for each in loads if self._known.get(each.number) != each)
+        self._known = {each.number: each for each in loads}
+        return SearchState(
+            at=at,
+            seconds_left=max(0.0, self._setup.search.budget - evidence.seconds),
+            load=None if probe is None else self._setup.load(probe),
+            purpose="" if probe is None else str(probe.purpose),
+            reason="" if probe is None else probe.reason,
+            objectives=tuple(
+                SearchedObjective(label=objective_label(each), allowed=1 - each.share)
+                for each in self._setup.tiers.objectives
+            ),
+            answers=searched_answers(self._setup, answers, subject=subject),
+            loads=changed,
+        )
+
+
+def searched_answers(setup: SearchSetup, answers: Sequence[TierAnswer], *, subject: str) -> tuple[SearchedAnswer, ...]:
+    """Return the answers of all tiers as they are recorded."""
+    objectives = setup.tiers.objectives
+    places = {each.text: place for place, each in enumerate(objectives)}
+    found = []
+    for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True):
+        within = [objectives[index] for index in members]
+        text = answer_sentence(subject, answer, within, setup.search)
+        found.append(
+            SearchedAnswer(
+                slo=slo,
+                kind=str(answer.kind),
+                load=answer.load,
+                low=answer.low if answer.low > 0 else None,
+                high=answer.high if math.isfinite(answer.high) else None,
+                binding=places.get(answer.binding),
+                text=with_binding(text, answer, within),
+            )
+        )
+    return tuple(found)
+
+
+def searched_loads(evidence: Evidence, setup: SearchSetup) -> list[SearchedLoad]:
+    """Return all loads that were kept, in order of time, with what each showed."""
+    probes = merged(evidence.probes, purposes=tuple(Purpose))
+    seen = [probe for probe in probes if probe.purpose is not Purpose.RECOVER]
+    views = [windows(evidence, index, probes=seen) for index in range(len(setup.tiers.objectives))]
+    figures = [
+        _figures(evidence, index, views[index], probes=seen, objective=objective)
+        for index, objective in enumerate(setup.tiers.objectives)
+    ]
+    growing = set()
+    if not setup.search.concurrency and views:
+        queues = queue_windows(views[0], longest=LONGEST_RISE)
+        growing = {probe.begin for probe, queue in zip(seen, queues, strict=True) if queue.missed}
+    by_begin = {probe.begin: tuple(each[place] for each in figures) for place, probe in enumerate(seen)}
+    return [
+        SearchedLoad(
+            number=number,
+            load=probe.load,
+            begin=probe.begin,
+            end=probe.end,
+            purpose=str(probe.purpose),
+            queue=GROWS if probe.begin in growing else "",
+            figures=by_begin.get(probe.begin, ()),
+        )
+        for number, probe in enumerate(probes)
+    ]
+
+
+def _figures(
+    evidence: Evidence, index: int, view: Sequence[LoadWindow], *, probes: Sequence[Probe], objective: LoadObjective
+) -> list[LoadFigure]:
+    """Return the figures of one objective; of a confirmation those of all of its requests, as the answer has them."""
+    allowed = 1 - objective.share
+    found = []
+    for place, probe in enumerate(probes):
+        low, high = share_interval(view, place, allowed=allowed)
+        window = view[place]
+        counted, missed = window.counted, window.missed
+        if probe.purpose is Purpose.CONFIRM:
+            due = slice(*np.searchsorted(evidence.due, (probe.begin, probe.end)))
+            counted, missed = (float(each[index][due].sum()) for each in (evidence.counted, evidence.missed))
+        if not counted:
+            verdict = OPEN
+        elif probe.purpose is Purpose.CONFIRM:
+            verdict = KEPT if missed / counted <= allowed else MISSED
+        else:
+            verdict = KEPT if high <= allowed else MISSED if low > allowed else OPEN
+        found.append(LoadFigure(counted=counted, missed=missed, low=low, high=high, verdict=verdict))
+    return found

@@ -1,0 +1,1 @@
+"""The panels of a search for the largest load within objectives."""

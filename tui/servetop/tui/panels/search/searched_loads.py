@@ -1,0 +1,159 @@
+"""The loads of a search: a chart of the share that missed a limit over the load, and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.core.interfaces.search_state import LoadFigure, SearchedLoad
+from servetop.core.text import formats
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing.load_chart import MARKS, LoadAxes, LoadPoint, LoadScale, draw_loads, legend, percent
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
+from servetop.tui.panels.panel import Panel
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.search_progress import SearchProgress
+
+_COLUMN = 30
+"""Cells of one objective in the table."""
+_FIRST = 39
+"""Cells of the columns before those of the objectives."""
+_PURPOSES = {"measure": "", "recover": "recovery", "confirm": "confirmation"}
+
+
+class ObjectivePanel(Panel):
+    """A panel that shows one objective more than the others; by default the one that sets the answer."""
+
+    objective: int | None = None
+    """The place of the objective that the user chose; None follows the answer."""
+
+    def chosen(self, progress: SearchProgress) -> int:
+        """Return the place of the objective to show."""
+        chosen = progress.binding if self.objective is None else self.objective
+        return min(chosen, max(len(progress.objectives) - 1, 0))
+
+    def show_next_objective(self) -> None:
+        """Show the first objective, the next one, or after the last one that which sets the answer."""
+        if self.frame is None or self.frame.search is None:
+            return
+        following = 0 if self.objective is None else self.objective + 1
+        self.objective = following if following < len(self.frame.search.objectives) else None
+        self.watch_frame(self.frame)
+
+
+class LoadsChart(ObjectivePanel):
+    """The share of samples that missed the limit over the load, with the interval of the answer."""
+
+    def title(self, frame: Frame) -> Sequence[TextRow]:
+        first: TextRow = [("Loads ", "title"), ("share that missed the limit", "")]
+        if frame.search is None or not frame.search.objectives:
+            return [first]
+        label = frame.search.objectives[self.chosen(frame.search)].label
+        return [[("Loads ", "title"), (sanitize_line(label), "strong"), (" missed", "")]]
+
+    def subtitle(self, frame: Frame) -> TextRow:
+        return legend(width=self.size.width) if frame.search is not None and frame.search.objectives else []
+
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
+        if frame.search is None or not frame.search.states:
+            return placard("this recording has no figures of loads", width=width, height=height)
+        return draw_chart(frame.search, self.chosen(frame.search), width=width, height=height)
+
+
+def draw_chart(progress: SearchProgress, objective: int, *, width: int, height: int) -> list[TextRow]:
+    """Return the chart of one objective; a sentence while no load has a sample of it."""
+    state = progress.newest
+    points = load_points(progress, objective)
+    if state is None or not points:
+        return placard("no load has a sample yet", width=width, height=height)
+    answer = state.answers[0] if state.answers else None
+    ends = None
+    if answer is not None and answer.low is not None and answer.high is not None:
+        ends = answer.low, answer.high
+    axes = LoadAxes(
+        allowed=progress.objectives[objective].allowed,
+        scale=LoadScale.of([*(each.load for each in points), *([] if state.load is None else [state.load])]),
+        answer=ends,
+        now=state.load,
+        label=progress.number,
+    )
+    return draw_loads(points, axes, width=width, height=height)
+
+
+def load_points(progress: SearchProgress, objective: int) -> list[LoadPoint]:
+    """Return the loads with samples of an objective, in order of time."""
+    found = []
+    for load in progress.loads:
+        figure = load.figures[objective] if objective < len(load.figures) else None
+        if figure is not None and figure.share is not None:
+            found.append(
+                LoadPoint(
+                    load=load.load,
+                    share=figure.share,
+                    low=figure.low,
+                    high=figure.high,
+                    verdict=figure.verdict if figure.verdict in MARKS else "open",
+                )
+            )
+    return found
+
+
+class LoadsTable(ObjectivePanel):
+    """Every load that was kept, the newest first; scrolls."""
+
+    top = 0
+    """Loads that are scrolled out above."""
+
+    def title(self, frame: Frame) -> Sequence[TextRow]:
+        count = 0 if frame.search is None else len(frame.search.loads)
+        return [[("Probes ", "title"), (formats.exact(count), "strong")], [("newest first", "muted")]]
+
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
+        if frame.search is None or not frame.search.loads:
+            return placard("no load was kept yet", width=width, height=height)
+        return draw_table(frame.search, self.chosen(frame.search), size=(width, height), top=self.top)
+
+    def scroll(self, rows: int) -> None:
+        """Scroll down (positive) or up."""
+        if self.frame is None or self.frame.search is None:
+            return
+        most = max(0, len(self.frame.search.loads) - self.size.height + 1)
+        self.top = min(max(self.top + rows, 0), most)
+        self.watch_frame(self.frame)
+
+
+def draw_table(progress: SearchProgress, objective: int, *, size: tuple[int, int], top: int = 0) -> list[TextRow]:
+    """Return a head and a row for each load; of the objectives the chosen one, then others as far as there is room."""
+    width, height = size
+    order = [objective, *(each for each in range(len(progress.objectives)) if each != objective)]
+    shown = order[: max((width - _FIRST) // _COLUMN, 1)] if progress.objectives else []
+    head: list[Run] = [(f"{progress.unit:>9} {'from':>8} {'for':>6}  {'':<13}", "muted")]
+    head += [
+        (f"{shortened(sanitize_line(progress.objectives[each].label), _COLUMN - 1):<{_COLUMN}}", "muted")
+        for each in shown
+    ]
+    newest = list(reversed(progress.loads))
+    rows = [_row(each, progress, shown) for each in newest[top : top + max(height - 1, 0)]]
+    return [fitted(row, width) for row in [head, *rows]]
+
+
+def _row(load: SearchedLoad, progress: SearchProgress, shown: Sequence[int]) -> list[Run]:
+    seconds = formats.clock(round(load.end - load.begin))
+    remark = "queue grows" if load.queue else _PURPOSES.get(load.purpose, "")
+    first: list[Run] = [
+        (f"{progress.number(load.load):>9} ", "strong"),
+        (f"{formats.clock(load.begin):>8} {seconds:>6}  ", ""),
+        (f"{remark:<13}", "warn" if load.queue else "muted"),
+    ]
+    for place in shown:
+        first += _figure(load.figures[place]) if place < len(load.figures) else [(" " * _COLUMN, "")]
+    return first
+
+
+def _figure(figure: LoadFigure) -> list[Run]:
+    """Return `✓ 2.1 % [0.8, 5.4] of 105` in a column."""
+    if figure.share is None:
+        return [(f"{'○ no sample yet':<{_COLUMN}}", "muted")]
+    symbol, style = MARKS.get(figure.verdict, MARKS["open"])
+    ends = f"[{percent(figure.low)}, {percent(figure.high)}]".replace(" %", "")
+    text = f"{percent(figure.share):>6} {ends:<12}of {formats.count(figure.counted)}"
+    return [(f"{symbol} ", style), (f"{text:<{_COLUMN - 2}}", "")]
