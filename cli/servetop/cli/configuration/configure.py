@@ -120,7 +120,7 @@ def extra_percentiles(
     """
     found = set(wanted)
     if thresholds:
-        from servetop.reports.check import thresholds as conditions  # not needed by every start
+        from servetop.analysis.checks import thresholds as conditions  # not needed by every start
 
         parsed = [conditions.parse_threshold(text) for text in thresholds]
         found |= set(conditions.percentiles_needed(parsed))
