@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,12 @@ def config_of(*words: str) -> RunConfig:
 
 
 def recording_of(tmp_path: Path, *words: str) -> str:
+    return recorded(tmp_path, config_of(*words))
+
+
+def recorded(tmp_path: Path, config: RunConfig) -> str:
     path = tmp_path / "run.servetop"
-    Recorder.create(path, RunHeader(config=config_of(*words), anchor=ANCHOR)).close(
-        RunEnd(at=0.0, exit_code=0, reason="")
-    )
+    Recorder.create(path, RunHeader(config=config, anchor=ANCHOR)).close(RunEnd(at=0.0, exit_code=0, reason=""))
     return str(path)
 
 
@@ -145,6 +148,16 @@ def test_the_run_of_a_recording_is_repeated_exactly(
 ) -> None:
     monkeypatch.setenv("HOST_OF_A", "a")
     assert config_of("--config", recording_of(tmp_path, *words)) == config_of(*words)
+
+
+def test_the_conditions_on_the_cells_of_a_recorded_sweep_are_those_of_its_load(tmp_path: Path) -> None:
+    run = dataclasses.replace(
+        config_of("--ramp", "4:2s,8:3s"), until=("failed>0",), cell_thresholds=("p99_ttft_ms<=500",)
+    )
+    recording = recorded(tmp_path, run)
+    assert config_of("--config", recording) == run
+    other = config_of("--config", recording, "--rate", "2", "--duration", "5")
+    assert (other.until, other.cell_thresholds) == ((), ())
 
 
 def test_a_load_option_replaces_the_stages_of_a_recording(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def stored(tmp_path: Path, text: str) -> str:
 
 
 def test_the_page_has_examples() -> None:
-    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (10, 1, 11)
+    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (11, 1, 11)
 
 
 @pytest.mark.parametrize("text", SWEEPS)
@@ -92,6 +92,7 @@ def test_the_page_lists_every_key_that_a_sweep_file_may_have() -> None:
         "repeats",
         "order",
         "until",
+        "cell_threshold",
         "grid",
         "cell",
         "sim",

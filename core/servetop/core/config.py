@@ -219,8 +219,8 @@ class RunConfig:
     """Service-level objectives by metric (`ttft`, `ttfot`, `tpot`, `e2el`), in seconds."""
     thresholds: tuple[str, ...] = ()
     """Conditions on the summary, such as `p99_ttft_ms<=500`; the exit code is 99 if one is not met."""
-    prices: tuple[str, ...] = ()
-    """Price of the server per hour, and perhaps one to compare it with, as in `2.5/h` (`config_values.price`)."""
+    cell_thresholds: tuple[str, ...] = ()  # conditions that each cell of a sweep must meet; as `thresholds`
+    prices: tuple[str, ...] = ()  # of the server per hour, and perhaps one to compare it with: `config_values.price`
     max_failures: str = DEFAULT_MAX_FAILURES
     """Number or share of requests that may fail, such as `10`, `2%` or `0.02`; beyond it the exit code is 1."""
     until: tuple[str, ...] = ()  # conditions on a cell that end its row of a sweep: later cells are skipped

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 
+from servetop.analysis.checks.thresholds import check_thresholds
 from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.analysis.trust.steady_state import SteadyWindow
@@ -18,7 +19,6 @@ from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
-from servetop.reports.check.thresholds import check_thresholds
 from servetop.reports.summary.run_story import run_story
 from servetop.reports.summary.summary import run_summary
 from servetop.run.outcome import decisive
@@ -75,6 +75,11 @@ def _judged(end: RunEnd, config: RunConfig, reader: RecordingReader) -> tuple[Ru
     unmet = check_thresholds(summary, config.thresholds)
     if summary.measured.trust.verdict == TrustVerdict.CLIENT_BOUND:
         unmet.append("the client was the bottleneck: " + ", ".join(summary.measured.trust.reasons))
+    checks = summary.cell_thresholds
+    if checks is not None and checks.unmet:
+        unmet.append(checks.unmet)
+    if not unmet and checks is not None and checks.undecided:
+        return RunEnd(at=end.at, exit_code=int(ExitCode.CANNOT_TELL), reason=checks.undecided), summary
     if not unmet:
         return end, summary
     return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(unmet)), summary

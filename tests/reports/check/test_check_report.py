@@ -6,6 +6,7 @@ import pytest
 
 from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.analysis.checks.rule_result import Bearing, RuleResult
+from servetop.analysis.checks.thresholds import parse_threshold
 from servetop.core.errors import ExitCode
 from servetop.reports.check.check_report import (
     CheckItem,
@@ -17,7 +18,6 @@ from servetop.reports.check.check_report import (
 )
 from servetop.reports.check.regression_gate import judge_regressions
 from servetop.reports.check.regression_limit import parse_regression_limit
-from servetop.reports.check.thresholds import parse_threshold
 from tests.reports.check.gates_for_tests import LOAD, comparison, differing
 
 CLIENT = RuleResult(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from servetop.analysis.checks.thresholds import threshold_keys
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.trust.objectives import meets_objectives
 from servetop.core.config import StageConfig
@@ -19,7 +20,6 @@ from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
-from servetop.reports.check.thresholds import threshold_keys
 from servetop.reports.summary.summary import run_summary
 from tests.recordings.rows import sample, stage
 

@@ -103,6 +103,7 @@ class RunViewer:
             run_name=self.source.name,
             against=self.options.baseline is not None,
             comparison=self.comparison,
+            checks=None if self.run.sweep is None else self.run.sweep.checks,
         )
         return frame if self._baseline is None else replace(frame, baseline=self._baseline_at(frame))
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.summary.summary_types import StageSummary
+from servetop.analysis.sweep.cell_checks import CellChecks
 from servetop.analysis.sweep.row_limits import overloaded_stages, row_limits
 from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict, sweep_verdict
@@ -27,7 +29,9 @@ def is_sweep(config: RunConfig, stages: Sequence[StageChange]) -> bool:
     return len(loads) > 1 and (config.drain_at_stages or len({load.max_num_seqs for load in loads}) > 1)
 
 
-def measured_sweep(run: RunRecord, stages: Sequence[StageSummary]) -> SweepVerdict | None:
+def measured_sweep(
+    run: RunRecord, stages: Sequence[StageSummary], checks: CellChecks | None = None
+) -> SweepVerdict | None:
     """Return the verdict of a sweep by the exact figures of its whole stages; None for other runs, or without any."""
     if not is_sweep(run.header.config, run.stages):
         return None
@@ -36,9 +40,10 @@ def measured_sweep(run: RunRecord, stages: Sequence[StageSummary]) -> SweepVerdi
     if not cells:
         return None
     whole = [stage for cell in cells for stage in cell.stages]
-    return sweep_verdict(
+    verdict = sweep_verdict(
         cells, objectives=objectives, limits=row_limits(run, cells), overloaded=overloaded_stages(run, whole)
     )
+    return replace(verdict, checks=checks)
 
 
 def measured_cells(stages: Sequence[StageSummary], *, objectives: Mapping[str, float]) -> list[SweepCell]:
@@ -46,7 +51,7 @@ def measured_cells(stages: Sequence[StageSummary], *, objectives: Mapping[str, f
     groups: dict[StageLoad, list[StageSummary]] = {}
     for stage in stages:
         if stage.finished and not stage.steered:
-            groups.setdefault(_load(stage), []).append(stage)
+            groups.setdefault(load_of(stage), []).append(stage)
     cells = [_cell(group, objectives) for group in groups.values()]
     place = {settings: at for at, settings in enumerate(dict.fromkeys(cell.settings for cell in cells))}
 
@@ -62,7 +67,8 @@ def measured_cells(stages: Sequence[StageSummary], *, objectives: Mapping[str, f
     return sorted(cells, key=order)
 
 
-def _load(stage: StageSummary) -> StageLoad:
+def load_of(stage: StageSummary) -> StageLoad:
+    """Return what all repeats of a cell have in common."""
     rate = math.inf if stage.request_rate is None else stage.request_rate
     return StageLoad(
         request_rate=rate,

@@ -16,6 +16,7 @@ from servetop.analysis.summary.cost_summary import CostSummary
 from servetop.analysis.summary.set_up_types import RunSetUp
 from servetop.analysis.summary.story_summary import StorySummary
 from servetop.analysis.summary.trust_types import TrustSummary
+from servetop.analysis.sweep.cell_checks import CellChecks
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.config import STANDARD_PERCENTILES
 from servetop.core.interfaces.unrecorded import Unrecorded
@@ -274,6 +275,8 @@ class RunSummary:
     engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)
     skipped: tuple[SkippedSummary, ...] | None = field(default=None, metadata=OMITTED)
     """Cells of a sweep that were not measured because their row had ended (`until`); None without any."""
+    cell_thresholds: CellChecks | None = field(default=None, metadata=OMITTED)
+    """Whether the cells of a sweep meet their thresholds; None without thresholds of cells."""
     predicted: bool | None = field(default=None, metadata=OMITTED)
     """True for a run that the simulator computed, without a server; None for others."""
     not_recorded: Unrecorded | None = field(default=None, metadata=OMITTED)

@@ -19,8 +19,9 @@ _MOST_ROWS = 4
 
 
 def sweep_headline(sweep: SweepVerdict) -> str:
-    """Return the best cell, and what each batch size sustains."""
-    return "; ".join(part for part in (_best_text(sweep), _sustainable_text(sweep)) if part)
+    """Return how many cells keep their thresholds, the best cell, and what each batch size sustains."""
+    kept = "" if sweep.checks is None else sweep.checks.headline
+    return "; ".join(part for part in (kept, _best_text(sweep), _sustainable_text(sweep)) if part)
 
 
 def sweep_lines(sweep: SweepVerdict) -> Iterable[StoryLine]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from servetop.cli.configuration.stage_options import check, check_cooldown, describes_load, stages_of, with_warmup
 from servetop.cli.configuration.workload_settings import prefix_cache_of, resolved, workload_config
-from servetop.cli.options.config_file import ConfigFile, check_complete
+from servetop.cli.options.config_file import ConfigFile, RecordedPlan, check_complete
 from servetop.cli.options.engine_options import ConnectionOptions
 from servetop.cli.options.load_options import LoadOptions
 from servetop.cli.options.run_options import RepeatableOptions
@@ -42,13 +42,16 @@ def run_config(
     """
     load, results = options.load, options.results
     workload, replay = resolved(workload_config(options))
-    repeated = file.stages if file is not None and not describes_load(load) else ()
+    plan = RecordedPlan() if file is None or describes_load(load) else file.plan
+    repeated = plan.stages
     stages = with_warmup(repeated or stages_of(load, replay), load.num_warmups)
     _check_load(workload, stages, load=load, chosen=bool(repeated) or load.request_rate is not None)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
     workload = dataclasses.replace(workload, endpoint=endpoint_of_config(engine, workload.endpoint))
     config = RunConfig(
-        drain_at_stages=bool(repeated) and file is not None and file.drain_at_stages,
+        drain_at_stages=plan.drain_at_stages,
+        until=plan.until,
+        cell_thresholds=plan.cell_thresholds,
         engine=engine,
         workload=workload,
         seed=load.seed,
@@ -120,7 +123,7 @@ def extra_percentiles(
     """
     found = set(wanted)
     if thresholds:
-        from servetop.reports.check import thresholds as conditions  # not needed by every start
+        from servetop.analysis.checks import thresholds as conditions  # not needed by every start
 
         parsed = [conditions.parse_threshold(text) for text in thresholds]
         found |= set(conditions.percentiles_needed(parsed))

@@ -76,6 +76,8 @@ class SweepFile:
     seed: int = 0
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
+    cell_thresholds: tuple[str, ...] = ()
+    """Conditions that each cell must meet."""
     until: tuple[str, ...] = ()
     """Conditions on a cell that end its row."""
     prices: tuple[str, ...] = ()
@@ -92,7 +94,8 @@ class SweepFile:
     has_single_cells: bool = False
 
 
-_LISTS = ("goodput", "thresholds", "prices", "metadata", "until")
+CELL_THRESHOLD = "cell_threshold"
+_LISTS = ("goodput", "thresholds", "cell_thresholds", "prices", "metadata", "until")
 _OWN = {
     name: name
     for name in (
@@ -108,11 +111,11 @@ _OWN = {
     )
 }
 _OWN |= {name: name for name in ("goodput", "metric_percentiles", "max_failures", "label", "metadata")}
-_OWN |= {"threshold": "thresholds", "price": "prices"}
+_OWN |= {"threshold": "thresholds", "price": "prices", CELL_THRESHOLD: "cell_thresholds"}
 """By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
 _FIELDS = {"dataset_name": "dataset"}
 """Options whose field of WorkloadConfig has another name."""
-_EXTRA = ("repeats", "order", "until", "sim", *TABLES)
+_EXTRA = ("repeats", "order", "until", CELL_THRESHOLD, "sim", *TABLES)
 _HEADINGS = ("sweep", "load", "run", "servetop")
 """Headings that a file has none of, although one may look for them."""
 _NO_SWEEP = (

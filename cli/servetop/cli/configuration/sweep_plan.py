@@ -65,6 +65,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         workers=sweep.workers,
         goodput=parse_goodput(sweep.goodput),
         thresholds=sweep.thresholds,
+        cell_thresholds=sweep.cell_thresholds,
         until=sweep.until,
         prices=prices,
         metric_percentiles=percentiles,
@@ -76,19 +77,20 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         label=sweep.label,
         metadata=parse_metadata(sweep.metadata),
     )
-    return _with_row_ends(config) if sweep.until else config
+    return _with_conditions(config) if sweep.until or sweep.cell_thresholds else config
 
 
-def _with_row_ends(config: RunConfig) -> RunConfig:
-    """Return a run with the percentiles that its row ends need; UsageError for a condition that cannot be measured."""
+def _with_conditions(config: RunConfig) -> RunConfig:
+    """Return a run with the percentiles that the conditions on its cells need; UsageError for one without a figure."""
+    from servetop.analysis.checks.cell_thresholds import parse_cell_thresholds
+    from servetop.analysis.checks.thresholds import percentiles_needed
     from servetop.reports.check.row_conditions import parse_row_conditions  # not for other sweeps
-    from servetop.reports.check.thresholds import percentiles_needed
 
     try:
-        conditions = parse_row_conditions(config)
+        conditions, thresholds = parse_row_conditions(config), parse_cell_thresholds(config)
     except UsageError as error:
         raise UsageError(f"{config.label}: {error}") from None
-    needed = percentiles_needed([each.threshold for each in conditions if each.threshold is not None])
+    needed = percentiles_needed([*thresholds, *(each.threshold for each in conditions if each.threshold is not None)])
     percentiles = {*config.metric_percentiles, *needed} - set(STANDARD_PERCENTILES)
     return dataclasses.replace(config, metric_percentiles=tuple(sorted(percentiles)))
 

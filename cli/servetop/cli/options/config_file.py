@@ -25,14 +25,22 @@ _SQLITE = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedPlan:
+    """The load of a recording that options cannot describe; a load option on the command line replaces it."""
+
+    stages: tuple[StageConfig, ...] = ()
+    drain_at_stages: bool = False
+    until: tuple[str, ...] = ()
+    cell_thresholds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
     """The options in a file."""
 
     values: GivenValues
     engine_args: tuple[str, ...] = ()
-    stages: tuple[StageConfig, ...] = ()
-    """The stages of a recording that options cannot describe; a load option on the command line replaces them."""
-    drain_at_stages: bool = False
+    plan: RecordedPlan = RecordedPlan()
 
 
 def with_config_file(given: GivenValues) -> tuple[RunOptions, ConfigFile | None]:
@@ -47,12 +55,12 @@ def with_config_file(given: GivenValues) -> tuple[RunOptions, ConfigFile | None]
 def read_config_file(path: Path) -> ConfigFile:
     """Read a TOML file or a recording; UsageError if it cannot be read or has an unknown key or a wrong value."""
     where = str(path)
-    data, stages, drain = _file_data(path)
+    data, plan = _file_data(path)
     values = values_of_file(data, where=where)
     engine_args = values.pop(ENGINE_ARGS, ())
     read_options(RunOptions, values, where=where)
     assert not isinstance(engine_args, str | bool)
-    return ConfigFile(values=values, engine_args=tuple(engine_args), stages=stages, drain_at_stages=drain)
+    return ConfigFile(values=values, engine_args=tuple(engine_args), plan=plan)
 
 
 def _without_other_load(values: GivenValues, given: GivenValues) -> GivenValues:
@@ -95,7 +103,7 @@ def _texts(data: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, data
 
 
-def _file_data(path: Path) -> tuple[Mapping[str, Any], tuple[StageConfig, ...], bool]:
+def _file_data(path: Path) -> tuple[Mapping[str, Any], RecordedPlan]:
     import tomllib  # not for every start
 
     try:
@@ -104,14 +112,14 @@ def _file_data(path: Path) -> tuple[Mapping[str, Any], tuple[StageConfig, ...], 
         with path.open("rb") as file:
             if file.read(len(_SQLITE)) == _SQLITE:
                 return _recorded(str(path))
-        return tomllib.loads(path.read_text(encoding="utf-8")), (), False
+        return tomllib.loads(path.read_text(encoding="utf-8")), RecordedPlan()
     except OSError as error:
         raise UsageError(f"--config {path}: {error.strerror}: use a TOML file or a recording") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"--config {path} is neither a recording nor a TOML file: {error}") from None
 
 
-def _recorded(name: str) -> tuple[Mapping[str, Any], tuple[StageConfig, ...], bool]:
+def _recorded(name: str) -> tuple[Mapping[str, Any], RecordedPlan]:
     from servetop.recordings.library.catalog import resolve
     from servetop.recordings.read.reader import RecordingReader
 
@@ -126,7 +134,10 @@ def _recorded(name: str) -> tuple[Mapping[str, Any], tuple[StageConfig, ...], bo
     measured = tuple(stage for stage in config.stages if not stage.warmup)
     single = _as_options(measured, drains=config.drain_at_stages)
     data = recorded_data(config) | {"num_warmups": warmups} | (single or {})
-    return data, () if single is not None else measured, config.drain_at_stages
+    if single is not None:
+        return data, RecordedPlan()
+    conditions = {"until": config.until, "cell_thresholds": config.cell_thresholds}
+    return data, RecordedPlan(stages=measured, drain_at_stages=config.drain_at_stages, **conditions)
 
 
 def recorded_data(config: RunConfig) -> dict[str, Any]:
@@ -134,7 +145,7 @@ def recorded_data(config: RunConfig) -> dict[str, Any]:
     from servetop.core.config import to_data
 
     data = to_data(config)
-    for derived in ("stages", "predicted", "drain_at_stages", "goodput", "search"):
+    for derived in ("stages", "predicted", "drain_at_stages", "goodput", "search", "until", "cell_thresholds"):
         data.pop(derived, None)
     data["workload"].pop("trace_rate", None)
     if not data["cooldown"]:

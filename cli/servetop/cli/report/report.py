@@ -33,6 +33,7 @@ from servetop.cli.report.summary_lines import (
     steady_lines,
     story_lines,
     story_markdown,
+    threshold_lines,
     trust_lines,
 )
 from servetop.cli.tables import out_tables, stdout_console
@@ -99,7 +100,7 @@ def print_summary(summary: RunSummary, *, as_json: bool) -> None:
         out_tables(plot)
     console.out(*trust_lines(summary))
     console.out(*(f"steered    {stage.label}: {stage.steered}" for stage in summary.stages if stage.steered))
-    console.out(*skipped_lines(summary.skipped or ()))
+    console.out(*skipped_lines(summary.skipped or ()), *threshold_lines(summary.cell_thresholds))
     for line in steady_lines(summary.stages):
         console.out(line)
     if summary.story is not None:

@@ -8,12 +8,15 @@ from collections.abc import Iterator, Sequence
 from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
 from servetop.analysis.summary.summary_types import DatasetSummary, RunSummary, SkippedSummary, StageSummary
 from servetop.analysis.summary.trust_types import EngineTimesSummary, TrustSummary
+from servetop.analysis.sweep.cell_checks import CELL_MARKS, CellChecks, CellOutcome
 from servetop.analysis.trust.trust_check import CLIENT_CHECKS, ENGINE_CHECKS
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
 from servetop.core.text.sanitize import sanitize_line
 from servetop.reports.markdown import escaped
 
+MOST_CELLS = 12
+"""Cells that miss a threshold or are not decided, of which each has a line."""
 _TOKENS = {
     "ordinary": "ordinary tokens of the model",
     "unchecked": "token ids that may include special tokens (the tokenizer is unknown)",
@@ -125,6 +128,18 @@ def dataset_lines(found: DatasetSummary | None) -> Iterator[str]:
     parts += [_TOKENS[found.random_tokens]] if found.random_tokens in _TOKENS else []
     if len(parts) > 1:
         yield f"dataset    {' · '.join(parts)}"
+
+
+def threshold_lines(checks: CellChecks | None) -> Iterator[str]:
+    """Yield how many cells of a sweep keep their thresholds, and the others with what decides them."""
+    if checks is None:
+        return
+    yield f"thresholds {checks.headline}"
+    others = [cell for cell in checks.cells if cell.outcome is not CellOutcome.KEPT]
+    for cell in others[:MOST_CELLS]:
+        yield f"{CELL_MARKS[cell.outcome]:>9}  {sanitize_line(cell.text)}"
+    if len(others) > MOST_CELLS:
+        yield f"{'':>9}  and {len(others) - MOST_CELLS} more (--json lists all)"
 
 
 def skipped_lines(cells: Sequence[SkippedSummary]) -> list[str]:

@@ -65,7 +65,9 @@ def print_dry_run(config: RunConfig, predicted: Mapping[CellName, float], *, as_
     """Print the cells, the restarts and the time, as text or JSON."""
     times, count = cell_times(config.stages, predicted), restarts(config)
     if as_json:
-        console.out_json(dry_run_json(times, restarts=count) | ({"until": config.until} if config.until else {}))
+        conditions = {"until": config.until, "cell_threshold": config.cell_thresholds}
+        given = {key: texts for key, texts in conditions.items() if texts}
+        console.out_json(dry_run_json(times, restarts=count) | given)
         return
     table = light_table("", "seconds", "")
     for each in times:
@@ -73,6 +75,8 @@ def print_dry_run(config: RunConfig, predicted: Mapping[CellName, float], *, as_
         table.add_row(cell(each.stage.label + repeat), formats.number(each.seconds), cell(each.basis))
     out_tables(titled(f"{counted(len(times), 'cell')}, in this order", table))
     console.out("", f"restarts   {count}", f"time       {_time_text(times)}")
+    if config.cell_thresholds:
+        console.out(f"thresholds {', '.join(config.cell_thresholds)}: each cell must meet them")
     if config.until:
         console.out(
             f"until      {', '.join(config.until)}: a load that meets one ends its row, whose higher loads are skipped"

@@ -11,11 +11,11 @@ from typing import Any
 from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.analysis.checks.rule_result import RuleResult
+from servetop.analysis.checks.thresholds import Threshold
 from servetop.analysis.manifest.manifest_diff import ManifestDifference
 from servetop.core.errors import ExitCode
 from servetop.reports.check.gate_text import sentence
 from servetop.reports.check.regression_gate import RegressionGate, same_load
-from servetop.reports.check.thresholds import Threshold
 
 
 class ItemKind(StrEnum):

@@ -11,6 +11,7 @@ from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.analysis.checks.honesty import chosen_rules, judge_honesty, worst_by_rule
 from servetop.analysis.checks.rule_result import TAIL_FROM, RuleResult
 from servetop.analysis.checks.stage_rules import HonestyRule, too_few_samples
+from servetop.analysis.checks.thresholds import Threshold, parse_threshold, percentiles_needed
 from servetop.analysis.comparison.comparison import Comparison, ComparisonOptions, compare
 from servetop.analysis.comparison.measured_difference import BASELINE_AND_RUN
 from servetop.analysis.comparison.start_spread import StartSpread
@@ -26,7 +27,6 @@ from servetop.reports.check.checked_run import (
 )
 from servetop.reports.check.regression_gate import judge_regressions, same_load
 from servetop.reports.check.regression_limit import RegressionLimit, parse_regression_limit
-from servetop.reports.check.thresholds import Threshold, parse_threshold, percentiles_needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from servetop.analysis.checks.threshold_text import figure_text, key_words
+from servetop.analysis.checks.thresholds import Threshold, needs_a_price, parse_cell_threshold
 from servetop.analysis.summary.measured_sweep import measured_cells
 from servetop.analysis.summary.summary_json import plain_object
 from servetop.analysis.summary.summary_types import StageSummary
@@ -15,14 +17,11 @@ from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.config import RunConfig
 from servetop.core.errors import UsageError
 from servetop.core.tick import TICK_SECONDS
-from servetop.reports.check.thresholds import Threshold, needs_a_price, parse_threshold
 
 TRUST, GOODPUT = "trust", "goodput"
 LEAST_SECONDS = MIN_TICKS * TICK_SECONDS
 """Seconds of requests below which the trust of a cell ends no row, nor does it with fewer than MIN_REQUESTS of them."""
 _SHARE = re.compile(r"\s*goodput\s*(?P<sign><=?)\s*(?P<percent>\d+(?:\.\d+)?)\s*%\s*")
-_LATENCY = re.compile(r"(?P<steady>steady\.)?(?P<statistic>mean|median|std|p\d+(?:\.\d+)?)_(?P<metric>\w+)_ms")
-_ABBREVIATED = ("ttft", "ttfot", "tpot", "itl", "e2el")
 _DOUBTS = (TrustVerdict.SUSPECT, TrustVerdict.CLIENT_BOUND)
 
 
@@ -72,9 +71,7 @@ def _threshold(text: str) -> Threshold:
         raise UsageError(f"{text!r}: write a share in percent, as in goodput<95%, or request_goodput<4 for requests/s")
     if re.match(r"\s*trust\b(?!\.)", text):
         raise UsageError(f'{text!r}: write "trust" alone, or a figure of it, as in trust.slip_p99_ms>10')
-    if text.lstrip().startswith("stages["):
-        raise UsageError(f"{text!r}: a condition is on the cell itself: leave out stages[…]")
-    return parse_threshold(text)
+    return parse_cell_threshold(text)
 
 
 def row_end(stages: Sequence[StageSummary], conditions: Sequence[RowCondition], objectives: Mapping[str, float]) -> str:
@@ -108,16 +105,5 @@ def _doubt(stage: StageSummary) -> str:
 
 
 def _words(threshold: Threshold, value: float) -> str:
-    key, unit, limit = threshold.key, "", threshold.limit
-    if key == GOODPUT:
-        unit = " %"
-    elif (latency := _LATENCY.fullmatch(key)) is not None:
-        metric = latency["metric"].upper() if latency["metric"] in _ABBREVIATED else latency["metric"]
-        key, unit = f"{latency['steady'] or ''}{latency['statistic']} {metric}".replace("steady.", "steady "), " ms"
-    return f"{key} {_figure(value, limit)}{unit} {threshold.sign} {limit:,g}{unit}"
-
-
-def _figure(value: float, limit: float) -> str:
-    """Return a number with as many digits as tell it from the limit."""
-    texts = [f"{value:,.{digits}f}" for digits in (0 if abs(value) >= 100 or value.is_integer() else 1, 2, 3)]
-    return next((text for text in texts if float(text.replace(",", "")) != limit), f"{value:g}")
+    key, unit = (GOODPUT, " %") if threshold.key == GOODPUT else key_words(threshold.key)
+    return f"{key} {figure_text(value, threshold.limit)}{unit} {threshold.sign} {threshold.limit:,g}{unit}"

@@ -36,6 +36,7 @@ from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.breakdowns import model_summaries, replica_summaries
 from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts, prefix_cache_text
+from servetop.reports.summary.cell_thresholds import cell_checks
 from servetop.reports.summary.cooldown import CoolDowns
 from servetop.reports.summary.dataset_metrics import dataset_summary
 from servetop.reports.summary.exported import engine_metrics
@@ -85,7 +86,7 @@ def run_summary(
         skipped=skipped_cells(reader) or None,
         predicted=run.header.predicted or None,
     )
-    return _judged(summary, reader, end=end) if run.tick_ends.size else summary
+    return _judged(summary, source, end=end) if run.tick_ends.size else summary
 
 
 def _measured(
@@ -104,12 +105,13 @@ def _measured(
     return whole, source.costed(source.measure(of_stage, stage.period, samples=samples), of_stage)
 
 
-def _judged(summary: RunSummary, reader: RecordingReader, *, end: RunEnd | None) -> RunSummary:
-    """Return a summary with the story of its run and the verdict of its sweep."""
-    record = recorded_run(reader, end=end)
-    sweep = measured_sweep(record, summary.stages)
+def _judged(summary: RunSummary, source: _Source, *, end: RunEnd | None) -> RunSummary:
+    """Return a summary with the story of its run, the verdict of its sweep, and whether its cells keep thresholds."""
+    record = recorded_run(source.reader, end=end)
+    checks = cell_checks(source.reader, source.run, summary.stages, cache=source.cache)
+    sweep = measured_sweep(record, summary.stages, checks)
     story = story_summary(story_of(record, run_verdict(record), sweep))
-    return dataclasses.replace(summary, story=story, sweep=sweep)
+    return dataclasses.replace(summary, story=story, sweep=sweep, cell_thresholds=checks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,6 +10,7 @@ from servetop.analysis.diagnosis.diagnosis import Diagnosis
 from servetop.analysis.diagnosis.episode import Episode
 from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.story.story import Story
+from servetop.analysis.sweep.cell_checks import CellChecks
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
@@ -127,6 +128,8 @@ class Frame:
     """The verdict of a sweep with the exact figures of its cells, once it has ended at the playhead and is read."""
     search: SearchProgress | None = None
     """What a search knew by then; None for another run."""
+    checks: CellChecks | None = None
+    """Whether the cells of a sweep keep their thresholds, of all that are read, also later than the playhead."""
     peaks: EnginePeaks | None = None
     """The run's largest values, once it has ended at the playhead; None before, and with a cursor."""
     commands: tuple[Command, ...] = ()

@@ -88,7 +88,7 @@ class RunState:
         self.requested: dict[Action, float] = {}
         """Values that were requested and not yet confirmed."""
         self.sweep: SweepVerdict | None = None
-        """The verdict of a sweep that has ended, with the exact figures of its cells."""
+        """The verdict of a sweep with the exact figures of its cells, read at its end, or of its cells so far."""
         self.awaits_sweep = False
         """Whether `sweep` is still to be set if the run is a sweep: its story waits for it."""
         self._peaks_of = lru_cache(maxsize=1)(self._peaks)

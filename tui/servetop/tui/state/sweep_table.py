@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from servetop.analysis.sweep.cell_checks import CellOutcome
+from servetop.tui.state.checked_cells import checked_cells, place_of
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import (
     Cell,
@@ -37,6 +39,8 @@ class SweepTable:
     """Cells that could not be measured."""
     skipped: Set[MatrixPlace] = frozenset()
     """Cells that are not measured because their row has ended."""
+    checked: Mapping[MatrixPlace, CellOutcome] = field(default_factory=dict)
+    """Whether cells keep their thresholds."""
     others: Sequence[OtherStage] = ()
     before: dict[MatrixPlace, float] = field(default_factory=dict)
     """The baseline's output tokens/s, which take the place of predictions."""
@@ -49,6 +53,7 @@ class SweepTable:
     def of(cls, frame: Frame) -> SweepTable:
         """Return the table as of the frame's time."""
         cells, baseline = exact_cells(measured(frame), frame.sweep), frame.shown_baseline
+        checks = checked_cells(frame)
         return cls(
             cells=cells,
             before={} if baseline is None else rates_before(cells, baseline.run),
@@ -56,6 +61,7 @@ class SweepTable:
             predictions=predicted(frame),
             failed=failed_cells(frame),
             skipped=skipped_cells(frame),
+            checked={} if checks is None else {place_of(cell): cell.outcome for cell in checks.cells},
             others=others(frame),
             metric=frame.view.metric,
             goodput_first=frame.view.goodput,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from servetop.analysis.sweep.cell_checks import CELL_MARKS, CellOutcome
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.heat_map import SHADES
@@ -15,6 +16,7 @@ from servetop.tui.drawing.scatter import Point, draw_scatter
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
 from servetop.tui.panels.detail.cdf import LABELS, whole_ticks
 from servetop.tui.panels.panel import Panel
+from servetop.tui.state.checked_cells import checked_cells
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.rest_of_sweep import rest_of_sweep
 from servetop.tui.state.sweep_cells import (
@@ -44,9 +46,12 @@ _FAILED = "failed"
 _SKIPPED = "⊣"
 """Stands for the number of a cell that is not measured because its row has ended."""
 _MARKS = 4
-"""Cells of the marks behind a number; the last one stays blank."""
-_COLUMN = (_NUMBER + _MARKS + 1, 2 * _NUMBER + _MARKS + 2)
-"""Cells of a column, at least and at most."""
+"""Cells of the marks behind a number, without that of thresholds; the last one stays blank."""
+_OUTCOMES = {
+    CellOutcome.KEPT: "keeps thresholds",
+    CellOutcome.MISSED: "misses one",
+    CellOutcome.NOT_DECIDED: "not decided",
+}
 _SHADES = SHADES[1:]
 _LABEL = 22
 """Least width of the load of a stage outside the matrix."""
@@ -61,6 +66,8 @@ class SweepPanel(Panel):
         parts: list[TextRow] = [[("Sweep ", "title"), ("output tok/s by batch size ↓ and requests/s →", "")]]
         if (rest := rest_of_sweep(frame)) is not None:
             parts.append([(rest.text, "strong")])
+        if (checks := checked_cells(frame)) is not None and checks.cells:
+            parts.append([(checks.headline, "warn" if checks.missed else "strong")])
         cells, planned = exact_cells(measured(frame), frame.sweep), predicted(frame)
         off = deviations(cells, planned)
         if off:
@@ -108,8 +115,9 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
 def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
     loads, cells = table.loads, table.cells
     head = max(_HEAD, min(max(len(_row_name(row)) for row in table.rows) + 2, _HEAD + _LABEL))
-    column = min(max((width - head) // max(len(loads), 1), _COLUMN[0]), _COLUMN[1])
-    shade = column - _NUMBER - _MARKS
+    room = _MARKS + bool(table.checked)
+    column = min(max((width - head) // max(len(loads), 1), _NUMBER + room + 1), 2 * _NUMBER + room + 2)
+    shade = column - _NUMBER - room
     done = {key: cell.output_rate for key, cell in cells.items() if not cell.running_now}
     best, dipped = best_key(cells), dips(done)
     rows: list[TextRow] = [
@@ -124,11 +132,11 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
         first: list[Run] = [(f"{shortened(_row_name(row), head - 1):>{head - 1}} ", "muted")]
         below: list[list[Run]] = [[(" " * head, "")] for _ in table.below]
         for key, (glyph, heat) in zip(keys, shades, strict=True):
-            marks = _rank(cells.get(key), key == best) + ("▼" if key in dipped else "")
-            first += [(glyph * shade, heat), *_number(cells.get(key), marks, _placeholder(table, key))]
+            marks = _rank(cells.get(key), key == best) + _check(table, key) + ("▼" if key in dipped else "")
+            first += [(glyph * shade, heat), *_number(cells.get(key), marks, _placeholder(table, key), room=room)]
             for line, what in zip(below, table.below, strict=True):
                 text = _figure(table, what, key)
-                line += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "muted")]
+                line += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + room), "muted")]
         rows += [first, *below][:per_batch]
     return rows
 
@@ -157,6 +165,11 @@ def _rank(cell: Cell | None, best: bool) -> str:
     return "★" if best else ("✗" if cell is not None and cell.missed and not cell.running_now else "")
 
 
+def _check(table: SweepTable, key: MatrixPlace) -> str:
+    """Return the mark of a cell that keeps its thresholds or not."""
+    return CELL_MARKS[table.checked[key]] if key in table.checked else ""
+
+
 def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
     """Return the shade between the smallest and the largest throughput."""
     if cell is None:
@@ -174,13 +187,13 @@ def _placeholder(table: SweepTable, key: MatrixPlace) -> str:
     return _SKIPPED if key in table.skipped else "·" if key in table.planned else ""
 
 
-def _number(cell: Cell | None, marks: str, placeholder: str) -> list[Run]:
+def _number(cell: Cell | None, marks: str, placeholder: str, *, room: int) -> list[Run]:
     if cell is None:
-        return [(f"{placeholder:>{_NUMBER}}".ljust(_NUMBER + _MARKS), "bad" if placeholder == _FAILED else "faint")]
+        return [(f"{placeholder:>{_NUMBER}}".ljust(_NUMBER + room), "bad" if placeholder == _FAILED else "faint")]
     marked = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now, f"×{cell.repeats}": cell.repeats > 1}
     marks += "".join(mark for mark, holds in marked.items() if holds)
     style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
-    return [(f"{formats.count(cell.output_rate):>{_NUMBER}}{marks[: _MARKS - 1]:<{_MARKS}}", style)]
+    return [(f"{formats.count(cell.output_rate):>{_NUMBER}}{marks[: room - 1]:<{room}}", style)]
 
 
 def _latency(cell: Cell | None, metric: str) -> str:
@@ -220,6 +233,7 @@ def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
         f"below: {_listed(table, per_batch)}": per_batch > 1,
         "★ best": best_key(table.cells) is not None,
         "✗ misses objective": any(cell.missed for cell in cells if not cell.running_now),
+        **{f"{CELL_MARKS[each]} {text}": each in table.checked.values() for each, text in _OUTCOMES.items()},
         "▼ dip": bool(dips(done)),
         "▲ preempted": any(cell.preempted for cell in cells),
         "~ not steady": any(cell.unsteady for cell in cells),

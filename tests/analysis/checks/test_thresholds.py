@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from servetop.analysis.checks.thresholds import parse_threshold, percentile_of, percentiles_needed
 from servetop.core.errors import UsageError
-from servetop.reports.check.thresholds import parse_threshold, percentile_of, percentiles_needed
 
 SUMMARY = {"p99_ttft_ms": 640.0, "completed": 100, "request_goodput": None, "server": {"preemptions": 3.0}}
 

@@ -157,8 +157,17 @@ def parse_threshold(text: str) -> Threshold:
     except ValueError:
         limit = math.nan
     if math.isnan(limit):
-        raise UsageError(f"{text!r}: {match['limit']!r} is not a number, as in p99_ttft_ms<=500")
+        raise UsageError(
+            f"{text!r}: {match['limit']!r} is not a number, as in p99_ttft_ms<=500: the unit is in the key"
+        )
     return Threshold(key=match["key"], sign=match["sign"], limit=limit)
+
+
+def parse_cell_threshold(text: str) -> Threshold:
+    """Parse a condition on one cell of a sweep, which is on none of the summary's stages; UsageError as above."""
+    if text.lstrip().startswith("stages["):
+        raise UsageError(f"{text!r}: a condition is on the cell itself: leave out stages[…]")
+    return parse_threshold(text)
 
 
 def percentile_of(key: str) -> float | None:
