@@ -37,23 +37,20 @@ def run_config(
 ) -> RunConfig:
     """Return the configuration that options describe; UsageError names the option that is wrong.
 
-    `file` is the --config file among whose options they are; its engine arguments and stages apply where the command
-    line gives none. A secret that a recording left out is an error, unless `allow_redacted`.
+    `file` is the --config file that they are from; its engine arguments and stages apply where the command line gives
+    none. A secret that a recording left out is an error, unless `allow_redacted`.
     """
-    load, results = options.load, options.results
-    workload, replay = resolved(workload_config(options))
+    load, results, (workload, replay) = options.load, options.results, resolved(workload_config(options))
     plan = RecordedPlan() if file is None or describes_load(load) else file.plan
-    repeated = plan.stages
-    stages = with_warmup(repeated or stages_of(load, replay), load.num_warmups)
-    _check_load(workload, stages, load=load, chosen=bool(repeated) or load.request_rate is not None)
+    stages = with_warmup(plan.stages or stages_of(load, replay), load.num_warmups)
+    _check_load(workload, stages, load=load, chosen=bool(plan.stages) or load.request_rate is not None)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
-    workload = dataclasses.replace(workload, endpoint=endpoint_of_config(engine, workload.endpoint))
     config = RunConfig(
         drain_at_stages=plan.drain_at_stages,
         until=plan.until,
         cell_thresholds=plan.cell_thresholds,
         engine=engine,
-        workload=workload,
+        workload=dataclasses.replace(workload, endpoint=endpoint_of_config(engine, workload.endpoint)),
         seed=load.seed,
         workers=load.workers,
         stages=stages,
