@@ -118,7 +118,9 @@ def _kept_in(run: RunRecord, stage: StageChange) -> float | None:
     due, done, queued = (run.history.column(each, start=first, stop=stop).sum() for each in ("due", "ok", "queued"))
     if due < _MIN_DUE or queued or not share_kept(run, first, stop) >= CLEAR_SHARE:
         return None
-    if work_error(run, first, stop, due) > UNCERTAIN or _waiting_share(run, first, stop) > _WAITING_SHARE:
+    begin, end = _period(run, stage)  # more requests than in the window tell how much their lengths vary
+    error = work_error(run, run.history.first_from(begin), run.history.up_to(end), due)
+    if error > UNCERTAIN or _waiting_share(run, first, stop) > _WAITING_SHARE:
         return None
     if _overloaded(run)[first:stop].any() or _was_full(run, first, stop) or _missed_for_moments(run, first, stop):
         return None
@@ -157,7 +159,10 @@ def share_kept(run: RunRecord, first: int, stop: int) -> float:
 
 
 def work_error(run: RunRecord, first: int, stop: int, due: float) -> float:
-    """Return the standard error of the work that was offered in a period, relative to that of the workload."""
+    """Return the standard error of the work of `due` requests, relative to that of the workload.
+
+    How much their lengths vary is measured in ticks `first` to `stop`.
+    """
     lengths = run.history.histogram("output_len", start=first, stop=stop)
     spread = 0.0
     if lengths.buckets.size:
