@@ -43,15 +43,11 @@ def run_config(
     load, results = options.load, options.results
     workload, replay = resolved(workload_config(options))
     plan = RecordedPlan() if file is None or describes_load(load) else file.plan
-    repeated = plan.stages
-    stages = with_warmup(repeated or stages_of(load, replay), load.num_warmups)
-    _check_load(workload, stages, load=load, chosen=bool(repeated) or load.request_rate is not None)
+    stages = with_warmup(plan.stages or stages_of(load, replay), load.num_warmups)
+    _check_load(workload, stages, load=load, chosen=bool(plan.stages) or load.request_rate is not None)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
     workload = dataclasses.replace(workload, endpoint=endpoint_of_config(engine, workload.endpoint))
     config = RunConfig(
-        drain_at_stages=plan.drain_at_stages,
-        until=plan.until,
-        cell_thresholds=plan.cell_thresholds,
         engine=engine,
         workload=workload,
         seed=load.seed,
@@ -70,7 +66,7 @@ def run_config(
     )
     if file is not None and not allow_redacted:
         check_complete(config)
-    return config
+    return plan.applied_to(config)
 
 
 def _check_load(workload: WorkloadConfig, stages: tuple[StageConfig, ...], *, load: LoadOptions, chosen: bool) -> None:

@@ -91,7 +91,7 @@ def _legend(sweep: SweepVerdict) -> str:
 
 
 def repeats_legend(sweep: SweepVerdict) -> str:
-    """Return what `×n` is: repeats of one start tell nothing of how starts differ, which is said."""
+    """Return what `×n` is: repeats of one start do not show how starts differ."""
     one = all(cell.starts == 1 for cell in sweep.cells)
     return f"{REPEATED}n mean of n{' repeats of one start' if one else ''}"
 
