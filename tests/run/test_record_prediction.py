@@ -87,6 +87,8 @@ def test_engines_follow_each_other_in_one_recording_with_a_restart_between_them(
     assert summary["completed"] == 8 * 40
     assert {cell["starts"] for cell in summary["sweep"]["cells"]} == {2}
     with contextlib.closing(RecordingReader.open(path)) as reader:
+        assert reader.header.engine is not None
+        assert reader.header.engine.model == "opt-1.3b"  # as in a measured run, that of the last engine
         assert [note.text for note in reader.notes() if note.source == "engine"] == [
             "--kv-blocks 300 → opt-1.3b: restarting the engine",
             "opt-1.3b → --kv-blocks 300: restarting the engine",

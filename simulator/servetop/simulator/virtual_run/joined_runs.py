@@ -14,7 +14,7 @@ from servetop.simulator.virtual_run.virtual_run import VirtualRun
 def joined(runs: Sequence[VirtualRun], config: RunConfig, *, begins: Sequence[float]) -> VirtualRun:
     """Return one run with the ticks of each part from the time at which it begins, seconds, a multiple of a tick.
 
-    The parts have the times and the numbers of stages of the whole; the header has the first engine. `config` is
+    The parts have the times and the numbers of stages of the whole; the header has the last engine. `config` is
     that of the whole run.
     """
     ticks: list[Tick] = []
@@ -24,7 +24,7 @@ def joined(runs: Sequence[VirtualRun], config: RunConfig, *, begins: Sequence[fl
         records += [replace(record, id=number) for number, record in enumerate(run.records, start=len(records))]
     return replace(
         runs[-1],
-        header=replace(runs[0].header, config=config),
+        header=replace(runs[-1].header, config=config),
         ticks=tuple(ticks),
         stages=tuple(each for run in runs for each in run.stages),
         log_lines=tuple(each for run in runs for each in run.log_lines),
