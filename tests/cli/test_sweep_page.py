@@ -41,7 +41,7 @@ def stored(tmp_path: Path, text: str) -> str:
 
 
 def test_the_page_has_examples() -> None:
-    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (11, 1, 11)
+    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (12, 1, 11)
 
 
 @pytest.mark.parametrize("text", SWEEPS)

@@ -22,7 +22,12 @@ from servetop.simulator.predict.predict import PredictSpec, predict
 VARIED = WorkloadConfig(input_len=200, output_len=100, lengths="lognormal")
 TURNS = WorkloadConfig(num_turns="3", think_time="0.5", input_len=50, output_len=20)
 OPEN, CLOSED = StageConfig(request_rate=12.0, num_prompts=80), StageConfig(max_concurrency=10, num_prompts=80)
-FLAGS = tuple(replace(OPEN, settings={"engine.args.max-num-batched-tokens": each}) for each in ("2048", "8192"))
+ENGINES = tuple(
+    replace(OPEN, num_prompts=40, request_rate=rate, settings=settings)
+    for settings in ({"engine.args.kv-blocks": "300"}, {"model": "opt-1.3b"})
+    for rate in (12.0, 24.0)
+)
+LENGTHS = tuple(replace(OPEN, settings={"input_len": each}) for each in (64, 128))
 LIMITED = tuple(StageConfig(request_rate=rate, num_prompts=40, max_num_seqs=8) for rate in (3.0, 9.0))
 
 
@@ -41,6 +46,8 @@ def recorded_summary(spec: PredictSpec, path: Path) -> dict[str, Any]:
         PredictSpec(stages=(StageConfig(num_prompts=80),)),
         PredictSpec(stages=(OPEN,), replicas=2),
         PredictSpec(stages=LIMITED),
+        PredictSpec(stages=ENGINES, workload=VARIED),
+        PredictSpec(stages=ENGINES, replicas=2),
     ],
 )
 def test_the_summary_has_the_figures_of_the_prediction(spec: PredictSpec, tmp_path: Path) -> None:
@@ -67,6 +74,29 @@ def test_the_recording_is_sound_and_says_that_it_is_predicted(tmp_path: Path) ->
         assert reader.header.versions["servetop"]
 
 
+def test_engines_follow_each_other_in_one_recording_with_a_restart_between_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.servetop"
+    cells = (*ENGINES, *(replace(stage, repeat=1) for stage in ENGINES))
+    summary = recorded_summary(PredictSpec(stages=cells), path)
+    assert verify(path).verdict is VerifyVerdict.SOUND
+    assert [stage["stage"] for stage in summary["stages"]] == list(range(8))
+    starts, ends = ([stage[name] for stage in summary["stages"]] for name in ("start", "end"))
+    assert starts == sorted(starts)
+    assert all(end <= start for end, start in zip(ends, starts[1:], strict=False))
+    assert [stage["settings"] for stage in summary["stages"]] == [stage.settings for stage in cells]
+    assert summary["completed"] == 8 * 40
+    assert {cell["starts"] for cell in summary["sweep"]["cells"]} == {2}
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        assert reader.header.engine is not None
+        assert reader.header.engine.model == "opt-1.3b"  # as in a measured run, that of the last engine
+        assert [note.text for note in reader.notes() if note.source == "engine"] == [
+            "--kv-blocks 300 → opt-1.3b: restarting the engine",
+            "opt-1.3b → --kv-blocks 300: restarting the engine",
+            "--kv-blocks 300 → opt-1.3b: restarting the engine",
+        ]
+        assert len({request.id for request in reader.requests(0.0, 1e9, most=1000)}) == 8 * 40
+
+
 @pytest.mark.parametrize(
     ("specs", "words"),
     [
@@ -75,7 +105,7 @@ def test_the_recording_is_sound_and_says_that_it_is_predicted(tmp_path: Path) ->
         ([PredictSpec(workload=WorkloadConfig(cancel_fraction=0.5))], "cancels none"),
         ([PredictSpec(workload=WorkloadConfig(arrivals="in-process-burst"))], "no client sends in-process-burst"),
         ([PredictSpec(settings={"time_scale": "0.1"})], "leave out --set time_scale"),
-        ([PredictSpec(stages=FLAGS)], "cells of one engine and equal requests"),
+        ([PredictSpec(stages=LENGTHS)], "cells of equal requests: .* vary only loads, model and engine.args"),
     ],
 )
 def test_what_no_recording_can_show_is_refused(specs: list[PredictSpec], words: str, tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from servetop.analysis.sweep.sweep_cell import CellIntervals
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 from servetop.core.errors import RecordingError
 from servetop.core.histogram import LogHistogram
@@ -68,6 +69,30 @@ def test_an_ended_sweep_shows_the_figures_of_the_summary(
     }
     assert cells[canned.BATCH, Load(8.0)].p99("ttft") == pytest.approx(0.04)
     assert (cells[canned.BATCH, Load(8.0)].goodput, cells[canned.BATCH, Load(16.0)].missed) == (7.5, True)
+
+
+def test_repeats_have_the_interval_over_starts_below_their_mean(
+    canned: ModuleType, sweep: Any, frame_of: Callable[..., Frame]
+) -> None:
+    frame, verdict = frame_of(sweep, 1e6), verdict_of(sweep, canned.BATCH)
+    ends: dict[str, Any] = dict.fromkeys(each.name for each in fields(CellIntervals))
+    intervals = CellIntervals(**ends | {"output_throughput": (404.0 - 30.0, 404.0 + 30.0)})
+    first = replace(verdict.cells[0], stages=(0, 8, 9), starts=3, intervals=intervals)
+    several = replace(verdict, cells=(first, *verdict.cells[1:]))
+    shown = Lines(draw_sweep(SweepTable.of(replace(frame, sweep=several)), 160, 10)).plain.split("\n")
+    assert "404" in shown[1]
+    assert "±30 of 3" in shown[2]
+    assert "± 95 % over n starts" in shown[-1]
+    assert "×n mean of n" in shown[-1]
+    assert "of one start" not in shown[-1]
+
+
+def test_repeats_of_one_start_are_said_to_be_so(canned: ModuleType, sweep: Any, frame_of: Callable[..., Frame]) -> None:
+    frame, verdict = frame_of(sweep, 1e6), verdict_of(sweep, canned.BATCH)
+    repeated = replace(verdict, cells=(replace(verdict.cells[0], stages=(0, 8)), *verdict.cells[1:]))
+    shown = Lines(draw_sweep(SweepTable.of(replace(frame, sweep=repeated)), 160, 10)).plain
+    assert "×n mean of n repeats of one start" in shown
+    assert "±" not in shown
 
 
 def test_a_growing_sweep_shows_the_figures_of_its_ticks(sweep: Any, frame_of: Callable[..., Frame]) -> None:

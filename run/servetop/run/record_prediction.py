@@ -10,19 +10,23 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from servetop.analysis.diagnosis.run_record import RESTARTING
 from servetop.core.clock import ClockAnchor
-from servetop.core.config import EngineConfig, RunConfig
+from servetop.core.config import EngineConfig, RunConfig, StageConfig
+from servetop.core.config_values.cell_engine import engine_settings
 from servetop.core.config_values.cell_settings import settings_text
 from servetop.core.errors import UsageError
-from servetop.core.events import EngineSample, RequestRecord
+from servetop.core.events import EngineSample, Note, RequestRecord, Severity
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.write.connection import check_new
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.run.exit_code import close_recording
+from servetop.run.loop.stage_plan import EngineNeeds
 from servetop.run.manifest.versions import versions
-from servetop.simulator.predict.predict import PredictSpec
+from servetop.simulator.predict.predict import PredictSpec, engine_of_cell
+from servetop.simulator.virtual_run.joined_runs import joined
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, VirtualRunPlan
 from servetop.workload.arrivals.arrival_spec import IN_PROCESS_BURST, parse_arrivals
@@ -38,9 +42,9 @@ def check_recordable(specs: Sequence[PredictSpec], path: Path) -> None:
             f"--record writes one run, and this file has {len(specs)} variants: leave one, or --record out"
         )
     workload, settings = specs[0].workload, specs[0].settings
-    if len({settings_text(each.settings) for each in specs[0].stages}) > 1:
+    if len({_requests(each) for each in specs[0].stages}) > 1:
         raise UsageError(
-            "--record writes cells of one engine and equal requests: sweep the simulator, or leave out [grid]"
+            "--record writes cells of equal requests: sweep the simulator, or vary only loads, model and engine.args"
         )
     if workload.n > 1 or workload.cancel_fraction:
         raise UsageError("--record: a recorded prediction has one completion a request, and cancels none")
@@ -51,10 +55,46 @@ def check_recordable(specs: Sequence[PredictSpec], path: Path) -> None:
 
 
 def record_prediction(spec: PredictSpec, path: Path) -> None:
-    """Write the run to a new file, its stages one after the other against one engine; RecordingError if it exists."""
-    run = run_virtually(_plan(spec))
+    """Write the run to a new file, its stages one after the other; RecordingError if it exists.
+
+    Stages of one model and flags follow each other on one engine; the next ones have a new engine.
+    """
+    run, notes = _run_engines(spec)
     recorder = write_virtual_run(dataclasses.replace(run, header=_header(run)), path)
+    if notes:
+        recorder.commit(TickTransaction(tick=None, notes=notes))
     close_recording(recorder, run.end, run.header.config)
+
+
+def _requests(stage: StageConfig) -> str | None:
+    """Return what a stage sets of its requests."""
+    engine = engine_settings(stage.settings)
+    return settings_text({key: value for key, value in stage.settings.items() if key not in engine})
+
+
+def _run_engines(spec: PredictSpec) -> tuple[VirtualRun, list[Note]]:
+    """Run the stages of each engine; return them as one run, and a note for each restart between two engines."""
+    stages = [stage for stage in spec.stages if not stage.warmup]
+    parts = [list(part) for _, part in itertools.groupby(stages, key=lambda stage: engine_settings(stage.settings))]
+    runs: list[VirtualRun] = []
+    begins, notes, first = [0.0], list[Note](), 0
+    for part in parts:
+        if runs:
+            begins.append(runs[-1].ticks[-1].end)
+            notes.append(_restart(stages[first - 1], part[0], at=begins[-1]))
+        runs.append(run_virtually(_plan(spec, part, begin=begins[-1], first=first)))
+        first += len(part)
+    if len(runs) == 1:
+        return runs[0], notes
+    return joined(runs, _config(spec, stages), begins=begins), notes
+
+
+def _restart(before: StageConfig, after: StageConfig, *, at: float) -> Note:
+    running, needs = (
+        EngineNeeds(max_num_seqs=each.max_num_seqs, settings=engine_settings(each.settings)) for each in (before, after)
+    )
+    text = f"{needs.change_from(running)}: {RESTARTING}"
+    return Note(at=at, severity=Severity.INFO, source="engine", text=text)
 
 
 def write_virtual_run(run: VirtualRun, path: Path) -> Recorder:
@@ -106,32 +146,43 @@ def _header(run: VirtualRun) -> RunHeader:
     return dataclasses.replace(run.header, anchor=ClockAnchor.take(), versions=versions(), predicted=True)
 
 
-def _plan(spec: PredictSpec) -> VirtualRunPlan:
-    """The run of a prediction; its client takes no time, and its engine begins with the batch limit of its stages."""
-    stages = tuple(stage for stage in spec.stages if not stage.warmup)
-    settings = {key: value for key, value in spec.settings.items() if key != "seed"}
+def _plan(spec: PredictSpec, stages: Sequence[StageConfig], *, begin: float, first: int) -> VirtualRunPlan:
+    """The run of stages of one engine, the first with the number `first`.
+
+    Its client takes no time, and its engine begins with the batch limit of its stages.
+    """
+    engine = engine_of_cell(spec, stages[0])
+    settings = dict(engine.settings)
     if stages[0].max_num_seqs is not None:
         settings["max_num_seqs"] = stages[0].max_num_seqs
-    config = RunConfig(
-        engine=EngineConfig(model=spec.model, extra_args=("--gpu", spec.gpu, "--engine-profile", spec.engine_profile)),
-        workload=spec.workload,
-        stages=stages,
-        seed=spec.seed,
-        goodput=spec.goodput,
-        drain_at_stages=spec.sweep,
-        drain_timeout=math.inf,
-        label=spec.label,
-        metadata={key: str(value) for key, value in settings.items()},
-    )
+    config = _config(spec, stages)
     return VirtualRunPlan(
-        config=config,
-        gpu=spec.gpu,
-        engine_profile=spec.engine_profile,
+        config=dataclasses.replace(config, engine=dataclasses.replace(config.engine, model=engine.model)),
+        gpu=engine.gpu,
+        engine_profile=engine.engine_profile,
         settings=settings,
         client=_NO_COSTS,
         replicas=spec.replicas,
         router=spec.router,
         at_boundaries=True,
         token_times=True,
-        begin=0.0,
+        begin=begin,
+        first_stage=first,
+    )
+
+
+def _config(spec: PredictSpec, stages: Sequence[StageConfig]) -> RunConfig:
+    settings = {key: value for key, value in spec.settings.items() if key != "seed"}
+    if stages[0].max_num_seqs is not None:
+        settings["max_num_seqs"] = stages[0].max_num_seqs
+    return RunConfig(
+        engine=EngineConfig(model=spec.model, extra_args=("--gpu", spec.gpu, "--engine-profile", spec.engine_profile)),
+        workload=spec.workload,
+        stages=tuple(stages),
+        seed=spec.seed,
+        goodput=spec.goodput,
+        drain_at_stages=spec.sweep,
+        drain_timeout=math.inf,
+        label=spec.label,
+        metadata={key: str(value) for key, value in settings.items()},
     )

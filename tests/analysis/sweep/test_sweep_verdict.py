@@ -167,7 +167,7 @@ def test_without_a_missed_load_there_is_not_a_upper_bound_whatever_the_model_say
 def test_repeats_are_said_to_be_averaged_and_failed_requests_have_a_line() -> None:
     cells = [cell(64, 8.0, "7/99", repeats=3), cell(64, 16.0, "9/70", stage=3, failed=12)]
     texts = [line.text for line in sweep_lines(judged(cells))]
-    assert texts[0].endswith("mean of 3 repeats")
+    assert texts[0].endswith("mean of 3 repeats of one start")
     assert "12 requests failed in batch 64 at 16 req/s" in texts
 
 

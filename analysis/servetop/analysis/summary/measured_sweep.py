@@ -11,8 +11,10 @@ from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.summary.summary_types import StageSummary
 from servetop.analysis.sweep.cell_checks import CellChecks
+from servetop.analysis.sweep.engine_starts import engine_starts
 from servetop.analysis.sweep.row_limits import overloaded_stages, row_limits
-from servetop.analysis.sweep.sweep_cell import SweepCell
+from servetop.analysis.sweep.start_mean import mean_of_starts
+from servetop.analysis.sweep.sweep_cell import CellIntervals, SweepCell
 from servetop.analysis.sweep.sweep_verdict import SweepVerdict, sweep_verdict
 from servetop.core.config import RunConfig
 from servetop.core.events import StageChange
@@ -36,7 +38,9 @@ def measured_sweep(
     if not is_sweep(run.header.config, run.stages):
         return None
     objectives = run.header.config.goodput
-    cells = measured_cells(stages, objectives=objectives)
+    attached = run.header.config.engine.url is not None
+    starts = engine_starts({stage.stage: stage.start for stage in stages}, run.notes, attached=attached)
+    cells = measured_cells(stages, objectives=objectives, starts=starts)
     if not cells:
         return None
     whole = [stage for cell in cells for stage in cell.stages]
@@ -46,13 +50,18 @@ def measured_sweep(
     return replace(verdict, checks=checks)
 
 
-def measured_cells(stages: Sequence[StageSummary], *, objectives: Mapping[str, float]) -> list[SweepCell]:
-    """Return the cells that were measured as a whole, by batch size and load; cells of one setting together."""
+def measured_cells(
+    stages: Sequence[StageSummary], *, objectives: Mapping[str, float], starts: Mapping[int, int] | None = None
+) -> list[SweepCell]:
+    """Return the cells that were measured as a whole, by batch size and load; cells of one setting together.
+
+    `starts` has the start of the engine of each stage; None for one start.
+    """
     groups: dict[StageLoad, list[StageSummary]] = {}
     for stage in stages:
         if stage.finished and not stage.steered:
             groups.setdefault(load_of(stage), []).append(stage)
-    cells = [_cell(group, objectives) for group in groups.values()]
+    cells = [_cell(group, objectives, starts or {}) for group in groups.values()]
     place = {settings: at for at, settings in enumerate(dict.fromkeys(cell.settings for cell in cells))}
 
     def order(cell: SweepCell) -> tuple[float, ...]:
@@ -78,12 +87,16 @@ def load_of(stage: StageSummary) -> StageLoad:
     )
 
 
-def _cell(group: Sequence[StageSummary], objectives: Mapping[str, float]) -> SweepCell:
+def _cell(group: Sequence[StageSummary], objectives: Mapping[str, float], starts: Mapping[int, int]) -> SweepCell:
     first = group[0]
     requests = [stage.measured.requests for stage in group]
     ended = sum(each.completed + each.failed for each in requests)
     good = sum(round((each.request_goodput or 0.0) * each.duration) for each in requests)
     share = good / ended if objectives and ended else None
+    numbers = [starts.get(stage.stage, 0) for stage in group]
+    means = {name: mean_of_starts(list(map(figure, group)), numbers) for name, figure in _FIGURES.items()}
+    preemptions = mean_of_starts([stage.preemptions for stage in group], numbers)
+    intervals = CellIntervals(**{name: None if mean is None else mean.interval for name, mean in means.items()})
     return SweepCell(
         max_num_seqs=first.max_num_seqs,
         request_rate=first.request_rate,
@@ -91,25 +104,28 @@ def _cell(group: Sequence[StageSummary], objectives: Mapping[str, float]) -> Swe
         settings=first.settings,
         stages=tuple(stage.stage for stage in group),
         start=first.start,
-        request_throughput=_mean(group, lambda stage: stage.measured.requests.request_throughput),
-        output_throughput=_mean(group, lambda stage: stage.measured.requests.output_throughput),
-        request_goodput=_mean(group, lambda stage: stage.measured.requests.request_goodput),
         share_within=share,
         kept=None if share is None else share >= KEPT_SHARE,
         steady=all(stage.steady.start is not None for stage in group),
         failed=sum(each.failed for each in requests),
-        preemptions=_mean(group, lambda stage: stage.preemptions),
-        p99_ttft_ms=_p99(group, "ttft"),
-        p99_itl_ms=_p99(group, "itl"),
-        p99_tpot_ms=_p99(group, "tpot"),
-        p99_e2el_ms=_p99(group, "e2el"),
+        preemptions=None if preemptions is None else preemptions.mean,
+        starts=len(set(numbers)),
+        intervals=intervals if len(set(numbers)) > 1 else None,
+        **{name: None if mean is None else mean.mean for name, mean in means.items()},
     )
 
 
-def _p99(group: Sequence[StageSummary], metric: str) -> float | None:
-    return _mean(group, lambda stage: stage.measured.requests.latency(metric, "p99"))
+def _p99(metric: str) -> Callable[[StageSummary], float | None]:
+    return lambda stage: stage.measured.requests.latency(metric, "p99")
 
 
-def _mean(group: Sequence[StageSummary], figure: Callable[[StageSummary], float | None]) -> float | None:
-    values = [value for stage in group if (value := figure(stage)) is not None]
-    return sum(values) / len(values) if values else None
+_FIGURES: Mapping[str, Callable[[StageSummary], float | None]] = {
+    "request_throughput": lambda stage: stage.measured.requests.request_throughput,
+    "output_throughput": lambda stage: stage.measured.requests.output_throughput,
+    "request_goodput": lambda stage: stage.measured.requests.request_goodput,
+    "p99_ttft_ms": _p99("ttft"),
+    "p99_itl_ms": _p99("itl"),
+    "p99_tpot_ms": _p99("tpot"),
+    "p99_e2el_ms": _p99("e2el"),
+}
+"""Figures of a cell that have an interval over starts, by field of SweepCell."""

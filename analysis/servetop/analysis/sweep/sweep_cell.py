@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from servetop.analysis.field_metadata import OMITTED, PARSED, RATE
+from servetop.analysis.sweep.start_mean import repeats_text
 from servetop.core.config_values.cell_settings import settings_label
 
 TIED = 0.01
@@ -38,9 +39,29 @@ class Scored(Protocol):
         ...
 
 
+Interval = tuple[float, float]
+"""Both ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellIntervals:
+    """Where the means over starts lie with a probability of 95 %, by Student's t; None for a figure without one."""
+
+    request_throughput: Interval | None
+    output_throughput: Interval | None
+    request_goodput: Interval | None
+    p99_ttft_ms: Interval | None
+    p99_itl_ms: Interval | None
+    p99_tpot_ms: Interval | None
+    p99_e2el_ms: Interval | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepCell:
-    """One batch size at one load, measured by one stage or by several repeats, of which it has the mean."""
+    """One batch size at one load, measured by one stage or by several repeats.
+
+    Its figures are means over the starts of the engine, of each start the mean of its repeats.
+    """
 
     max_num_seqs: int | None
     request_rate: float | None = field(metadata=RATE)
@@ -64,12 +85,21 @@ class SweepCell:
     """Failed requests of all repeats."""
     preemptions: float | None
     p99_ttft_ms: float | None
-    """99th percentiles are means of the repeats."""
+    """99th percentiles are means too."""
     p99_itl_ms: float | None
     p99_tpot_ms: float | None
     p99_e2el_ms: float | None
     settings: str | None = field(default=None, metadata=OMITTED | PARSED)
     """What it sets besides batch size and load, by name; None without any."""
+    starts: int = 1
+    """Starts of the engine with which its repeats were measured."""
+    intervals: CellIntervals | None = field(default=None, metadata=OMITTED)
+    """None for one start: its repeats do not tell how starts differ."""
+
+    @property
+    def mean_of(self) -> str:
+        """What its figures are means of, such as `of 3 starts` or `of 3 repeats of one start`; empty for one stage."""
+        return repeats_text(len(self.stages), self.starts) if len(self.stages) > 1 else ""
 
     @property
     def closed(self) -> bool:

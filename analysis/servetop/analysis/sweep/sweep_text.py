@@ -85,12 +85,18 @@ def _row_text(sweep: SweepVerdict, row: BatchRow) -> str:
 
 def _details(sweep: SweepVerdict, cell: SweepCell) -> str:
     figures = [
-        f"{cell.output_throughput or 0.0:,.0f} tok/s",
+        f"{cell.output_throughput or 0.0:,.0f}{_interval(cell)} tok/s",
         f"{_rate(cell.request_goodput)} within {objectives_text(sweep.objectives)}" if sweep.objectives else "",
         "" if cell.p99_ttft_ms is None else f"TTFT p99 {formats.seconds(cell.p99_ttft_ms / MS_PER_S, prose=True)}",
-        f"mean of {len(cell.stages)} repeats" if len(cell.stages) > 1 else "",
+        f"mean {cell.mean_of}" if cell.mean_of else "",
     ]
     return f"{cell.name}: {', '.join(each for each in figures if each)}"
+
+
+def _interval(cell: SweepCell) -> str:
+    """Return the 95 % interval of the output throughput over starts; empty without one."""
+    ends = None if cell.intervals is None else cell.intervals.output_throughput
+    return "" if ends is None else f" [{ends[0]:,.0f}, {ends[1]:,.0f}]"
 
 
 def _advice(sweep: SweepVerdict) -> str:

@@ -46,9 +46,6 @@ def run_config(
     _check_load(workload, stages, load=load, chosen=bool(plan.stages) or load.request_rate is not None)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
     config = RunConfig(
-        drain_at_stages=plan.drain_at_stages,
-        until=plan.until,
-        cell_thresholds=plan.cell_thresholds,
         engine=engine,
         workload=dataclasses.replace(workload, endpoint=endpoint_of_config(engine, workload.endpoint)),
         seed=load.seed,
@@ -67,7 +64,7 @@ def run_config(
     )
     if file is not None and not allow_redacted:
         check_complete(config)
-    return config
+    return plan.applied_to(config)
 
 
 def _check_load(workload: WorkloadConfig, stages: tuple[StageConfig, ...], *, load: LoadOptions, chosen: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,15 @@ class RecordedPlan:
     drain_at_stages: bool = False
     until: tuple[str, ...] = ()
     cell_thresholds: tuple[str, ...] = ()
+
+    def applied_to(self, config: RunConfig) -> RunConfig:
+        """Return a configuration with what belongs to the stages of a sweep."""
+        return replace(
+            config,
+            drain_at_stages=self.drain_at_stages,
+            until=self.until,
+            cell_thresholds=self.cell_thresholds,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

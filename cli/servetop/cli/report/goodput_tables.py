@@ -84,10 +84,16 @@ def _legend(sweep: SweepVerdict) -> str:
         f"{BEST} best": BEST in shown,
         f"{MISSED} under {share} within": MISSED in shown,
         f"{FEW} not steady": FEW in shown,
-        f"{REPEATED}n mean of n": REPEATED in shown,
+        repeats_legend(sweep): REPEATED in shown,
     }
     down = "settings and batch size" if any(cell.settings for cell in sweep.cells) else "batch size"
     return "; ".join([f"{down} down, {loads} across", *(part for part, used in parts.items() if used)])
+
+
+def repeats_legend(sweep: SweepVerdict) -> str:
+    """Return what `×n` is: repeats of one start do not show how starts differ."""
+    one = all(cell.starts == 1 for cell in sweep.cells)
+    return f"{REPEATED}n mean of n{' repeats of one start' if one else ''}"
 
 
 def _columns(sweep: SweepVerdict) -> list[tuple[bool, float]]:

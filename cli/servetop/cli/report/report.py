@@ -14,6 +14,7 @@ from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.cli.report.cost_table import cost_table
 from servetop.cli.report.goodput_tables import goodput_markdown, goodput_tables
+from servetop.cli.report.repeats_table import repeats_table
 from servetop.cli.report.run_tables import (
     exported_table,
     failures_table,
@@ -140,9 +141,11 @@ def _stage_tables(summary: RunSummary) -> Iterator[Group]:
         costs = cost_table(summary.stages)
         if costs is not None:
             yield costs
-    yield from grid_tables(summary.stages, summary.skipped or ())
+    yield from grid_tables(summary.stages, summary.skipped or (), () if summary.sweep is None else summary.sweep.cells)
     if summary.sweep is not None:
         yield from goodput_tables(summary.sweep)
+        if (repeats := repeats_table(summary.sweep)) is not None:
+            yield repeats
 
 
 def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: Unrecorded | None = None) -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from servetop.analysis.cells.attempts import AttemptState
 from servetop.analysis.summary.summary_types import SkippedSummary, StageSummary, SteadySummary
+from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.text import formats
 from servetop.reports.tables import cell, light_table, titled
@@ -28,11 +29,12 @@ def _throughput(stage: StageSummary) -> float | None:
     return stage.measured.requests.output_throughput
 
 
-GRIDS: Sequence[tuple[str, Figure]] = (
-    ("Output throughput, tok/s", _throughput),
-    ("TTFT p99, ms", lambda stage: stage.measured.requests.latency("ttft", "p99")),
-    ("Preemptions", lambda stage: stage.preemptions),
+GRIDS: Sequence[tuple[str, str, Figure]] = (
+    ("Output throughput, tok/s", "output_throughput", _throughput),
+    ("TTFT p99, ms", "p99_ttft_ms", lambda stage: stage.measured.requests.latency("ttft", "p99")),
+    ("Preemptions", "preemptions", lambda stage: stage.preemptions),
 )
+"""Title, field of a SweepCell, and the same figure of a stage."""
 
 
 def stages_table(stages: Sequence[StageSummary]) -> Group:
@@ -73,15 +75,32 @@ def failed_lines(stages: Sequence[StageSummary]) -> list[str]:
     return [f"{stage.label} failed: {stage.failure}" for stage in stages if _failed(stage) and stage.counted]
 
 
-def grid_tables(stages: Sequence[StageSummary], skipped: Sequence[SkippedSummary] = ()) -> list[Group]:
-    """Settings and batch size down, request rate across, one table for each figure; none with a single row."""
+def grid_tables(
+    stages: Sequence[StageSummary], skipped: Sequence[SkippedSummary] = (), cells: Sequence[SweepCell] = ()
+) -> list[Group]:
+    """Settings and batch size down, request rate across, one table for each figure; none with a single row.
+
+    `cells` are those of a sweep, whose figures are means over starts of the engine.
+    """
     names, measured = _axes(stages)
     rows = {name: _row(stages, name) for name in names}
     ended = {name: _skipped_rates(row, skipped) for name, row in rows.items()}
     rates = sorted({*measured, *(rate for found in ended.values() for rate in found)})
     if not rows or not measured:
         return []
-    return [_grid(title, figure, rows=rows, rates=rates, ended=ended) for title, figure in GRIDS]
+    known = {number: each for each in cells for number in each.stages}
+    figures = [(title, _mean_figure(known, name, figure)) for title, name, figure in GRIDS]
+    return [_grid(title, figure, rows=rows, rates=rates, ended=ended) for title, figure in figures]
+
+
+def _mean_figure(cells: Mapping[int, SweepCell], name: str, figure: Figure) -> Figure:
+    """Return a function from a stage to the figure of its cell, or to its own if it is of none."""
+
+    def mean(stage: StageSummary) -> float | None:
+        found = cells.get(stage.stage)
+        return figure(stage) if found is None else getattr(found, name)
+
+    return mean
 
 
 def _skipped_rates(row: Sequence[StageSummary], skipped: Sequence[SkippedSummary]) -> set[float]:

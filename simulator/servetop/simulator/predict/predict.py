@@ -54,6 +54,17 @@ class PredictSpec:
     """Settings of the simulated engine by name; `settings.apply` lists them."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedEngine:
+    """What an engine of the simulator is built from."""
+
+    model: str
+    gpu: str
+    engine_profile: str
+    settings: Mapping[str, Any]
+    """By name; `settings.apply` lists them."""
+
+
 def predict(specs: PredictSpec | Iterable[PredictSpec]) -> Prediction:
     """Predict all cells; one whose engine cannot start has an error in place of results.
 
@@ -123,13 +134,19 @@ def _batch_limit(spec: PredictSpec, stage: StageConfig) -> int:
 
 
 def _sim_spec(spec: PredictSpec, stage: StageConfig) -> SimSpec:
+    found = engine_of_cell(spec, stage)
+    return sim_spec(found.model, gpu=found.gpu, engine=found.engine_profile, settings=found.settings)
+
+
+def engine_of_cell(spec: PredictSpec, stage: StageConfig) -> SimulatedEngine:
+    """Return the engine of a cell: that of the spec with the model and the flags that the cell sets."""
     settings = {} if stage.max_num_seqs is None else {"max_num_seqs": stage.max_num_seqs}
     settings |= {key: value for key, value in spec.settings.items() if key != "seed"}
     own = engine_settings(stage.settings)
-    model, gpu, engine = own.pop(MODEL, spec.model), own.pop(f"{FLAGS}gpu", spec.gpu), spec.engine_profile
-    engine = own.pop(f"{FLAGS}engine-profile", engine)
+    model, gpu = own.pop(MODEL, spec.model), own.pop(f"{FLAGS}gpu", spec.gpu)
+    profile = own.pop(f"{FLAGS}engine-profile", spec.engine_profile)
     settings |= {_SIMULATED.get(flag, flag.replace("-", "_")): own[FLAGS + flag] for flag in _flags(own)}
-    return sim_spec(model, gpu=gpu, engine=engine, settings=settings)
+    return SimulatedEngine(model=model, gpu=gpu, engine_profile=profile, settings=settings)
 
 
 def _flags(settings: Mapping[str, Any]) -> list[str]:

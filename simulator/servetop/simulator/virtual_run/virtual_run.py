@@ -82,9 +82,10 @@ class _Run:
         config, spec = plan.config, plan.spec
         self._clock = ManualClock()
         self._engines = ReplicaSet(plan, self, clock=self._clock)
+        stages = tuple(enumerate(config.stages, start=plan.first_stage))
         load = LoadPlan(
-            segments=tuple(enumerate(config.stages)),
-            draws=DrawSeeds.of(config).plan(enumerate(config.stages)),
+            segments=stages,
+            draws=DrawSeeds.of(config).plan(stages),
             begin=plan.begin,
             drain_at_stages=config.drain_at_stages,
             drain_timeout=config.drain_timeout,

@@ -92,6 +92,8 @@ class VirtualRunPlan:
     seed; only their shared prefixes without `whole_prompts`."""
     begin: float = 0.3
     """Run time at which the load starts; the engine is ready before."""
+    first_stage: int = 0
+    """Number of the first stage."""
 
     def __post_init__(self) -> None:
         check_pauses(self.pauses)

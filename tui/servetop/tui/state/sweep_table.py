@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from servetop.analysis.sweep.cell_checks import CellOutcome
+from servetop.analysis.sweep.sweep_verdict import SweepVerdict
+from servetop.core.text import formats
 from servetop.tui.state.checked_cells import checked_cells, place_of
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import (
@@ -16,6 +18,7 @@ from servetop.tui.state.sweep_cells import (
     OtherStage,
     exact_cells,
     failed_cells,
+    load_of,
     measured,
     others,
     planned_cells,
@@ -41,6 +44,10 @@ class SweepTable:
     """Cells that are not measured because their row has ended."""
     checked: Mapping[MatrixPlace, CellOutcome] = field(default_factory=dict)
     """Whether cells keep their thresholds."""
+    spreads: Mapping[MatrixPlace, str] = field(default_factory=dict)
+    """Half of the 95 % interval of the output tokens/s over starts of the engine, as in `±94 of 3`."""
+    one_start: bool = False
+    """Whether all repeats are known to be of one start of the engine."""
     others: Sequence[OtherStage] = ()
     before: dict[MatrixPlace, float] = field(default_factory=dict)
     """The baseline's output tokens/s, which take the place of predictions."""
@@ -62,6 +69,8 @@ class SweepTable:
             failed=failed_cells(frame),
             skipped=skipped_cells(frame),
             checked={} if checks is None else {place_of(cell): cell.outcome for cell in checks.cells},
+            spreads=_spreads(frame.sweep),
+            one_start=frame.sweep is not None and all(cell.starts == 1 for cell in frame.sweep.cells),
             others=others(frame),
             metric=frame.view.metric,
             goodput_first=frame.view.goodput,
@@ -86,14 +95,24 @@ class SweepTable:
 
     @property
     def below(self) -> Sequence[str]:
-        """What is below each throughput, the most important first: `latency`, `goodput`, `reference`."""
+        """What is below each throughput, the most important first: `spread`, `latency`, `goodput`, `reference`."""
         goodput = any(not math.isnan(cell.goodput) for cell in self.cells.values())
         figures = ["latency", "goodput"] if goodput else ["latency"]
         reference = ["reference"] if self.predictions or self.before else []
-        return [*(reversed(figures) if self.goodput_first else figures), *reference]
+        spread = ["spread"] if self.spreads else []
+        return [*spread, *(reversed(figures) if self.goodput_first else figures), *reference]
 
     @property
     def height(self) -> int:
         """Rows of everything."""
         below = 1 + len(self.others) if self.others else 0
         return (1 + self.rows_per_batch * len(self.rows) + 2 if self.rows else 0) + below
+
+
+def _spreads(sweep: SweepVerdict | None) -> dict[MatrixPlace, str]:
+    found = {}
+    for cell in () if sweep is None else sweep.cells:
+        ends = None if cell.intervals is None else cell.intervals.output_throughput
+        if ends is not None:
+            found[cell.max_num_seqs, load_of(cell)] = f"±{formats.count((ends[1] - ends[0]) / 2)} of {cell.starts}"
+    return found

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from servetop.analysis.sweep.cell_checks import CELL_MARKS, CellOutcome
+from servetop.analysis.sweep.cell_checks import CELL_MARKS
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing.heat_map import SHADES
 from servetop.tui.drawing.scatter import Point, draw_scatter
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
 from servetop.tui.panels.detail.cdf import LABELS, whole_ticks
+from servetop.tui.panels.detail.sweep_legend import MATRIX_SHADES, SKIPPED, legend
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.checked_cells import checked_cells
 from servetop.tui.state.frame import Frame
@@ -43,16 +43,8 @@ _HEAD = 9
 _NUMBER = 6
 _FAILED = "failed"
 """Stands for the number of a cell that could not be measured."""
-_SKIPPED = "⊣"
-"""Stands for the number of a cell that is not measured because its row has ended."""
 _MARKS = 4
-"""Cells of the marks behind a number, without that of thresholds; the last one stays blank."""
-_OUTCOMES = {
-    CellOutcome.KEPT: "keeps thresholds",
-    CellOutcome.MISSED: "misses one",
-    CellOutcome.NOT_DECIDED: "not decided",
-}
-_SHADES = SHADES[1:]
+"""Cells of the marks behind a number, at least; the last one stays blank."""
 _LABEL = 22
 """Least width of the load of a stage outside the matrix."""
 _LONGEST_LABEL = 36
@@ -103,7 +95,7 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
         room = height - 3 - (1 + len(table.others) if table.others else 0)
         per_batch = min(max(room // len(table.rows), 1), table.rows_per_batch)
         matrix = _matrix(table, width, per_batch)
-        matrix = [*matrix[: max(height - 2, 1)], [], _legend(table, per_batch, width)]
+        matrix = [*matrix[: max(height - 2, 1)], [], legend(table, per_batch, width)]
     longest = max((len(_other_load(each)) for each in table.others), default=0)
     apart = [_other(each, label=min(max(longest + 1, _LABEL), _LONGEST_LABEL)) for each in table.others]
     if apart:
@@ -115,11 +107,10 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
 def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
     loads, cells = table.loads, table.cells
     head = max(_HEAD, min(max(len(_row_name(row)) for row in table.rows) + 2, _HEAD + _LABEL))
-    room = _MARKS + bool(table.checked)
+    marks = _marks(table)
+    room = _room(table, marks, column=(width - head) // max(len(loads), 1))
     column = min(max((width - head) // max(len(loads), 1), _NUMBER + room + 1), 2 * _NUMBER + room + 2)
     shade = column - _NUMBER - room
-    done = {key: cell.output_rate for key, cell in cells.items() if not cell.running_now}
-    best, dipped = best_key(cells), dips(done)
     rows: list[TextRow] = [
         [
             (f"{'batch':>{head - 1}} ", "muted"),
@@ -132,8 +123,8 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
         first: list[Run] = [(f"{shortened(_row_name(row), head - 1):>{head - 1}} ", "muted")]
         below: list[list[Run]] = [[(" " * head, "")] for _ in table.below]
         for key, (glyph, heat) in zip(keys, shades, strict=True):
-            marks = _rank(cells.get(key), key == best) + _check(table, key) + ("▼" if key in dipped else "")
-            first += [(glyph * shade, heat), *_number(cells.get(key), marks, _placeholder(table, key), room=room)]
+            text = marks.get(key, _placeholder(table, key))
+            first += [(glyph * shade, heat), *_number(cells.get(key), text, room=room)]
             for line, what in zip(below, table.below, strict=True):
                 text = _figure(table, what, key)
                 line += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + room), "muted")]
@@ -150,6 +141,9 @@ def _figure(table: SweepTable, what: str, key: MatrixPlace) -> str:
     cell = table.cells.get(key)
     if what == "latency":
         return _latency(cell, table.metric)
+    if what == "spread":
+        half, _, starts = table.spreads.get(key, "").partition(" ")
+        return f"{half:>{_NUMBER}} {starts}"
     return _goodput(cell) if what == "goodput" else _reference(table, key)
 
 
@@ -176,24 +170,41 @@ def _shade(rates: Sequence[float], cell: Cell | None) -> Run:
         return (" ", "")
     low, high = min(rates), max(rates)
     if high <= low:
-        return _SHADES[-1]
-    return _SHADES[min(int((cell.output_rate - low) / (high - low) * len(_SHADES)), len(_SHADES) - 1)]
+        return MATRIX_SHADES[-1]
+    return MATRIX_SHADES[min(int((cell.output_rate - low) / (high - low) * len(MATRIX_SHADES)), len(MATRIX_SHADES) - 1)]
 
 
 def _placeholder(table: SweepTable, key: MatrixPlace) -> str:
     """Return what stands for the number of a cell without one."""
     if key in table.failed:
         return _FAILED
-    return _SKIPPED if key in table.skipped else "·" if key in table.planned else ""
+    return SKIPPED if key in table.skipped else "·" if key in table.planned else ""
 
 
-def _number(cell: Cell | None, marks: str, placeholder: str, *, room: int) -> list[Run]:
+def _room(table: SweepTable, marks: Mapping[MatrixPlace, str], *, column: int) -> int:
+    """Return the cells of the marks behind a number: as many as the longest needs, if columns are wide enough."""
+    least = _MARKS + bool(table.checked)
+    longest = max((len(text) + 1 for text in marks.values()), default=0)
+    return longest if least < longest < column - _NUMBER else least
+
+
+def _marks(table: SweepTable) -> dict[MatrixPlace, str]:
+    """Return what stands behind the number of each cell."""
+    found, best = {}, best_key(table.cells)
+    dipped = dips({key: cell.output_rate for key, cell in table.cells.items() if not cell.running_now})
+    for key, cell in table.cells.items():
+        marked = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now, f"×{cell.repeats}": cell.repeats > 1}
+        first = _rank(cell, key == best) + _check(table, key) + ("▼" if key in dipped else "")
+        found[key] = first + "".join(mark for mark, holds in marked.items() if holds)
+    return found
+
+
+def _number(cell: Cell | None, text: str, *, room: int) -> list[Run]:
+    """Return the number of a cell with its marks, or what stands for it."""
     if cell is None:
-        return [(f"{placeholder:>{_NUMBER}}".ljust(_NUMBER + room), "bad" if placeholder == _FAILED else "faint")]
-    marked = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now, f"×{cell.repeats}": cell.repeats > 1}
-    marks += "".join(mark for mark, holds in marked.items() if holds)
-    style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
-    return [(f"{formats.count(cell.output_rate):>{_NUMBER}}{marks[: room - 1]:<{room}}", style)]
+        return [(f"{text:>{_NUMBER}}".ljust(_NUMBER + room), "bad" if text == _FAILED else "faint")]
+    style = "good" if "★" in text else ("warn" if "▲" in text or "▼" in text else "strong")
+    return [(f"{formats.count(cell.output_rate):>{_NUMBER}}{text[: room - 1]:<{room}}", style)]
 
 
 def _latency(cell: Cell | None, metric: str) -> str:
@@ -223,36 +234,6 @@ def _other(each: OtherStage, *, label: int) -> TextRow:
         (f"{number:<8}", "warn" if figures.preemptions > 0 else "strong"),
         (each.reason + ("" if figures.ended else ", now"), "muted"),
     ]
-
-
-def _legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
-    """Return the legend of shades and of the marks in use, with smaller gaps if there is less room."""
-    cells = table.cells.values()
-    done = {key: cell.output_rate for key, cell in table.cells.items() if not cell.running_now}
-    used = {
-        f"below: {_listed(table, per_batch)}": per_batch > 1,
-        "★ best": best_key(table.cells) is not None,
-        "✗ misses objective": any(cell.missed for cell in cells if not cell.running_now),
-        **{f"{CELL_MARKS[each]} {text}": each in table.checked.values() for each, text in _OUTCOMES.items()},
-        "▼ dip": bool(dips(done)),
-        "▲ preempted": any(cell.preempted for cell in cells),
-        "~ not steady": any(cell.unsteady for cell in cells),
-        "×n mean of n": any(cell.repeats > 1 for cell in cells),
-        "… now": any(cell.running_now for cell in cells),
-        "· planned": bool({*table.planned} - {*table.cells} - table.failed - table.skipped),
-        f"{_SKIPPED} skipped": bool(table.skipped - {*table.cells}),
-        "✗ failed": bool(table.failed - {*table.cells}),
-    }
-    labels = ["tok/s", *(label for label, shown in used.items() if shown)]
-    gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(labels)) <= width), " ")
-    return [*_SHADES, (f" {gap.join(labels)}", "muted")]
-
-
-def _listed(table: SweepTable, per_batch: int) -> str:
-    """Return the figures below each throughput, as far as there is room for them."""
-    reference = "% vs baseline" if table.before else "≈ predicted"
-    names = {"latency": f"{LABELS[table.metric]} p{PERCENTILE}", "goodput": "goodput req/s", "reference": reference}
-    return ", ".join(names[what] for what in table.below[: per_batch - 1])
 
 
 class CurvePanel(Panel):
