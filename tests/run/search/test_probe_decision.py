@@ -83,10 +83,8 @@ def test_a_restart_of_the_server_is_told_once(tmp_path: Path) -> None:
         found = decider(opened, FIVE, TEN, FIVE)
         note = found.decide().restart_note(at=9.0)
         assert note is not None
-        assert (note.text, note.fact) == (
-            "the server restarted at 0:08: nothing before that counts (1 probe, 0:08 of load)",
-            RESTARTED,
-        )
+        assert note.text == "the server restarted at 0:08: nothing before that counts (1 probe, 0:08 of load)"
+        assert (note.fact, note.count) == (RESTARTED, 1)
         assert found.decide().restart_note(at=9.0) is None
     with contextlib.closing(RecordingReader.open(path)) as opened:
         resumed = decider(opened, FIVE, TEN)

@@ -17,6 +17,7 @@ from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run.search.answer_text import interval_text, load_text, restart_text, seen_text, subject_of
 from servetop.run.search.evidence_reader import EvidenceReader
+from servetop.run.search.load_windows import merged
 from servetop.run.search.recorded_probes import CLIENT_BOUND, RESTARTED, SOURCE, probe_note
 from servetop.run.search.search_answer import TierAnswer
 from servetop.run.search.search_evidence import Evidence, NextProbe, Probe, Purpose
@@ -46,12 +47,21 @@ class ProbeDecision:
     """What is recorded of it; None before anything was measured."""
     restarted: str = ""
     """That the server restarted since the decision before, and what no longer counts; empty if it did not."""
+    loads_before: int = 0
+    """The number of loads before that restart."""
 
     def restart_note(self, *, at: float) -> Note | None:
         """Return the note of a restart of the server; None without one."""
         if not self.restarted:
             return None
-        return Note(at=at, severity=Severity.WARNING, source=SOURCE, text=self.restarted, fact=RESTARTED)
+        return Note(
+            at=at,
+            severity=Severity.WARNING,
+            source=SOURCE,
+            text=self.restarted,
+            fact=RESTARTED,
+            count=self.loads_before,
+        )
 
     def note(self, stage: int, *, at: float) -> Note:
         """Return the note of a change of the load, to that of stage `stage`, or of the end of the search."""
@@ -109,7 +119,8 @@ class ProbeDecider:
         if evidence.restarted_at == self._restarted_at:
             return decision
         self._restarted_at = evidence.restarted_at
-        return replace(decision, restarted=restart_text(evidence))
+        before = len(merged(evidence.earlier, purposes=tuple(Purpose)))
+        return replace(decision, restarted=restart_text(evidence), loads_before=before)
 
     def _decided(self, evidence: Evidence) -> ProbeDecision:
         if not evidence.probes:

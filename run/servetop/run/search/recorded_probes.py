@@ -17,7 +17,7 @@ SOURCE, PROBE = "search", "probe"
 CLIENT_BOUND = "client_bound"
 """Fact of the note that ends a search because the client could not send more."""
 RESTARTED = "restarted"
-"""Fact of the note that the server restarted, after which nothing counts that was seen before."""
+"""Fact of the note that the server restarted; its `count` is the number of loads before that, which do not count."""
 
 
 def probe_note(text: str, *, at: float, stage: int, purpose: Purpose) -> Note:
