@@ -75,3 +75,11 @@ def test_a_recording_without_decisions_shows_loads_and_what_its_notes_say() -> N
         (4.0, 2.0, 10.0, "measure"),
         (8.0, 10.0, 15.0, "recover"),
     ]
+
+
+def test_loads_before_a_restart_of_the_server_do_not_count_once_it_is_noted() -> None:
+    note = Note(at=30.0, severity=Severity.WARNING, source="search", text="", fact="restarted", count=2)
+    before, after = (history().at(62.0, stages=(), notes=notes) for notes in ((), (note,)))
+    assert before is not None
+    assert after is not None
+    assert (before.uncounted, after.uncounted) == (0, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -80,6 +81,15 @@ def test_a_load_that_only_recovers_has_no_figures() -> None:
 def test_the_chart_has_a_point_for_each_load_with_samples() -> None:
     rows = _text(draw_chart(progress(62.0), 0, width=60, height=14))
     assert sum(row.count(mark) for row in rows for mark in "●✗○") == 3
+
+
+def test_loads_before_a_restart_of_the_server_are_in_the_table_but_not_in_the_chart() -> None:
+    restarted = dataclasses.replace(progress(62.0), uncounted=2)
+    chart = _text(draw_chart(restarted, 0, width=60, height=14))
+    assert sum(row.count(mark) for row in chart for mark in "●✗○") == 1
+    drawn = draw_table(restarted, 0, size=(110, 8))
+    assert [row.split()[3:5] for row in _text(drawn)[-2:]] == [["not", "counted"]] * 2
+    assert {style for row in drawn[-2:] for text, style in row if text.strip()} == {"muted"}
 
 
 def test_the_interval_over_time_needs_two_decisions() -> None:

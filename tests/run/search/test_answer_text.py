@@ -8,7 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from servetop.run.search.answer_text import answer_sentence, binding_text, interval_text, load_text, seen_text
+from servetop.run.search.answer_text import (
+    answer_sentence,
+    binding_text,
+    interval_text,
+    load_text,
+    restart_text,
+    seen_text,
+)
 from servetop.run.search.objective_text import parse_objective
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import Evidence, Probe
@@ -75,3 +82,13 @@ def test_what_was_seen_is_that_of_the_probe() -> None:
     seen = seen_text(evidence, [parse_objective(text) for text in texts], probe=Probe(load=1, begin=1, end=3))
     assert seen == "p99 TTFT ≤ 500 ms: 100 % within, ITL ≤ 40 ms for 90 %: 50 % within, errors ≤ 1 %: 0 % failed"
     assert "no sample yet" in seen_text(evidence, TTFT, probe=Probe(load=1, begin=7, end=9))
+
+
+def test_a_restart_says_what_no_longer_counts() -> None:
+    nothing = np.empty(0)
+    evidence = Evidence(probes=(), due=nothing, done=nothing, counted=(nothing,), missed=(nothing,))
+    assert restart_text(evidence) == ""
+    earlier = tuple(Probe(load=4.0, begin=at, end=at + 50) for at in (0.0, 50.0, 100.0))
+    assert restart_text(dataclasses.replace(evidence, earlier=earlier, restarted_at=152.0)) == (
+        "the server restarted at 2:32: nothing before that counts (3 probes, 2:30 of load)"
+    )

@@ -20,6 +20,7 @@ from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.run.search.evidence_reader import EvidenceReader, evidence_of
 from servetop.run.search.objective_text import parse_objective
+from tests.run.search.restarted_run import record_restart
 from tests.run.search.searches import config, record
 
 TTFT = (parse_objective("p99_ttft<300ms"),)
@@ -109,3 +110,11 @@ def test_requests_beyond_the_recorded_number_are_in_flight_too(recorder: Recorde
         evidence = EvidenceReader(opened, TTFT, goodput={}).read()
     assert evidence.due.tolist() == [0.0, 2.0, 3.0, 3.5, 4.0]
     assert evidence.counted[0].tolist() == [1, 1, 0, 0, 1]
+
+
+def test_what_was_seen_before_a_restart_of_the_server_is_set_apart(tmp_path: Path) -> None:
+    with contextlib.closing(RecordingReader.open(record_restart(tmp_path / "run.servetop"))) as opened:
+        evidence = evidence_of(opened, TTFT, goodput={})
+    assert [(each.begin, each.end) for each in evidence.earlier] == [(0.0, 8.0)]
+    assert [(each.begin, each.end) for each in evidence.probes] == [(8.0, 12.0)]
+    assert (evidence.restarted_at, evidence.seconds) == (8.0, 12.0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from servetop.run.search.load_windows import Trend, in_flight, in_flight_at, merged, windows
-from servetop.run.search.search_evidence import Purpose
+from servetop.run.search.search_evidence import Probe, Purpose
 from tests.run.search.made_evidence import Kept, evidence_of
 
 
@@ -51,3 +53,9 @@ def test_a_queue_that_grows_is_told_from_one_that_has_settled(growth: float, tre
 def test_a_load_without_a_single_request_shows_nothing() -> None:
     (window,) = windows(evidence_of(Kept(0.01, 8.0)), 0)
     assert (window.counted, window.missed, window.trend) == (0.0, 0.0, Trend.SETTLED)
+
+
+def test_equal_loads_before_and_after_a_restart_are_two() -> None:
+    first, second = Probe(load=4.0, begin=0.0, end=5.0), Probe(load=4.0, begin=5.0, end=9.0)
+    assert merged([first, second]) == [Probe(load=4.0, begin=0.0, end=9.0)]
+    assert len(merged([first, replace(second, restarts=1)])) == 2

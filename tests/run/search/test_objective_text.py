@@ -31,7 +31,16 @@ def test_an_objective_is_read(text: str, metric: str, limit: float | None, share
     ("text", "hint"),
     [
         ("p99_ttft<500", "500 of what? write 500ms or 500s"),
-        ("p99_ttft<fast", "'fast' is not a time: write 500ms or 0.5s"),
+        ("p99_ttft<fast", "'fast' is not a time above 0: write 500ms or 0.5s"),
+        ("p99_ttft<nan", "'nan' is not a time above 0"),
+        ("p99_ttft<0ms", "'0ms' is not a time above 0"),
+        ("p999_ttft<500ms", "p999 is beyond p100: write p99.9 or p99"),
+        ("pfoo_ttft<500ms", "'pfoo' is not a percentile in front of the metric: write p99_ttft<500ms"),
+        ("median_ttft<500ms", "write p50_ttft<500ms"),
+        ("ttft_p90<500ms", "'p90' is not a percentile in front of the metric: write p90_ttft<500ms"),
+        ("ttft_ms<500", "no metric 'ttft_ms': did you mean ttft?"),
+        ("error_rate<1", "1 of what? write 1%"),
+        ("ttft<500ms@95", "95 of what? write 95%"),
         ("p99_tftt<500ms", "did you mean ttft?"),
         ("p99_colour<500ms", "use ttft, tpot, itl, e2el, error_rate or goodput"),
         ("ttft<500ms", "which requests? write p99_ttft<500ms or ttft<500ms@95%"),
@@ -53,6 +62,10 @@ def test_an_error_says_what_to_write(text: str, hint: str) -> None:
     assert hint in str(caught.value)
     assert caught.value.exit_code is ExitCode.USAGE
     assert "\n" not in str(caught.value)
+
+
+def test_a_space_before_the_unit_is_ignored() -> None:
+    assert parse_objective("p99_ttft < 500 ms").limit == 0.5
 
 
 def test_tiers_share_their_objectives() -> None:

@@ -11,9 +11,10 @@ import pytest
 from servetop.core.events import Severity
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run.search.probe_decision import ProbeDecider
-from servetop.run.search.recorded_probes import CLIENT_BOUND
+from servetop.run.search.recorded_probes import CLIENT_BOUND, RESTARTED
 from servetop.run.search.search_evidence import NextProbe, Purpose
 from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts
+from tests.run.search.restarted_run import record_restart
 from tests.run.search.searches import record, setup
 
 FIVE, TEN = NextProbe(load=5.0, seconds=8.0), NextProbe(load=10.0, seconds=8.0)
@@ -74,3 +75,19 @@ def test_a_client_that_is_late_twice_ends_the_search(tmp_path: Path) -> None:
     note = decision.note(3, at=9.0)
     assert (note.fact, note.severity) == (CLIENT_BOUND, Severity.WARNING)
     assert note.text.startswith("client-bound at 5 req/s: ")
+
+
+def test_a_restart_of_the_server_is_told_once(tmp_path: Path) -> None:
+    path = record_restart(tmp_path / "run.servetop")
+    with contextlib.closing(RecordingReader.open(path)) as opened:
+        found = decider(opened, FIVE, TEN, FIVE)
+        note = found.decide().restart_note(at=9.0)
+        assert note is not None
+        assert note.text == "the server restarted at 0:08: nothing before that counts (1 probe, 0:08 of load)"
+        assert (note.fact, note.count) == (RESTARTED, 1)
+        assert found.decide().restart_note(at=9.0) is None
+    with contextlib.closing(RecordingReader.open(path)) as opened:
+        resumed = decider(opened, FIVE, TEN)
+        resumed.first()
+        assert resumed.note_of(TEN, stage=1).text == "the search continues at 10 req/s"
+        assert resumed.decide().restart_note(at=9.0) is None, "it was told in the session before"

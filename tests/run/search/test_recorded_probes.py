@@ -64,3 +64,13 @@ def test_a_changed_load_is_another_probe() -> None:
     probes = RecordedProbes(concurrency=False)
     probes.add([stage(0.0, 0, 4.0), stage(2.0, 0, 6.0)], [], ticks(0, 4))
     assert [each.load for each in probes.until(4.0)] == [4.0, 6.0]
+
+
+def test_a_probe_in_which_the_server_restarted_is_two() -> None:
+    probes = RecordedProbes(concurrency=False)
+    probes.add([stage(0.0, 0, 4.0), stage(6.0, 1, 8.0)], [], ticks(0, 9))
+    assert probes.until(9.0, restarts=[2.0, 6.0]) == [
+        Probe(load=4.0, begin=0.0, end=2.0),
+        Probe(load=4.0, begin=2.0, end=6.0, restarts=1),
+        Probe(load=8.0, begin=6.0, end=9.0, restarts=2),
+    ]

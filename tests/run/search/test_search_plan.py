@@ -146,3 +146,36 @@ def test_a_prior_only_moves_the_first_load() -> None:
     first = plan.next(replace(evidence_of(Kept(1.0, 5.0)), probes=()))
     assert first is not None
     assert first.load == 20.0
+
+
+@pytest.mark.parametrize(("purpose", "load"), [(Purpose.MEASURE, 4.0), (Purpose.RECOVER, 8.0)])
+def test_a_server_that_restarted_begins_with_half_of_its_load(purpose: Purpose, load: float) -> None:
+    earlier = (Probe(load=8.0, begin=0.0, end=20.0, purpose=purpose),)
+    plan = SearchPlan([[0]], [TTFT], LIMITS)
+    nothing = replace(evidence_of(Kept(8.0, 5.0)), probes=(), earlier=earlier)
+    rest = replace(evidence_of(Kept(8.0, 5.0, purpose=purpose)), earlier=earlier)
+    for evidence in (nothing, rest):
+        step = plan.next(evidence)
+        assert step is not None
+        assert (step.load, step.purpose, step.reason) == (
+            load,
+            Purpose.MEASURE,
+            "the first load since the server restarted",
+        )
+    after = plan.next(replace(evidence_of(Kept(8.0, 5.0), Kept(4.0, 8.0)), earlier=earlier))
+    assert after is not None
+    assert after.reason != "the first load since the server restarted"
+
+
+def test_a_restart_at_the_least_load_continues_with_it() -> None:
+    earlier = (Probe(load=4.0, begin=0.0, end=20.0),)
+    step = SearchPlan([[0]], [TTFT], replace(LIMITS, low=4.0)).next(
+        replace(evidence_of(Kept(4.0, 30.0)), earlier=earlier)
+    )
+    assert step is not None
+    assert step.load > 4.0
+
+
+def test_a_restart_does_not_extend_the_budget() -> None:
+    earlier = (Probe(load=8.0, begin=-600.0, end=0.0),)
+    assert SearchPlan([[0]], [TTFT], LIMITS).next(replace(evidence_of(Kept(8.0, 5.0)), earlier=earlier)) is None

@@ -25,6 +25,7 @@ from servetop.run.search.search_evidence import NextProbe, Purpose
 from servetop.run.search.search_result import SearchResult, search_result
 from servetop.run.search.search_schema import search_schema
 from tests.house.source_tree import TOP
+from tests.run.search.restarted_run import record_restart
 from tests.run.search.searches import FOUND, SEARCH, config, record, setup
 
 OK = RunEnd(at=17.0, exit_code=0, reason="")
@@ -127,3 +128,11 @@ def test_a_confirmation_shows_whether_the_load_keeps_the_objectives(tmp_path: Pa
     assert found is not None
     assert (found.load, round(found.seconds), found.kept) == (5.0, 8, kept)
     assert found.seen[0].share_within == (1.0 if kept else 0.0)
+
+
+def test_a_restart_of_the_server_is_in_the_result(tmp_path: Path) -> None:
+    result = result_of(record_restart(tmp_path / "run.servetop"), OK)
+    assert (result.restarted_at, result.probes, result.seconds) == (8.0, 2, 12.0)
+    assert result.warnings[0] == "the server restarted at 0:08: nothing before that counts (1 probe, 0:08 of load)"
+    assert plain_object(result)["restarted_at"] == 8.0
+    assert result_of(record(tmp_path / "steady.servetop", 2.0, 5.0), OK).restarted_at is None

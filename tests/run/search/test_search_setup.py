@@ -46,7 +46,8 @@ def test_a_load_in_flight_is_a_closed_loop() -> None:
     ("changes", "hint"),
     [
         ({"low": 5.0, "high": 5.0}, "leave no load to try"),
-        ({"low": 0.0}, "leave no load to try"),
+        ({"low": 0.0}, "--low 0 is not a load: give a number above 0"),
+        ({"high": float("inf")}, "--high inf is not a load"),
         ({"over": "burstiness"}, "use request_rate or max_concurrency"),
         ({"over": "max_concurrency", "low": 0.5}, "whole numbers from 1"),
         ({"high": 1e9}, "more than|beyond what one machine can send"),

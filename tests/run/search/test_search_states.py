@@ -138,3 +138,16 @@ def test_the_last_state_has_the_line_that_is_printed(tmp_path: Path) -> None:
     assert [each.text for each in state.answers] == [answer_line(result, tier) for tier in result.tiers]
     assert (state.load, state.at) == (None, 16.0)
     assert [each.load for each in state.loads] == [2.0, 5.0]
+
+
+def test_loads_before_a_restart_keep_their_numbers_and_figures() -> None:
+    states = SearchStates(setup())
+    before = evidence_of(Kept(5.0, 20.0), Kept(8.0, 20.0))
+    states.state(before, [FOUND], at=40.0, subject="vLLM", probe=NEXT)
+    after = evidence_of(Kept(5.0, 20.0), Kept(8.0, 20.0), Kept(8.0, 10.0))
+    rest = dataclasses.replace(after.probes[2], restarts=1)
+    after = dataclasses.replace(after, earlier=after.probes[:2], probes=(rest,), restarted_at=40.0)
+    state = states.state(after, [FOUND], at=50.0, subject="vLLM", probe=NEXT)
+    assert [(each.number, each.begin) for each in state.loads] == [(2, 40.0)]
+    assert state.note.startswith("the server restarted at 0:40: nothing before that counts")
+    assert state.seconds_left == 10.0

@@ -19,7 +19,7 @@ from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.summary import run_summary
 from servetop.run import console
-from servetop.run.search.search_setup import resumed_search, with_first_load
+from servetop.run.search.search_setup import check_loads, resumed_search, with_first_load
 
 LOW_RATE, LOW_CONCURRENCY, HIGH = 0.1, 1.0, 1000.0
 
@@ -47,6 +47,7 @@ def search_config(line: CommandLine[SearchOptions]) -> RunConfig:
         budget=wanted.budget,
         precision=wanted.precision,
     )
+    check_loads(search)
     closed = search.concurrency
     load = dataclasses.replace(
         options.of_run.load,

@@ -79,6 +79,8 @@ class SearchDriver:
         self._until = max(self._until, now)
         if decision.state is not None:
             self._ticks.add_search_state(decision.state)
+        if (restarted := decision.restart_note(at=now)) is not None:
+            self._ticks.add_note(restarted)
         if decision.next is None:
             self._over = True
             self._ticks.add_note(decision.note(self._stage, at=now))

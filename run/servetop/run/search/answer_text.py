@@ -106,6 +106,15 @@ def with_binding(sentence: str, answer: TierAnswer, objectives: Sequence[LoadObj
     return f"{sentence} ({binding})" if binding else sentence
 
 
+def restart_text(evidence: Evidence) -> str:
+    """Return that the server restarted, and what no longer counts; empty if nothing was measured before."""
+    if evidence.restarted_at is None:
+        return ""
+    seconds = formats.clock(round(sum(probe.end - probe.begin for probe in evidence.earlier)))
+    earlier = f"{counted(len(evidence.earlier), 'probe')}, {seconds} of load"
+    return f"the server restarted at {formats.clock(evidence.restarted_at)}: nothing before that counts ({earlier})"
+
+
 def subject_of(header: RunHeader) -> str:
     """Return the beginning of the sentences: the engine, and its model if it has one."""
     facts, config = header.engine, header.config.engine

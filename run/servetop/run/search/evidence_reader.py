@@ -18,6 +18,7 @@ from servetop.recordings.read.request_chunks import Chunks
 from servetop.run.search.recorded_probes import RecordedProbes
 from servetop.run.search.request_samples import RequestTimes, request_samples
 from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
+from servetop.run.search.server_restarts import ServerRestarts
 
 _TIMES = ("due", "sent", "first_token_at", "done_at", "first_output_at", "reasoning_tokens", "output_tokens")
 _COLUMNS = ("seq", "id", "status", "token_source", "chunk_times", "chunk_tokens", *_TIMES)
@@ -41,6 +42,8 @@ class EvidenceReader:
         self._objectives = objectives
         self._goodput = goodput
         self._probes = RecordedProbes(concurrency=concurrency)
+        engine = reader.header.config.engine
+        self._restarts = ServerRestarts(managed=engine.url is None, replicas=bool(engine.more_urls))
         self._seq = 0
         self._ids: IntArray = np.empty(0, dtype=np.int64)
         self._ended = _nothing(len(objectives))
@@ -53,6 +56,7 @@ class EvidenceReader:
         update = self._reader.poll()
         self.ticks = list(update.ticks)
         self._probes.add(update.stages, update.notes, update.ticks)
+        self._restarts.add(update.ticks, update.replica_samples, update.notes)
         self._add_ended()
         now = self._probes.now
         flying = [each for each in flying if now - each.at < _STALE]
@@ -60,7 +64,9 @@ class EvidenceReader:
         known = set(self._ids.tolist())
         rest = self._in_flight([each for each in flying if each.id not in known], at=now)
         hidden = self._hidden(flying, among=self._ended, at=now)
-        return _joined([self._ended, rest, hidden], self._probes.until(now))
+        restarts = self._restarts.times
+        probes = self._probes.until(now, restarts=restarts)
+        return _joined([self._ended, rest, hidden], probes, restarts=restarts)
 
     @property
     def now(self) -> float:
@@ -131,11 +137,20 @@ def _concatenated(parts: Sequence[_Part]) -> _Part:
     return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
 
-def _joined(parts: Sequence[_Part], probes: Sequence[Probe]) -> Evidence:
+def _joined(parts: Sequence[_Part], probes: Sequence[Probe], *, restarts: Sequence[float]) -> Evidence:
+    earlier = tuple(each for each in probes if each.restarts < len(restarts))
     due, done, *samples = _concatenated(parts)
     order = np.argsort(due, kind="stable")
     counted, missed = (tuple(each[order] for each in samples[first::2]) for first in (0, 1))
-    return Evidence(probes=tuple(probes), due=due[order], done=done[order], counted=counted, missed=missed)
+    return Evidence(
+        probes=tuple(probes[len(earlier) :]),
+        due=due[order],
+        done=done[order],
+        counted=counted,
+        missed=missed,
+        earlier=earlier,
+        restarted_at=restarts[-1] if earlier else None,
+    )
 
 
 def _ended_times(times: Mapping[str, FloatArray], columns: Mapping[str, Any]) -> RequestTimes:

@@ -61,10 +61,11 @@ class LoadWindow:
 
 
 def merged(probes: Sequence[Probe], *, purposes: Sequence[Purpose] = (Purpose.MEASURE,)) -> list[Probe]:
-    """Return the probes of some purposes; those of equal load that followed each other are joined."""
+    """Return the probes of some purposes; those of equal load that followed each other on one server are joined."""
     found: list[Probe] = []
     for probe in (each for each in probes if each.purpose in purposes):
-        same = bool(found) and (found[-1].load, found[-1].purpose) == (probe.load, probe.purpose)
+        kind = (probe.load, probe.purpose, probe.restarts)
+        same = bool(found) and (found[-1].load, found[-1].purpose, found[-1].restarts) == kind
         if same and probe.begin - found[-1].end < _GAP:
             found[-1] = replace(found[-1], end=probe.end)
         else:

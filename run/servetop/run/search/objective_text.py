@@ -14,8 +14,12 @@ from servetop.run.search.search_evidence import LoadObjective
 
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
 ERROR_RATE, GOODPUT = "error_rate", "goodput"
-_FORM = re.compile(r"(?P<name>[A-Za-z][\w.]*)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[^@\s]+)\s*(@\s*(?P<share>\S+))?")
+_FORM = re.compile(
+    r"(?P<name>[A-Za-z][\w.]*)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[^@\s]+(\s+[a-z%]+)?)\s*(@\s*(?P<share>\S+))?"
+)
 _NAME = re.compile(r"(?:p(?P<percentile>\d+(?:\.\d+)?)_|(?P<mean>mean)_)?(?P<metric>[A-Za-z]\w*)")
+_PERCENTILES = {"median": "p50", "average": "p50", "avg": "p50"}
+"""What to write for statistics that are not percentiles by name; for others p99."""
 _EXAMPLE = "p99_ttft<500ms, ttft<500ms@95%, error_rate<1% or goodput>95%"
 
 
@@ -76,12 +80,22 @@ def parse_objective(text: str) -> LoadObjective:
     name = _NAME.fullmatch(match["name"])
     metric = match["name"].lower() if name is None else name["metric"].lower()
     if name is None or metric not in (*LATENCIES, ERROR_RATE, GOODPUT):
-        raise UsageError(f"--slo {text!r}: no metric {metric!r}: {_hint(metric)}")
+        raise UsageError(f"--slo {text!r}: {_unknown(match['name'].lower(), metric, match['limit'])}")
     if metric in LATENCIES:
         return _latency(text.strip(), match, name)
     if match["share"] or name["percentile"] or name["mean"]:
         raise UsageError(f"--slo {text!r}: {metric} has no percentile or mean: use {_share_example(metric)}")
     return _share_of_requests(text.strip(), match, metric)
+
+
+def _unknown(name: str, metric: str, limit: str) -> str:
+    """Return what is wrong with a name, and what to write: another metric, or a percentile in front of it."""
+    known = next((each for each in LATENCIES if name.startswith(f"{each}_") or name.endswith(f"_{each}")), None)
+    statistic = "ms" if known is None else name.removeprefix(f"{known}_").removesuffix(f"_{known}")
+    if statistic == "ms":
+        return f"no metric {metric!r}: {_hint(metric)}"
+    share = statistic if re.fullmatch(r"p\d+(\.\d+)?", statistic) else _PERCENTILES.get(statistic, "p99")
+    return f"{statistic!r} is not a percentile in front of the metric: write {share}_{known}<{limit}"
 
 
 def _hint(metric: str) -> str:
@@ -105,8 +119,11 @@ def _latency(text: str, match: re.Match[str], name: re.Match[str]) -> LoadObject
         )
     if not (name["percentile"] or match["share"]):
         raise UsageError(f"--slo {text!r}: which requests? write p99_{text} or {text}@95%")
-    limit = _seconds(text, match["limit"])
+    limit = _seconds(text, match["limit"].replace(" ", ""))
     share = _share(text, match["share"]) if match["share"] else float(name["percentile"]) / 100
+    if share > 1:
+        digits = name["percentile"]
+        raise UsageError(f"--slo {text!r}: p{digits} is beyond p100: write p{digits[:2]}.{digits[2:]} or p99")
     if not 0 < share < 1:
         raise UsageError(f"--slo {text!r}: a limit for all or no requests cannot be measured: use p99 or @99%")
     return LoadObjective(text=text, metric=metric, limit=limit, share=share)
@@ -114,12 +131,14 @@ def _latency(text: str, match: re.Match[str], name: re.Match[str]) -> LoadObject
 
 def _seconds(text: str, limit: str) -> float:
     try:
-        float(limit)
+        number = float(limit)
     except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
         try:
             return parse_seconds(limit)
         except UsageError:
-            raise UsageError(f"--slo {text!r}: {limit!r} is not a time: write 500ms or 0.5s") from None
+            raise UsageError(f"--slo {text!r}: {limit!r} is not a time above 0: write 500ms or 0.5s") from None
     raise UsageError(f"--slo {text!r}: {limit} of what? write {limit}ms or {limit}s")
 
 
@@ -128,6 +147,8 @@ def _share(text: str, share: str) -> float:
         value = float(share.removesuffix("%")) / (100 if share.endswith("%") else 1)
     except ValueError:
         value = math.nan
+    if 1 <= value <= 100 and not share.endswith("%"):
+        raise UsageError(f"--slo {text!r}: {share} of what? write {share}%")
     if not 0 <= value <= 1:
         raise UsageError(f"--slo {text!r}: {share!r} is not a share: write 95% or 0.95")
     return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from servetop.analysis.series.tick_history import TickHistory
@@ -15,9 +15,10 @@ from servetop.core.events import Note, Severity
 from servetop.core.interfaces.search_state import SearchState
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
-from servetop.run.search.answer_text import interval_text, load_text, seen_text, subject_of
+from servetop.run.search.answer_text import interval_text, load_text, restart_text, seen_text, subject_of
 from servetop.run.search.evidence_reader import EvidenceReader
-from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE, probe_note
+from servetop.run.search.load_windows import merged
+from servetop.run.search.recorded_probes import CLIENT_BOUND, RESTARTED, SOURCE, probe_note
 from servetop.run.search.search_answer import TierAnswer
 from servetop.run.search.search_evidence import Evidence, NextProbe, Probe, Purpose
 from servetop.run.search.search_setup import SearchSetup
@@ -44,6 +45,23 @@ class ProbeDecision:
     """Why the client ends the search; empty if it does not."""
     state: SearchState | None = None
     """What is recorded of it; None before anything was measured."""
+    restarted: str = ""
+    """That the server restarted since the decision before, and what no longer counts; empty if it did not."""
+    loads_before: int = 0
+    """The number of loads before that restart."""
+
+    def restart_note(self, *, at: float) -> Note | None:
+        """Return the note of a restart of the server; None without one."""
+        if not self.restarted:
+            return None
+        return Note(
+            at=at,
+            severity=Severity.WARNING,
+            source=SOURCE,
+            text=self.restarted,
+            fact=RESTARTED,
+            count=self.loads_before,
+        )
 
     def note(self, stage: int, *, at: float) -> Note:
         """Return the note of a change of the load, to that of stage `stage`, or of the end of the search."""
@@ -67,6 +85,8 @@ class ProbeDecider:
         """The load that the ticks in the history are of."""
         self._late = 0
         self._resumes = False
+        self._restarted_at: float | None = None
+        """The last restart of the server that a note has."""
 
     @classmethod
     def of(cls, config: RunConfig, recording: Path) -> ProbeDecider:
@@ -78,7 +98,8 @@ class ProbeDecider:
     def first(self) -> NextProbe:
         """Return the load that the session begins with."""
         evidence = self._evidence.read()
-        self._resumes, probe = bool(evidence.probes), self._setup.planner.next(evidence)
+        self._resumes, probe = bool(evidence.probes or evidence.earlier), self._setup.planner.next(evidence)
+        self._restarted_at = evidence.restarted_at
         return probe or NextProbe(load=self._setup.search.low, seconds=1.0)
 
     def note_of(self, probe: NextProbe, *, stage: int) -> Note:
@@ -94,8 +115,18 @@ class ProbeDecider:
     def decide(self) -> ProbeDecision:
         """Return what follows the current probe."""
         evidence = self._evidence.read()
+        decision = self._decided(evidence)
+        if evidence.restarted_at == self._restarted_at:
+            return decision
+        self._restarted_at = evidence.restarted_at
+        before = len(merged(evidence.earlier, purposes=tuple(Purpose)))
+        return replace(decision, restarted=restart_text(evidence), loads_before=before)
+
+    def _decided(self, evidence: Evidence) -> ProbeDecision:
         if not evidence.probes:
-            return ProbeDecision(next=self._setup.planner.next(evidence), continues=True, seen="")
+            found = self._setup.planner.next(evidence)
+            then = "" if found is None else self._then(found)
+            return ProbeDecision(next=found, continues=not evidence.earlier, seen=f"the server restarted{then}")
         current = evidence.probes[-1]
         answers = self._setup.planner.answers(evidence)
         seen = self._seen(evidence, answers)

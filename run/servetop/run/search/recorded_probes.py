@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from servetop.analysis.cells.attempts import session_starts
 from servetop.core.events import Note, Severity, StageChange
@@ -14,6 +16,8 @@ SOURCE, PROBE = "search", "probe"
 """Source and fact of the notes of a search that begin a probe."""
 CLIENT_BOUND = "client_bound"
 """Fact of the note that ends a search because the client could not send more."""
+RESTARTED = "restarted"
+"""Fact of the note that the server restarted; its `count` is the number of loads before that, which do not count."""
 
 
 def probe_note(text: str, *, at: float, stage: int, purpose: Purpose) -> Note:
@@ -50,9 +54,9 @@ class RecordedProbes:
             else:
                 self._loaded.append((tick.start, tick.end))
 
-    def until(self, now: float) -> list[Probe]:
-        """Return the probes up to a time."""
-        found = []
+    def until(self, now: float, *, restarts: Sequence[float] = ()) -> list[Probe]:
+        """Return the probes up to a time; one in which the server restarted becomes two."""
+        found: list[Probe] = []
         following = [*(stage.at for stage in self._stages), math.inf][1:]
         for stage, next_at in zip(self._stages, following, strict=True):
             load = self._load(stage)
@@ -62,7 +66,7 @@ class RecordedProbes:
             end = min(end, max((until for since, until in self._loaded if since < end), default=stage.at))
             if end > stage.at:
                 purpose = self._purposes.get(stage.index, Purpose.MEASURE)
-                found.append(Probe(load=load, begin=stage.at, end=end, purpose=purpose))
+                found += _divided(Probe(load=load, begin=stage.at, end=end, purpose=purpose), restarts)
         return found
 
     def _load(self, stage: StageChange) -> float | None:
@@ -72,3 +76,10 @@ class RecordedProbes:
         if self._concurrency:
             return None if stage.max_concurrency is None else float(stage.max_concurrency)
         return stage.request_rate if math.isfinite(stage.request_rate) else None
+
+
+def _divided(probe: Probe, restarts: Sequence[float]) -> Iterator[Probe]:
+    """Yield the parts of a probe between ascending restarts of the server."""
+    edges = [probe.begin, *(at for at in restarts if probe.begin < at < probe.end), probe.end]
+    for begin, end in pairwise(edges):
+        yield replace(probe, begin=begin, end=end, restarts=sum(at <= begin for at in restarts))

@@ -41,6 +41,8 @@ class Probe:
     begin: float
     end: float
     purpose: Purpose = Purpose.MEASURE
+    restarts: int = 0
+    """How often the server had restarted before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,11 +59,15 @@ class Evidence:
     A request whose limit has passed without its first token counts at once, and a failed one as missed."""
     missed: tuple[FloatArray, ...]
     """For each objective, how many of these samples were beyond the limit."""
+    earlier: tuple[Probe, ...] = ()
+    """Probes before the server last restarted: they tell nothing of the server as it is, but their time is used."""
+    restarted_at: float | None = None
+    """When it last restarted; None if no probe was before that."""
 
     @property
     def seconds(self) -> float:
-        """The seconds of load of all probes."""
-        return sum(probe.end - probe.begin for probe in self.probes)
+        """The seconds of load of all probes, the earlier ones included."""
+        return sum(probe.end - probe.begin for probe in (*self.earlier, *self.probes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,10 @@ class SearchPlan:
 
     def next(self, evidence: Evidence) -> NextProbe | None:
         """Return the load to keep next; None if the search is over."""
+        if evidence.earlier and evidence.seconds >= self._limits.budget:
+            return None  # a restart can leave nothing to confirm
+        if again := self._after_restart(evidence):
+            return again
         if not evidence.probes:
             return NextProbe(load=self._start(), seconds=_FIRST, reason="the first load")
         views = self._views(evidence)
@@ -164,6 +168,16 @@ class SearchPlan:
         return any(each.share >= 0.5 and each.trend is Trend.SETTLED for each in near)
 
     # --- what to do next ---
+
+    def _after_restart(self, evidence: Evidence) -> NextProbe | None:
+        """Return half of the load at which the server restarted, its first one; None if it was kept, or cannot be."""
+        if not evidence.earlier or len(evidence.probes) > 1:
+            return None
+        last = evidence.earlier[-1]
+        half = self._rounded(last.load if last.purpose is Purpose.RECOVER else 0.5 * last.load)
+        if any(each.load == half and each.purpose is Purpose.MEASURE for each in evidence.probes):
+            return None
+        return NextProbe(load=half, seconds=_FIRST, reason="the first load since the server restarted")
 
     def _start(self) -> float:
         prior = self._limits.prior

@@ -19,6 +19,7 @@ from servetop.run.search.answer_text import (
     binding_text,
     load_text,
     missed_share,
+    restart_text,
     share_text,
     subject_of,
 )
@@ -86,6 +87,8 @@ class SearchResult:
     """Time of load that was used."""
     probes: int
     """Loads that were kept."""
+    restarted_at: float | None
+    """Run time in seconds at which the server last restarted: no load before it counts; None if it did not."""
     confirmation: Confirmation | None
     cost_per_million_output_tokens: float | None
     """At `cost_load`; None without `--price`."""
@@ -130,12 +133,13 @@ def search_result(
         budget=setup.search.budget,
         precision=setup.search.precision,
         seconds=evidence.seconds,
-        probes=len(evidence.probes),
+        probes=len(evidence.earlier) + len(evidence.probes),
+        restarted_at=evidence.restarted_at,
         confirmation=_confirmation(evidence, setup),
         cost_per_million_output_tokens=_cost(summary, claimed),
         cost_load=None if claimed is None else claimed.load,
         currency=_currency(summary),
-        warnings=_warnings(summary, notes),
+        warnings=(*filter(None, [restart_text(evidence)]), *_warnings(summary, notes)),
         complete=bool(evidence.probes) and setup.planner.next(evidence) is None,
         recording=str(reader.path),
         exit_code=end.exit_code,

@@ -89,10 +89,7 @@ class SearchSetup:
 def _check(search: SearchConfig) -> None:
     if search.over not in SEARCHED_LOADS:
         raise UsageError(f"--over {search.over}: use {' or '.join(SEARCHED_LOADS)}")
-    if not 0 < search.low < search.high or not math.isfinite(search.high):
-        raise UsageError(
-            f"--low {search.low:g} and --high {search.high:g} leave no load to try: give --low below --high"
-        )
+    check_loads(search)
     if search.concurrency and (search.low < 1 or search.low % 1 or search.high % 1):
         raise UsageError("--low and --high are requests in flight: use whole numbers from 1")
     if search.high > MAX_REQUEST_RATE:
@@ -103,6 +100,17 @@ def _check(search: SearchConfig) -> None:
         raise UsageError(f"--budget {search.budget:g} s is too short for one load: give at least {LEAST_BUDGET:g}s")
     if not 0 < search.precision < 1:
         raise UsageError(f"--precision {search.precision:g}: use a share above 0 and below 1, such as 5%")
+
+
+def check_loads(search: SearchConfig) -> None:
+    """UsageError if there is no load between the least and the largest."""
+    for option, load in (("--low", search.low), ("--high", search.high)):
+        if not 0 < load < math.inf:
+            raise UsageError(f"{option} {load:g} is not a load: give a number above 0")
+    if search.low >= search.high:
+        raise UsageError(
+            f"--low {search.low:g} and --high {search.high:g} leave no load to try: give --low below --high"
+        )
 
 
 def with_first_load(config: RunConfig) -> RunConfig:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from servetop.core.interfaces.search_state import (
     SearchedObjective,
     SearchState,
 )
-from servetop.run.search.answer_text import answer_sentence, with_binding
+from servetop.run.search.answer_text import answer_sentence, restart_text, with_binding
 from servetop.run.search.load_posterior import share_interval
 from servetop.run.search.load_windows import LoadWindow, merged, windows
 from servetop.run.search.objective_text import objective_label
@@ -55,6 +57,7 @@ class SearchStates:
             ),
             answers=searched_answers(self._setup, answers, subject=subject),
             loads=changed,
+            note=restart_text(evidence),
         )
 
 
@@ -82,7 +85,16 @@ def searched_answers(setup: SearchSetup, answers: Sequence[TierAnswer], *, subje
 
 def searched_loads(evidence: Evidence, setup: SearchSetup) -> list[SearchedLoad]:
     """Return all loads that were kept, in order of time, with what each showed."""
-    probes = merged(evidence.probes, purposes=tuple(Purpose))
+    found: list[SearchedLoad] = []
+    for _, probes in groupby((*evidence.earlier, *evidence.probes), key=attrgetter("restarts")):
+        found += _of_one_server(evidence, setup, merged(tuple(probes), purposes=tuple(Purpose)), first=len(found))
+    return found
+
+
+def _of_one_server(
+    evidence: Evidence, setup: SearchSetup, probes: Sequence[Probe], *, first: int
+) -> Iterator[SearchedLoad]:
+    """Yield the loads between two restarts, numbered from `first`."""
     seen = [probe for probe in probes if probe.purpose is not Purpose.RECOVER]
     views = [windows(evidence, index, probes=seen) for index in range(len(setup.tiers.objectives))]
     figures = [
@@ -94,8 +106,8 @@ def searched_loads(evidence: Evidence, setup: SearchSetup) -> list[SearchedLoad]
         queues = queue_windows(views[0], longest=LONGEST_RISE)
         growing = {probe.begin for probe, queue in zip(seen, queues, strict=True) if queue.missed}
     by_begin = {probe.begin: tuple(each[place] for each in figures) for place, probe in enumerate(seen)}
-    return [
-        SearchedLoad(
+    for number, probe in enumerate(probes, start=first):
+        yield SearchedLoad(
             number=number,
             load=probe.load,
             begin=probe.begin,
@@ -104,8 +116,6 @@ def searched_loads(evidence: Evidence, setup: SearchSetup) -> list[SearchedLoad]
             queue=GROWS if probe.begin in growing else "",
             figures=by_begin.get(probe.begin, ()),
         )
-        for number, probe in enumerate(probes)
-    ]
 
 
 def _figures(

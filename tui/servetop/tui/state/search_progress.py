@@ -15,6 +15,8 @@ from servetop.core.text import formats
 
 _SOURCE, _PROBE = "search", "probe"
 """Source and fact of the notes that begin a load of a search."""
+_RESTARTED = "restarted"
+"""Fact of the note that the server restarted; its count is the number of loads before that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class SearchProgress:
     """The decisions up to then; empty before the first one, and for a recording before format 1.16."""
     loads: tuple[SearchedLoad, ...] = ()
     """All loads that were kept, in order of time; without figures in a recording before format 1.16."""
+    uncounted: int = 0
+    """The number of the first loads that no longer count, because the server restarted since."""
     newest_note: str = ""
     """The newest note of the search, for a recording before format 1.16."""
 
@@ -83,7 +87,19 @@ class SearchHistory:
             return _derived(self._search, known, stages, notes)
         if self._merged[0] != count:
             self._merged = count, _newest_of(self._states[:count])
-        return SearchProgress(search=self._search, at=known, states=tuple(self._states[:count]), loads=self._merged[1])
+        return SearchProgress(
+            search=self._search,
+            at=known,
+            states=tuple(self._states[:count]),
+            loads=self._merged[1],
+            uncounted=_uncounted(notes),
+        )
+
+
+def _uncounted(notes: Sequence[Note]) -> int:
+    """Return how many loads were before the last restart of the server that is known."""
+    counts = (note.count for note in reversed(notes) if note.source == _SOURCE and note.fact == _RESTARTED)
+    return next(counts, 0) or 0
 
 
 def _newest_of(states: Sequence[SearchState]) -> tuple[SearchedLoad, ...]:

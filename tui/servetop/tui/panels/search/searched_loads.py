@@ -17,6 +17,8 @@ _COLUMN = 30
 """Cells of one objective in the table."""
 _FIRST = 39
 """Cells of the columns before those of the objectives."""
+_UNCOUNTED = "not counted"
+"""Remark of a load before a restart of the server."""
 _PURPOSES = {"measure": "", "recover": "recovery", "confirm": "confirmation"}
 
 
@@ -80,9 +82,11 @@ def draw_chart(progress: SearchProgress, objective: int, *, width: int, height: 
 
 
 def load_points(progress: SearchProgress, objective: int) -> list[LoadPoint]:
-    """Return the loads with samples of an objective, in order of time."""
+    """Return the loads that count and have samples of an objective, in order of time."""
     found = []
     for load in progress.loads:
+        if load.number < progress.uncounted:
+            continue
         figure = load.figures[objective] if objective < len(load.figures) else None
         if figure is not None and figure.share is not None:
             found.append(
@@ -138,15 +142,16 @@ def draw_table(progress: SearchProgress, objective: int, *, size: tuple[int, int
 
 def _row(load: SearchedLoad, progress: SearchProgress, shown: Sequence[int]) -> list[Run]:
     seconds = formats.clock(round(load.end - load.begin))
+    counts = load.number >= progress.uncounted
     remark = "queue grows" if load.queue else _PURPOSES.get(load.purpose, "")
-    first: list[Run] = [
+    row: list[Run] = [
         (f"{progress.number(load.load):>9} ", "strong"),
         (f"{formats.clock(load.begin):>8} {seconds:>6}  ", ""),
-        (f"{remark:<13}", "warn" if load.queue else "muted"),
+        (f"{remark if counts else _UNCOUNTED:<13}", "warn" if load.queue and counts else "muted"),
     ]
     for place in shown:
-        first += _figure(load.figures[place]) if place < len(load.figures) else [(" " * _COLUMN, "")]
-    return first
+        row += _figure(load.figures[place]) if place < len(load.figures) else [(" " * _COLUMN, "")]
+    return row if counts else [(text, "muted") for text, _ in row]
 
 
 def _figure(figure: LoadFigure) -> list[Run]:
