@@ -13,8 +13,8 @@ MATRIX_SHADES = SHADES[1:]
 SKIPPED = "⊣"
 """Stands for the number of a cell that is not measured because its row has ended."""
 _OUTCOMES = {
-    CellOutcome.KEPT: "keeps thresholds",
-    CellOutcome.MISSED: "misses a threshold",
+    CellOutcome.KEPT: "kept",
+    CellOutcome.MISSED: "missed",
     CellOutcome.NOT_DECIDED: "not decided",
 }
 
@@ -23,11 +23,12 @@ def legend(table: SweepTable, per_batch: int, width: int) -> TextRow:
     """Return the legend of shades and of the marks in use, with smaller gaps if there is less room."""
     cells = table.cells.values()
     done = {key: cell.output_rate for key, cell in table.cells.items() if not cell.running_now}
+    outcomes = [f"{CELL_MARKS[each]} {text}" for each, text in _OUTCOMES.items() if each in table.checked.values()]
     used = {
         f"below: {_listed(table, per_batch)}": per_batch > 1,
         "★ best": best_key(table.cells) is not None,
         "✗ misses objective": any(cell.missed for cell in cells if not cell.running_now),
-        **{f"{CELL_MARKS[each]} {text}": each in table.checked.values() for each, text in _OUTCOMES.items()},
+        f"thresholds {' '.join(outcomes)}": bool(outcomes),
         "▼ dip": bool(dips(done)),
         "▲ preempted": any(cell.preempted for cell in cells),
         "~ not steady": any(cell.unsteady for cell in cells),
