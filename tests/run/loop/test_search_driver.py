@@ -18,7 +18,7 @@ from servetop.run.loop.plan_progress import PlanProgress
 from servetop.run.loop.search_driver import SearchDriver, search_driver
 from servetop.run.loop.stage_plan import Segment
 from servetop.run.search.probe_decision import ProbeDecision
-from servetop.run.search.recorded_probes import RESTARTED, probe_note
+from servetop.run.search.recorded_probes import probe_note
 from servetop.run.search.search_evidence import NextProbe, Purpose
 from servetop.workload.stages.plan import LoadPhase
 
@@ -32,7 +32,7 @@ class GivenDecisions:
     decisions: deque[NextProbe | None]
     permission: threading.Event = field(default_factory=threading.Event)
     closed: bool = False
-    restarted: str = ""
+    warnings: tuple[Note, ...] = ()
 
     def first(self) -> NextProbe:
         return FIRST
@@ -50,7 +50,7 @@ class GivenDecisions:
         self.permission.wait()
         found = self.decisions.popleft()
         state = SearchState(at=1.0, seconds_left=50.0, load=None if found is None else found.load)
-        return ProbeDecision(next=found, continues=found == FIRST, seen="seen", state=state, restarted=self.restarted)
+        return ProbeDecision(next=found, continues=found == FIRST, seen="seen", state=state, warnings=self.warnings)
 
     def close(self) -> None:
         self.closed = True
@@ -184,12 +184,15 @@ def test_a_confirmation_is_named_in_the_note() -> None:
     assert probe_note("", at=0.0, stage=1, purpose=Purpose.CONFIRM).subject == "confirm"
 
 
-async def test_a_restart_of_the_server_is_noted_when_the_next_load_begins() -> None:
+async def test_a_warning_is_noted_when_the_next_load_begins() -> None:
     search = Search(SECOND)
-    search.decider.restarted = "the server restarted"
+    search.decider.warnings = (Note(at=7.0, severity=Severity.WARNING, source="search", text="it restarted"),)
     await search.until(1.0, begins=1.0)
     await search.until(8.0)
     await search.until(9.0)
-    note = search.sent.notes[1]
-    assert (note.text, note.fact, note.severity) == ("the server restarted", RESTARTED, Severity.WARNING)
+    assert [(note.text, note.at) for note in search.sent.notes] == [
+        ("begins", 0.0),
+        ("it restarted", 9.0),
+        ("seen", 9.0),
+    ]
     await search.driver.close()

@@ -13,6 +13,7 @@ from servetop.run.search.answer_text import (
     binding_text,
     interval_text,
     load_text,
+    others_text,
     restart_text,
     seen_text,
 )
@@ -91,4 +92,13 @@ def test_a_restart_says_what_no_longer_counts() -> None:
     earlier = tuple(Probe(load=4.0, begin=at, end=at + 50) for at in (0.0, 50.0, 100.0))
     assert restart_text(dataclasses.replace(evidence, earlier=earlier, restarted_at=152.0)) == (
         "the server restarted at 2:32: nothing before that counts (3 probes, 2:30 of load)"
+    )
+
+
+def test_other_clients_are_named_with_their_share_and_what_to_do() -> None:
+    nothing = np.empty(0)
+    evidence = Evidence(probes=(), due=nothing, done=nothing, counted=(nothing,), missed=(nothing,))
+    assert others_text(evidence) == ""
+    assert others_text(dataclasses.replace(evidence, others=0.44)) == (
+        "44 % of the requests at the server are not from this search: search again when no other client uses it"
     )

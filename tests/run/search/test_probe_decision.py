@@ -81,13 +81,12 @@ def test_a_restart_of_the_server_is_told_once(tmp_path: Path) -> None:
     path = record_restart(tmp_path / "run.servetop")
     with contextlib.closing(RecordingReader.open(path)) as opened:
         found = decider(opened, FIVE, TEN, FIVE)
-        note = found.decide().restart_note(at=9.0)
-        assert note is not None
+        (note,) = found.decide().warnings
         assert note.text == "the server restarted at 0:08: nothing before that counts (1 probe, 0:08 of load)"
         assert (note.fact, note.count) == (RESTARTED, 1)
-        assert found.decide().restart_note(at=9.0) is None
+        assert found.decide().warnings == ()
     with contextlib.closing(RecordingReader.open(path)) as opened:
         resumed = decider(opened, FIVE, TEN)
         resumed.first()
         assert resumed.note_of(TEN, stage=1).text == "the search continues at 10 req/s"
-        assert resumed.decide().restart_note(at=9.0) is None, "it was told in the session before"
+        assert resumed.decide().warnings == (), "it was told in the session before"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,8 +80,8 @@ class SearchDriver:
         self._until = max(self._until, now)
         if decision.state is not None:
             self._ticks.add_search_state(decision.state)
-        if (restarted := decision.restart_note(at=now)) is not None:
-            self._ticks.add_note(restarted)
+        for warning in decision.warnings:
+            self._ticks.add_note(replace(warning, at=now))
         if decision.next is None:
             self._over = True
             self._ticks.add_note(decision.note(self._stage, at=now))

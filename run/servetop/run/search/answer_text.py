@@ -115,6 +115,14 @@ def restart_text(evidence: Evidence) -> str:
     return f"the server restarted at {formats.clock(evidence.restarted_at)}: nothing before that counts ({earlier})"
 
 
+def others_text(evidence: Evidence) -> str:
+    """Return that other clients use the server, with their share and what to do; empty if none is known."""
+    if evidence.others is None:
+        return ""
+    share = formats.percent(evidence.others, zeros="never")
+    return f"{share} of the requests at the server are not from this search: search again when no other client uses it"
+
+
 def subject_of(header: RunHeader) -> str:
     """Return the beginning of the sentences: the engine, and its model if it has one."""
     facts, config = header.engine, header.config.engine

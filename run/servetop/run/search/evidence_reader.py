@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.request_chunks import Chunks
+from servetop.run.search.other_requests import OtherRequests
 from servetop.run.search.recorded_probes import RecordedProbes
 from servetop.run.search.request_samples import RequestTimes, request_samples
 from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
@@ -44,6 +46,7 @@ class EvidenceReader:
         self._probes = RecordedProbes(concurrency=concurrency)
         engine = reader.header.config.engine
         self._restarts = ServerRestarts(managed=engine.url is None, replicas=bool(engine.more_urls))
+        self._others = OtherRequests()
         self._seq = 0
         self._ids: IntArray = np.empty(0, dtype=np.int64)
         self._ended = _nothing(len(objectives))
@@ -57,6 +60,7 @@ class EvidenceReader:
         self.ticks = list(update.ticks)
         self._probes.add(update.stages, update.notes, update.ticks)
         self._restarts.add(update.ticks, update.replica_samples, update.notes)
+        self._others.add(update.ticks, update.notes)
         self._add_ended()
         now = self._probes.now
         flying = [each for each in flying if now - each.at < _STALE]
@@ -66,7 +70,9 @@ class EvidenceReader:
         hidden = self._hidden(flying, among=self._ended, at=now)
         restarts = self._restarts.times
         probes = self._probes.until(now, restarts=restarts)
-        return _joined([self._ended, rest, hidden], probes, restarts=restarts)
+        evidence = _joined([self._ended, rest, hidden], probes, restarts=restarts)
+        in_flight = rest[0].size + hidden[0].size
+        return replace(evidence, others=self._others.share(in_flight=in_flight))
 
     @property
     def now(self) -> float:
@@ -84,6 +90,7 @@ class EvidenceReader:
         requests = _ended_times(times, columns)
         samples = request_samples(requests, self._objectives, goodput=self._goodput)
         self._ids = np.concatenate((self._ids, ids))
+        self._others.add_ended(requests.at, times["output_tokens"])
         part = _part(times["due"], requests.at, samples)
         self._ended = _concatenated([self._ended, part])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from servetop.analysis.series.tick_history import TickHistory
@@ -15,10 +16,10 @@ from servetop.core.events import Note, Severity
 from servetop.core.interfaces.search_state import SearchState
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
-from servetop.run.search.answer_text import interval_text, load_text, restart_text, seen_text, subject_of
+from servetop.run.search.answer_text import interval_text, load_text, others_text, restart_text, seen_text, subject_of
 from servetop.run.search.evidence_reader import EvidenceReader
 from servetop.run.search.load_windows import merged
-from servetop.run.search.recorded_probes import CLIENT_BOUND, RESTARTED, SOURCE, probe_note
+from servetop.run.search.recorded_probes import CLIENT_BOUND, OTHERS, RESTARTED, SOURCE, probe_note
 from servetop.run.search.search_answer import TierAnswer
 from servetop.run.search.search_evidence import Evidence, NextProbe, Probe, Purpose
 from servetop.run.search.search_setup import SearchSetup
@@ -45,23 +46,8 @@ class ProbeDecision:
     """Why the client ends the search; empty if it does not."""
     state: SearchState | None = None
     """What is recorded of it; None before anything was measured."""
-    restarted: str = ""
-    """That the server restarted since the decision before, and what no longer counts; empty if it did not."""
-    loads_before: int = 0
-    """The number of loads before that restart."""
-
-    def restart_note(self, *, at: float) -> Note | None:
-        """Return the note of a restart of the server; None without one."""
-        if not self.restarted:
-            return None
-        return Note(
-            at=at,
-            severity=Severity.WARNING,
-            source=SOURCE,
-            text=self.restarted,
-            fact=RESTARTED,
-            count=self.loads_before,
-        )
+    warnings: tuple[Note, ...] = ()
+    """What else is new: that the server restarted, or that other clients use it."""
 
     def note(self, stage: int, *, at: float) -> Note:
         """Return the note of a change of the load, to that of stage `stage`, or of the end of the search."""
@@ -87,6 +73,8 @@ class ProbeDecider:
         self._resumes = False
         self._restarted_at: float | None = None
         """The last restart of the server that a note has."""
+        self._others = False
+        """Whether a note has that other clients use the server."""
 
     @classmethod
     def of(cls, config: RunConfig, recording: Path) -> ProbeDecider:
@@ -99,7 +87,7 @@ class ProbeDecider:
         """Return the load that the session begins with."""
         evidence = self._evidence.read()
         self._resumes, probe = bool(evidence.probes or evidence.earlier), self._setup.planner.next(evidence)
-        self._restarted_at = evidence.restarted_at
+        self._restarted_at, self._others = evidence.restarted_at, evidence.others is not None
         return probe or NextProbe(load=self._setup.search.low, seconds=1.0)
 
     def note_of(self, probe: NextProbe, *, stage: int) -> Note:
@@ -115,12 +103,17 @@ class ProbeDecider:
     def decide(self) -> ProbeDecision:
         """Return what follows the current probe."""
         evidence = self._evidence.read()
-        decision = self._decided(evidence)
-        if evidence.restarted_at == self._restarted_at:
-            return decision
-        self._restarted_at = evidence.restarted_at
-        before = len(merged(evidence.earlier, purposes=tuple(Purpose)))
-        return replace(decision, restarted=restart_text(evidence), loads_before=before)
+        return replace(self._decided(evidence), warnings=tuple(self._warnings(evidence)))
+
+    def _warnings(self, evidence: Evidence) -> Iterator[Note]:
+        """Yield what no decision before has warned of."""
+        warning = partial(Note, at=self._evidence.now, severity=Severity.WARNING, source=SOURCE)
+        if evidence.restarted_at != self._restarted_at and evidence.restarted_at is not None:
+            before = len(merged(evidence.earlier, purposes=tuple(Purpose)))
+            yield warning(text=restart_text(evidence), fact=RESTARTED, count=before)
+        if evidence.others is not None and not self._others:
+            yield warning(text=others_text(evidence), fact=OTHERS)
+        self._restarted_at, self._others = evidence.restarted_at, self._others or evidence.others is not None
 
     def _decided(self, evidence: Evidence) -> ProbeDecision:
         if not evidence.probes:

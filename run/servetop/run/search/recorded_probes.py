@@ -16,6 +16,8 @@ SOURCE, PROBE = "search", "probe"
 """Source and fact of the notes of a search that begin a probe."""
 CLIENT_BOUND = "client_bound"
 """Fact of the note that ends a search because the client could not send more."""
+OTHERS = "other_clients"
+"""Fact of the note that other clients use the server."""
 RESTARTED = "restarted"
 """Fact of the note that the server restarted; its `count` is the number of loads before that, which do not count."""
 

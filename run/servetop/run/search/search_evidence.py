@@ -63,6 +63,8 @@ class Evidence:
     """Probes before the server last restarted: they tell nothing of the server as it is, but their time is used."""
     restarted_at: float | None = None
     """When it last restarted; None if no probe was before that."""
+    others: float | None = None
+    """Share of the requests that the server finished which are not from this search; None if none is known to be."""
 
     @property
     def seconds(self) -> float:

@@ -16,7 +16,7 @@ from servetop.core.interfaces.search_state import (
     SearchedObjective,
     SearchState,
 )
-from servetop.run.search.answer_text import answer_sentence, restart_text, with_binding
+from servetop.run.search.answer_text import answer_sentence, others_text, restart_text, with_binding
 from servetop.run.search.load_posterior import share_interval
 from servetop.run.search.load_windows import LoadWindow, merged, windows
 from servetop.run.search.objective_text import objective_label
@@ -57,7 +57,7 @@ class SearchStates:
             ),
             answers=searched_answers(self._setup, answers, subject=subject),
             loads=changed,
-            note=restart_text(evidence),
+            note="; ".join(filter(None, [restart_text(evidence), others_text(evidence)])),
         )
 
 
