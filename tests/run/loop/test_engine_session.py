@@ -74,11 +74,15 @@ async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_t
     assert starts == sorted(starts)
 
 
-@pytest.mark.parametrize(("readings", "words"), [(2, []), (10**9, ["6.0 GiB of its GPU memory is still in use"])])
-async def test_leftover_gpu_memory_is_noted(readings: int, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("readings", "limit", "words"), [(2, 60.0, []), (10**9, 0.3, ["6.0 GiB of its GPU memory is still in use"])]
+)
+async def test_leftover_gpu_memory_is_noted(
+    readings: int, limit: float, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     card = SlowToFree(os.getpid(), readings=readings)
     monkeypatch.setitem(sys.modules, "pynvml", cast("ModuleType", card))
-    monkeypatch.setattr("servetop.run.loop.engine_session.RELEASE_SECONDS", 0.3)
+    monkeypatch.setattr("servetop.run.loop.engine_session.RELEASE_SECONDS", limit)
     clock = MonotonicClock()
     engine = EngineSession(
         EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock
