@@ -152,6 +152,7 @@ def run_verdict(run: RunRecord) -> RunVerdict:
     if stalls:
         return _simple(RunCause.STALL, stalls, run)
     found = without_overload(run, cold_until=cold_until)
+    found = without_overload(run) if found.cause is RunCause.MISSED else found  # not at its start only
     if main is None or not was_severe(main) or cold_until is not None or found.cause is not RunCause.HEADROOM:
         return found
     return replace(found, cause=RunCause.UNCLEAR, sustainable=None, is_lower_bound=False, passed=main)

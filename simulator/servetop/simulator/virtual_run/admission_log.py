@@ -10,7 +10,7 @@ from servetop.simulator.scheduling.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class AdmissionState:
-    """The queue after a scheduling decision, or an arrival at a full batch; the state lasts until the next one."""
+    """The queue after a scheduling decision, or an arrival that cannot be admitted; it lasts until the next one."""
 
     at: float
     limit: AdmissionLimit

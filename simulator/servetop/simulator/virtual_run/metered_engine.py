@@ -77,8 +77,8 @@ class _Meter(MetricCounters):
 class MeteredEngine:
     """One simulated engine at the times of `clock`.
 
-    `admissions` holds the state after every scheduling decision, and at every arrival while the batch is full: one
-    decision may then hold for many iterations.
+    `admissions` holds the state after every scheduling decision, and at every arrival while no request can be admitted:
+    one decision may then hold for many iterations.
     """
 
     def __init__(
@@ -209,5 +209,6 @@ class MeteredEngine:
             self.admissions.append(admission_state(self.scheduler, self._clock.now()))
             return
         now = admission_state(self.scheduler, self._clock.now())
-        if now.limit is AdmissionLimit.BATCH and self.admissions and now.waiting > self.admissions[-1].waiting:
+        held = now.limit in (AdmissionLimit.BATCH, AdmissionLimit.KV)
+        if held and self.admissions and now.waiting > self.admissions[-1].waiting:
             self.admissions.append(dataclasses.replace(now, preempted=0))
