@@ -35,7 +35,7 @@ def test_requests_and_tokens_beyond_the_own_are_those_of_others() -> None:
 
 @pytest.mark.parametrize(
     ("requests", "tokens"),
-    [(50.0, 500.0), (54.0, 560.0), (150.0, 500.0), (50.0, 1500.0), (40.0, 300.0)],
+    [(50.0, 500.0), (60.0, 600.0), (150.0, 500.0), (50.0, 1500.0), (40.0, 300.0)],
     ids=["own", "few", "counted in parts", "more tokens", "not all counted"],
 )
 def test_one_count_alone_or_a_small_excess_shows_no_others(requests: float, tokens: float) -> None:
@@ -43,8 +43,8 @@ def test_one_count_alone_or_a_small_excess_shows_no_others(requests: float, toke
 
 
 def test_tokens_of_requests_in_flight_may_be_own() -> None:
-    assert share(60.0, 700.0) is not None
-    assert share(60.0, 700.0, in_flight=20) is None
+    assert share(90.0, 900.0) is not None
+    assert share(90.0, 900.0, in_flight=20) is None
 
 
 def test_what_the_server_did_between_two_sessions_does_not_count() -> None:
