@@ -53,6 +53,6 @@ def kept_bytes(chunks: int, requests: int = 200) -> float:
 
 
 def test_a_request_in_flight_uses_about_one_kibibyte_and_four_bytes_per_chunk() -> None:
-    few, many = kept_bytes(12), kept_bytes(412)
+    few, many = (min(kept_bytes(chunks) for _ in range(3)) for chunks in (12, 412))  # other threads allocate too
     assert few - 4 * 12 <= 1136
     assert many - 4 * 412 <= 1136 + 64
