@@ -11,7 +11,7 @@ Factors: TypeAlias = tuple[float, float]
 """What an estimate is multiplied with to get the ends; around 1."""
 
 _WIDER = 2.576 / 1.645
-"""Standard deviations on either side that contain 99 % / those that contain 90 %."""
+"""Half-width of a 99 % interval of a normal distribution / that of a 90 % interval."""
 
 
 def scaled(rate: float | None, factors: Factors | None) -> RateInterval | None:

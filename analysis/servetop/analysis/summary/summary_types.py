@@ -194,12 +194,12 @@ class SkippedSummary:
     request_rate: float | None = field(metadata=RATE)
     max_concurrency: int | None
     max_num_seqs: int | None
-    """As planned; None is the engine's."""
+    """The planned batch size; None leaves it to the engine."""
     stage: int
     """The stage that ended the row."""
     reason: str
     settings: str | None = field(default=None, metadata=OMITTED | PARSED)
-    """As in a stage."""
+    """What the cell sets besides its load, by name; None without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,12 +31,12 @@ class ThresholdCheck:
     """One threshold at one cell."""
 
     threshold: str
-    """As given, such as `p99_ttft_ms<=500`."""
+    """The condition in the words of the sweep file, such as `p99_ttft_ms<=500`."""
     outcome: CellOutcome
     value: float | None
     """The cell's figure, of several repeats their mean; None if not measured."""
     text: str
-    """What was found, as in `p99 TTFT is 812 ms`."""
+    """The figure in words, or why it decides nothing: `p99 TTFT is 812 ms, must be ≤ 500 ms`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class CheckedCell:
 
     @property
     def text(self) -> str:
-        """What decides its outcome, with its load."""
+        """The load of the cell, and the first threshold that has the outcome of the cell."""
         deciding = next(each for each in self.thresholds if each.outcome is self.outcome)
         return f"{self.label}: {deciding.text}"
 

@@ -1,4 +1,4 @@
-"""Which start of the engine each stage of a run was measured with."""
+"""Finds the start of the engine in which each stage of a run was measured."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _Plan = Mapping[CellKey, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepRest:
-    """What is left of a sweep."""
+    """How many cells of a sweep are still to be measured, and how long that takes."""
 
     cells: int
     """Without the one that is being measured."""

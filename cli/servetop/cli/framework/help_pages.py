@@ -19,7 +19,7 @@ _Page: TypeAlias = Callable[[click.Context], str]
 
 
 def common_options(options: type[Any], *, refused: frozenset[str] = frozenset()) -> tuple[Declared, ...]:
-    """Return the options on the short page of a command, without those that it refuses; none if it has few options."""
+    """Return the options for the short help page of a command, without `refused`; none if it has few options."""
     found = [each for each in declared(options) if isinstance(each.form, Option) and each.name not in refused]
     return tuple(each for each in found if _brief(each)) if len(found) > MANY_OPTIONS else ()
 

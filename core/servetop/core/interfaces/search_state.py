@@ -30,7 +30,7 @@ class SearchedLoad:
     """One load for as long as it was kept without a change; with several decisions, as of the newest."""
 
     number: int
-    """Its place among all loads of the search, from 0."""
+    """Number of the load in order of time, from 0."""
     load: float
     """Requests per second, or requests in flight."""
     begin: float
@@ -49,7 +49,7 @@ class SearchedAnswer:
 
     slo: str
     kind: str
-    """As in `servetop search --json`."""
+    """The kind of the answer by its name in `servetop search --json`, such as `found`."""
     load: float | None = None
     low: float | None = None
     high: float | None = None
@@ -62,7 +62,7 @@ class SearchedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchedObjective:
-    """What a search keeps within a limit."""
+    """One objective of a search, and how many samples may miss it."""
 
     label: str
     """In words: `p99 TTFT ≤ 500 ms`."""

@@ -21,7 +21,7 @@ class SkippedCell:
     """Requests per second; `inf` is "as fast as the concurrency allows"."""
     max_concurrency: int | None = None
     max_num_seqs: int | None = None
-    """As planned; None is the engine's batch size."""
+    """The planned batch size; None leaves it to the engine."""
     repeat: int = 0
     """Repetition of the same cell, from 0."""
     settings: str | None = None  # JSON of what the cell sets besides the load (`config_values.cell_settings`)
