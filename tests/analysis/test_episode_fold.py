@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,8 +29,8 @@ def tick(
     rate: float = RATE, batch: float | None = 64, length: float = 2.0,
 ) -> Tick:  # fmt: skip
     sample = EngineSample(
-        scrape_start=0, scrape_end=0, kv_usage=kv, preemptions_total=preempted, waiting=waiting, running=running,
-        max_num_seqs=batch,
+        scrape_start=index / 4, scrape_end=index / 4, kv_usage=kv, preemptions_total=preempted, waiting=waiting,
+        running=running, max_num_seqs=batch,
     )  # fmt: skip
     client = ClientTick(
         index=index, output_tokens=tokens, due=due, sent=due, ok=ok, errors=failed,
@@ -57,7 +58,7 @@ def test_usage_that_swings_while_requests_wait_is_one_episode_of_a_full_cache() 
     assert {episode.kind for episode in found(ticks)} <= kinds
     (full,) = [episode for episode in found(ticks) if episode.kind is EpisodeKind.KV]
     assert (full.begin, full.end, full.worst) == (2.0, 42.0, 1.0)
-    assert full.detected_at < 4
+    assert full.detected_at < 6
     assert full.closed_at is not None
     assert full.closed_at > 42
 
@@ -136,6 +137,35 @@ def test_requests_in_flight_that_grow_with_a_ramp_are_no_overload() -> None:
         for index in range(200)
     ]
     assert found(ticks) == ()
+
+
+def test_requests_in_flight_that_grow_with_a_burst_are_no_overload() -> None:
+    """As many requests are due in both runs: five in each tick, or 80 at once every four seconds."""
+
+    def growing(due: Sequence[int]) -> list[Tick]:
+        return [
+            tick(index, waiting=None, in_flight=4 + 2 * index, due=due[index], ok=3, length=10 / 3)
+            for index in range(200)
+        ]
+
+    assert [each.kind for each in found(growing([5] * 200))] == [EpisodeKind.IN_FLIGHT]
+    assert found(growing(([80] + [0] * 15) * 13)) == ()
+
+
+def test_one_page_with_a_full_cache_is_no_episode() -> None:
+    """A page in five seconds, of which the first or the first two show a full cache."""
+
+    def paged(full: int) -> list[Tick]:
+        ticks = []
+        for index in range(160):
+            page = index // 20
+            kv = 1.0 if 2 <= page < 2 + full else 0.6
+            sample = tick(page * 20, kv=kv, waiting=9).engine
+            ticks.append(replace(tick(index), engine=sample))
+        return ticks
+
+    assert EpisodeKind.KV not in {each.kind for each in found(paged(1))}
+    assert EpisodeKind.KV in {each.kind for each in found(paged(2))}
 
 
 def test_failing_requests_are_counted_from_the_first_to_the_last() -> None:

@@ -77,6 +77,9 @@ def test_a_queue_of_a_closed_loop_may_have_lasted() -> None:
     assert "no queue that lasted, at most 9 waiting" in texts(closed(burst))
     assert "no queue that lasted" not in texts(closed(long))
     assert "at most 9 waiting" in texts(closed(long))
+    for pause, lasted in ((1, True), (2, False)):
+        often = [*[0.0] * 20, *([9.0] * 3 + [0.0] * pause) * 4, *[0.0] * 20]
+        assert ("no queue that lasted" not in texts(closed(often))) is lasted
 
 
 def test_a_server_without_metrics_may_be_overloaded_or_its_network() -> None:
@@ -173,9 +176,9 @@ def test_an_overload_between_two_pages_is_seen_by_the_client() -> None:
         assert "free KV blocks" not in text
 
 
-def test_pages_of_a_small_part_of_a_load_do_not_tell_that_its_network_holds_requests() -> None:
-    def attached(ticks: list[Tick]) -> str:
-        run = record_from(ticks)
+def test_a_network_that_holds_requests_limits_only_a_run_that_misses_its_objectives() -> None:
+    def attached(ticks: list[Tick], **goodput: float) -> str:
+        run = record_from(ticks, goodput=goodput)
         config = replace(run.header.config, engine=replace(run.header.config.engine, url="http://gpu:8000"))
         run = replace(run, header=replace(run.header, config=config))
         return run_verdict(run).cause
@@ -185,6 +188,8 @@ def test_pages_of_a_small_part_of_a_load_do_not_tell_that_its_network_holds_requ
         for tick in ramp(waiting=[0.0] * 40)
     ]
     assert attached(elsewhere) == "network-bound"
+    assert attached(elsewhere, ttft=0.01) == "network-bound"
+    assert attached(elsewhere, ttft=0.5) == "headroom"
     assert attached([replace(tick, engine=None) if index > 8 else tick for index, tick in enumerate(elsewhere)]) != (
         "network-bound"
     )

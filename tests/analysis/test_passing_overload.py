@@ -36,32 +36,45 @@ def _seen(ticks: list[Tick], **changes: float) -> tuple[RunRecord, Overload]:
 
 def test_a_queue_of_the_start_passes_if_the_same_load_is_then_served() -> None:
     run, main = _seen(ramp(waiting=[*START, *CALM]))
-    assert passed(run, main, alone=True)
-    assert not passed(run, main, alone=False)
+    assert passed(run, main, [])
+    assert not passed(run, main, [main])
     assert run_verdict(run).cause is not RunCause.RATE
 
 
 def test_a_queue_that_comes_later_does_not_pass() -> None:
     run, main = _seen(ramp(waiting=[*CALM, *START, *[0.0] * 30]))
-    assert not passed(run, main, alone=True)
+    assert not passed(run, main, [])
     assert run_verdict(run).cause is RunCause.RATE
 
 
 @pytest.mark.parametrize(("ttft", "harmless"), [(0.5, False), (5.0, True)])
 def test_a_wait_within_the_objective_does_no_harm(ttft: float, *, harmless: bool) -> None:
     run, main = _seen(ramp(waiting=[*CALM, *START, *[0.0] * 30]), ttft=ttft)
-    assert passed(run, main, alone=True) is harmless
+    assert passed(run, main, []) is harmless
 
 
 def test_a_full_cache_within_the_objectives_is_told_without_blame() -> None:
     run, main = _seen(ramp(waiting=[*CALM, *START, *[0.0] * 30], kv=0.99), ttft=5.0)
-    assert passed(run, main, alone=True)
+    assert passed(run, main, [])
     verdict = run_verdict(run)
     assert (verdict.cause, verdict.passed, verdict.sustainable) == (RunCause.UNCLEAR, main, None)
     texts = [each.text for each in story_of(run, verdict).lines]
     assert any("an overload of 6.0 s passed within the objectives" in each for each in texts)
     no_objective = record_from(list(run.history.ticks), goodput={})
-    assert not passed(no_objective, overloads(no_objective.episodes)[0], alone=True)
+    assert not passed(no_objective, overloads(no_objective.episodes)[0], [])
+
+
+@pytest.mark.parametrize(("elsewhere", "decides"), [(0, True), (60, False)])
+def test_an_overload_decides_if_the_misses_of_the_run_are_its_own(elsewhere: int, *, decides: bool) -> None:
+    """All requests miss the objective while six seconds long some wait, and none or all in the minute before."""
+    ticks = [
+        replace(each, client=replace(each.client, good=3 * kept, good_due=3 * kept))
+        for index, each in enumerate(ramp(waiting=[*[0.0] * 60, *START, *[0.0] * 30]))
+        for kept in [not (60 - elsewhere <= index // 4 < 66)]
+    ]
+    run, main = _seen(ticks)
+    assert passed(run, main, []) is not decides
+    assert run_verdict(run).cause is (RunCause.RATE if decides else RunCause.MISSED)
 
 
 @pytest.mark.parametrize(("after", "harmless"), [(60, True), (8, False)])
@@ -75,7 +88,7 @@ def test_a_growth_of_the_requests_in_flight_passes_if_the_load_lasts(after: int,
         ticks.append(replace(tick, client=replace(tick.client, ok=ended, output_tokens=LENGTH * ended, gauges=gauges)))
     run, main = _seen(ticks)
     assert [each.kind for each in main.episodes] == [EpisodeKind.IN_FLIGHT]
-    assert passed(run, main, alone=True) is harmless
+    assert passed(run, main, []) is harmless
     assert (run_verdict(run).cause is RunCause.UNCLEAR) is harmless
 
 

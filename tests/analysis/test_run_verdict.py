@@ -155,12 +155,30 @@ def test_a_replica_has_only_its_own_slots_to_wait_for() -> None:
 
 
 def test_bursts_between_two_pages_tell_no_rate() -> None:
-    load, bursty = StageConfig(request_rate=12.0, duration=90.0), replace(LIGHT, burstiness=0.3)
-    settings: dict[str, Any] = {"max_num_seqs": 4}
+    load, bursty = StageConfig(request_rate=30.0, duration=90.0), replace(LIGHT, burstiness=0.3)
+    settings: dict[str, Any] = {"max_num_seqs": 16}
     run = run_virtually(with_objectives(plan_of(load, workload=bursty, **settings), ttft=0.5))
     assert run_verdict(record_of(run)).sustainable is not None
     for name in ("1 Hz", "0.2 Hz", "late pages"):
         assert run_verdict(record_of(observations_of(run)[name](run))).sustainable is None
+
+
+@pytest.mark.parametrize(("seconds", "known"), [(18.0, False), (40.0, True)])
+def test_a_load_of_less_than_twenty_seconds_tells_no_rate(seconds: float, *, known: bool) -> None:
+    load, settings = StageConfig(request_rate=30.0, duration=seconds), {"max_num_seqs": 16}
+    verdict = run_verdict(record_of(run_virtually(plan_of(load, workload=LIGHT, **settings))))
+    assert verdict.cause is RunCause.BATCH
+    assert (verdict.sustainable is not None) is known
+
+
+def test_an_estimate_far_below_the_knee_is_not_claimed() -> None:
+    load, bursty = StageConfig(request_rate=12.0, duration=90.0), replace(LIGHT, burstiness=0.3)
+    settings: dict[str, Any] = {"max_num_seqs": 4}
+    verdict = run_verdict(
+        record_of(run_virtually(with_objectives(plan_of(load, workload=bursty, **settings), ttft=0.5)))
+    )
+    assert verdict.knee is not None
+    assert verdict.sustainable is None
 
 
 def test_preemptions_are_those_of_the_loads_of_the_overload() -> None:

@@ -156,7 +156,7 @@ def test_a_missed_objective_is_not_claimed_as_kept() -> None:
     assert story.verdict.sustainable is None
     assert "sustainable" not in story.headline
     assert "only 0% of the requests had TTFT ≤ 10 ms" in [line.text for line in story.lines]
-    assert story.lines[-1].text == "try a lower rate, or an objective that an idle engine keeps"
+    assert story.lines[-1].text == "try a lower rate, to see whether the load is the cause"
 
 
 def test_a_rate_counts_as_sustained_from_twenty_steady_seconds_on() -> None:

@@ -122,14 +122,15 @@ def _disturbed(
     random: Random, disturbance: str, run: VirtualRun, base: ConstantRates
 ) -> tuple[VirtualRun, ConstantRates | None]:
     """The run as the client sees it, and what its engine sustains with it; None if that has no meaning."""
+    offered = all(_open(stage) for stage in run.header.config.stages)  # else a limit in flight sends after responses
     match disturbance:
-        case "delay":
+        case "delay" if offered:
             seconds = _log(random, 0.02, 1.0)
             return attached(delayed(run, seconds)), dataclasses.replace(base, objective=base.objective - seconds)
-        case "thin link":
+        case "thin link" if offered:
             rate = sum(record.output_tokens for record in run.records) / run.ticks[-1].end
             return attached(through_link(run, _log(random, 0.4, 4.0) * rate)), None
-        case "others" if all(_open(stage) for stage in run.header.config.stages):
+        case "others" if offered:
             share = random.uniform(0.1, 0.6)
             ours = {record.id for record in run.records if random.random() < share}
             return attached(shared_with_others(run, ours or {run.records[0].id})), base

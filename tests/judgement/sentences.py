@@ -140,7 +140,7 @@ PATTERNS: dict[str, str] = {
         r"try a lower rate, or --metrics-url: the engine's own metrics tell whether it or the network is the limit"
     ),
     "refused": r"try a lower rate, or a higher limit at the server: it refuses requests above its own",
-    "lower objective": r"try a lower rate, or an objective that an idle engine keeps",
+    "lower load": r"try a lower (?:rate|concurrency), to see whether the load is the cause",
     "raise load": r"(?:try a higher (?:rate|concurrency)|raise the (?:rate|concurrency limit))",
     "limit prompts": r"(?:try a limit on the prompt length|limit the prompt length), or serve long prompts apart",
     "faster client": (
@@ -150,10 +150,7 @@ PATTERNS: dict[str, str] = {
     "see log": r"look at the (?:engine's log \(5\)|server's log)",
     "check address": r"start the server, or correct --url",
     "raise limit": r"try a higher --max-concurrency, or a lower rate",
-    "lower concurrency": (
-        r"(?:try a lower concurrency(?:, or an objective that an idle engine keeps| or more replicas)"
-        r"|lower the concurrency limit)"
-    ),
+    "lower concurrency": (r"(?:try a lower concurrency or more replicas|lower the concurrency limit)"),
     "longer run": r"try a longer run at (?:one rate|this load)",
     "unshared server": (
         r"(?:measure a server that no other client uses: its queue and its tokens are in these figures"

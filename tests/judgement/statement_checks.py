@@ -10,7 +10,7 @@ from tests.judgement.further_checks import FURTHER_CHECKS
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.live_checks import CAUSES, SETTLED, STALE, cause_now, keeps_up_now, near, nothing_now, waits_now
 from tests.judgement.queue_truth import SHORT_QUEUE
-from tests.judgement.rate_checks import is_about, is_at_least, is_below, is_between, negated
+from tests.judgement.rate_checks import is_about, is_at_least, is_below, is_between
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
 from tests.judgement.unnamed_checks import UNNAMED_CHECKS, kept_up_after, overload_verdict
@@ -220,13 +220,6 @@ def _lower_rate(said: Statement, truth: KnownTruth) -> bool | None:
     return True if waits or truth.outgrown else cause_now("queue growing", at, truth)
 
 
-def _lower_objective(said: Statement, truth: KnownTruth) -> bool | None:
-    """False if the engine sustains the rate of the run, or if there was no rate to lower."""
-    if truth.state.closed:
-        return False
-    return None if truth.overloaded else negated(truth.kept_at(truth.highest_rate))
-
-
 def _raise_load(said: Statement, truth: KnownTruth) -> bool | None:
     at = said.at
     if not said.live or at is None:
@@ -264,7 +257,7 @@ CHECKS: dict[str, Check] = {
     "no queue": _no_queue, "at most waiting": _at_most, "no failure": lambda _, truth: not truth.state.failed,
     "kept up": _kept_up, "queue grows": _queue_grows, "nothing waits": _nothing_waits, "still wait": _still_wait,
     "shorter overload": _shorter, "shorter overloads": _shorter_ones, "raise batch": _raise_batch,
-    "batch advice": _batch_advice, "more KV": _more_kv, "lower rate": _lower_rate, "lower objective": _lower_objective,
+    "batch advice": _batch_advice, "more KV": _more_kv, "lower rate": _lower_rate, "lower load": _reading,
     "raise load": _raise_load, "limit prompts": _limit_prompts, "faster client": _client_late, "see log": _see_log,
     "client late too": _client_late,
     "unshared server": lambda _, truth: truth.shared, "wait": _reading, "keeps up now": keeps_up_now,

@@ -26,7 +26,7 @@ SENTENCES = {
     "TTFT p99 as felt at most 50.4 ms in any ten seconds": ["worst TTFT"],
     "8 of 388 requests failed, TTFT p99 up to 22 s": ["failed", "worst TTFT"],
     "try more KV memory, or shorter requests": ["more KV"],
-    "try a lower rate, or an objective that an idle engine keeps": ["lower objective"],
+    "try a lower rate, to see whether the load is the cause": ["lower load"],
     "network-bound: of 29 requests in flight the engine holds 5, TTFT p99 up to 24 s as felt": [
         "cause", "held between", "worst TTFT",
     ],

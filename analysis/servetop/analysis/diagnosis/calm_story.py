@@ -28,6 +28,8 @@ from servetop.core.text.formats import clock, rate_number
 
 _LASTING = 5.0
 """Seconds from which a queue has lasted."""
+_BREAK = 1.0
+"""Most seconds without a queue that do not end it."""
 
 
 def calm_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
@@ -167,10 +169,11 @@ def _kept_up(run: RunRecord, verdict: RunVerdict) -> list[Part]:
 
 
 def _may_have_lasted(waiting: FloatArray) -> bool:
-    """Whether requests waited for _LASTING seconds without a page between them that shows none."""
-    queued = ~(waiting <= SHORT_QUEUE)
-    parts = np.split(waiting, np.flatnonzero(np.diff(queued)) + 1)
-    return any(part.size >= ticks_of(_LASTING) and bool((part > SHORT_QUEUE).any()) for part in parts)
+    """Whether requests waited for _LASTING seconds, apart from breaks of up to _BREAK in which pages show none."""
+    queued = np.flatnonzero(~(waiting <= SHORT_QUEUE))
+    parts = np.split(queued, np.flatnonzero(np.diff(queued) > ticks_of(_BREAK) + 1) + 1)
+    lasting = (part for part in parts if part.size and part[-1] - part[0] + 1 >= ticks_of(_LASTING))
+    return any(bool((waiting[part] > SHORT_QUEUE).any()) for part in lasting)
 
 
 def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
@@ -204,7 +207,7 @@ def _next_load(run: RunRecord, verdict: RunVerdict) -> list[Phrase]:
     cold = whole < KEPT_SHARE and verdict.sustainable is None  # its start cost this run the objectives
     if verdict.cause is RunCause.MISSED and not _kept_at_last(run):
         lower = "concurrency" if closed else "rate"
-        return [Phrase(clauses.TRY, f"try a lower {lower}, or an objective that an idle engine keeps")]
+        return [Phrase(clauses.TRY, f"try a lower {lower}, to see whether the load is the cause")]
     if cold or verdict.cause in (RunCause.MISSED, RunCause.UNCLEAR):
         return [Phrase(clauses.TRY, "try a longer run at this load")]
     if closed:

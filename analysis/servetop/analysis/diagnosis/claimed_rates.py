@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.diagnosis.capacity import BURSTY, Capacity, largest_variability
-from servetop.analysis.diagnosis.kept_load import UNCERTAIN, kept_rate, served_rate, work_error
+from servetop.analysis.diagnosis.kept_load import MIN_SECONDS, UNCERTAIN, kept_rate, served_rate, work_error
 from servetop.analysis.diagnosis.overload import Limit, Overload
 from servetop.analysis.diagnosis.overload_rates import holds_too_few, overload_rates
 from servetop.analysis.diagnosis.run_record import RunRecord
@@ -18,6 +18,8 @@ _CLEARLY = 1.2
 """Requests that are due during an overload of prompts / those completed, from which the prompts fill the engine."""
 MODEL_ERROR = 0.75
 """Fraction of what a run itself served below which a rate of the model is not believed."""
+_FAR_BELOW = 0.4
+"""Sustainable rate / knee of an estimate, below which the errors of the model are hardly known, and were large."""
 _FEWEST = 8.0
 """Fewest sequences in a full cache that holds too few, of which a rate is claimed."""
 
@@ -42,8 +44,11 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     If a limit keeps requests at the client, the engine was not offered the rate. Old or rare pages do not tell when
     prompts wait, nor when bursts come and go; while a queue hardly grows, its prompts do not fill the engine. With
     bursty arrivals few completed requests tell nothing either, nor do the times of prompts, which wait for their own
-    burst. Otherwise the interval of a rate shows how sure it is.
+    burst. A load of less than MIN_SECONDS has hardly filled the batch. Otherwise the interval of a rate shows how sure
+    it is.
     """
+    if _loaded_seconds(run) < MIN_SECONDS:
+        return True
     until = run.until if main.end is None else main.end
     first, stop = run.history.first_from(main.begin), run.history.up_to(until)
     completed = float(run.history.column("ok", start=first, stop=max(first, stop)).sum())
@@ -54,6 +59,12 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     if limit is Limit.RATE or run.page_delay > _BURST_SECONDS:
         return True
     return work_error(run, first, max(first, stop), completed) > UNCERTAIN
+
+
+def _loaded_seconds(run: RunRecord) -> float:
+    """Return the seconds from the start of the load until the last request was due."""
+    due = np.flatnonzero(run.history.column("due"))
+    return run.history.ticks[int(due.max(initial=0))].end - run.load_since
 
 
 def _is_clear(run: RunRecord, first: int, stop: int) -> bool:
@@ -78,6 +89,8 @@ def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) 
     if run.header.config.goodput.keys() - {"ttft"}:
         kept = kept_rate(run, at=main.begin)
         return ClaimedRates(sustainable=kept, knee=knee, is_lower_bound=kept is not None)
+    if sustainable is not None and knee is not None and sustainable < _FAR_BELOW * knee:
+        return ClaimedRates(knee=knee)
     served = 0.0 if few else served_rate(run, at=main.begin)
     if sustainable is None or sustainable >= served:
         return ClaimedRates(sustainable=sustainable, knee=knee)

@@ -6,6 +6,7 @@ one to open it, and a weaker one that must be violated for a while to close it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -40,6 +41,8 @@ _SIGNIFICANT = 4.0
 _LOG_SIGNIFICANT = 5.0
 """The same for the logarithms of the lengths; every second of a run is tested."""
 _MIN_PROMPTS = 5
+_TWO_PAGES = 12.0
+"""Seconds within which two metrics pages must show a full KV cache."""
 _MIN_EVENTS = 3
 """Minimum failed or late requests; fewer may be random."""
 
@@ -76,12 +79,17 @@ def client_late(signals: Signals) -> Marks:
 
 
 def kv_full(signals: Signals) -> Marks:
-    """The KV cache is full while requests wait for it or are preempted; its usage swings as requests end."""
+    """The KV cache is full while requests wait for it, for a quarter of four seconds and on two pages, or preempted.
+
+    Its usage swings as requests end; a full cache for a moment is not what requests wait for.
+    """
     window = ticks_of(WINDOW)
     waits, preempts = signals.waiting > SHORT_QUEUE, trailing_sum(signals.preemptions, window) > 1
     full = signals.kv_is_full
-    recent = trailing_sum(full, ticks_of(2)) > 0
-    pressed = recent & (trailing_all(waits, ticks_of(1)) | preempts)
+    held, recent = trailing_sum(full & waits, ticks_of(4)) >= ticks_of(1), trailing_sum(full, ticks_of(2)) > 0
+    paged = np.diff(signals.scrape_end, prepend=math.nan) != 0
+    again = trailing_sum(full & waits & paged, ticks_of(_TWO_PAGES)) >= 2
+    pressed = recent & ((trailing_all(waits, ticks_of(1)) & held & again) | preempts)
     relaxed = (trailing_sum(waits, ticks_of(5)) == 0) & (trailing_sum(signals.preemptions, window) == 0)
     return marks(
         opens=pressed,

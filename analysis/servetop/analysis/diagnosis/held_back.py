@@ -48,8 +48,12 @@ def held_between(run: RunRecord, trust: Trust) -> str | None:
     """Return in words what shows that requests, or first tokens, wait between client and engine; None if nothing does.
 
     The engine's own TTFT keeps the objective and the client's misses it because of the difference; or most requests in
-    flight are not in the engine. Neither is known if no metrics page came for much of the load.
+    flight are not in the engine. Neither is known if no metrics page came for much of the load, and neither limits a
+    run that kept its objectives.
     """
+    since = run.history.first_from(run.load_since)
+    if run.header.config.goodput and share_kept(run, since, len(run.history)) >= KEPT_SHARE:
+        return None
     if run.longest_page_gap > _UNSEEN_SHARE * (run.until - run.load_since):
         return None
     engine, client = trust.times.ttft.engine, trust.times.ttft.client

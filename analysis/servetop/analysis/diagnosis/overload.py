@@ -12,7 +12,7 @@ import numpy as np
 from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.queue_detectors import BATCH_FULL
 from servetop.analysis.diagnosis.trailing import last_known, on_next_page, ticks_of, trailing_sum
-from servetop.analysis.engine_gauges import KV_FULL, kv_usages
+from servetop.analysis.engine_gauges import KV_FULL, KV_ROOMY, kv_usages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.interfaces.run_source import EngineFacts
@@ -201,7 +201,8 @@ def _waiting_ticks(overload: Overload, run: TickHistory, facts: EngineFacts | No
     kv = kv_usages(usage, used, np.full(used.shape, blocks))
     full = (kv >= level) | preempted | (trailing_sum(counted, ticks_of(2)) > 0)
     batch_full = running >= BATCH_FULL * _batch_size(overload, run, stop)
-    free = (kv < level) & ~preempted & (running < BATCH_FULL * _batch_size(overload, run, stop))
+    roomy = kv < (KV_ROOMY if np.isnan(waiting).all() else level)  # what a prompt needs shows while others wait
+    free = roomy & ~preempted & (running < BATCH_FULL * _batch_size(overload, run, stop))
     counts = (waits, waits & full, waits & batch_full, waits & free, unseen & ~waits)
     total, at_full_kv, at_full_batch, at_free, hidden = (int(each.sum()) for each in counts)
     return _WaitingTicks(

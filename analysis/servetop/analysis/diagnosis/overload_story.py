@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from servetop.analysis.diagnosis import clauses
 from servetop.analysis.diagnosis.clauses import Part, Phrase
 from servetop.analysis.diagnosis.episode import EpisodeKind
@@ -13,7 +11,6 @@ from servetop.analysis.diagnosis.evidence import observed
 from servetop.analysis.diagnosis.limit_text import limit_parts, rate_text
 from servetop.analysis.diagnosis.overload import Overload, limit_of, named_at
 from servetop.analysis.diagnosis.overload_rates import holds_too_few
-from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.rate_interval import RateInterval
 from servetop.analysis.diagnosis.recovery import load_fell, queue_end, still_waits
 from servetop.analysis.diagnosis.replica_text import replica_advice, replica_blocks, replica_queues
@@ -22,12 +19,9 @@ from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
 from servetop.analysis.diagnosis.story_line import LineKind, PlannedLine
 from servetop.analysis.diagnosis.trailing import page_gaps
 from servetop.analysis.diagnosis.wording import interval_text, objectives_text, seconds
-from servetop.analysis.engine_gauges import KV_FULL
 from servetop.core.text.counted import counted
 from servetop.core.text.formats import clock, rate_number
 
-_EARLY = 10.0
-"""Seconds before an onset from which a sign of an overload is another beginning."""
 _SURE = 0.15
 """Fraction of an estimated rate beyond which an end of its interval makes the estimate no figure to plan with."""
 _GROWS = 1.25
@@ -60,24 +54,6 @@ def overload_lines(run: RunRecord, verdict: RunVerdict, main: Overload) -> Itera
         )
     parts: list[Part] = [sustainable_phrase(run, verdict), *_advice(verdict, run, main)]
     yield PlannedLine(at=None, parts=parts, separator="; ", kind=LineKind.ADVICE)
-
-
-def began_before(run: RunRecord, onset: float) -> bool:
-    """Whether the same load shows signs of an overload `_EARLY` before its onset, so that no start can be named.
-
-    A sign is a short queue, or full KV blocks; where waiting requests are not known, one that missed the
-    objective on TTFT.
-    """
-    stages = [stage.at for stage in run.loads if stage.at <= onset]
-    if not stages:
-        return False
-    first, stop = run.history.first_from(stages[-1]), run.history.up_to(onset - _EARLY)
-    if stop <= first:
-        return False
-    waiting = run.history.column("waiting", start=first, stop=stop)
-    if np.isnan(waiting).all() and run.share_in_time_of(first, stop) < 1:
-        return True
-    return bool((waiting > SHORT_QUEUE).any() or (run.kv_usage(first, stop) >= KV_FULL).any())
 
 
 def _preemptions(run: RunRecord, main: Overload, begin: float) -> Iterable[PlannedLine]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.held_back import began_cold
@@ -33,11 +35,16 @@ _SAME_RATE = 1.1
 """Most that the rate may have risen within WINDOW before it."""
 _SERVED = 5.0
 """Least seconds of the load before it."""
-_SHORT = 0.25
+_SHORT = 0.5
 """Fraction of a run for which an overload that did no harm may have lasted."""
+_SOON = 0.25
+"""The same for one that says nothing about the load, and for one between times without a token."""
 _SETTLED = 10.0
 """Least seconds of the same load after requests in flight stopped growing, and _SETTLED_SHARE of the growth."""
 _SETTLED_SHARE = 0.5
+_EXPLAINED = 0.5
+"""Least fraction of the missed requests that an overload explains, to be what limited the run."""
+_MOSTLY = 0.5
 _EXHAUSTED = {EpisodeKind.KV, EpisodeKind.PREEMPTIONS}
 
 
@@ -53,15 +60,17 @@ def is_long(run: RunRecord, overload: Overload, *, loaded: float) -> bool:
     return length(run, overload) - unsure >= min(_SHORTEST, _SHORTEST_SHARE * loaded)
 
 
-def passed(run: RunRecord, main: Overload, *, alone: bool) -> bool:
+def passed(run: RunRecord, main: Overload, others: Sequence[Overload]) -> bool:
     """Whether an overload says little about the load.
 
-    No limit of it was visible, it was the only one (`alone`), and that of the start of a load which the engine then
+    No limit of it was visible, there were no others, and it was that of the start of a load which the engine then
     served for much longer; or its requests were served within their objectives, and it was short, or only a growth of
-    the requests in flight to what the load needs.
+    the requests in flight to what the load needs; or a run that missed its objectives did so mostly at other times.
     """
     seen = {each.kind for each in main.episodes} & set(OVERLOAD)
-    if alone and not seen & {EpisodeKind.BATCH, *_EXHAUSTED} and began_cold(run, main):
+    if not _explains_misses(run, [main, *others]):
+        return True
+    if not others and not seen & {EpisodeKind.BATCH, *_EXHAUSTED} and began_cold(run, main):
         return True
     short = EpisodeKind.IN_FLIGHT not in seen and length(run, main) <= _SHORT * (run.until - run.load_since)
     if still_waits(run) or not (short or (seen == {EpisodeKind.IN_FLIGHT} and _settled(run, main))):
@@ -74,9 +83,33 @@ def passed(run: RunRecord, main: Overload, *, alone: bool) -> bool:
     return started >= KEPT_SHARE and share_kept(run, first, until) >= KEPT_SHARE
 
 
-def was_severe(main: Overload) -> bool:
-    """Whether an overload that passed was more than a queue: requests piled up, or KV blocks ran out."""
-    return any(each.kind in {EpisodeKind.IN_FLIGHT, *_EXHAUSTED} for each in main.episodes)
+def _explains_misses(run: RunRecord, found: Sequence[Overload]) -> bool:
+    """Whether half of the requests that missed the objectives of a run ended in its overloads, or soon after them.
+
+    True of a run that kept its objectives, or whose misses were not counted.
+    """
+    first, stop = run.history.first_from(run.load_since), len(run.history)
+    missed = run.history.column("judged") - run.history.column("good_due")
+    if np.isnan(missed).any() or share_kept(run, first, stop) >= KEPT_SHARE:
+        return True
+    last = run.history.histogram("e2el", start=first, stop=stop).percentile(90)
+    inside = np.zeros(stop, dtype=np.bool_)
+    for each in found:
+        end = run.until if each.end is None else each.end + last
+        inside[run.history.first_from(each.begin) : run.history.up_to(end)] = True
+    return float(missed[inside].sum()) >= _EXPLAINED * float(missed[first:].sum())
+
+
+def shows_limit(run: RunRecord, main: Overload) -> bool:
+    """Whether the engine itself shows a limit for half of an overload; requests may then wait in front of it too."""
+    shown = (each.seconds(run.until) for each in main.episodes if each.kind not in CLIENT_SIDE)
+    return max(shown, default=0.0) > _MOSTLY * length(run, main)
+
+
+def was_severe(run: RunRecord, main: Overload) -> bool:
+    """Whether an overload that passed was more than a short queue: requests piled up, or KV blocks ran out."""
+    serious = any(each.kind in {EpisodeKind.IN_FLIGHT, *_EXHAUSTED} for each in main.episodes)
+    return serious or length(run, main) > _SOON * (run.until - run.load_since)
 
 
 def _settled(run: RunRecord, main: Overload) -> bool:
@@ -99,7 +132,7 @@ def lies_between(run: RunRecord, main: Overload, stalls: Sequence[Episode]) -> b
     seen = {each.kind for each in main.episodes}
     if main.end is None or not stalls or seen & {EpisodeKind.BATCH, *_EXHAUSTED}:
         return False
-    short = length(run, main) <= _SHORT * (run.until - run.load_since)
+    short = length(run, main) <= _SOON * (run.until - run.load_since)
     return short and stalls[0].begin < main.begin and main.end <= stalls[-1].begin
 
 

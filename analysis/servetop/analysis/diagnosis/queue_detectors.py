@@ -43,6 +43,10 @@ PILE_UP_SECONDS = 20.0
 """Seconds in which the requests in flight must grow."""
 _CHANCE = 4.0
 """Standard deviations of random arrivals by which they must grow."""
+_BURST_SECONDS = 5.0
+"""Seconds of each period whose numbers of requests are compared."""
+_BURSTY = 2.0
+"""Their variance relative to that of random arrivals, above which they come in bursts."""
 _SATURATED = 0.85
 """Maximum throughput of very many requests in flight / the offered tokens/s; above it the engine may keep up."""
 _RAMPED = 1.25
@@ -142,13 +146,26 @@ def _grows(signals: Signals) -> BoolArray:
     start, middle, stop = level[:-span], level[half:-half], level[span:]
     due, done = trailing_sum(signals.due, span)[span:], trailing_sum(signals.ok, span)[span:]
     rising = (start < middle) & (middle < stop) & (signals.stage[:-span] == signals.stage[span:])
-    by_chance = np.maximum(0.1 * due, _CHANCE * np.sqrt(due))
+    by_chance = np.maximum(0.1 * due, _CHANCE * np.sqrt(_scatter(signals.due)[span:] * due))
     behind = (stop - start >= 5) & (stop - start > by_chance) & (done < 0.95 * due)
     target = np.where(np.isfinite(signals.request_rate), signals.request_rate, 0.0)
     demand = (trailing_sum(target, span) / span * _mean_length(signals))[span:]
     constant = (target[span:] > 0) & (target[span:] <= _RAMPED * target[:-span])
     found[span:] = rising & behind & constant & (_most_tokens(signals) < _SATURATED * demand)
     return found
+
+
+def _scatter(due: FloatArray) -> FloatArray:
+    """Return the variance of the number of requests due in five seconds, relative to its mean; 1 if it is no burst.
+
+    Neighbouring periods of the last minute are compared, so that a ramp hardly counts.
+    """
+    short, long = ticks_of(_BURST_SECONDS), ticks_of(LOOKBACK)
+    counts = trailing_sum(due, short)
+    change = np.zeros(due.shape)
+    change[short:] = np.square(counts[short:] - counts[:-short])
+    found = quotient(trailing_sum(change, long), 2 * trailing_sum(counts, long))
+    return np.where(found > _BURSTY, found, 1.0)
 
 
 def _mean_length(signals: Signals) -> FloatArray:

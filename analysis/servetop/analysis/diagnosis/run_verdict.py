@@ -11,13 +11,14 @@ from servetop.analysis.diagnosis.claimed_rates import claimed_rates
 from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.held_back import cold_start_end, held_back_since, held_between
 from servetop.analysis.diagnosis.kept_load import kept_rate, kept_up, share_kept
-from servetop.analysis.diagnosis.overload import CLIENT_SIDE, Limit, Overload, limit_of, overloads
+from servetop.analysis.diagnosis.overload import Limit, Overload, limit_of, overloads
 from servetop.analysis.diagnosis.overload_intervals import overload_intervals
 from servetop.analysis.diagnosis.overload_rates import advised_batch, overload_capacity
 from servetop.analysis.diagnosis.passing_overload import (
     is_long,
     length,
     passed,
+    shows_limit,
     stalls_apart_from,
     stalls_caused,
     was_severe,
@@ -139,29 +140,23 @@ def run_verdict(run: RunRecord) -> RunVerdict:
     client_late = bool(late) and _is_late(late, run)
     if client_late and (overloaded is None or trust.lateness_is_felt):
         return _simple(RunCause.CLIENT, late, run)
-    held = held_between(run, trust) if attached and not _engine_ran_out(overloaded) else None
+    main = None if overloaded is None else overloaded.main
+    held = held_between(run, trust) if attached and not (main and shows_limit(run, main)) else None
     if held is not None:
         return replace(without_overload(run), cause=RunCause.NETWORK, sustainable=None, network=held)
-    main = None if overloaded is None else overloaded.main
     stalls = stalls_apart_from(run, main)
     paused = main is not None and stalls_caused(run, main, stalls)
     cold_until = None if overloaded is None or paused else cold_start_end(run, main)
-    harmless = overloaded is not None and main is not None and passed(run, main, alone=not overloaded.others)
+    harmless = overloaded is not None and main is not None and passed(run, main, overloaded.others)
     if overloaded is not None and not paused and cold_until is None and not harmless:
         return replace(overloaded, client_late=client_late)
     if stalls:
         return _simple(RunCause.STALL, stalls, run)
     found = without_overload(run, cold_until=cold_until)
     found = without_overload(run) if found.cause is RunCause.MISSED else found  # not at its start only
-    if main is None or not was_severe(main) or cold_until is not None or found.cause is not RunCause.HEADROOM:
+    if main is None or not was_severe(run, main) or cold_until is not None or found.cause is not RunCause.HEADROOM:
         return found
     return replace(found, cause=RunCause.UNCLEAR, sustainable=None, is_lower_bound=False, passed=main)
-
-
-def _engine_ran_out(overloaded: RunVerdict | None) -> bool:
-    """Whether the engine itself shows the limit of an overload; requests may then wait in front of it too."""
-    main = None if overloaded is None else overloaded.main
-    return main is not None and any(each.kind not in CLIENT_SIDE for each in main.episodes)
 
 
 def longest_overload(run: RunRecord, *, loaded: float) -> RunVerdict | None:

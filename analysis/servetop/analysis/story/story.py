@@ -20,7 +20,8 @@ from servetop.analysis.diagnosis.engine_changes import batch_changes, change_tex
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.evidence import observed
 from servetop.analysis.diagnosis.observation import Observation
-from servetop.analysis.diagnosis.overload_story import began_before, overload_lines, sustainable_phrase
+from servetop.analysis.diagnosis.onset import onset_text
+from servetop.analysis.diagnosis.overload_story import overload_lines, sustainable_phrase
 from servetop.analysis.diagnosis.replica_text import at_replica
 from servetop.analysis.diagnosis.run_record import RunRecord, failure_reason
 from servetop.analysis.diagnosis.run_verdict import CLIENT_TOO, RunCause, RunVerdict, failed_at
@@ -131,9 +132,7 @@ def _headline(
     if verdict.cause is RunCause.ENGINE_FAILED and run.end is not None:
         text = f"{RunCause.ENGINE_FAILED.value} at {clock(verdict.onset or run.end.at)}: {shortened(run.end.reason)}"
         return [Phrase(clauses.ENGINE_FAILED, text)], [], []
-    late = verdict.main is not None and (run.sees_little or began_before(run, verdict.onset or 0.0))
-    since = "by" if late else "from"
-    onset = "" if verdict.onset is None else f" {since} {clock(verdict.onset)}"
+    onset = onset_text(run, verdict)
     rate = "" if verdict.onset_rate is None else f" at {verdict.onset_rate:.1f} req/s"
     place = at_replica(verdict.replicas) if verdict.cold_until is None else " after a cold start"
     either = f"engine or network overloaded{onset}{rate}" if verdict.cause is RunCause.UNKNOWN else ""

@@ -1,0 +1,51 @@
+"""Whether the cause of a verdict began at the onset that is known, or earlier."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from servetop.analysis.diagnosis.evidence import observed
+from servetop.analysis.diagnosis.kept_load import CLEAR_SHARE, share_kept
+from servetop.analysis.diagnosis.observation import Observation
+from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
+from servetop.analysis.engine_gauges import KV_FULL
+from servetop.core.text.formats import clock
+
+_EARLY = 10.0
+"""Seconds before an onset from which a sign of the same cause is another beginning."""
+
+
+def onset_text(run: RunRecord, verdict: RunVerdict) -> str:
+    """Return the onset, ` from 0:54`; ` by 0:54` if the cause may have begun before; empty without one."""
+    if verdict.onset is None:
+        return ""
+    since = "by" if _began_before(run, verdict, verdict.onset) else "from"
+    return f" {since} {clock(verdict.onset)}"
+
+
+def _began_before(run: RunRecord, verdict: RunVerdict, onset: float) -> bool:
+    """Whether the same load shows signs of the cause `_EARLY` before its onset, so that no start can be named.
+
+    The sign of a pause are requests that missed their objectives; it may be too short to be seen.
+    """
+    stages = [stage.at for stage in run.loads if stage.at <= onset]
+    first, stop = (run.history.first_from(max(stages, default=0.0)), run.history.up_to(onset - _EARLY))
+    if verdict.cause is RunCause.STALL:
+        return stop > first and share_kept(run, first, stop) < CLEAR_SHARE
+    if verdict.main is None:
+        return False
+    return run.sees_little or (bool(stages) and stop > first and _shows_overload(run, first, stop))
+
+
+def _shows_overload(run: RunRecord, first: int, stop: int) -> bool:
+    """Whether ticks show a short queue, or full KV blocks.
+
+    Where waiting requests are not known of every replica, whether a request missed the objective on TTFT.
+    """
+    waiting = run.history.column("waiting", start=first, stop=stop)
+    unseen = bool(run.replica_samples) and Observation.REPLICAS not in observed(run)
+    if (unseen or np.isnan(waiting).all()) and run.share_in_time_of(first, stop) < 1:
+        return True
+    return bool((waiting > SHORT_QUEUE).any() or (run.kv_usage(first, stop) >= KV_FULL).any())

@@ -1,0 +1,56 @@
+"""Whether a cause is named `from` its onset, or `by` it because it may have begun before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from servetop.analysis.diagnosis.onset import onset_text
+from servetop.analysis.diagnosis.overload import overloads
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import Tick
+from tests.analysis.story_runs import QUEUE, SLOTS, ramp, record_from, story_from
+
+OBJECTIVE = {"ttft": 0.5}
+OVERLOAD = overloads(record_from(ramp(waiting=QUEUE)).episodes)[0]
+
+
+def _overload_since(run: RunRecord, onset: float) -> str:
+    return onset_text(run, RunVerdict(cause=RunCause.UNKNOWN, onset=onset, main=OVERLOAD))
+
+
+def _one_missed(ticks: list[Tick], position: int) -> list[Tick]:
+    """The same ticks, in one of which a request misses its objective."""
+    client = ticks[position].client
+    missed = replace(client, ttft_due=LogHistogram.of([0.9]), ok=1, good=0, good_due=0)
+    return [*ticks[:position], replace(ticks[position], client=missed), *ticks[position + 1 :]]
+
+
+@pytest.mark.parametrize(("early", "since"), [(0.0, "from"), (2.0, "from"), (3.0, "by")])
+def test_an_overload_after_earlier_signs_has_begun_by_its_onset(early: float, since: str) -> None:
+    ticks = ramp(waiting=[0.0] * 2 + [early] + [0.0] * 20 + list(QUEUE[5:-5]), kv=0.9, running=SLOTS)
+    assert f" {since} 0:" in story_from(ticks, goodput=OBJECTIVE).headline
+
+
+def test_where_waiting_is_unknown_an_early_miss_is_a_sign() -> None:
+    ticks = ramp(waiting=[0.0] * 25, running=SLOTS)
+    unseen = [tick if tick.engine is None else replace(tick, engine=None) for tick in ticks]
+    missed = record_from(_one_missed(unseen, 8), goodput=OBJECTIVE)
+    assert _overload_since(record_from(ticks, goodput=OBJECTIVE), 20.0) == " from 0:20"
+    assert _overload_since(record_from(unseen, goodput=OBJECTIVE), 20.0) == " from 0:20"
+    assert _overload_since(missed, 20.0) == " by 0:20"
+    assert _overload_since(missed, 10.0) == " from 0:10"
+
+
+def test_a_pause_after_earlier_misses_has_begun_by_its_onset() -> None:
+    ticks = ramp(waiting=[0.0] * 25, running=SLOTS)
+    stalled = RunVerdict(cause=RunCause.STALL, onset=20.0)
+    assert onset_text(record_from(ticks, goodput=OBJECTIVE), stalled) == " from 0:20"
+    assert onset_text(record_from(_one_missed(ticks, 8), goodput=OBJECTIVE), stalled) == " by 0:20"
+
+
+def test_without_an_onset_none_is_named() -> None:
+    assert onset_text(record_from(ramp(waiting=[0.0] * 25)), RunVerdict(cause=RunCause.HEADROOM)) == ""
