@@ -164,7 +164,7 @@ def test_bursts_between_two_pages_tell_no_rate() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "known"), [(18.0, False), (40.0, True)])
-def test_a_load_of_less_than_twenty_seconds_tells_no_rate(seconds: float, *, known: bool) -> None:
+def test_no_rate_is_claimed_of_a_load_of_less_than_twenty_seconds(seconds: float, *, known: bool) -> None:
     load, settings = StageConfig(request_rate=30.0, duration=seconds), {"max_num_seqs": 16}
     verdict = run_verdict(record_of(run_virtually(plan_of(load, workload=LIGHT, **settings))))
     assert verdict.cause is RunCause.BATCH

@@ -18,7 +18,7 @@ _EARLY = 10.0
 
 
 def onset_text(run: RunRecord, verdict: RunVerdict) -> str:
-    """Return the onset, ` from 0:54`; ` by 0:54` if the cause may have begun before; empty without one."""
+    """Return the onset, ` from 0:54`; ` by 0:54` if the cause may be older; empty without one."""
     if verdict.onset is None:
         return ""
     since = "by" if _began_before(run, verdict, verdict.onset) else "from"

@@ -38,7 +38,7 @@ _SERVED = 5.0
 _SHORT = 0.5
 """Fraction of a run for which an overload that did no harm may have lasted."""
 _SOON = 0.25
-"""The same for one that says nothing about the load, and for one between times without a token."""
+"""The same for one after which the load counts as kept, and for one between times without a token."""
 _SETTLED = 10.0
 """Least seconds of the same load after requests in flight stopped growing, and _SETTLED_SHARE of the growth."""
 _SETTLED_SHARE = 0.5

@@ -156,7 +156,7 @@ def _grows(signals: Signals) -> BoolArray:
 
 
 def _scatter(due: FloatArray) -> FloatArray:
-    """Return the variance of the number of requests due in five seconds, relative to its mean; 1 if it is no burst.
+    """Return the variance of the number of requests due in five seconds, relative to its mean; 1 without bursts.
 
     Neighbouring periods of the last minute are compared, so that a ramp hardly counts.
     """
