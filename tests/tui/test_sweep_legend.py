@@ -8,14 +8,14 @@ from servetop.analysis.sweep.cell_checks import CellOutcome
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.detail.sweep import draw_sweep
 from servetop.tui.panels.detail.sweep_legend import legend
-from servetop.tui.state.sweep_cells import Load
+from servetop.tui.state.sweep_cells import Cell, Load, MatrixPlace
 from servetop.tui.state.sweep_table import SweepTable
 from tests.tui.test_sweep import cell
 
 LOADS = [Load(rate) for rate in (4.0, 8.0, 16.0, 32.0, 64.0)]
-PLACES = [(batch, load) for batch in (64, 256) for load in LOADS]
+PLACES: list[MatrixPlace] = [(batch, load) for batch in (64, 256) for load in LOADS]
 RATES = (300.0, 600.0, 900.0, 700.0)
-CELLS = {
+CELLS: dict[MatrixPlace, Cell] = {
     (batch, load): cell(
         rate,
         preempted=load == LOADS[3],
