@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from servetop.analysis.cells.stage_load import StageLoad
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.sweep.repeat_means import GrowingSweep
 from servetop.analysis.sweep.sweep_rest import sweep_rest
 from servetop.cli.headless.progress import BarProgress, BootLog, LineProgress, Plan, Progress
 from servetop.core.config import RunConfig
@@ -36,6 +38,8 @@ class HeadlessProgress:
         plan = Plan.of(config, first=first_of_session(self._reader.stages(), notes))
         self._plan = replace(plan, rest=self._rest if config.drain_at_stages else None)
         self._recorded: list[RunUpdate] = []
+        self._sweep = GrowingSweep(max_failures=config.max_failures, attached=config.engine.url is not None)
+        self._told = 0
         self._progress: Progress = BarProgress(self._plan) if console.shows_status() else LineProgress(self._plan)
 
     def show(self) -> None:
@@ -43,6 +47,8 @@ class HeadlessProgress:
         update = self._reader.poll()
         if self._plan.rest is not None:
             self._recorded.append(RunUpdate(stages=update.stages, skipped=update.skipped, notes=update.notes))
+            self._sweep.add(update)
+            self._show_repeats(update.ticks[-1].end if update.ticks else 0.0)
         for tick in update.ticks:
             self._history.append(tick)
         if update.log_lines:
@@ -58,6 +64,19 @@ class HeadlessProgress:
                 newest.end, loading=self._plan.position(newest.client.gauges.stage) < 0, boot=self._boot
             ):
                 self._progress.show(live_stats(self._history, newest.end, span=1.0), self._boot)
+
+    def _show_repeats(self, at: float) -> None:
+        """Print the means of cells of which another repeat has ended, if there are several starts of the engine."""
+        ended = self._sweep.ended
+        new, self._told = ended[self._told :], len(ended)
+        cells = {StageLoad.of(each) for each in new if each.at >= self._resumed_at}
+        if cells:
+            for load, mean in self._sweep.means().items():
+                if load in cells and mean.half_width is not None:
+                    figure = (
+                        f"{formats.count(mean.mean)} ±{formats.count(mean.half_width)} tok/s over {mean.starts} starts"
+                    )
+                    self._progress.print_line(f"{formats.clock(at)}  {load.label}: {figure}")
 
     def _rest(self, at: float) -> str:
         """Return what is left of a sweep in words."""
