@@ -15,6 +15,8 @@ from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.analysis.sweep.test_repeat_means import updates
 
+RESTARTED = ((1, 4), (2, 9), (3, 14))
+"""The repeat before each restart, and its second."""
 REPEATS = tuple(StageConfig(request_rate=4.0, num_prompts=8, repeat=repeat) for repeat in range(4))
 
 
@@ -34,13 +36,16 @@ def test_a_line_follows_each_repeat_from_the_second_start_on(
     config = RunConfig(stages=REPEATS, drain_at_stages=sweep)
     recorder = Recorder.create(tmp_path / "run.servetop", RunHeader(config=config, anchor=ClockAnchor.take()))
     progress = HeadlessProgress(config, recorder.path)
-    told = []
+    told, restarts = [], []
     for update in updates([400.0, 440.0, 480.0, 480.0]):
         write(recorder, update)
         progress.show()
-        lines = [line for line in capsys.readouterr().err.splitlines() if " tok/s over " in line]
+        printed = capsys.readouterr().err.splitlines()
+        restarts += [line for line in printed if "restarting" in line]
+        lines = [line for line in printed if " tok/s over " in line]
         assert all(line.split("  ")[1].startswith("4 req/s: ") for line in lines)
         told.append([part for line in lines for part in line.partition("4 req/s: ")[2].split(" tok/s over ")])
     progress.close()
     recorder.close(RunEnd(at=20.0, exit_code=0, reason=""))
     assert told == expected
+    assert restarts == [f"0:{at:02}  repeat {each} → {each + 1}: restarting the engine" for each, at in RESTARTED]

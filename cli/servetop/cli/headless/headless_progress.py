@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from servetop.analysis.cells.stage_load import StageLoad
+from servetop.analysis.diagnosis.run_record import restarts
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.sweep.repeat_means import GrowingSweep
@@ -91,7 +92,7 @@ class HeadlessProgress:
     def _is_printed(self, note: Note) -> bool:
         """Whether a note is printed here: not one of an earlier session, nor of the run or the recorder."""
         elsewhere = note.source in ("run", RECORDER)
-        is_news = note.severity is not Severity.INFO or note.source in PROGRESS
+        is_news = note.severity is not Severity.INFO or _is_progress(note)
         return is_news and not elsewhere and note.at >= self._resumed_at
 
     def print_line(self, line: str) -> None:
@@ -107,8 +108,13 @@ class HeadlessProgress:
             self._reader.close()
 
 
+def _is_progress(note: Note) -> bool:
+    """Whether a note tells how far the run is: one of a search or a sweep, or that the engine restarts."""
+    return note.source in PROGRESS or bool(restarts([note]))
+
+
 def _line_of(note: Note) -> str:
     """A note as a line: with its time if it is progress, else with its severity."""
-    if note.source in PROGRESS and note.severity is Severity.INFO:
+    if _is_progress(note) and note.severity is Severity.INFO:
         return f"{formats.clock(note.at)}  {note.text}"
     return f"{note.severity.value}: {note.source}: {note.text}"
