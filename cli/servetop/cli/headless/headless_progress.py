@@ -109,7 +109,7 @@ class HeadlessProgress:
 
 
 def _is_progress(note: Note) -> bool:
-    """Whether a note tells how far the run is: one of a search or a sweep, or that the engine restarts."""
+    """Whether a note is part of the progress: one of a search or a sweep, or a restart of the engine."""
     return note.source in PROGRESS or bool(restarts([note]))
 
 
