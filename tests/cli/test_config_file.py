@@ -14,7 +14,7 @@ from servetop.cli.main import main
 from servetop.cli.options.config_file import with_config_file
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.clock import ClockAnchor
-from servetop.core.config import RunConfig
+from servetop.core.config import RunConfig, StageConfig
 from servetop.core.errors import ExitCode, UsageError
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import RunHeader
@@ -158,6 +158,19 @@ def test_the_conditions_on_the_cells_of_a_recorded_sweep_are_those_of_its_load(t
     assert config_of("--config", recording) == run
     other = config_of("--config", recording, "--rate", "2", "--duration", "5")
     assert (other.until, other.cell_thresholds) == ((), ())
+
+
+def test_a_recorded_sweep_restarts_its_engine_between_repeats_again_unless_it_is_one_at_a_url(tmp_path: Path) -> None:
+    plan = [
+        StageConfig(num_prompts=3, max_concurrency=8, repeat=repeat, warmup=warmup)
+        for repeat in (0, 1)
+        for warmup in (True, False)
+    ]
+    run = dataclasses.replace(config_of("--ramp", "4:2s,8:3s"), stages=tuple(plan), restart="repeats")
+    recording = recorded(tmp_path, run)
+    assert config_of("--config", recording) == run
+    attached = config_of("--config", recording, "--url", "http://127.0.0.1:9")
+    assert (attached.restart, [stage.repeat for stage in attached.stages if not stage.warmup]) == (None, [0, 1])
 
 
 def test_a_load_option_replaces_the_stages_of_a_recording(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_prediction_comes_before_the_plan_and_warm_ups_are_left_out() -> None:
         StageConfig(request_rate=4.0, num_prompts=40, repeat=1),
         StageConfig(num_prompts=40),
     ]
-    times = cell_times(stages, {(stages[2].label, 1): 12.5})
+    times = cell_times(RunConfig(stages=tuple(stages)), {(stages[2].label, 1): 12.5})
     assert [(each.seconds, each.basis) for each in times] == [(10.0, PLANNED), (12.5, PREDICTED), (None, UNKNOWN)]
 
 
@@ -49,7 +49,56 @@ def test_a_prediction_comes_before_the_plan_and_warm_ups_are_left_out() -> None:
 )
 def test_a_started_engine_restarts_where_its_batch_size_changes(engine: EngineConfig, count: int) -> None:
     stages = tuple(StageConfig(max_num_seqs=batch, num_prompts=1) for batch in (4, 4, 8, 4))
-    assert restarts(RunConfig(engine=engine, stages=stages)) == count
+    assert sum(restarts(RunConfig(engine=engine, stages=stages))) == count
+
+
+def test_restarts_between_repeats_are_before_the_first_cell_of_each_with_its_warm_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "engine = 'sim'\nrequest_rate = [4, 8]\nduration = '5s'\nrepeats = 3\nnum_warmups = 2\n"
+    found = dry_run(tmp_path, capsys, f"restart = 'repeats'\n{text}")
+    cells = [(cell["request_rate"], cell["repeat"], cell["restart"]) for cell in found["cells"]]
+    assert cells == [(4, 0, False), (8, 0, False), (4, 1, True), (8, 1, False), (4, 2, True), (8, 2, False)]
+    assert found["restarts"] == 2
+    assert dry_run(tmp_path, capsys, text)["restarts"] == 0
+
+
+def test_the_table_says_before_which_cells_the_engine_restarts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text("engine = 'vllm'\nrequest_rate = [4]\nduration = '5s'\nrepeats = 2\nrestart = 'repeats'\n")
+    assert main(["sweep", str(file), "--dry-run"]) == 0
+    rows = [row for row in capsys.readouterr().out.splitlines() if row.startswith("4 req/s")]
+    assert ["after a restart" in row for row in rows] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        ("url = 'http://gpu7:8000'\nrepeats = 2", "servetop does not restart a server at a URL: leave out restart"),
+        ("repeats = 1", "restart = 'repeats' needs repeats = 2 or more"),
+        ("repeats = 2\n[grid]\nrestart = ['repeats']", "restart has one value in a sweep"),
+    ],
+)
+def test_restarts_that_cannot_be_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, complaint: str
+) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(f"request_rate = [4]\nduration = '5s'\nrestart = 'repeats'\n{more}\n")
+    assert main(["sweep", str(file), "--dry-run"]) == 2
+    printed = capsys.readouterr().err.strip()
+    assert complaint in printed
+    assert "\n" not in printed
+
+
+def test_another_value_of_restart_is_refused_with_the_one_that_exists(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text("request_rate = [4]\nduration = '5s'\nrepeats = 2\nrestart = 'cells'\n")
+    assert main(["sweep", str(file), "--dry-run"]) == 2
+    assert "restart = 'cells': use 'repeats'" in capsys.readouterr().err
 
 
 def dry_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> dict[str, Any]:

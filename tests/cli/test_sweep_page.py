@@ -41,7 +41,7 @@ def stored(tmp_path: Path, text: str) -> str:
 
 
 def test_the_page_has_examples() -> None:
-    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (12, 1, 11)
+    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (13, 1, 11)
 
 
 @pytest.mark.parametrize("text", SWEEPS)
@@ -91,6 +91,7 @@ def test_the_page_lists_every_key_that_a_sweep_file_may_have() -> None:
     assert set(listed) == {key for key in known if is_accepted(key)} | {
         "repeats",
         "order",
+        "restart",
         "until",
         "cell_threshold",
         "grid",

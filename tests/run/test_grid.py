@@ -107,6 +107,11 @@ def test_a_shuffled_order_has_all_cells_of_a_round_before_the_next_one() -> None
     assert [cell for cell, _ in ordered[:20]] != list(range(20))
 
 
+def test_rounds_in_the_default_order_repeat_no_cell_before_the_others() -> None:
+    ordered = in_order("AB", 2, order=Order.FEWEST_RESTARTS, seed=0, engine=lambda _: None, in_rounds=True)
+    assert ordered == [("A", 0), ("B", 0), ("A", 1), ("B", 1)]
+
+
 def test_an_unknown_order_is_refused() -> None:
     assert Order.parse("abba") is Order.ABBA
     with pytest.raises(UsageError, match=r"^order = 'random': use fewest-restarts, shuffled, ABBA"):

@@ -27,6 +27,11 @@ ENGINES = tuple(
     for settings in ({"engine.args.kv-blocks": "300"}, {"model": "opt-1.3b"})
     for rate in (12.0, 24.0)
 )
+DIFFERENT = (
+    replace(CLOSED, settings={"input_len": 64, "output_len": 32}),
+    replace(OPEN, settings={"arrivals": "constant", "input_len": 300}),
+    replace(OPEN, settings={"engine.args.kv-blocks": "300", "input_len": 100, "seed": 4}),
+)
 LENGTHS = tuple(replace(OPEN, settings={"input_len": each}) for each in (64, 128))
 LIMITED = tuple(StageConfig(request_rate=rate, num_prompts=40, max_num_seqs=8) for rate in (3.0, 9.0))
 
@@ -48,6 +53,8 @@ def recorded_summary(spec: PredictSpec, path: Path) -> dict[str, Any]:
         PredictSpec(stages=LIMITED),
         PredictSpec(stages=ENGINES, workload=VARIED),
         PredictSpec(stages=ENGINES, replicas=2),
+        PredictSpec(stages=LENGTHS, workload=VARIED),
+        PredictSpec(stages=DIFFERENT, workload=VARIED, goodput={"ttft": 0.1}),
     ],
 )
 def test_the_summary_has_the_figures_of_the_prediction(spec: PredictSpec, tmp_path: Path) -> None:
@@ -97,6 +104,30 @@ def test_engines_follow_each_other_in_one_recording_with_a_restart_between_them(
         assert len({request.id for request in reader.requests(0.0, 1e9, most=1000)}) == 8 * 40
 
 
+def test_cells_of_different_requests_follow_each_other_on_one_engine_with_their_own_settings(tmp_path: Path) -> None:
+    path = tmp_path / "a.servetop"
+    summary = recorded_summary(PredictSpec(stages=LENGTHS, workload=VARIED), path)
+    assert verify(path).verdict is VerifyVerdict.SOUND
+    assert [stage["settings"] for stage in summary["stages"]] == [{"input_len": 64}, {"input_len": 128}]
+    first, second = summary["stages"]
+    assert first["end"] <= second["start"]
+    assert second["total_input_tokens"] > 1.5 * first["total_input_tokens"]
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        assert not [note for note in reader.notes() if note.source == "engine"]
+
+
+def test_repeats_with_starts_of_their_own_are_parts_with_a_restart_between_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.servetop"
+    stages = tuple(replace(OPEN, repeat=repeat) for repeat in range(3))
+    summary = recorded_summary(PredictSpec(stages=stages, restart="repeats"), path)
+    assert [stage["repeat"] for stage in summary["stages"]] == [0, 1, 2]
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        assert reader.header.config.restart == "repeats"
+        assert [note.text for note in reader.notes() if note.source == "engine"] == [
+            f"repeat {each} → {each + 1}: restarting the engine" for each in (1, 2)
+        ]
+
+
 @pytest.mark.parametrize(
     ("specs", "words"),
     [
@@ -105,7 +136,7 @@ def test_engines_follow_each_other_in_one_recording_with_a_restart_between_them(
         ([PredictSpec(workload=WorkloadConfig(cancel_fraction=0.5))], "cancels none"),
         ([PredictSpec(workload=WorkloadConfig(arrivals="in-process-burst"))], "no client sends in-process-burst"),
         ([PredictSpec(settings={"time_scale": "0.1"})], "leave out --set time_scale"),
-        ([PredictSpec(stages=LENGTHS)], "cells of equal requests: .* vary only loads, model and engine.args"),
+        ([PredictSpec(stages=(OPEN, replace(OPEN, settings={"n": 2})))], "one completion a request"),
     ],
 )
 def test_what_no_recording_can_show_is_refused(specs: list[PredictSpec], words: str, tmp_path: Path) -> None:

@@ -184,8 +184,7 @@ class StageConfig:
     ramp_strategy: str = "linear"
     """How the rate changes from `ramp_from` to `request_rate`: `linear` or `exponential`."""
     max_concurrency: int | None = None
-    max_num_seqs: int | None = None
-    """Batch size limit of the engine; None keeps the current one."""
+    max_num_seqs: int | None = None  # batch size limit of the engine; None keeps the current one
     duration: float | None = None
     num_prompts: int | None = None
     repeat: int = 0
@@ -224,6 +223,7 @@ class RunConfig:
     max_failures: str = DEFAULT_MAX_FAILURES
     """Number or share of requests that may fail, such as `10`, `2%` or `0.02`; beyond it the exit code is 1."""
     until: tuple[str, ...] = ()  # conditions on a cell that end its row of a sweep: later cells are skipped
+    restart: str | None = None  # "repeats": each repeat of a sweep has a start of its engine of its own
     drain_at_stages: bool = False
     """Whether all requests of a stage finish before the next one starts (sweeps)."""
     drain_timeout: float = field(default=120.0, metadata=_SECONDS)

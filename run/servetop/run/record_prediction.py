@@ -14,7 +14,7 @@ from servetop.analysis.diagnosis.run_record import RESTARTING
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, StageConfig
 from servetop.core.config_values.cell_engine import engine_settings
-from servetop.core.config_values.cell_settings import settings_text
+from servetop.core.config_values.cell_workload import cell_workload, cell_workloads
 from servetop.core.errors import UsageError
 from servetop.core.events import EngineSample, Note, RequestRecord, Severity
 from servetop.core.interfaces.run_source import RunHeader
@@ -41,47 +41,41 @@ def check_recordable(specs: Sequence[PredictSpec], path: Path) -> None:
         raise UsageError(
             f"--record writes one run, and this file has {len(specs)} variants: leave one, or --record out"
         )
-    workload, settings = specs[0].workload, specs[0].settings
-    if len({_requests(each) for each in specs[0].stages}) > 1:
-        raise UsageError(
-            "--record writes cells of equal requests: sweep the simulator, or vary only loads, model and engine.args"
-        )
-    if workload.n > 1 or workload.cancel_fraction:
-        raise UsageError("--record: a recorded prediction has one completion a request, and cancels none")
-    if parse_arrivals(workload.arrivals).name == IN_PROCESS_BURST:
-        raise UsageError(f"--record: no client sends {IN_PROCESS_BURST}: use burst, which a client sends")
-    if str(settings.get("time_scale", "1")) not in {"1", "1.0"}:
+    for workload in cell_workloads(specs[0].workload, specs[0].stages):
+        if workload.n > 1 or workload.cancel_fraction:
+            raise UsageError("--record: a recorded prediction has one completion a request, and cancels none")
+        if parse_arrivals(workload.arrivals).name == IN_PROCESS_BURST:
+            raise UsageError(f"--record: no client sends {IN_PROCESS_BURST}: use burst, which a client sends")
+    if str(specs[0].settings.get("time_scale", "1")) not in {"1", "1.0"}:
         raise UsageError("--record: leave out --set time_scale")
 
 
 def record_prediction(spec: PredictSpec, path: Path) -> None:
     """Write the run to a new file, its stages one after the other; RecordingError if it exists.
 
-    Stages of one model and flags follow each other on one engine; the next ones have a new engine.
+    Stages of equal settings follow each other on one engine; the next ones have a new engine, as each cell of a
+    prediction, and a note where a measured run would restart its own.
     """
-    run, notes = _run_engines(spec)
+    run, notes = _run_parts(spec)
     recorder = write_virtual_run(dataclasses.replace(run, header=_header(run)), path)
     if notes:
         recorder.commit(TickTransaction(tick=None, notes=notes))
     close_recording(recorder, run.end, run.header.config)
 
 
-def _requests(stage: StageConfig) -> str | None:
-    """Return what a stage sets of its requests."""
-    engine = engine_settings(stage.settings)
-    return settings_text({key: value for key, value in stage.settings.items() if key not in engine})
-
-
-def _run_engines(spec: PredictSpec) -> tuple[VirtualRun, list[Note]]:
-    """Run the stages of each engine; return them as one run, and a note for each restart between two engines."""
+def _run_parts(spec: PredictSpec) -> tuple[VirtualRun, list[Note]]:
+    """Run the stages, split where settings change; return one run, and a note for each restart of its engine."""
     stages = [stage for stage in spec.stages if not stage.warmup]
-    parts = [list(part) for _, part in itertools.groupby(stages, key=lambda stage: engine_settings(stage.settings))]
+    parts = [
+        list(part)
+        for _, part in itertools.groupby(stages, key=lambda stage: (stage.settings, _needs(spec, stage).start))
+    ]
     runs: list[VirtualRun] = []
     begins, notes, first = [0.0], list[Note](), 0
     for part in parts:
         if runs:
             begins.append(runs[-1].ticks[-1].end)
-            notes.append(_restart(stages[first - 1], part[0], at=begins[-1]))
+            notes += _restart(_needs(spec, stages[first - 1]), _needs(spec, part[0]), at=begins[-1])
         runs.append(run_virtually(_plan(spec, part, begin=begins[-1], first=first)))
         first += len(part)
     if len(runs) == 1:
@@ -89,12 +83,17 @@ def _run_engines(spec: PredictSpec) -> tuple[VirtualRun, list[Note]]:
     return joined(runs, _config(spec, stages), begins=begins), notes
 
 
-def _restart(before: StageConfig, after: StageConfig, *, at: float) -> Note:
-    running, needs = (
-        EngineNeeds(max_num_seqs=each.max_num_seqs, settings=engine_settings(each.settings)) for each in (before, after)
-    )
+def _needs(spec: PredictSpec, stage: StageConfig) -> EngineNeeds:
+    start = None if spec.restart is None else stage.repeat
+    return EngineNeeds(max_num_seqs=stage.max_num_seqs, settings=engine_settings(stage.settings), start=start)
+
+
+def _restart(running: EngineNeeds, needs: EngineNeeds, *, at: float) -> list[Note]:
+    """Return the note of a restart; none if the simulator would serve the next cell without one."""
+    if dataclasses.replace(needs, max_num_seqs=None).met_by(running):
+        return []
     text = f"{needs.change_from(running)}: {RESTARTING}"
-    return Note(at=at, severity=Severity.INFO, source="engine", text=text)
+    return [Note(at=at, severity=Severity.INFO, source="engine", text=text)]
 
 
 def write_virtual_run(run: VirtualRun, path: Path) -> Recorder:
@@ -157,7 +156,11 @@ def _plan(spec: PredictSpec, stages: Sequence[StageConfig], *, begin: float, fir
         settings["max_num_seqs"] = stages[0].max_num_seqs
     config = _config(spec, stages)
     return VirtualRunPlan(
-        config=dataclasses.replace(config, engine=dataclasses.replace(config.engine, model=engine.model)),
+        config=dataclasses.replace(
+            config,
+            engine=dataclasses.replace(config.engine, model=engine.model),
+            workload=cell_workload(spec.workload, stages[0].settings),
+        ),
         gpu=engine.gpu,
         engine_profile=engine.engine_profile,
         settings=settings,
@@ -179,6 +182,7 @@ def _config(spec: PredictSpec, stages: Sequence[StageConfig]) -> RunConfig:
         engine=EngineConfig(model=spec.model, extra_args=("--gpu", spec.gpu, "--engine-profile", spec.engine_profile)),
         workload=spec.workload,
         stages=tuple(stages),
+        restart=spec.restart,
         seed=spec.seed,
         goodput=spec.goodput,
         drain_at_stages=spec.sweep,

@@ -91,3 +91,17 @@ def test_a_change_of_the_engine_is_told_in_words() -> None:
     flags = EngineNeeds(max_num_seqs=16, settings={"engine.args.kv-blocks": 64})
     assert flags.change_from(EngineNeeds(max_num_seqs=8)) == "max_num_seqs 8 → 16, as configured → --kv-blocks 64"
     assert EngineNeeds(settings={"model": "m"}).change_from(flags) == "--kv-blocks 64 → m"
+
+
+def test_each_repeat_begins_a_segment_with_a_start_of_its_own_if_the_engine_restarts_between_repeats() -> None:
+    stages = [StageConfig(request_rate=rate, num_prompts=1, repeat=repeat) for repeat in (0, 1) for rate in (4.0, 8.0)]
+    assert [each.start for each in segments(stages)] == [None]
+    found = segments(stages, restarts=True)
+    assert [(each.start, [index for index, _ in each.stages]) for each in found] == [(0, [0, 1]), (1, [2, 3])]
+    first, second = (each.needs for each in found)
+    assert second.met_by(second)
+    assert not second.met_by(first)
+    assert first.of_any_start == second.of_any_start
+    assert second.change_from(first) == "repeat 1 → 2"
+    again = StagePlan(stages, first_index=0, restarts=True).before(3)
+    assert [each.start for each in again] == [1]

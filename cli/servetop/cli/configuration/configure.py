@@ -42,7 +42,7 @@ def run_config(
     """
     load, results, (workload, replay) = options.load, options.results, resolved(workload_config(options))
     plan = RecordedPlan() if file is None or describes_load(load) else file.plan
-    stages = with_warmup(plan.stages or stages_of(load, replay), load.num_warmups)
+    stages = with_warmup(plan.stages or stages_of(load, replay), load.num_warmups, each_repeat=plan.restart is not None)
     _check_load(workload, stages, load=load, chosen=bool(plan.stages) or load.request_rate is not None)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
     config = RunConfig(

@@ -65,6 +65,7 @@ def _predict_spec(
         workload=workload,
         stages=stages,
         seed=seed_of(settings, sweep.seed),
+        restart=sweep.restart,
         replicas=machine.replicas,
         router=machine.router,
         goodput=parse_goodput(sweep.goodput),

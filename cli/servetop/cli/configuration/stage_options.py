@@ -85,19 +85,28 @@ def with_an_end(stage: StageConfig, replay: Replay | None = None) -> StageConfig
     return stage
 
 
-def with_warmup(stages: Sequence[StageConfig], count: int) -> tuple[StageConfig, ...]:
-    """Return the stages after a warm-up stage with the batch size and concurrency of the first one."""
-    if not count or not stages:
+def with_warmup(stages: Sequence[StageConfig], count: int, *, each_repeat: bool = False) -> tuple[StageConfig, ...]:
+    """Return the stages after a warm-up stage, with `each_repeat` one at each change of the repeat."""
+    if not count:
         return tuple(stages)
-    first = stages[0]
-    warmup = StageConfig(
+    found: list[StageConfig] = []
+    for number, stage in enumerate(stages):
+        if not number or (each_repeat and stage.repeat != stages[number - 1].repeat):
+            found.append(_warmup(stage, count))
+        found.append(stage)
+    return tuple(found)
+
+
+def _warmup(first: StageConfig, count: int) -> StageConfig:
+    """Return a warm-up with the batch size and concurrency of the stage that follows."""
+    return StageConfig(
         max_concurrency=first.max_concurrency or WARMUP_CONCURRENCY,
         max_num_seqs=first.max_num_seqs,
         num_prompts=count,
+        repeat=first.repeat,
         warmup=True,
         settings=first.settings,
     )
-    return (warmup, *stages)
 
 
 def check_cooldown(seconds: float, stages: Sequence[StageConfig]) -> None:

@@ -27,7 +27,7 @@ from servetop.core.config_values.cell_engine import engine_settings
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
-from servetop.run.sweep.grid import Order, combinations
+from servetop.run.sweep.grid import Order, combinations, parse_restart
 from servetop.run.sweep.presets import sweep_data
 from servetop.run.sweep.simulator_table import variants_of
 from servetop.run.sweep.value_range import values_of
@@ -63,6 +63,8 @@ class SweepFile:
     """Requests per cell that sets no other."""
     repeats: int = 1
     order: Order = Order.FEWEST_RESTARTS
+    restart: str | None = None
+    """When the engine restarts although no cell needs it: between `repeats`, or never."""
     num_warmups: int = 0
     """Requests before the first cell that count in no total."""
     cooldown: float = 0.0
@@ -115,7 +117,7 @@ _OWN |= {"threshold": "thresholds", "price": "prices", CELL_THRESHOLD: "cell_thr
 """By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
 _FIELDS = {"dataset_name": "dataset"}
 """Options whose field of WorkloadConfig has another name."""
-_EXTRA = ("repeats", "order", "until", CELL_THRESHOLD, "sim", *TABLES)
+_EXTRA = ("repeats", "order", "restart", "until", CELL_THRESHOLD, "sim", *TABLES)
 _HEADINGS = ("sweep", "load", "run", "servetop")
 """Headings that a file has none of, although one may look for them."""
 _NO_SWEEP = (
@@ -237,4 +239,5 @@ _PARSERS: Mapping[str, Callable[[str], object]] = {
     "max_failures": lambda text: FailureLimit.parse(text).text,
     "workers": parse_workers,
     "order": Order.parse,
+    "restart": parse_restart,
 }

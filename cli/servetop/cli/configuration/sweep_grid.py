@@ -82,7 +82,7 @@ def varied_option(key: str, *, where: str) -> str:
     """Return the option that a key of `[grid]` or `[[cell]]` sets; UsageError for one that has one value in a sweep."""
     if key.startswith(FLAGS):
         return _flag(key, where=where)
-    name = key if key in ("repeats", "order") else option_of_key(key, where=where)
+    name = key if key in ("repeats", "order", "restart") else option_of_key(key, where=where)
     if name not in (*LOAD, *WORKLOAD, SEED, MODEL):
         raise UsageError(f"{where}: {key} has one value in a sweep: write it at the top of the file")
     return name

@@ -67,6 +67,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         thresholds=sweep.thresholds,
         cell_thresholds=sweep.cell_thresholds,
         until=sweep.until,
+        restart=sweep.restart,
         prices=prices,
         metric_percentiles=percentiles,
         max_failures=sweep.max_failures,
@@ -113,8 +114,10 @@ def planned_load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, .
             settings_text(engine_settings(stage.settings)),
             stage.max_num_seqs if sweep.has_single_cells else None,
         ),
+        in_rounds=sweep.restart is not None,
     )
-    stages = with_warmup([dataclasses.replace(stage, repeat=repeat) for stage, repeat in ordered], sweep.num_warmups)
+    repeated = [dataclasses.replace(stage, repeat=repeat) for stage, repeat in ordered]
+    stages = with_warmup(repeated, sweep.num_warmups, each_repeat=sweep.restart is not None)
     _check_stages(first, stages)
     return first, stages
 
@@ -190,6 +193,10 @@ def _check(sweep: SweepFile) -> None:
         raise UsageError(
             f"{sweep.label}: a server at a URL keeps its model and its flags: leave out {given}, or the URL"
         )
+    if sweep.restart is not None and sweep.engine.url is not None:
+        raise UsageError(f"{sweep.label}: servetop does not restart a server at a URL: leave out restart, or the URL")
+    if sweep.restart is not None and sweep.repeats == 1:
+        raise UsageError(f"{sweep.label}: restart = {sweep.restart!r} needs repeats = 2 or more")
     if not any(cell.load or cell.names or cell.engine or cell.seed is not None for cell in sweep.cells):
         raise UsageError(f"{sweep.label}: nothing to sweep: give max_num_seqs, request_rate or max_concurrency lists")
     sizes = [cell.load.get(name, 1) for cell in sweep.cells for name in ("max_num_seqs", "max_concurrency")]

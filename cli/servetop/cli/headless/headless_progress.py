@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from servetop.analysis.cells.stage_load import StageLoad
+from servetop.analysis.diagnosis.run_record import restarts
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.sweep.repeat_means import GrowingSweep
 from servetop.analysis.sweep.sweep_rest import sweep_rest
 from servetop.cli.headless.progress import BarProgress, BootLog, LineProgress, Plan, Progress
 from servetop.core.config import RunConfig
@@ -36,6 +39,8 @@ class HeadlessProgress:
         plan = Plan.of(config, first=first_of_session(self._reader.stages(), notes))
         self._plan = replace(plan, rest=self._rest if config.drain_at_stages else None)
         self._recorded: list[RunUpdate] = []
+        self._sweep = GrowingSweep(max_failures=config.max_failures, attached=config.engine.url is not None)
+        self._told = 0
         self._progress: Progress = BarProgress(self._plan) if console.shows_status() else LineProgress(self._plan)
 
     def show(self) -> None:
@@ -43,6 +48,8 @@ class HeadlessProgress:
         update = self._reader.poll()
         if self._plan.rest is not None:
             self._recorded.append(RunUpdate(stages=update.stages, skipped=update.skipped, notes=update.notes))
+            self._sweep.add(update)
+            self._show_repeats(update.ticks[-1].end if update.ticks else 0.0)
         for tick in update.ticks:
             self._history.append(tick)
         if update.log_lines:
@@ -59,6 +66,19 @@ class HeadlessProgress:
             ):
                 self._progress.show(live_stats(self._history, newest.end, span=1.0), self._boot)
 
+    def _show_repeats(self, at: float) -> None:
+        """Print the means of cells of which another repeat has ended, if there are several starts of the engine."""
+        ended = self._sweep.ended
+        new, self._told = ended[self._told :], len(ended)
+        cells = {StageLoad.of(each) for each in new if each.at >= self._resumed_at}
+        if cells:
+            for load, mean in self._sweep.means().items():
+                if load in cells and mean.half_width is not None:
+                    figure = (
+                        f"{formats.count(mean.mean)} ±{formats.count(mean.half_width)} tok/s over {mean.starts} starts"
+                    )
+                    self._progress.print_line(f"{formats.clock(at)}  {load.label}: {figure}")
+
     def _rest(self, at: float) -> str:
         """Return what is left of a sweep in words."""
         return sweep_rest(
@@ -72,7 +92,7 @@ class HeadlessProgress:
     def _is_printed(self, note: Note) -> bool:
         """Whether a note is printed here: not one of an earlier session, nor of the run or the recorder."""
         elsewhere = note.source in ("run", RECORDER)
-        is_news = note.severity is not Severity.INFO or note.source in PROGRESS
+        is_news = note.severity is not Severity.INFO or _is_progress(note)
         return is_news and not elsewhere and note.at >= self._resumed_at
 
     def print_line(self, line: str) -> None:
@@ -88,8 +108,13 @@ class HeadlessProgress:
             self._reader.close()
 
 
+def _is_progress(note: Note) -> bool:
+    """Whether a note is part of the progress: one of a search or a sweep, or a restart of the engine."""
+    return note.source in PROGRESS or bool(restarts([note]))
+
+
 def _line_of(note: Note) -> str:
     """A note as a line: with its time if it is progress, else with its severity."""
-    if note.source in PROGRESS and note.severity is Severity.INFO:
+    if _is_progress(note) and note.severity is Severity.INFO:
         return f"{formats.clock(note.at)}  {note.text}"
     return f"{note.severity.value}: {note.source}: {note.text}"

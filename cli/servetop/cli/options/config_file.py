@@ -32,14 +32,16 @@ class RecordedPlan:
     drain_at_stages: bool = False
     until: tuple[str, ...] = ()
     cell_thresholds: tuple[str, ...] = ()
+    restart: str | None = None
 
     def applied_to(self, config: RunConfig) -> RunConfig:
-        """Return a configuration with what belongs to the stages of a sweep."""
+        """Return a configuration with what belongs to the stages of a sweep; a server at a URL is not restarted."""
         return replace(
             config,
             drain_at_stages=self.drain_at_stages,
             until=self.until,
             cell_thresholds=self.cell_thresholds,
+            restart=self.restart if config.engine.url is None else None,
         )
 
 
@@ -139,14 +141,16 @@ def _recorded(name: str) -> tuple[Mapping[str, Any], RecordedPlan]:
         reader.close()
     if config.search is not None:
         raise UsageError(f"{name} is the recording of a search, which has no load to repeat: use servetop search")
-    warmups = sum(stage.num_prompts or 0 for stage in config.stages if stage.warmup)
+    warmups = next((stage.num_prompts or 0 for stage in config.stages if stage.warmup), 0)
     measured = tuple(stage for stage in config.stages if not stage.warmup)
     single = _as_options(measured, drains=config.drain_at_stages)
     data = recorded_data(config) | {"num_warmups": warmups} | (single or {})
     if single is not None:
         return data, RecordedPlan()
     conditions = {"until": config.until, "cell_thresholds": config.cell_thresholds}
-    return data, RecordedPlan(stages=measured, drain_at_stages=config.drain_at_stages, **conditions)
+    return data, RecordedPlan(
+        stages=measured, drain_at_stages=config.drain_at_stages, restart=config.restart, **conditions
+    )
 
 
 def recorded_data(config: RunConfig) -> dict[str, Any]:
@@ -154,7 +158,16 @@ def recorded_data(config: RunConfig) -> dict[str, Any]:
     from servetop.core.config import to_data
 
     data = to_data(config)
-    for derived in ("stages", "predicted", "drain_at_stages", "goodput", "search", "until", "cell_thresholds"):
+    for derived in (
+        "stages",
+        "predicted",
+        "drain_at_stages",
+        "goodput",
+        "search",
+        "until",
+        "cell_thresholds",
+        "restart",
+    ):
         data.pop(derived, None)
     data["workload"].pop("trace_rate", None)
     if not data["cooldown"]:

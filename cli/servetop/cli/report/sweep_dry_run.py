@@ -29,50 +29,61 @@ class CellTime:
     """One cell, and how long its load lasts."""
 
     stage: StageConfig
+    restart: bool = False
+    """Whether the engine restarts before it, or before its warm-up."""
     seconds: float | None
     """None if unknown."""
     basis: str
     """`predicted` by the simulator, `planned` (its duration, or its requests at its rate), or `unknown`."""
 
 
-def cell_times(stages: Sequence[StageConfig], predicted: Mapping[CellName, float]) -> list[CellTime]:
+def cell_times(config: RunConfig, predicted: Mapping[CellName, float]) -> list[CellTime]:
     """Return the time of each cell, except warm-ups; `predicted` are seconds by cell."""
     found = []
-    for stage in stages:
+    restarted = False
+    for stage, restart in zip(config.stages, restarts(config), strict=True):
+        restarted = restarted or restart
         if stage.warmup:
             continue
         seconds, basis = predicted.get((stage.label, stage.repeat)), PREDICTED
         if seconds is None:
             seconds = planned_seconds(stage)
             basis = UNKNOWN if seconds is None else PLANNED
-        found.append(CellTime(stage=stage, seconds=seconds, basis=basis))
+        found.append(CellTime(stage=stage, restart=restarted, seconds=seconds, basis=basis))
+        restarted = False
     return found
 
 
-def restarts(config: RunConfig) -> int:
-    """Return how often a sweep restarts its engine, for other flags, another model or another batch size."""
+def restarts(config: RunConfig) -> list[bool]:
+    """Return whether a sweep restarts its engine before each stage.
+
+    It does for other flags, another model or another batch size, and with `restart` for the next repeat.
+    """
     if config.engine.url is not None:
-        return 0
+        return [False for _ in config.stages]
     live = load_engine(config.engine.name).changes_batch_size_live
-    needs = [
-        (settings_text(engine_settings(stage.settings)), None if live else stage.max_num_seqs)
-        for stage in config.stages
-    ]
-    return sum(one != other for one, other in itertools.pairwise(needs))
+
+    def needs(stage: StageConfig) -> object:
+        batch, repeat = None if live else stage.max_num_seqs, stage.repeat if config.restart else None
+        return settings_text(engine_settings(stage.settings)), batch, repeat
+
+    pairs = itertools.pairwise(config.stages)
+    return [False, *(needs(before) != needs(after) for before, after in pairs)][: len(config.stages)]
 
 
 def print_dry_run(config: RunConfig, predicted: Mapping[CellName, float], *, as_json: bool) -> None:
     """Print the cells, the restarts and the time, as text or JSON."""
-    times, count = cell_times(config.stages, predicted), restarts(config)
+    times, count = cell_times(config, predicted), sum(restarts(config))
     if as_json:
         conditions = {"until": config.until, "cell_threshold": config.cell_thresholds}
         given = {key: texts for key, texts in conditions.items() if texts}
         console.out_json(dry_run_json(times, restarts=count) | given)
         return
-    table = light_table("", "seconds", "")
+    table = light_table("", "seconds", "", "")
     for each in times:
         repeat = f" #{each.stage.repeat + 1}" if each.stage.repeat else ""
-        table.add_row(cell(each.stage.label + repeat), formats.number(each.seconds), cell(each.basis))
+        restart = "after a restart" if each.restart else ""
+        table.add_row(cell(each.stage.label + repeat), formats.number(each.seconds), cell(each.basis), restart)
     out_tables(titled(f"{counted(len(times), 'cell')}, in this order", table))
     console.out("", f"restarts   {count}", f"time       {_time_text(times)}")
     if config.cell_thresholds:
@@ -104,6 +115,7 @@ def _cell_json(each: CellTime) -> dict[str, Any]:
         "settings": stage.settings,
         "duration": stage.duration,
         "num_prompts": stage.num_prompts,
+        "restart": each.restart,
         "seconds": each.seconds,
         "basis": each.basis,
     }

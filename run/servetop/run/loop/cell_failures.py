@@ -20,7 +20,7 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.stage_row import planned_row
 from servetop.core.text.counted import counted
 from servetop.run.loop.plan_progress import PlanProgress
-from servetop.run.loop.stage_plan import Segment
+from servetop.run.loop.stage_plan import EngineNeeds, Segment
 from servetop.run.loop.tick_recorder import TickRecorder
 from servetop.run.loop.workload_fit import check_at_engine
 
@@ -44,17 +44,19 @@ class CellFailures:
         self._has_failed_cells = False
         self._never_started = 0
         self._failed_settings: Mapping[str, Any] = {}
-        self._has_started = False
+        self._started: list[EngineNeeds] = []
+        """What the starts that succeeded were for."""
         self._first: EngineError | None = None
         self._unfit: dict[str | None, str] = {}
         """Why the engine cannot process the requests of a cell, by its settings; empty if it can."""
 
-    def started(self) -> None:
-        """The engine has started."""
-        self._has_started = True
+    def started(self, needs: EngineNeeds) -> None:
+        """The engine has started, or was changed, for some cells."""
+        if needs.of_any_start not in self._started:
+            self._started.append(needs.of_any_start)
 
     def skip_engine(self, error: EngineError, segments: deque[Segment]) -> None:
-        """Record the cells for which the engine did not start, and drop them.
+        """Record the cells for which the engine did not start, and drop them; one that did before is started again.
 
         Raises the error if no cell follows, or if nothing suggests that the engine would start for one.
         """
@@ -64,10 +66,11 @@ class CellFailures:
         needs = segments[0].needs
         self._never_started = self._never_started + 1 if needs.settings == self._failed_settings else 1
         self._failed_settings = needs.settings
-        for segment in [each for each in segments if each.needs == needs]:
+        again = needs.of_any_start in self._started
+        for segment in [each for each in segments if _fails_too(each.needs, needs, again=again)]:
             segments.remove(segment)
             self._record(segment.stages, error)
-        if not segments or (not self._has_started and self._never_started >= MOST_STARTS):
+        if not segments or (not self._started and self._never_started >= MOST_STARTS):
             raise error
 
     def failed_to_restart(self, error: EngineError, segments: deque[Segment], *, died: bool) -> None:
@@ -144,3 +147,8 @@ class CellFailures:
             batch = cell.max_num_seqs or max_num_seqs or self._default_batch
             self._ticks.add_stage(dataclasses.replace(row, max_num_seqs=batch, failure=str(error)))
             self._has_failed_cells = True
+
+
+def _fails_too(needs: EngineNeeds, failed: EngineNeeds, *, again: bool) -> bool:
+    """Whether cells need what did not start; in any start, unless it may start `again` for another repeat."""
+    return needs == failed or (not again and needs.of_any_start == failed.of_any_start)

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from servetop.core.bounds import LARGEST_VALUE
@@ -74,7 +74,7 @@ class EngineSession:
         self._lost_fields: set[str] = set()
         """Fields that were noted as lost."""
         self._stopping: asyncio.Future[None] | None = None
-        self._settings: Mapping[str, Any] = {}
+        self.wanted = AS_CONFIGURED  # what the last start was for
         self.request_format: RequestFormat | None = None
         """How an unknown server wants its requests; None: as usual for its engine."""
 
@@ -82,7 +82,7 @@ class EngineSession:
         """Start or attach to the engine; EngineError if that fails."""
         wanted = needs.max_num_seqs if needs.max_num_seqs is not None else self._config.max_num_seqs
         config = dataclasses.replace(cell_engine(self._config, needs.settings), max_num_seqs=wanted)
-        self._settings = needs.settings
+        self.wanted = needs
         if config.url is None:
             self._handle = await self._started(config, needs)
             # a restarted engine listens on the same port: the sender keeps its URL
@@ -158,7 +158,7 @@ class EngineSession:
     def provides(self) -> EngineNeeds:
         """What the engine that runs, or started last, provides."""
         limit = None if self._handle is None else self._handle.facts.max_num_seqs
-        return EngineNeeds(max_num_seqs=limit, settings=self._settings)
+        return dataclasses.replace(self.wanted, max_num_seqs=limit)
 
     async def change(self, needs: EngineNeeds) -> EngineFacts:
         """Make the engine what a cell needs, with a restart if it cannot be changed while it runs."""
@@ -178,7 +178,7 @@ class EngineSession:
     def must_restart(self, needs: EngineNeeds) -> bool:
         """Whether the engine has to restart to provide this."""
         live = self._handle is not None and self._handle.facts.changes_batch_size_live
-        return not live or needs.settings != self._settings
+        return not live or not dataclasses.replace(needs, max_num_seqs=None).met_by(self.provides)
 
     def take_update(self) -> EngineUpdate:
         """Take the samples, log lines and notes received since the last call."""

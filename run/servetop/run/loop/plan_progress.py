@@ -15,7 +15,11 @@ class PlanProgress:
 
     def __init__(self, config: RunConfig, *, first_stage: int) -> None:
         self.plan = StagePlan(
-            config.stages, first_index=first_stage, fresh=FreshStarts.of(config), apart=bool(config.until)
+            config.stages,
+            first_index=first_stage,
+            fresh=FreshStarts.of(config),
+            apart=bool(config.until),
+            restarts=config.restart is not None and config.engine.url is None,
         )
         self.left: deque[Segment] = deque(self.plan.segments)
         """Segments that follow the current one."""

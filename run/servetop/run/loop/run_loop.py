@@ -110,7 +110,7 @@ class RunLoop:
         self._recorder.set_engine(facts)
         self.engine_name = facts.name
         self._max_num_seqs = facts.max_num_seqs
-        self._failures.started()
+        self._failures.started(self._engine.wanted)
         await self._failures.drop_unfit(self._progress, facts, settings=self._engine.provides.settings)
 
     async def _play(self) -> None:

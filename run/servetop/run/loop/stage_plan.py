@@ -22,10 +22,18 @@ class EngineNeeds:
     """None leaves the batch-size limit unchanged, and is the default of an engine that starts."""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Its model and flags, by the names that settings of a cell have; empty for those of the run."""
+    start: int | None = None
+    """The repeat that has a start of its own, from 0; None for any start."""
 
     def met_by(self, running: EngineNeeds) -> bool:
         """Whether a running engine serves the cell as it is."""
-        return self.settings == running.settings and self.max_num_seqs in (None, running.max_num_seqs)
+        same = self.settings == running.settings and self.max_num_seqs in (None, running.max_num_seqs)
+        return same and self.start in (None, running.start)
+
+    @property
+    def of_any_start(self) -> EngineNeeds:
+        """The same for any start of the engine."""
+        return dataclasses.replace(self, start=None)
 
     def change_from(self, running: EngineNeeds) -> str:
         """Return what differs from a running engine in words, such as `max_num_seqs 8 → 16`."""
@@ -35,6 +43,8 @@ class EngineNeeds:
         if self.settings != running.settings:
             before, after = (settings_label(each) or "as configured" for each in (running.settings, self.settings))
             changes.append(f"{before} → {after}")
+        if self.start not in (None, running.start):
+            changes.append(f"repeat {(running.start or 0) + 1} → {(self.start or 0) + 1}")
         return ", ".join(changes)
 
 
@@ -48,11 +58,13 @@ class Segment:
     """Each with its index in the run."""
     fresh: bool = False
     """It begins with the prefix cache in the state that the run promises."""
+    start: int | None = None
+    """The repeat of its cells, if each repeat has a start of the engine of its own."""
 
     @property
     def needs(self) -> EngineNeeds:
         """What its cells need of the engine."""
-        return EngineNeeds(max_num_seqs=self.max_num_seqs, settings=engine_settings(self.settings))
+        return EngineNeeds(max_num_seqs=self.max_num_seqs, settings=engine_settings(self.settings), start=self.start)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -83,10 +95,11 @@ def segments(
     first_index: int = 0,
     fresh: FreshStarts = FreshStarts.NONE,
     apart: bool = False,
+    restarts: bool = False,
 ) -> list[Segment]:
     """Split the stages where batch size or settings change, and at fresh starts; numbered from `first_index`.
 
-    With `apart` each stage is a segment.
+    With `apart` each stage is a segment; with `restarts` each repeat has a start of the engine of its own.
     """
     found: list[Segment] = []
     after_load = False
@@ -94,10 +107,12 @@ def segments(
         stage = pair[1]
         starts = not stage.warmup and (fresh is FreshStarts.EACH or (fresh is FreshStarts.FIRST and not after_load))
         after_load = after_load or not stage.warmup
-        if found and not starts and not apart and _continues(found[-1].stages[-1][1], stage):
+        start = stage.repeat if restarts else None
+        goes_on = bool(found) and found[-1].start == start and _continues(found[-1].stages[-1][1], stage)
+        if goes_on and not starts and not apart:
             found[-1] = dataclasses.replace(found[-1], stages=(*found[-1].stages, pair))
         else:
-            found.append(Segment(max_num_seqs=stage.max_num_seqs, stages=(pair,), fresh=starts))
+            found.append(Segment(max_num_seqs=stage.max_num_seqs, stages=(pair,), fresh=starts, start=start))
     return found
 
 
@@ -127,17 +142,19 @@ class StagePlan:
         first_index: int,
         fresh: FreshStarts = FreshStarts.NONE,
         apart: bool = False,
+        restarts: bool = False,
     ) -> None:
         self._plan = list(stages)
         self._fresh = fresh
         self._apart = apart
+        self._restarts = restarts
         self._place_of = {first_index + place: place for place in range(len(self._plan))}
         self._next_index = first_index + len(self._plan)
 
     @property
     def segments(self) -> list[Segment]:
         """All segments, under the first numbers."""
-        return segments(self._plan, first_index=min(self._place_of, default=0), fresh=self._fresh, apart=self._apart)
+        return self._segments(self._plan, first_index=min(self._place_of, default=0))
 
     def row(self, stage: StageChange, *, max_num_seqs: int | None) -> StageChange:
         """The row of a stage that a sender reports: with the engine's batch size, and the requests of all senders."""
@@ -171,4 +188,7 @@ class StagePlan:
         rest = self._plan[place:]
         self._place_of.update((first + offset, place + offset) for offset in range(len(rest)))
         self._next_index += len(rest)
-        return segments(rest, first_index=first, fresh=self._fresh, apart=self._apart)
+        return self._segments(rest, first_index=first)
+
+    def _segments(self, stages: Sequence[StageConfig], *, first_index: int) -> list[Segment]:
+        return segments(stages, first_index=first_index, fresh=self._fresh, apart=self._apart, restarts=self._restarts)

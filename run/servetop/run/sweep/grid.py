@@ -18,6 +18,8 @@ Values = Mapping[str, Any]
 """What a cell sets, by key."""
 _Cell = TypeVar("_Cell")
 MOST_CELLS = 10_000
+REPEATS = "repeats"
+"""Value of `restart`: each repeat has a start of the engine of its own."""
 
 
 class Order(StrEnum):
@@ -37,6 +39,15 @@ class Order(StrEnum):
         if found is None:
             raise UsageError(f"order = {text!r}: use {', '.join(cls)}")
         return found
+
+
+def parse_restart(text: str) -> str:
+    """Return a value of `restart`; UsageError if it is none."""
+    if text != REPEATS:
+        raise UsageError(
+            f"restart = {text!r}: use {REPEATS!r} for a restart of the engine between repeats, or leave it out"
+        )
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,17 +141,24 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def in_order(
-    cells: Sequence[_Cell], repeats: int, *, order: Order, seed: int, engine: Callable[[_Cell], object]
+    cells: Sequence[_Cell],
+    repeats: int,
+    *,
+    order: Order,
+    seed: int,
+    engine: Callable[[_Cell], object],
+    in_rounds: bool = False,
 ) -> list[tuple[_Cell, int]]:
     """Return each cell with the number of its repeat, from 0, in the order in which they are measured.
 
     `engine` returns what a cell needs of the engine: cells with equal needs follow each other, in the order in which
-    the needs first appear, unless the order is shuffled.
+    the needs first appear, unless the order is shuffled. With `in_rounds` all cells are measured once before the first
+    one is repeated, in any order.
     """
     needs = list(map(engine, cells))
     place = [needs.index(need) for need in needs]
     grouped = [cells[each] for each in sorted(range(len(cells)), key=lambda each: place[each])]
-    if order is Order.FEWEST_RESTARTS:
+    if order is Order.FEWEST_RESTARTS and not in_rounds:
         return [(cell, repeat) for cell in grouped for repeat in range(repeats)]
     rounds: list[tuple[_Cell, int]] = []
     draws = random.Random(seed)

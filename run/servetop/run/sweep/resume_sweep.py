@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 from servetop.analysis.cells.attempts import AttemptState
@@ -53,8 +54,15 @@ def rest_of_sweep(recording: Path, config: RunConfig) -> RestOfSweep:
         reader.close()
     measured = [each.key for each in attempts.values() if each.state is AttemptState.WHOLE]
     missing = [cell for cell in config.stages if not any(key.covers(cell) for key in measured)]
-    left = tuple(cell for cell in missing if not any(each.is_of(cell) for each in skipped))
-    return RestOfSweep(left=left, skipped=len(missing) - len(left))
+    left = [cell for cell in missing if not any(each.is_of(cell) for each in skipped)]
+    return RestOfSweep(left=_with_warmups(left, config), skipped=len(missing) - len(left))
+
+
+def _with_warmups(left: Sequence[StageConfig], config: RunConfig) -> tuple[StageConfig, ...]:
+    """Return what is left, with the warm-up of each repeat whose cells have a new start of the engine."""
+    repeats = {cell.repeat for cell in left if not cell.warmup} if config.restart is not None else set()
+    kept = [cell for cell in config.stages if cell.warmup and cell.repeat in repeats]
+    return tuple(cell for cell in config.stages if cell in left or cell in kept)
 
 
 def _comparable(reader: RecordingReader, config: RunConfig) -> RunConfig:

@@ -44,6 +44,8 @@ class PredictSpec:
     stages: tuple[StageConfig, ...] = (DEFAULT_STAGE,)
     """`max_num_seqs` of None: the profile's."""
     seed: int = 0
+    restart: str | None = None
+    """When a measured sweep restarts its engine besides, as in `RunConfig`; only a recorded prediction shows it."""
     sweep: bool = True
     """The cells send what those of a sweep send; otherwise the stages share one stream of prompts, as in a ramp."""
     replicas: int = 1

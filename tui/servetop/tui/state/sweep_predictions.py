@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from servetop.analysis.sweep.repeat_means import LEAST_SECONDS
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import Cell, MatrixPlace, load_of
 
-LEAST_COMPARED = 2.0
+LEAST_COMPARED = LEAST_SECONDS
 """Seconds of a cell below which its rate, of whole ticks, is not compared with a prediction."""
 
 

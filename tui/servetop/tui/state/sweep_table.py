@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from servetop.analysis.sweep.cell_checks import CellOutcome
-from servetop.analysis.sweep.sweep_verdict import SweepVerdict
-from servetop.core.text import formats
 from servetop.tui.state.checked_cells import checked_cells, place_of
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import (
@@ -18,7 +16,6 @@ from servetop.tui.state.sweep_cells import (
     OtherStage,
     exact_cells,
     failed_cells,
-    load_of,
     measured,
     others,
     planned_cells,
@@ -26,6 +23,7 @@ from servetop.tui.state.sweep_cells import (
     skipped_cells,
 )
 from servetop.tui.state.sweep_predictions import predicted
+from servetop.tui.state.sweep_spreads import sweep_spreads
 
 MatrixRow = tuple[str, int | None]
 """Settings and batch size."""
@@ -60,7 +58,7 @@ class SweepTable:
     def of(cls, frame: Frame) -> SweepTable:
         """Return the table as of the frame's time."""
         cells, baseline = exact_cells(measured(frame), frame.sweep), frame.shown_baseline
-        checks = checked_cells(frame)
+        checks, spreads = checked_cells(frame), sweep_spreads(frame)
         return cls(
             cells=cells,
             before={} if baseline is None else rates_before(cells, baseline.run),
@@ -69,8 +67,8 @@ class SweepTable:
             failed=failed_cells(frame),
             skipped=skipped_cells(frame),
             checked={} if checks is None else {place_of(cell): cell.outcome for cell in checks.cells},
-            spreads=_spreads(frame.sweep),
-            one_start=frame.sweep is not None and all(cell.starts == 1 for cell in frame.sweep.cells),
+            spreads=spreads.texts,
+            one_start=spreads.one_start,
             others=others(frame),
             metric=frame.view.metric,
             goodput_first=frame.view.goodput,
@@ -107,12 +105,3 @@ class SweepTable:
         """Rows of everything."""
         below = 1 + len(self.others) if self.others else 0
         return (1 + self.rows_per_batch * len(self.rows) + 2 if self.rows else 0) + below
-
-
-def _spreads(sweep: SweepVerdict | None) -> dict[MatrixPlace, str]:
-    found = {}
-    for cell in () if sweep is None else sweep.cells:
-        ends = None if cell.intervals is None else cell.intervals.output_throughput
-        if ends is not None:
-            found[cell.max_num_seqs, load_of(cell)] = f"±{formats.count((ends[1] - ends[0]) / 2)} of {cell.starts}"
-    return found

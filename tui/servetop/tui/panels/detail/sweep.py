@@ -75,7 +75,9 @@ class SweepPanel(Panel):
     def watch_frame(self, frame: Frame | None) -> None:
         """Limit the height to its rows, which leaves the rest to the curve below."""
         if frame is not None:
-            self.styles.max_height = max(SweepTable.of(frame).height, 3) + 2
+            table = SweepTable.of(frame)
+            more = len(legend(table, table.rows_per_batch, self.size.width)) - 1 if self.size.width else 0
+            self.styles.max_height = max(table.height + more, 3) + 2
         super().watch_frame(frame)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
@@ -92,16 +94,28 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
     """
     matrix: list[TextRow] = []
     if table.rows:
-        room = height - 3 - (1 + len(table.others) if table.others else 0)
-        per_batch = min(max(room // len(table.rows), 1), table.rows_per_batch)
+        room = height - (1 + len(table.others) if table.others else 0)
+        per_batch = _rows_per_batch(table, width, room)
         matrix = _matrix(table, width, per_batch)
-        matrix = [*matrix[: max(height - 2, 1)], [], legend(table, per_batch, width)]
+        below = legend(table, per_batch, width)[: max(room - len(matrix), 2)]
+        if len(below) == 1 or len(matrix) + 1 + len(below) <= room:
+            below = [[], *below]
+        matrix = [*matrix[: max(height - len(below), 1)], *below]
     longest = max((len(_other_load(each)) for each in table.others), default=0)
     apart = [_other(each, label=min(max(longest + 1, _LABEL), _LONGEST_LABEL)) for each in table.others]
     if apart:
         why = "their load was not constant or not the only one"
         apart.insert(0, [(f"not in the matrix, because {'they failed, or ' if table.failed else ''}{why}:", "muted")])
     return [fitted(row, width) for row in [*matrix, *apart][:height]]
+
+
+def _rows_per_batch(table: SweepTable, width: int, room: int) -> int:
+    """Return how many rows of each batch size leave room for the heading and the whole legend; at least one."""
+    for count in range(table.rows_per_batch, 1, -1):
+        rows = 1 + count * len(table.rows)
+        if rows + 2 <= room and rows + len(legend(table, count, width)) <= room:
+            return count
+    return 1
 
 
 def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
@@ -184,7 +198,8 @@ def _placeholder(table: SweepTable, key: MatrixPlace) -> str:
 def _room(table: SweepTable, marks: Mapping[MatrixPlace, str], *, column: int) -> int:
     """Return the cells of the marks behind a number: as many as the longest needs, if columns are wide enough."""
     least = _MARKS + bool(table.checked)
-    longest = max((len(text) + 1 for text in marks.values()), default=0)
+    texts = [*marks.values(), *(text.partition(" ")[2] + " " for text in table.spreads.values())]
+    longest = max((len(text) + 1 for text in texts), default=0)
     return longest if least < longest < column - _NUMBER else least
 
 
