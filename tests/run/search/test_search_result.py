@@ -22,7 +22,7 @@ from servetop.run.search.recorded_probes import probe_note
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_end import searched_end
 from servetop.run.search.search_evidence import NextProbe, Purpose
-from servetop.run.search.search_result import SearchResult, search_result
+from servetop.run.search.search_result import Confirmation, SearchResult, search_result
 from servetop.run.search.search_schema import search_schema
 from tests.house.source_tree import TOP
 from tests.run.search.restarted_run import record_restart
@@ -115,19 +115,45 @@ def test_a_failed_run_keeps_its_code(tmp_path: Path, code: ExitCode) -> None:
     assert result_of(record(tmp_path / "run.servetop", 2.0), end).exit_code == code
 
 
-@pytest.mark.parametrize(("slo", "kept"), [("p99_ttft<10s", True), ("p99_ttft<1ms", False)])
-def test_a_confirmation_shows_whether_the_load_keeps_the_objectives(tmp_path: Path, slo: str, kept: bool) -> None:
-    path = record(tmp_path / "run.servetop", 2.0, 5.0)
+def confirmed(path: Path, slo: str) -> Confirmation:
+    """What a confirmation at 5 req/s showed."""
+    record(path, 2.0, 5.0)
     recorder, _ = resume_recording(path)
-    note = probe_note("", at=16.0, stage=1, purpose=Purpose.CONFIRM)
-    recorder.commit(TickTransaction(notes=[note]))
+    recorder.commit(TickTransaction(notes=[probe_note("", at=16.0, stage=1, purpose=Purpose.CONFIRM)]))
     recorder.close(OK)
     with contextlib.closing(RecordingReader.open(path)) as reader:
         search = setup(search=dataclasses.replace(SEARCH, slo=(slo,)))
         found = search_result(reader, run_summary(reader), setup=search).confirmation
     assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("slo", "kept"), [("p99_ttft<10s", True), ("p99_ttft<1ms", False)])
+def test_a_confirmation_shows_whether_the_load_keeps_the_objectives(tmp_path: Path, slo: str, kept: bool) -> None:
+    found = confirmed(tmp_path / "run.servetop", slo)
     assert (found.load, round(found.seconds), found.kept) == (5.0, 8, kept)
     assert found.seen[0].share_within == (1.0 if kept else 0.0)
+
+
+@pytest.mark.parametrize(("slo", "kept"), [("mean_ttft<10s", True), ("mean_ttft<1ms", False)])
+def test_a_confirmation_of_a_mean_has_it_in_seconds(tmp_path: Path, slo: str, kept: bool) -> None:
+    found = confirmed(tmp_path / "run.servetop", slo)
+    mean, errors = found.seen
+    assert (found.kept, mean.kept, mean.share_within, errors.share_within) == (kept, kept, None, 1.0)
+    assert mean.mean is not None
+    assert 0.001 < mean.mean < 1.0
+    assert errors.mean is None
+    assert mean.text in found.text
+
+
+def test_a_search_for_a_mean_has_it_in_its_answer(tmp_path: Path) -> None:
+    search = dataclasses.replace(SEARCH, slo=("mean_ttft<10s",), budget=10.0)
+    result = api.search(config(search=search), tmp_path / "run.servetop")
+    assert "within mean TTFT ≤ 10 s, errors ≤ 1 %" in result.tiers[0].text
+    if result.confirmation is not None:
+        assert result.confirmation.seen[0].mean is not None
+    with contextlib.closing(RecordingReader.open(tmp_path / "run.servetop")) as reader:
+        assert search_result(reader, run_summary(reader)).tiers == result.tiers
 
 
 def test_a_restart_of_the_server_is_in_the_result(tmp_path: Path) -> None:

@@ -15,9 +15,14 @@ class LoadFigure:
     """Samples beyond the limit."""
     low: float
     high: float
-    """The 95 % interval of the share of samples that miss the limit; misses that come together count as one."""
+    """The 95 % interval of the share of samples that miss the limit; misses that come together count as one.
+
+    Where `mean` is known, that of the mean in seconds; `high` is `inf` while its error is unknown.
+    """
     verdict: str
-    """`kept`, `missed`, or `open` while the interval contains the share that may miss the limit."""
+    """`kept`, `missed`, or `open` while the interval contains what is allowed."""
+    mean: float | None = None
+    """The mean of the samples in seconds, for an objective on a mean; None for others, and without samples."""
 
     @property
     def share(self) -> float | None:
@@ -67,7 +72,9 @@ class SearchedObjective:
     label: str
     """In words: `p99 TTFT ≤ 500 ms`."""
     allowed: float
-    """The share of samples that may miss the limit, 0-1."""
+    """The share of samples that may miss the limit, 0-1; 1 for an objective on a mean."""
+    mean_limit: float | None = None
+    """What the mean may be at most, in seconds; None for an objective on a share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from servetop.core.arrays import FloatArray
 from servetop.run.search.search_evidence import Evidence, Probe, Purpose
+from servetop.run.search.window_mean import WindowMean, window_mean
 
 _BLOCKS = 8
 """Blocks in which requests in flight are compared, to tell a trend from noise."""
@@ -53,6 +54,8 @@ class LoadWindow:
     """Requests in flight at its end."""
     latency: float
     """Median seconds from due to done; NaN if nothing has ended."""
+    mean: WindowMean | None = None
+    """Mean of the samples, for an objective on a mean; None for others, and without samples."""
 
     @property
     def share(self) -> float:
@@ -102,6 +105,7 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
     begin = times[_transition(level)] if times.size else probe.begin
     within = slice(*np.searchsorted(evidence.due, (begin, probe.end)))
     counted, missed = evidence.counted[objective][within], evidence.missed[objective][within]
+    sums = evidence.sums[objective][within] if evidence.sums else np.zeros(counted.shape)
     took = (evidence.done - evidence.due)[within]
     settled = level[times >= begin]
     return LoadWindow(
@@ -115,6 +119,7 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
         in_flight=float(settled.mean()) if settled.size else 0.0,
         reached=float(level[-1]) if level.size else 0.0,
         latency=float(np.nanmedian(took)) if np.isfinite(took).any() else math.nan,
+        mean=window_mean(counted, sums),
     )
 
 

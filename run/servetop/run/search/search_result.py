@@ -17,11 +17,12 @@ from servetop.run.outcome import decisive
 from servetop.run.search.answer_text import (
     answer_sentence,
     binding_text,
+    figure_text,
+    is_kept,
     load_text,
-    missed_share,
     others_text,
     restart_text,
-    share_text,
+    seen_figure,
     subject_of,
 )
 from servetop.run.search.objective_text import objective_label
@@ -37,7 +38,11 @@ class ObjectiveSeen:
 
     objective: str
     share_within: float | None
-    """Share of its samples within the limit; None without samples."""
+    """Share of its samples within the limit; None without samples, and for an objective on a mean."""
+    mean: float | None
+    """The mean in seconds, for an objective on a mean; None for others, and without samples."""
+    kept: bool
+    """Whether the figure is within the objective; true without samples."""
     text: str
 
 
@@ -196,7 +201,8 @@ def _confirmation(evidence: Evidence, setup: SearchSetup) -> Confirmation | None
     if probe is None:
         return None
     seen = tuple(
-        _seen(each, missed_share(evidence, index, probe=probe)) for index, each in enumerate(setup.tiers.objectives)
+        _seen(each, seen_figure(evidence, index, probe=probe, objective=each))
+        for index, each in enumerate(setup.tiers.objectives)
     )
     load, seconds = load_text(probe.load, setup.search), probe.end - probe.begin
     figures = ", ".join(
@@ -206,19 +212,19 @@ def _confirmation(evidence: Evidence, setup: SearchSetup) -> Confirmation | None
         load=probe.load,
         seconds=seconds,
         seen=seen,
-        kept=all(
-            part.share_within is None or part.share_within >= each.share
-            for each, part in zip(setup.tiers.objectives, seen, strict=True)
-        ),
+        kept=all(part.kept for part in seen),
         text=f"{load} for {formats.clock(round(seconds))}: {figures}",
     )
 
 
-def _seen(objective: LoadObjective, missed: float) -> ObjectiveSeen:
+def _seen(objective: LoadObjective, figure: float) -> ObjectiveSeen:
+    known = not math.isnan(figure)
     return ObjectiveSeen(
         objective=objective.text,
-        share_within=None if math.isnan(missed) else 1 - missed,
-        text=share_text(objective, missed),
+        share_within=1 - figure if known and not objective.mean else None,
+        mean=figure if known and objective.mean else None,
+        kept=is_kept(objective, figure),
+        text=figure_text(objective, figure),
     )
 
 
