@@ -87,7 +87,7 @@ def _with_mean(at: float) -> SearchProgress:
             return load
         first, *rest = load.figures
         mean = 10 * first.missed / first.counted + 0.04
-        ends = {"mean": mean, "low": 0.8 * mean, "high": math.inf if load.number == 0 else 1.2 * mean}
+        ends: Any = {"mean": mean, "low": 0.8 * mean, "high": math.inf if load.number == 0 else 1.2 * mean}
         return dataclasses.replace(load, figures=(dataclasses.replace(first, **ends), *rest))
 
     states = tuple(

@@ -59,6 +59,7 @@ def test_requests_in_flight_that_rise_show_that_a_load_is_too_high_but_not_that_
     calm = [window(5.0, 0.05)]
     assert found([*calm, window(20.0, 0.1, trend=Trend.RISING)]).quantile(0.9) > 40.0
     assert found([*calm, window(20.0, 0.9, trend=Trend.RISING)]).quantile(0.9) < 20.0
+    assert found([*calm, window(20.0, 0.9, error=0.8, trend=Trend.RISING)]).quantile(0.9) < 20.0
 
 
 def test_a_load_without_an_error_shows_nothing() -> None:

@@ -78,6 +78,15 @@ def test_the_least_answer_is_that_of_the_tier() -> None:
     assert tier.kind in (AnswerKind.FOUND, AnswerKind.WIDE)
 
 
+def test_few_requests_tell_little_of_the_queue_beside_a_mean() -> None:
+    evidence = evidence_of(Kept(2.0, 15.0), Kept(4.0, 15.0), Kept(3.0, 20.0), Kept(0.5, 5.0))
+    alone = [windows(evidence, 0)]
+    views = [*alone, queue_windows(alone[0], longest=120.0)]
+    share = tier_posterior(views, [0], [SHARE], LIMITS).parts[-1]
+    mean = tier_posterior(views, [0], [MEAN], LIMITS).parts[-1]
+    assert mean.quantile(0.1) < share.quantile(0.1)
+
+
 def test_a_closed_loop_has_no_queue() -> None:
     tier = of(evidence_of(*STEPS, Kept(0.5, 5.0)), limits=replace(LIMITS, concurrency=True))
     assert tier.text == ("p90_ttft<1s", "mean_ttft<200ms")

@@ -38,6 +38,15 @@ def test_the_interval_covers_the_mean_of_the_distribution() -> None:
     assert covered >= 360  # 380 expected, 4.4 standard deviations
 
 
+def test_a_short_time_has_a_larger_error_than_a_long_one_with_as_many_requests() -> None:
+    values, one = RANDOM.exponential(0.2, 80), np.ones(80)
+    short, long = window_mean(one, values, latencies=4.0), window_mean(one, values, latencies=400.0)
+    assert short is not None
+    assert long is not None
+    assert short.value == long.value
+    assert short.error > 2 * long.error
+
+
 def test_a_mean_of_one_request_has_no_error() -> None:
     found = window_mean(np.array([1.0]), np.array([0.3]))
     assert found is not None

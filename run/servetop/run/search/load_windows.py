@@ -90,6 +90,11 @@ def in_flight(evidence: Evidence, times: FloatArray, *, ended: FloatArray | None
     return np.asarray(begun - np.searchsorted(ended, times, side="right"), dtype=np.float64)
 
 
+def latencies_in(seconds: float, latency: float) -> float:
+    """Return a time in latencies of a request; infinity if nothing has ended."""
+    return seconds / latency if latency > 0 else math.inf
+
+
 def _ends(evidence: Evidence) -> FloatArray:
     return np.sort(evidence.done[~np.isnan(evidence.done)])
 
@@ -108,6 +113,7 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
     sums = evidence.sums[objective][within] if evidence.sums else np.zeros(counted.shape)
     took = (evidence.done - evidence.due)[within]
     settled = level[times >= begin]
+    latency = float(np.nanmedian(took)) if np.isfinite(took).any() else math.nan
     return LoadWindow(
         load=probe.load,
         begin=float(begin),
@@ -118,8 +124,8 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
         trend=_trend(settled),
         in_flight=float(settled.mean()) if settled.size else 0.0,
         reached=float(level[-1]) if level.size else 0.0,
-        latency=float(np.nanmedian(took)) if np.isfinite(took).any() else math.nan,
-        mean=window_mean(counted, sums),
+        latency=latency,
+        mean=window_mean(counted, sums, latencies=latencies_in(probe.end - begin, latency)),
     )
 
 

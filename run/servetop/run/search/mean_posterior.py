@@ -27,6 +27,8 @@ _LEAST_RISE = 0.1
 """... up to this logarithm of mean / limit: ITL hardly depends on small loads."""
 _BEYOND = 1e4
 """Factor beyond the possible loads up to which a curve may cross the limit where nothing else fits."""
+_RISING = 0.25
+"""The error of a mean that is beyond its limit and still rises is at most this share of the distance to the limit."""
 _FAR = 40
 """Number of loads beyond the possible ones, at either side."""
 MEAN_DEPENDENCE = 2.0
@@ -56,15 +58,17 @@ def _add_deviance(costs: FloatArray, window: LoadWindow, beyond: float, loads: F
         return
     distance = np.log(window.load / loads)
     near = np.exp(-((distance / _NEAR) ** 2)) if window.trend is Trend.SETTLED else np.zeros(distance.shape)
-    fitted = _deviance(window, beyond - distance[:, None] * _SLOPES[None, :])
+    fitted = _deviance(window, beyond - distance[:, None] * _SLOPES[None, :], beyond)
     least = np.clip(_FLATTEST * distance, -_LEAST_RISE, _LEAST_RISE)
     contradicts = np.where(distance > 0, beyond < least, beyond > least)
-    sided = np.where(contradicts, _deviance(window, beyond - least), 0.0)
+    sided = np.where(contradicts, _deviance(window, beyond - least, beyond), 0.0)
     costs += near[:, None] * fitted + ((1 - near) * sided)[:, None]
 
 
-def _deviance(window: LoadWindow, apart: FloatArray) -> FloatArray:
+def _deviance(window: LoadWindow, apart: FloatArray, beyond: float) -> FloatArray:
     """Return the deviance (Student's t) of differences between the logarithm of the mean and what is expected."""
     assert window.mean is not None
     freedom, error = window.mean.freedom, window.mean.error
+    if window.trend is Trend.RISING:
+        error = min(error, _RISING * beyond)
     return np.asarray((freedom + 1) * np.log1p(apart**2 / (error**2 * MEAN_DEPENDENCE * freedom)))

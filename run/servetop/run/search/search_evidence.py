@@ -15,7 +15,7 @@ class Purpose(StrEnum):
     RECOVER = "recover"
     """Until the backlog of a load that was too high has been served; nothing is estimated from it."""
     CONFIRM = "confirm"
-    """At the end of a search, at the load that it claims; nothing is chosen or estimated from it."""
+    """At the end of a search, at the load that it claims: as nothing was chosen from its figures, they are unbiased."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

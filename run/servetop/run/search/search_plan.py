@@ -2,13 +2,15 @@
 
 Everything follows from the evidence, so a search that was interrupted continues where it was. The load rises by factors
 until an objective is missed; then loads near the answer are kept in turn, until its interval is narrow or the
-budget ends; last, the lower end of the interval is kept once more to confirm it.
+budget is nearly over; last, the lower end of the interval is kept once more to confirm it. That counts as evidence too:
+if the interval is too wide with it, and there is time, the search continues.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 from operator import attrgetter
 
@@ -17,7 +19,7 @@ from servetop.run.search.drift import drift
 from servetop.run.search.load_windows import LoadWindow, Trend, in_flight_at, merged, windows
 from servetop.run.search.queue_windows import QUEUE_ALLOWED, expected_in_flight, queue_windows
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
-from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Probe, Purpose, SearchLimits
+from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Purpose, SearchLimits
 from servetop.run.search.tier_posterior import TierPosterior, is_clearly_missed, is_missed, tier_posterior
 
 _STEP = 1.6
@@ -46,6 +48,10 @@ _BEYOND = 1.1
 """No load is tried beyond this many times the least that was too high beyond doubt."""
 _RECOVERED = 1.3
 """A backlog is gone when requests in flight are no more than this many times those expected at the answer."""
+_NEARLY = 1.05
+"""The latency at a load is that of loads up to this many times as large."""
+_CONFIRM_SHARE = 0.25
+"""Share of the budget that a confirmation takes at most, unless that is shorter than any load."""
 _LONGEST_ADVICE = 600.0
 """A budget beyond these minutes is not advised."""
 
@@ -62,8 +68,9 @@ class SearchPlan:
 
     def next(self, evidence: Evidence) -> NextProbe | None:
         """Return the load to keep next; None if the search is over."""
-        if evidence.earlier and evidence.seconds >= self._limits.budget:
-            return None  # a restart can leave nothing to confirm
+        left = self._limits.budget - evidence.seconds
+        if left <= 0:
+            return None
         if again := self._after_restart(evidence):
             return again
         if not evidence.probes:
@@ -74,33 +81,38 @@ class SearchPlan:
         tiers = [self._tier(views, tier) for tier in self._tiers]
         tier = max((each for each in tiers if each.is_wide), key=attrgetter("width"), default=None)
         current, last = [view[-1] for view in views], evidence.probes[-1]
-        confirm = self._seconds(current[0])
+        confirm, recovery = self._confirm_seconds(views[0], tiers), self._recovery(evidence, views, tiers)
+        ends = tier is None or left < _FIRST + confirm + self._recovery_seconds(evidence, views, tiers)
         if last.purpose is Purpose.CONFIRM:
-            left = confirm - _seconds_of_last(evidence, Purpose.CONFIRM)
-            return self._confirming(last.load, left) if left > _CHUNK / 2 else None
-        ends = tier is None or evidence.seconds + confirm + _CHUNK > self._limits.budget
+            rest = min(confirm - _seconds_of_last(evidence, Purpose.CONFIRM), left)
+            if rest > _CHUNK / 2:
+                return self._confirming(last.load, rest)
+            if ends:
+                return None
         if not ends and last.purpose is Purpose.MEASURE and (reason := self._holds(current, tier or tiers[0])):
             return NextProbe(load=current[0].load, seconds=_CHUNK, reason=reason)
-        if recovery := self._recovery(evidence, views, tiers):
-            return recovery
-        return self._confirmation(tiers, confirm) if ends or tier is None else self._move(views, tier)
+        if recovery is not None:
+            return None if ends and left < _FIRST else replace(recovery, seconds=min(recovery.seconds, left))
+        return self._confirmation(tiers, min(confirm, left)) if ends or tier is None else self._move(views, tier)
 
     def answers(self, evidence: Evidence) -> tuple[TierAnswer, ...]:
         """Return the answer of each tier."""
         if not merged(evidence.probes):
             unknown = TierAnswer(kind=AnswerKind.WIDE, load=None, low=0.0, high=math.inf, binding="")
             return tuple(unknown for _ in self._tiers)
-        views = self._views(evidence)
-        kept = merged(evidence.probes, purposes=(Purpose.MEASURE, Purpose.CONFIRM))
-        used, seen = sum(probe.end - probe.begin for probe in merged(evidence.probes)), self._views(evidence, kept)
+        views, used = self._views(evidence), sum(probe.end - probe.begin for probe in merged(evidence.probes))
         return tuple(
-            self._drifted(seen, tier) or self._answer(self._tier(views, tier), views, used) for tier in self._tiers
+            self._drifted(views, tier) or self._answer(self._tier(views, tier), views, used) for tier in self._tiers
         )
 
     # --- what was seen ---
 
-    def _views(self, evidence: Evidence, probes: Sequence[Probe] | None = None) -> list[list[LoadWindow]]:
-        """Return the windows of each objective, and last those of the queue, which all have equal loads."""
+    def _views(self, evidence: Evidence) -> list[list[LoadWindow]]:
+        """Return the windows of each objective, and last those of the queue, which all have equal loads.
+
+        Those of confirmations are among them: what contradicts an answer counts.
+        """
+        probes = merged(evidence.probes, purposes=(Purpose.MEASURE, Purpose.CONFIRM))
         seen = [windows(evidence, index, probes=probes) for index in range(len(self._objectives))]
         return [*seen, queue_windows(seen[0], longest=LONGEST_RISE)]
 
@@ -108,7 +120,11 @@ class SearchPlan:
         return tier_posterior(views, members, self._objectives, self._limits)
 
     def _drifted(self, views: Sequence[Sequence[LoadWindow]], tier: Sequence[int]) -> TierAnswer | None:
-        """Return the answer of a tier whose later loads contradict the earlier ones; None while they agree."""
+        """Return the answer of a tier whose later loads contradict the earlier ones; None while they agree.
+
+        Means are not compared: samples around a mean miss it together for so long that they look like a drift.
+        """
+        tier = [index for index in tier if not self._objectives[index].mean]
         found = drift([views[index] for index in tier], [self._objectives[index].allowed for index in tier])
         if found is None:
             return None
@@ -198,10 +214,37 @@ class SearchPlan:
         reason = f"until the backlog of {counted(round(backlog), 'request')} is gone"
         return NextProbe(load=self._rounded(middle / 2), seconds=_CHUNK, purpose=Purpose.RECOVER, reason=reason)
 
+    def _recovery_seconds(
+        self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[TierPosterior]
+    ) -> float:
+        """Return for how long a backlog must be served at most, if the next load is one for which that is needed.
+
+        With the last load being too high, that is the time for its backlog, as if it were kept for a little longer.
+        """
+        window = views[0][-1]
+        if self._limits.concurrency:
+            return 0.0
+        if not self._is_overload([view[-1] for view in views]):
+            return _CHUNK
+        middle = min(tier.whole.quantile(0.5) for tier in tiers)
+        backlog = in_flight_at(evidence, evidence.probes[-1].end) + max(window.load - middle, 0.0) * _CHUNK
+        excess = backlog - _RECOVERED * expected_in_flight(views[0], middle)
+        return min((math.ceil(max(excess, 0.0) / (middle / 2) / _CHUNK) + 1) * _CHUNK, _LONGEST)
+
+    def _confirm_seconds(self, view: Sequence[LoadWindow], tiers: Sequence[TierPosterior]) -> float:
+        """Return for how long a load is confirmed: by the latency at the largest load that is hardly beyond it."""
+        load = _NEARLY * self._claimed(tiers)
+        like = max((each for each in view if each.load <= load), key=attrgetter("load"), default=view[-1])
+        return max(_FIRST, min(self._seconds(like), _CONFIRM_SHARE * self._limits.budget))
+
+    def _claimed(self, tiers: Sequence[TierPosterior]) -> float:
+        """Return the lower end of the narrowest claim."""
+        return min(self._limits.high, *(tier.whole.interval[0] for tier in tiers))
+
     def _confirmation(self, tiers: Sequence[TierPosterior], seconds: float) -> NextProbe | None:
-        """Return the lower end of the narrowest claim; None if no load is claimed to be kept."""
-        load = min(self._limits.high, *(tier.whole.interval[0] for tier in tiers))
-        if load < self._limits.low:
+        """Return the lower end of the narrowest claim; None if no load is claimed to be kept, or time is short."""
+        load = self._claimed(tiers)
+        if load < self._limits.low or seconds < _FIRST:
             return None
         return self._confirming(self._rounded(load), seconds)
 

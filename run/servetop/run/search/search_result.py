@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from servetop.analysis.summary.summary_types import RunSummary, StageSummary
 from servetop.analysis.trust.trust_verdict import TrustVerdict
@@ -25,11 +25,15 @@ from servetop.run.search.answer_text import (
     seen_figure,
     subject_of,
 )
+from servetop.run.search.load_windows import merged
 from servetop.run.search.objective_text import objective_label
 from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe, Purpose
 from servetop.run.search.search_setup import SearchSetup
+
+_EQUAL = 1.001
+"""Loads are rounded to four digits before they are sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,7 @@ class ObjectiveSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """A load kept at the end of a search, from which nothing was chosen: its figures are unbiased."""
+    """A load kept at the end of a search: as nothing was chosen from its figures, they are unbiased."""
 
     load: float
     seconds: float
@@ -76,6 +80,8 @@ class TierResult:
     """One sentence."""
     binding_text: str | None
     """What happens above the load, in words."""
+    contradicted: bool
+    """Whether the confirmation missed one of its objectives at a load that the answer says is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +134,8 @@ def search_result(
     evidence = evidence or setup.evidence(reader)
     notes = [note for note in reader.notes() if note.source == SOURCE]
     answers = setup.planner.answers(evidence)
-    tiers = _tiers(setup, answers, subject=subject_of(reader.header))
+    confirmation = _confirmation(evidence, setup)
+    tiers = _tiers(setup, answers, confirmation, subject=subject_of(reader.header))
     end = _recorded_end(reader) if end is None else decisive([end, *_own_ends(tiers, notes, at=end.at)])
     claimed = _claimed(evidence, answers)
     return SearchResult(
@@ -141,7 +148,7 @@ def search_result(
         seconds=evidence.seconds,
         probes=len(evidence.earlier) + len(evidence.probes),
         restarted_at=evidence.restarted_at,
-        confirmation=_confirmation(evidence, setup),
+        confirmation=confirmation,
         cost_per_million_output_tokens=_cost(summary, claimed),
         cost_load=None if claimed is None else claimed.load,
         currency=_currency(summary),
@@ -159,17 +166,23 @@ def _recorded_end(reader: RecordingReader) -> RunEnd:
     return reader.end or RunEnd(at=0.0, exit_code=int(ExitCode.RUN_FAILED), reason=reason)
 
 
-def _tiers(setup: SearchSetup, answers: Sequence[TierAnswer], *, subject: str) -> tuple[TierResult, ...]:
-    return tuple(
-        _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
-        for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True)
-    )
+def _tiers(
+    setup: SearchSetup, answers: Sequence[TierAnswer], confirmation: Confirmation | None, *, subject: str
+) -> tuple[TierResult, ...]:
+    found = []
+    for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True):
+        tier = _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
+        if confirmation is not None and confirmation.load <= answer.low * _EQUAL:
+            tier = replace(tier, contradicted=not all(confirmation.seen[index].kept for index in members))
+        found.append(tier)
+    return tuple(found)
 
 
 def _tier(
     slo: str, answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig, *, subject: str
 ) -> TierResult:
     return TierResult(
+        contradicted=False,
         slo=slo,
         kind=answer.kind,
         load=answer.load,
@@ -197,7 +210,7 @@ def _own_ends(tiers: Sequence[TierResult], notes: Sequence[Note], *, at: float) 
 
 
 def _confirmation(evidence: Evidence, setup: SearchSetup) -> Confirmation | None:
-    probe = next((each for each in evidence.probes if each.purpose is Purpose.CONFIRM), None)
+    probe = _confirmed(evidence)
     if probe is None:
         return None
     seen = tuple(
@@ -228,6 +241,13 @@ def _seen(objective: LoadObjective, figure: float) -> ObjectiveSeen:
     )
 
 
+def _confirmed(evidence: Evidence) -> Probe | None:
+    """Return the newest confirmation; of one that was interrupted the longest part."""
+    found = merged(evidence.probes, purposes=(Purpose.CONFIRM,))
+    parts = [each for each in found if each.load == found[-1].load]
+    return max(parts, key=lambda each: each.end - each.begin, default=None)
+
+
 def _cost(summary: RunSummary, probe: Probe | None) -> float | None:
     """Return the cost of a million output tokens at the load of a probe."""
     stage = None if probe is None else next((each for each in summary.stages if _began(each, probe)), None)
@@ -241,9 +261,8 @@ def _began(stage: StageSummary, probe: Probe) -> bool:
 
 def _claimed(evidence: Evidence, answers: Sequence[TierAnswer]) -> Probe | None:
     """Return the confirmation, else the probe of the highest load that the narrowest answer contains."""
-    confirmed = [each for each in evidence.probes if each.purpose is Purpose.CONFIRM]
-    if confirmed:
-        return confirmed[0]
+    if (confirmed := _confirmed(evidence)) is not None:
+        return confirmed
     kept = [each for each in evidence.probes if each.purpose is Purpose.MEASURE]
     most = min((answer.load or answer.low for answer in answers), default=0.0)
     return max((each for each in kept if each.load <= most), key=lambda each: each.load, default=None)

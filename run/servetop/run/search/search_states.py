@@ -19,7 +19,7 @@ from servetop.core.interfaces.search_state import (
 )
 from servetop.run.search.answer_text import answer_sentence, others_text, restart_text, with_binding
 from servetop.run.search.load_posterior import share_interval
-from servetop.run.search.load_windows import LoadWindow, merged, windows
+from servetop.run.search.load_windows import LoadWindow, latencies_in, merged, windows
 from servetop.run.search.mean_posterior import MEAN_DEPENDENCE
 from servetop.run.search.objective_text import objective_label
 from servetop.run.search.queue_windows import queue_windows
@@ -134,7 +134,8 @@ def _figures(
         if probe.purpose is Purpose.CONFIRM:
             due = slice(*np.searchsorted(evidence.due, (probe.begin, probe.end)))
             counted, missed = (each[index][due] for each in (evidence.counted, evidence.missed))
-            mean = window_mean(counted, evidence.sums[index][due]) if objective.mean else None
+            latencies = latencies_in(probe.end - probe.begin, window.latency)
+            mean = window_mean(counted, evidence.sums[index][due], latencies=latencies) if objective.mean else None
             window = replace(window, counted=float(counted.sum()), missed=float(missed.sum()), mean=mean)
         low, high = _interval(view, place, objective, mean=window.mean)
         found.append(

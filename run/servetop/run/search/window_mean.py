@@ -14,7 +14,11 @@ from servetop.core.arrays import FloatArray
 
 _BATCHES = 8
 _LEAST_ERROR = 0.01
-"""No mean is known better than this, relative to it: a server that is steadier for a minute may change in the next."""
+"""No mean is known better than this, relative to it: a steadier server may change in the next minute, ..."""
+_MEMORY = 0.5
+"""... nor better than this / the time in latencies: the queue of the load before may still be seen."""
+_INDEPENDENT = 4.0
+"""Request latencies after which batches are independent: near saturation a queue keeps its length for longer."""
 _STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365)
 """Standard errors to either side of an interval of 95 %, with 1 to 7 degrees of freedom."""
 
@@ -38,10 +42,11 @@ class WindowMean:
         return self.value * math.exp(-reach), self.value * math.exp(min(reach, 700.0))
 
 
-def window_mean(counted: FloatArray, sums: FloatArray) -> WindowMean | None:
+def window_mean(counted: FloatArray, sums: FloatArray, *, latencies: float = math.inf) -> WindowMean | None:
     """Return the mean of the samples of requests in order of time; None if it is not above 0, or there is no sample.
 
-    Both arrays have shape (requests,): the number of samples of each request, and their sum in seconds.
+    Both arrays have shape (requests,): the number of samples of each request, and their sum in seconds. `latencies` is
+    the time in which they were due, in latencies of a request.
     """
     has = counted > 0
     counted, sums = counted[has], sums[has]
@@ -53,5 +58,7 @@ def window_mean(counted: FloatArray, sums: FloatArray) -> WindowMean | None:
         return WindowMean(value=value, error=math.inf, freedom=0)
     starts = np.linspace(0, counted.size, batches, endpoint=False).astype(np.intp)
     means = np.add.reduceat(sums, starts) / np.add.reduceat(counted, starts)
-    error = float(means.std(ddof=1)) / math.sqrt(batches) / value
-    return WindowMean(value=value, error=max(error, _LEAST_ERROR), freedom=batches - 1)
+    dependence = max(1.0, _INDEPENDENT * _BATCHES / max(latencies, 1e-9))
+    error = float(means.std(ddof=1)) * math.sqrt(dependence / batches) / value
+    error = math.hypot(error, _LEAST_ERROR, _MEMORY / max(latencies, 1e-9))
+    return WindowMean(value=value, error=error, freedom=batches - 1)
