@@ -195,3 +195,23 @@ def test_the_screen_of_a_search_in_another_theme(
 ) -> None:
     app = dashboard(searched(canned), start_at=50.0, options=DashboardOptions(theme=theme))
     assert snap_compare(app, terminal_size=(120, 40))
+
+
+async def test_keys_that_would_change_what_is_measured_are_refused_during_a_search(
+    canned: ModuleType, dashboard: Dashboard, text_of: Callable[[DashboardApp, str], str]
+) -> None:
+    run = canned.growing(110.0, facts=canned.VLLM)
+    run.config = dataclasses.replace(run.config, search=SEARCH)
+    app = dashboard(run)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("b")
+        assert app.viewer.view.message.startswith("the search chooses the load and keeps the engine as it is")
+        await pilot.press("1")
+        for key in ("b", "B", "shift+up", "]", "o", "p", "n", "N", "x"):
+            await pilot.press(key)
+            assert "the search chooses the load and keeps the engine as it is" in text_of(app, "#status"), key
+        assert run.sent == []
+        await pilot.press("m")
+        await pilot.press(*"note", "enter")
+        assert [each.text for each in run.sent] == ["note"]

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from servetop.core.events import Action
+
+SEARCH_COMMANDS = frozenset({Action.MARK, Action.STOP, Action.CANCEL})
+"""Commands that a search takes; all others change the load or the engine that it measures."""
+SEARCH_REFUSES = "the search chooses the load and keeps the engine as it is: s stops it"
+"""The reply to others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFigure:

@@ -125,10 +125,9 @@ def search_result(
     setup: SearchSetup | None = None,
     evidence: Evidence | None = None,
 ) -> SearchResult:
-    """Return the result of a recording of a search.
+    """Return the result of a recording; `setup` replaces that of its configuration, `evidence` is what was read of it.
 
     `end` is the end of a run that is not recorded yet; the result then has the exit code that the answers deserve too.
-    `setup` replaces that of the recorded configuration; `evidence` is that of the recording, if it has been read.
     """
     setup = setup or SearchSetup.of(reader.header.config)
     evidence = evidence or setup.evidence(reader)
@@ -153,11 +152,15 @@ def search_result(
         cost_load=None if claimed is None else claimed.load,
         currency=_currency(summary),
         warnings=(*filter(None, [restart_text(evidence), others_text(evidence)]), *_warnings(summary, notes)),
-        complete=bool(evidence.probes) and setup.planner.next(evidence) is None,
+        complete=_is_complete(setup, evidence),
         recording=str(reader.path),
         exit_code=end.exit_code,
         error=end.reason or None if end.exit_code else None,
     )
+
+
+def _is_complete(setup: SearchSetup, evidence: Evidence) -> bool:
+    return bool(evidence.probes) and setup.planner.next(evidence) is None
 
 
 def _recorded_end(reader: RecordingReader) -> RunEnd:
