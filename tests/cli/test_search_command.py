@@ -31,7 +31,7 @@ def loads(path: Path) -> int:
 
 def replies(reader: RecordingReader) -> list[str]:
     """The replies to all commands so far."""
-    return [each.reply for each in reader.commands()]
+    return [each.reply or "" for each in reader.commands()]
 
 
 @pytest.mark.integration

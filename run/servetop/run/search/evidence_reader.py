@@ -59,7 +59,7 @@ class EvidenceReader:
         update = self._reader.poll()
         self.ticks = list(update.ticks)
         self._probes.add(update.stages, update.notes, update.ticks)
-        self._restarts.add(update.ticks, update.replica_samples, update.notes)
+        self._restarts.add(update.ticks, update.replica_samples, update.notes, update.engine_series)
         self._others.add(update.ticks, update.notes)
         self._add_ended()
         now = self._probes.now
