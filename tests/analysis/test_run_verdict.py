@@ -165,7 +165,8 @@ def test_bursts_between_two_pages_tell_no_rate() -> None:
 
 @pytest.mark.parametrize(("seconds", "known"), [(18.0, False), (40.0, True)])
 def test_no_rate_is_claimed_of_a_load_of_less_than_twenty_seconds(seconds: float, *, known: bool) -> None:
-    load, settings = StageConfig(request_rate=30.0, duration=seconds), {"max_num_seqs": 16}
+    load = StageConfig(request_rate=30.0, duration=seconds)
+    settings: dict[str, Any] = {"max_num_seqs": 16}
     verdict = run_verdict(record_of(run_virtually(plan_of(load, workload=LIGHT, **settings))))
     assert verdict.cause is RunCause.BATCH
     assert (verdict.sustainable is not None) is known

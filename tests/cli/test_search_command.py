@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from servetop.core.events import Severity
+from servetop.core.events import Action, Severity
+from servetop.core.interfaces.search_state import SEARCH_REFUSES
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import Servetop, opened, wait_for
 
@@ -26,6 +27,11 @@ def loads(path: Path) -> int:
         return 0
     with contextlib.closing(reader):
         return sum(stage.request_rate is not None for stage in reader.stages())
+
+
+def replies(reader: RecordingReader) -> list[str]:
+    """The replies to all commands so far."""
+    return [each.reply or "" for each in reader.commands()]
 
 
 @pytest.mark.integration
@@ -61,6 +67,9 @@ def test_an_interrupted_search_prints_the_answer_so_far(servetop: Servetop, tmp_
     path = tmp_path / "search.servetop"
     with servetop.started(*SEARCH, "--headless", "--record", str(path)) as process:
         wait_for(lambda: loads(path) >= 2 or process.poll() is not None, seconds=60, what="the second load")
+        with contextlib.closing(RecordingReader.open(path)) as reader:
+            reader.send(Action.SET_MAX_NUM_SEQS, value=8)
+            wait_for(lambda: SEARCH_REFUSES in replies(reader), seconds=60, what="the refusal of another batch size")
         process.send_signal(2)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

@@ -116,3 +116,9 @@ def test_the_series_of_replicas_are_told_apart_and_a_missing_one_keeps_its_last_
     second = readings.take()
     assert first == SeriesReading(5.1, {"done{reason=stop,replica=0}": 1.0, "waiting{replica=1}": 2.0})
     assert second == SeriesReading(6.1, {"done{reason=stop,replica=0}": 1.0, "waiting{replica=1}": 4.0})
+
+
+def test_the_start_of_the_process_is_read_of_any_engine() -> None:
+    page = b"# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds 1.7e+09\nother 3\n"
+    assert collected(page, SeriesCollector(())) == {"process_start_time_seconds": 1.7e9}
+    assert collected(b"other 3\n", SeriesCollector(())) == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -37,7 +37,7 @@ class SearchedCase:
 
     def keeps(self, load: float) -> bool:
         """Whether long runs at a load keep the objective, and their queue does not grow."""
-        shares = []
+        figures = []
         for run in range(_TRUE_RUNS):
             server = self.server(10_000 + run)
             server.keep(load, _TRUE_SECONDS / 3)
@@ -47,8 +47,9 @@ class SearchedCase:
                 return False
             found = server.evidence([kept], [self.objective])
             within = found.due >= kept.begin
-            shares.append(float(found.missed[0][within].sum() / max(found.counted[0][within].sum(), 1.0)))
-        return float(np.mean(shares)) <= 1 - self.objective.share
+            totals = found.sums[0] if self.objective.mean else found.missed[0]
+            figures.append(float(totals[within].sum() / max(found.counted[0][within].sum(), 1.0)))
+        return float(np.mean(figures)) <= self.objective.most
 
     def largest_load(self) -> float:
         """Return the largest load that long runs keep, by bisection; NaN if even the least one is not kept."""
@@ -63,8 +64,14 @@ class SearchedCase:
         return low if self.concurrency else math.sqrt(low * high)
 
 
+MEAN = "mean "
+"""Begins the name of a kind whose objective is on a mean."""
+
+
 def draw_case(kind: str, seed: int) -> SearchedCase:
-    """Draw a server of a kind."""
+    """Draw a server of a kind; one that begins with `mean ` has the same server with an objective on a mean."""
+    if kind.startswith(MEAN):
+        return _with_mean(draw_case(kind.removeprefix(MEAN), seed), Random(f"search {kind} {seed}"))
     random = Random(f"search {kind} {seed}")
     outputs = {"prefill-bound": (10, 60), "batch-bound": (60, 200), "KV-bound": (150, 400)}.get(kind, (60, 250))
     workload = draw_workload(random, inputs=(600, 2000) if kind == "prefill-bound" else (80, 500), outputs=outputs)
@@ -88,6 +95,16 @@ def draw_case(kind: str, seed: int) -> SearchedCase:
     text = f"p{100 * share:g}_{metric}<{1000 * limit:g}ms"
     objective = LoadObjective(text=text, metric=metric, limit=limit, share=share)
     return SearchedCase(name=f"{kind} {seed}", base=base, objective=objective, concurrency=kind == "closed loop")
+
+
+def _with_mean(case: SearchedCase, random: Random) -> SearchedCase:
+    metric = case.objective.metric
+    server = SearchedServer(case.base, seed=0, concurrency=True)
+    server.keep(1, 600.0)
+    alone = float(server.values(case.objective).mean())
+    limit = float(f"{alone * (random.uniform(2, 6) if metric == 'ttft' else random.uniform(1.3, 2.5)):.2g}")
+    objective = LoadObjective(text=f"mean_{metric}<{1000 * limit:g}ms", metric=metric, limit=limit, share=0, mean=True)
+    return replace(case, name=f"{MEAN}{case.name}", objective=objective)
 
 
 def _alone(base: ConstantRates, metric: str, share: float) -> float:

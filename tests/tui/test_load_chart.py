@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from servetop.tui.drawing.load_chart import LoadAxes, LoadPoint, LoadScale, draw_loads, legend
 from servetop.tui.drawing.text_runs import row_width
 
-KEPT = LoadPoint(load=4.0, share=0.0, low=0.0, high=0.02, verdict="kept")
-MISSED = LoadPoint(load=8.0, share=0.5, low=0.3, high=0.7, verdict="missed")
+KEPT = LoadPoint(load=4.0, figure=0.0, low=0.0, high=0.02, verdict="kept")
+MISSED = LoadPoint(load=8.0, figure=0.5, low=0.3, high=0.7, verdict="missed")
 AXES = LoadAxes(allowed=0.1, scale=LoadScale.of([4.0, 8.0]), answer=(5.0, 6.0), now=6.0, label="{:g}".format)
 
 
@@ -63,15 +63,28 @@ def test_every_load_is_within_its_axis(loads: list[float]) -> None:
     assert len(scale.ticks) <= 20
 
 
+def test_a_mean_has_its_limit_in_the_middle_and_larger_means_at_the_top() -> None:
+    axes = LoadAxes(allowed=0.2, scale=LoadScale.of([4.0, 8.0]), label="{:g}".format, mean=True)
+    kept = LoadPoint(load=4.0, figure=0.05, low=0.04, high=0.06, verdict="kept")
+    far = LoadPoint(load=8.0, figure=90.0, low=80.0, high=float("inf"), verdict="missed")
+    rows = _text([kept, far], axes)
+    assert [row[:6].strip() for row in (rows[0], rows[4], rows[8])] == ["2s┤", "200ms┤", "20ms┤"]
+    assert "✗" in rows[0]
+    assert "●" in rows[6]
+
+
 @given(
     st.lists(st.tuples(st.floats(0.1, 1000.0), st.floats(0.0, 1.0)), min_size=1, max_size=6),
     st.sampled_from([0.5, 0.1, 0.01, 0.001]),
-    st.integers(10, 120),
-    st.integers(1, 40),
+    st.tuples(st.integers(10, 120), st.integers(1, 40)),
+    st.booleans(),
 )
-def test_a_chart_fills_its_area(loads: list[tuple[float, float]], allowed: float, width: int, height: int) -> None:
-    points = [LoadPoint(load=each, share=share, low=share / 2, high=share, verdict="open") for each, share in loads]
-    axes = LoadAxes(allowed=allowed, scale=LoadScale.of([each for each, _ in loads]), label="{:.3g}".format)
+def test_a_chart_fills_its_area(
+    loads: list[tuple[float, float]], allowed: float, size: tuple[int, int], mean: bool
+) -> None:
+    width, height = size
+    points = [LoadPoint(load=each, figure=share, low=share / 2, high=share, verdict="open") for each, share in loads]
+    axes = LoadAxes(allowed=allowed, scale=LoadScale.of([each for each, _ in loads]), label="{:.3g}".format, mean=mean)
     rows = draw_loads(points, axes, width=width, height=height)
     assert len(rows) == height
     assert all(row_width(row) <= width for row in rows)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from servetop.core.interfaces.search_state import SearchedLoad, SearchedObjective
 from servetop.tui.app import DashboardApp
 from servetop.tui.options import DashboardOptions
 from servetop.tui.panels.search.answer import budget_left, draw_answer
@@ -62,7 +64,7 @@ def test_the_table_has_the_newest_load_first_with_its_figures() -> None:
     rows = _text(draw_table(progress(31.0), 0, size=(110, 8)))
     assert rows[0].split()[:3] == ["req/s", "from", "for"]
     assert rows[1] == (
-        "       20     0:15   0:15  queue grows  ✗   80 % [60, 90]    of 300   ○  3.3 % [1, 6]      of 9,000"
+        "       20     0:15   0:15  queue grows  ✗   80 % [60, 90]    of 300     ○  3.3 % [1, 6]      of 9,000"
     )
     assert rows[2].split()[:9] == ["4", "0:00", "0:15", "●", "0", "%", "[0,", "6]", "of"]
 
@@ -71,6 +73,49 @@ def test_a_narrow_table_has_the_chosen_objective_only() -> None:
     rows = _text(draw_table(progress(31.0), 1, size=(70, 8)))
     assert "p99 ITL" in rows[0]
     assert "TTFT" not in rows[0]
+
+
+MEAN_OBJECTIVE = SearchedObjective(label="mean TTFT ≤ 200 ms", allowed=1.0, mean_limit=0.2)
+
+
+def _with_mean(at: float) -> SearchProgress:
+    """The canned search, whose first objective is on a mean: ten times the share that missed, in seconds."""
+    given = progress(at)
+
+    def figures(load: SearchedLoad) -> SearchedLoad:
+        if not load.figures:
+            return load
+        first, *rest = load.figures
+        mean = 10 * first.missed / first.counted + 0.04
+        ends: Any = {"mean": mean, "low": 0.8 * mean, "high": math.inf if load.number == 0 else 1.2 * mean}
+        return dataclasses.replace(load, figures=(dataclasses.replace(first, **ends), *rest))
+
+    states = tuple(
+        dataclasses.replace(
+            state, objectives=(MEAN_OBJECTIVE, *state.objectives[1:]), loads=tuple(map(figures, state.loads))
+        )
+        for state in given.states
+    )
+    return dataclasses.replace(given, states=states, loads=tuple(map(figures, given.loads)))
+
+
+def test_a_mean_is_in_the_table_with_its_interval_and_unit() -> None:
+    rows = _text(draw_table(_with_mean(46.0), 0, size=(110, 8)))
+    assert "✗ 8.04 s  [6.43, 9.65] of 300" in rows[2]
+    assert "●   40 ms              of 60" in rows[3]
+    assert rows[2].endswith("○  3.3 % [1, 6]      of 9,000")
+
+
+def test_the_confirmation_of_a_mean_is_in_seconds() -> None:
+    assert _text(draw_answer(_with_mean(80.0), 160))[-1] == (
+        "confirmed 13.9 req/s for 0:15: mean TTFT ≤ 200 ms: 617 ms, p99 ITL ≤ 50 ms: 99.9 % within"
+    )
+
+
+def test_the_chart_of_a_mean_has_its_limit() -> None:
+    rows = _text(draw_chart(_with_mean(46.0), 0, width=60, height=13))
+    assert [row[:5].strip() for row in rows if "ms┤" in row or "s┤" in row] == ["2s", "200ms", "20ms"]
+    assert "✗" in rows[0]
 
 
 def test_a_load_that_only_recovers_has_no_figures() -> None:
@@ -150,3 +195,23 @@ def test_the_screen_of_a_search_in_another_theme(
 ) -> None:
     app = dashboard(searched(canned), start_at=50.0, options=DashboardOptions(theme=theme))
     assert snap_compare(app, terminal_size=(120, 40))
+
+
+async def test_keys_that_would_change_what_is_measured_are_refused_during_a_search(
+    canned: ModuleType, dashboard: Dashboard, text_of: Callable[[DashboardApp, str], str]
+) -> None:
+    run = canned.growing(110.0, facts=canned.VLLM)
+    run.config = dataclasses.replace(run.config, search=SEARCH)
+    app = dashboard(run)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("b")
+        assert app.viewer.view.message.startswith("the search chooses the load and keeps the engine as it is")
+        await pilot.press("1")
+        for key in ("b", "B", "shift+up", "]", "o", "p", "n", "N", "x"):
+            await pilot.press(key)
+            assert "the search chooses the load and keeps the engine as it is" in text_of(app, "#status"), key
+        assert run.sent == []
+        await pilot.press("m")
+        await pilot.press(*"note", "enter")
+        assert [each.text for each in run.sent] == ["note"]

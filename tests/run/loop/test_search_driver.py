@@ -15,7 +15,7 @@ from servetop.core.stage_row import planned_row
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.loadgen.messages import SenderReport
 from servetop.run.loop.plan_progress import PlanProgress
-from servetop.run.loop.search_driver import SearchDriver, search_driver
+from servetop.run.loop.search_driver import SearchDriver, refusal, search_driver
 from servetop.run.loop.stage_plan import Segment
 from servetop.run.search.probe_decision import ProbeDecision
 from servetop.run.search.recorded_probes import probe_note
@@ -195,4 +195,14 @@ async def test_a_warning_is_noted_when_the_next_load_begins() -> None:
         ("it restarted", 9.0),
         ("seen", 9.0),
     ]
+    await search.driver.close()
+
+
+async def test_a_search_takes_no_command_that_changes_what_it_measures() -> None:
+    search = Search()
+    taken = {Action.MARK, Action.STOP, Action.CANCEL}
+    for action in Action:
+        command = Command(id=1, at=1.0, action=action, source="user", value=8.0)
+        assert bool(refusal(search.driver, command)) == (action not in taken), action
+        assert refusal(None, command) == ""
     await search.driver.close()

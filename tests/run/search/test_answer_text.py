@@ -12,9 +12,11 @@ from servetop.run.search.answer_text import (
     answer_sentence,
     binding_text,
     interval_text,
+    is_kept,
     load_text,
     others_text,
     restart_text,
+    seen_figure,
     seen_text,
 )
 from servetop.run.search.objective_text import parse_objective
@@ -83,6 +85,32 @@ def test_what_was_seen_is_that_of_the_probe() -> None:
     seen = seen_text(evidence, [parse_objective(text) for text in texts], probe=Probe(load=1, begin=1, end=3))
     assert seen == "p99 TTFT ≤ 500 ms: 100 % within, ITL ≤ 40 ms for 90 %: 50 % within, errors ≤ 1 %: 0 % failed"
     assert "no sample yet" in seen_text(evidence, TTFT, probe=Probe(load=1, begin=7, end=9))
+
+
+def test_a_mean_is_that_of_all_requests_of_the_probe() -> None:
+    objective = parse_objective("mean_ttft<200ms")
+    due = np.array([0.5, 1.0, 2.0, 3.0])
+    evidence = Evidence(
+        probes=(), due=due, done=due, counted=(np.ones(4),), missed=(np.zeros(4),), sums=(np.array([9, 0.1, 0.34, 9]),)
+    )
+    probe = Probe(load=1, begin=1, end=3)
+    assert seen_text(evidence, [objective], probe=probe) == "mean TTFT ≤ 200 ms: 220 ms"
+    assert not is_kept(objective, seen_figure(evidence, 0, probe=probe, objective=objective))
+    assert "no sample yet" in seen_text(evidence, [objective], probe=Probe(load=1, begin=7, end=9))
+
+
+@pytest.mark.parametrize(
+    ("text", "figure", "kept"),
+    [
+        ("p90_ttft<1s", 0.1, True),
+        ("p90_ttft<1s", 0.101, False),
+        ("mean_ttft<1s", 1.0, True),
+        ("mean_ttft<1s", 1.01, False),
+        ("mean_ttft<1s", math.nan, True),
+    ],
+)
+def test_a_figure_is_kept_up_to_what_is_allowed(text: str, figure: float, kept: bool) -> None:
+    assert is_kept(parse_objective(text), figure) is kept
 
 
 def test_a_restart_says_what_no_longer_counts() -> None:

@@ -18,6 +18,7 @@ from servetop.run.search.objective_text import objective_label, parse_objective,
         ("p99.9_itl<1s", "itl", 1.0, 0.999, "p99.9 ITL ≤ 1 s"),
         ("error_rate<1%", "error_rate", None, 0.99, "errors ≤ 1 %"),
         ("goodput>95%", "goodput", None, 0.95, "goodput ≥ 95 %"),
+        ("mean_itl<=20ms", "itl", 0.02, 0.0, "mean ITL ≤ 20 ms"),
     ],
 )
 def test_an_objective_is_read(text: str, metric: str, limit: float | None, share: float, label: str) -> None:
@@ -35,9 +36,9 @@ def test_an_objective_is_read(text: str, metric: str, limit: float | None, share
         ("p99_ttft<nan", "'nan' is not a time above 0"),
         ("p99_ttft<0ms", "'0ms' is not a time above 0"),
         ("p999_ttft<500ms", "p999 is beyond p100: write p99.9 or p99"),
-        ("pfoo_ttft<500ms", "'pfoo' is not a percentile in front of the metric: write p99_ttft<500ms"),
+        ("pfoo_ttft<500ms", "'pfoo' is not a percentile or mean in front of the metric: write p99_ttft<500ms"),
         ("median_ttft<500ms", "write p50_ttft<500ms"),
-        ("ttft_p90<500ms", "'p90' is not a percentile in front of the metric: write p90_ttft<500ms"),
+        ("ttft_p90<500ms", "'p90' is not a percentile or mean in front of the metric: write p90_ttft<500ms"),
         ("ttft_ms<500", "no metric 'ttft_ms': did you mean ttft?"),
         ("error_rate<1", "1 of what? write 1%"),
         ("ttft<500ms@95", "95 of what? write 95%"),
@@ -45,7 +46,12 @@ def test_an_objective_is_read(text: str, metric: str, limit: float | None, share
         ("p99_colour<500ms", "use ttft, tpot, itl, e2el, error_rate or goodput"),
         ("ttft<500ms", "which requests? write p99_ttft<500ms or ttft<500ms@95%"),
         ("p99_ttft<500ms@95%", "has two shares"),
-        ("mean_ttft<500ms", "not their mean: use p50_ttft or p90_ttft"),
+        ("mean_ttft<500ms@95%", "a mean has no share: use mean_ttft<500ms or ttft<500ms@99%"),
+        ("mean_ttft<500", "500 of what? write 500ms or 500s"),
+        ("mean_ttft>500ms", "asks for a slow server: use mean_ttft<500ms"),
+        ("mean_error_rate<1%", "error_rate has no percentile or mean"),
+        ("ttft_mean<500ms", "write mean_ttft<500ms"),
+        ("avg_ttft<500ms", "write mean_ttft<500ms"),
         ("p99_ttft>500ms", "asks for a slow server: use p99_ttft<500ms"),
         ("p100_ttft<500ms", "cannot be measured"),
         ("ttft<500ms@most", "'most' is not a share"),
@@ -92,3 +98,24 @@ def test_tiers_that_contradict_each_other_are_refused(texts: list[str], hint: st
 
 def test_goodput_needs_the_objectives_of_requests() -> None:
     assert parse_tiers(["goodput>95%"], goodput={"ttft": 0.5}).members == ((0,),)
+
+
+def test_beside_a_mean_few_requests_may_fail() -> None:
+    tiers = parse_tiers(
+        ["mean_ttft<200ms, mean_tpot<20ms", "mean_ttft<200ms, error_rate<5%", "p99_ttft<1s"], goodput={}
+    )
+    assert [each.text for each in tiers.objectives] == [
+        "mean_ttft<200ms",
+        "mean_tpot<20ms",
+        "error_rate<1%",
+        "error_rate<5%",
+        "p99_ttft<1s",
+    ]
+    assert tiers.members == ((0, 1, 2), (0, 3), (4,))
+    assert [each.mean for each in tiers.objectives] == [True, True, False, False, False]
+
+
+def test_a_mean_and_a_percentile_of_one_metric_are_kept_together() -> None:
+    assert len(parse_tiers(["mean_ttft<200ms, p99_ttft<1s"], goodput={}).members[0]) == 3
+    with pytest.raises(UsageError, match="limit the same thing"):
+        parse_tiers(["mean_ttft<200ms, mean_ttft<300ms"], goodput={})

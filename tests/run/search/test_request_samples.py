@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from servetop.core.arrays import FloatArray
 from servetop.recordings.read.request_chunks import Chunks
@@ -32,8 +33,14 @@ def times(**changes: Any) -> RequestTimes:
 
 
 def of(requests: RequestTimes, text: str, goodput: dict[str, float] | None = None) -> tuple[float, float]:
-    ((counted, missed),) = request_samples(requests, [parse_objective(text)], goodput=goodput or {})
+    ((counted, missed, _),) = request_samples(requests, [parse_objective(text)], goodput=goodput or {})
     return as_float(counted), as_float(missed)
+
+
+def mean_of(requests: RequestTimes, text: str) -> tuple[float, float]:
+    """Samples and their sum in seconds."""
+    ((counted, _, sums),) = request_samples(requests, [parse_objective(text)], goodput={})
+    return as_float(counted), as_float(sums)
 
 
 def as_float(values: FloatArray) -> float:
@@ -80,3 +87,24 @@ def test_a_first_token_in_time_is_known_at_once() -> None:
 def test_goodput_needs_all_objectives() -> None:
     assert of(times(), "goodput>95%", {"ttft": 0.2, "tpot": 0.05}) == (1, 0)
     assert of(times(), "goodput>95%", {"ttft": 0.2, "tpot": 0.03}) == (1, 1)
+
+
+def test_a_mean_has_the_sum_of_its_samples() -> None:
+    assert mean_of(times(), "mean_ttft<500ms") == (1, 0.1)
+    assert mean_of(times(), "mean_e2el<500ms") == (1, 0.18)
+    assert mean_of(times(), "mean_tpot<50ms") == pytest.approx((1, 0.04))
+    assert mean_of(times(), "mean_itl<50ms") == pytest.approx((2, 0.08))
+
+
+def test_a_failed_request_is_in_no_mean() -> None:
+    failed = times(ok=[False], failed=[True])
+    for text in ("mean_ttft<10s", "mean_itl<10s", "mean_e2el<10s"):
+        assert mean_of(failed, text) == (0, 0)
+
+
+def test_a_request_in_flight_adds_what_it_has_waited_once_the_limit_has_passed() -> None:
+    flying = times(ok=[False], first_token_at=[NAN], first_output_at=[NAN], at=[0.3], later_tokens=[NAN])
+    assert mean_of(flying, "mean_ttft<400ms") == (0, 0)
+    assert mean_of(flying, "mean_ttft<200ms") == (1, 0.3)
+    assert mean_of(flying, "mean_e2el<200ms") == (1, 0.3)
+    assert mean_of(flying, "mean_tpot<1ms") == (0, 0)

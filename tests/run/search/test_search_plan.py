@@ -42,17 +42,86 @@ def test_the_answer_of_a_batch_bound_engine_is_in_its_interval() -> None:
     assert answer.low < 13.1 < answer.high
     assert answer.load == pytest.approx(13.1, rel=0.15)
     assert answer.binding == TTFT.text
-    assert evidence.probes[-1].end <= 600.0 + 60.0
+    assert evidence.probes[-1].end <= 600.0
 
 
-def test_the_last_load_confirms_the_lower_end_and_nothing_is_concluded_from_it() -> None:
+def test_the_last_load_confirms_the_lower_end_as_known_before_it() -> None:
     evidence, (answer,) = search()
     *measured, last = evidence.probes
-    assert last.purpose is Purpose.CONFIRM
-    assert last.load == pytest.approx(answer.low, rel=0.001)
     plan = SearchPlan([[0]], [TTFT], LIMITS)
-    assert plan.answers(replace(evidence, probes=tuple(measured))) == (answer,)
+    (before,) = plan.answers(replace(evidence, probes=tuple(measured)))
+    assert last.purpose is Purpose.CONFIRM
+    assert last.load == pytest.approx(before.low, rel=0.02)  # requests that were in flight then have ended since
+    assert answer.low != before.low, "the confirmation is evidence"
     assert plan.next(evidence) is None
+
+
+CALM = (
+    Kept(5.0, 30.0),
+    Kept(10.0, 30.0),
+    Kept(12.0, 60.0),
+    Kept(16.0, 40.0, missed=0.2),
+    Kept(13.0, 60.0, missed=0.03),
+)
+
+
+def test_a_confirmation_that_contradicts_the_answer_lowers_it() -> None:
+    plan = SearchPlan([[0]], [TTFT], LIMITS)
+    ((before,), (kept,), (missed,)) = (
+        plan.answers(evidence_of(*CALM, *last))
+        for last in ((), [Kept(12.0, 40.0, purpose=Purpose.CONFIRM)], [Kept(12.0, 40.0, 0.3, purpose=Purpose.CONFIRM)])
+    )
+    assert missed.low < 0.95 * before.low
+    assert missed.load is not None
+    assert before.load is not None
+    assert missed.load < before.load
+    assert kept.low >= missed.low
+
+
+def test_a_search_goes_on_after_a_confirmation_that_left_the_answer_wide() -> None:
+    evidence = evidence_of(
+        *CALM, Kept(12.0, 40.0, 0.3, purpose=Purpose.CONFIRM), Kept(0.5, 2.0, purpose=Purpose.RECOVER)
+    )
+    evidence = replace(evidence, probes=evidence.probes[:-1])
+    step = SearchPlan([[0]], [TTFT], LIMITS).next(evidence)
+    assert step is not None
+    assert step.purpose is Purpose.MEASURE
+    assert SearchPlan([[0]], [TTFT], replace(LIMITS, budget=evidence.seconds + 10.0)).next(evidence) is None
+
+
+@pytest.mark.parametrize("budget", [12.0, 60.0, 90.0, 150.0])
+def test_a_search_ends_within_its_budget(budget: float) -> None:
+    evidence, _ = search(replace(LIMITS, low=4.0, budget=budget), seed=2)
+    assert evidence.probes[-1].end <= budget
+
+
+OVERLOAD = (Kept(5.0, 30.0), Kept(10.0, 30.0), Kept(40.0, 20.0, missed=1.0, growth=0.9))
+
+
+def test_the_end_of_the_budget_ends_a_recovery() -> None:
+    recovering = evidence_of(*OVERLOAD, Kept(4.0, 5.0, latency=20.0, purpose=Purpose.RECOVER))
+    for left, goes_on in ((40.0, True), (9.0, True), (7.0, False), (-1.0, False)):
+        step = SearchPlan([[0]], [TTFT], replace(LIMITS, budget=recovering.seconds + left)).next(recovering)
+        assert (step is not None) == goes_on, left
+        assert step is None or (step.purpose is Purpose.RECOVER and step.seconds <= left)
+
+
+def test_time_is_left_to_serve_the_backlog_and_to_confirm() -> None:
+    rising = evidence_of(*OVERLOAD[:2], Kept(40.0, 5.0, missed=1.0, growth=0.9))
+    ample, short = (
+        SearchPlan([[0]], [TTFT], replace(LIMITS, budget=rising.seconds + left)).next(rising) for left in (500.0, 30.0)
+    )
+    assert ample is not None
+    assert short is not None
+    assert short.purpose is Purpose.RECOVER
+
+
+def test_the_confirmation_of_a_slow_server_takes_a_quarter_of_the_budget_at_most() -> None:
+    slow = evidence_of(Kept(5.0, 40.0, latency=14.0), Kept(0.2, 20.0))
+    slow = replace(slow, probes=slow.probes[:1])
+    step = SearchPlan([[0]], [TTFT], replace(LIMITS, budget=68.0)).next(slow)
+    assert step is not None
+    assert (step.purpose, step.seconds) == (Purpose.CONFIRM, 17.0)
 
 
 def test_a_confirmation_that_was_cut_short_is_continued_once() -> None:

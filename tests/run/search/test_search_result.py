@@ -18,11 +18,12 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.resume import resume_recording
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.summary.summary import run_summary
+from servetop.run.search.answer_line import answer_line
 from servetop.run.search.recorded_probes import probe_note
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_end import searched_end
 from servetop.run.search.search_evidence import NextProbe, Purpose
-from servetop.run.search.search_result import SearchResult, search_result
+from servetop.run.search.search_result import Confirmation, SearchResult, search_result
 from servetop.run.search.search_schema import search_schema
 from tests.house.source_tree import TOP
 from tests.run.search.restarted_run import record_restart
@@ -115,19 +116,66 @@ def test_a_failed_run_keeps_its_code(tmp_path: Path, code: ExitCode) -> None:
     assert result_of(record(tmp_path / "run.servetop", 2.0), end).exit_code == code
 
 
-@pytest.mark.parametrize(("slo", "kept"), [("p99_ttft<10s", True), ("p99_ttft<1ms", False)])
-def test_a_confirmation_shows_whether_the_load_keeps_the_objectives(tmp_path: Path, slo: str, kept: bool) -> None:
-    path = record(tmp_path / "run.servetop", 2.0, 5.0)
+def confirmed(path: Path, slo: str) -> Confirmation:
+    """What a confirmation at 5 req/s showed."""
+    found = result_with_confirmation(path, slo).confirmation
+    assert found is not None
+    return found
+
+
+def result_with_confirmation(path: Path, slo: str, *, answer: TierAnswer = FOUND) -> SearchResult:
+    """The result of a search whose last load, 5 req/s, is its confirmation."""
+    record(path, 2.0, 5.0)
     recorder, _ = resume_recording(path)
-    note = probe_note("", at=16.0, stage=1, purpose=Purpose.CONFIRM)
-    recorder.commit(TickTransaction(notes=[note]))
+    recorder.commit(TickTransaction(notes=[probe_note("", at=16.0, stage=1, purpose=Purpose.CONFIRM)]))
     recorder.close(OK)
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        search = setup(search=dataclasses.replace(SEARCH, slo=(slo,)))
-        found = search_result(reader, run_summary(reader), setup=search).confirmation
-    assert found is not None
+        search = setup(search=dataclasses.replace(SEARCH, slo=(slo,)), answer=answer)
+        return search_result(reader, run_summary(reader), setup=search)
+
+
+@pytest.mark.parametrize(("slo", "kept"), [("p99_ttft<10s", True), ("p99_ttft<1ms", False)])
+def test_a_confirmation_shows_whether_the_load_keeps_the_objectives(tmp_path: Path, slo: str, kept: bool) -> None:
+    found = confirmed(tmp_path / "run.servetop", slo)
     assert (found.load, round(found.seconds), found.kept) == (5.0, 8, kept)
     assert found.seen[0].share_within == (1.0 if kept else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("slo", "low", "contradicted"),
+    [("p99_ttft<1ms", 5.0, True), ("p99_ttft<1ms", 4.9, False), ("p99_ttft<10s", 5.0, False)],
+)
+def test_a_confirmation_that_missed_contradicts_an_answer_that_claims_its_load(
+    tmp_path: Path, slo: str, low: float, contradicted: bool
+) -> None:
+    answer = dataclasses.replace(FOUND, low=low)
+    result = result_with_confirmation(tmp_path / "run.servetop", slo, answer=answer)
+    assert result.tiers[0].contradicted is contradicted
+    line = answer_line(result, result.tiers[0])
+    assert line.endswith("; but 5 req/s was not kept when it was confirmed: search again with a larger --budget") is (
+        contradicted
+    )
+
+
+@pytest.mark.parametrize(("slo", "kept"), [("mean_ttft<10s", True), ("mean_ttft<1ms", False)])
+def test_a_confirmation_of_a_mean_has_it_in_seconds(tmp_path: Path, slo: str, kept: bool) -> None:
+    found = confirmed(tmp_path / "run.servetop", slo)
+    mean, errors = found.seen
+    assert (found.kept, mean.kept, mean.share_within, errors.share_within) == (kept, kept, None, 1.0)
+    assert mean.mean is not None
+    assert 0.001 < mean.mean < 1.0
+    assert errors.mean is None
+    assert mean.text in found.text
+
+
+def test_a_search_for_a_mean_has_it_in_its_answer(tmp_path: Path) -> None:
+    search = dataclasses.replace(SEARCH, slo=("mean_ttft<10s",), budget=10.0)
+    result = api.search(config(search=search), tmp_path / "run.servetop")
+    assert "within mean TTFT ≤ 10 s, errors ≤ 1 %" in result.tiers[0].text
+    if result.confirmation is not None:
+        assert result.confirmation.seen[0].mean is not None
+    with contextlib.closing(RecordingReader.open(tmp_path / "run.servetop")) as reader:
+        assert search_result(reader, run_summary(reader)).tiers == result.tiers
 
 
 def test_a_restart_of_the_server_is_in_the_result(tmp_path: Path) -> None:

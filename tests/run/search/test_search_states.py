@@ -92,6 +92,47 @@ def test_a_load_without_a_sample_is_open() -> None:
     assert (figure.counted, figure.low, figure.high, figure.verdict, figure.share) == (0.0, 0.0, 1.0, "open", None)
 
 
+MEANS = dataclasses.replace(SEARCH, slo=("mean_ttft<200ms",))
+
+
+def state_of_means(*kept: Kept) -> SearchState:
+    """A mean of the latencies, and errors beside it: none."""
+    given = evidence_of(*kept)
+    nothing = np.zeros(given.due.shape)
+    seconds = np.where(np.isnan(given.done), 0.0, given.done - given.due)
+    evidence = dataclasses.replace(given, counted=given.counted * 2, missed=(nothing, nothing), sums=(seconds, nothing))
+    states = SearchStates(setup(search=MEANS, answer=dataclasses.replace(FOUND, binding="mean_ttft<200ms")))
+    return states.state(evidence, [FOUND], at=9.0, subject="vLLM", probe=NEXT)
+
+
+@pytest.mark.parametrize(("latency", "verdict"), [(0.1, "kept"), (0.3, "missed"), (0.2001, "open")])
+def test_the_interval_of_the_mean_decides_about_a_load(latency: float, verdict: str) -> None:
+    state = state_of_means(Kept(20.0, 60.0, latency=latency), Kept(1.0, 9.0, purpose=Purpose.RECOVER))
+    assert [(each.label, each.mean_limit) for each in state.objectives] == [
+        ("mean TTFT ≤ 200 ms", 0.2),
+        ("errors ≤ 1 %", None),
+    ]
+    mean, errors = state.loads[0].figures
+    assert mean.mean == pytest.approx(latency)
+    assert (mean.verdict, errors.mean, errors.missed) == (verdict, None, 0.0)
+    assert mean.low < latency < mean.high
+
+
+def test_a_confirmation_has_the_mean_of_all_its_requests() -> None:
+    last = Kept(20.0, 30.0, latency=0.15, growth=0.01, purpose=Purpose.CONFIRM)
+    state = state_of_means(Kept(20.0, 60.0, latency=0.1), last)
+    figure = state.loads[1].figures[0]
+    assert figure.mean == pytest.approx(0.2985, rel=0.02)
+    assert figure.verdict == "missed"
+
+
+def test_a_mean_of_one_request_is_open_and_returns_from_its_row() -> None:
+    state = state_of_means(Kept(0.1, 10.0))
+    assert (state.loads[0].figures[0].high, state.loads[0].figures[0].verdict) == (math.inf, "open")
+    values = dict(zip([column.name for column in SEARCH_STATES.columns], SEARCH_STATES.encode(state), strict=True))
+    assert SEARCH_STATES.decode_all([values]) == [state]
+
+
 def test_a_row_returns_the_state_that_was_written() -> None:
     state = dataclasses.replace(state_of(Kept(5.0, 20.0)), note="the server drifted")
     values = dict(zip([column.name for column in SEARCH_STATES.columns], SEARCH_STATES.encode(state), strict=True))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from servetop.analysis.cells.attempts import RESUMED
 from servetop.core.events import EngineSample, Note, ReplicaSample, Severity
+from servetop.core.interfaces.series_scrape import PROCESS_START, SeriesScrape, pack_numbers
 from servetop.core.tick import ClientTick, Tick
 from servetop.run.search.server_restarts import ServerRestarts
 
@@ -76,4 +77,62 @@ def test_a_session_that_starts_the_same_engine_again_is_no_restart_but_one_of_an
     found = ServerRestarts(managed=True)
     found.add(ticks(500.0, 700.0), (), [seam])
     found.add(ticks(60.0, first=2), (), ())
+    assert found.times == []
+
+
+def series(*starts: float, name: str = PROCESS_START) -> list[SeriesScrape]:
+    """Scrapes of a second with the start of the process between two other series; names are in the first only."""
+    names = f"vllm:a\n{name}\nvllm:b"
+    return [
+        SeriesScrape(at=float(place), names=None if place else names, numbers=pack_numbers([5.0, start, 6.0]))
+        for place, start in enumerate(starts)
+    ]
+
+
+def restarts_of_series(scrapes: Sequence[SeriesScrape], *notes: Note, managed: bool = False) -> list[float]:
+    found = ServerRestarts(managed=managed)
+    for each in scrapes:
+        found.add((), (), (), [each])
+    alone = found.times
+    at_once = ServerRestarts(managed=managed)
+    at_once.add((), (), notes, scrapes)
+    assert notes or alone == at_once.times
+    return at_once.times
+
+
+def test_another_start_of_the_process_is_a_restart() -> None:
+    assert restarts_of_series(series(1.7e9, 1.7e9, 1.7e9 + 60, 1.7e9 + 60, 1.7e9 + 600)) == [2.0, 4.0]
+    assert restarts_of_series(series(1.7e9, 1.7e9 + 60, name=PROCESS_START + "{replica=1}")) == [1.0]
+
+
+def test_the_same_start_or_another_series_is_none() -> None:
+    assert restarts_of_series(series(1.7e9, 1.7e9 + 0.4, 1.7e9)) == []
+    assert restarts_of_series(series(1.0, 50.0, name="vllm:requests_total")) == []
+
+
+def test_starts_that_alternate_are_those_of_two_servers_behind_one_address() -> None:
+    assert restarts_of_series(series(1.7e9, 1.8e9, 1.7e9, 1.8e9, 1.9e9)) == []
+
+
+def test_a_start_and_counters_of_one_restart_count_once() -> None:
+    found = ServerRestarts()
+    found.add(ticks(500.0, 700.0, 60.0), (), (), series(1.7e9, 1.7e9, 1.7e9, 1.7e9 + 60))
+    assert found.times == [2.1]
+
+
+def test_a_damaged_scrape_of_starts_is_omitted() -> None:
+    first, _, third = series(1.7e9, 1.7e9, 1.7e9 + 60)
+    damaged = SeriesScrape(at=1.0, numbers=b"no numbers")
+    assert restarts_of_series([damaged, first, damaged, third]) == [2.0]
+
+
+def test_an_engine_that_servetop_starts_again_to_resume_has_another_start_and_is_the_same_server() -> None:
+    scrapes = series(1.7e9, 1.7e9, 1.7e9 + 60, 1.7e9 + 60)
+    resumed = note(RESUMED, "the run continues", at=1.5)
+    assert restarts_of_series(scrapes, resumed, managed=True) == []
+    assert restarts_of_series(scrapes, resumed, managed=False) == [2.0]
+    found = ServerRestarts(managed=True)
+    found.add((), (), (), scrapes[:2])
+    found.add((), (), [resumed], ())
+    found.add((), (), (), scrapes[2:])
     assert found.times == []

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from servetop.core.errors import ServetopError
 from servetop.core.events import Action
+from servetop.core.interfaces.search_state import SEARCH_COMMANDS, SEARCH_REFUSES
 from servetop.tui.run_viewer import RunViewer
 from servetop.tui.state import command_requests
 from servetop.tui.state.command_requests import (
@@ -59,7 +60,10 @@ class Steering:
         """Send a command, after its question if it has one; shows the reason if it was rejected."""
         if not self.check():
             return
-        if isinstance(request, Rejected):
+        taken = isinstance(request, CommandRequest) and request.action in SEARCH_COMMANDS
+        if self._viewer.is_search and not taken:
+            self._viewer.show_message(SEARCH_REFUSES)
+        elif isinstance(request, Rejected):
             self._viewer.show_message(request.why)
         elif request.question:
             question = Question(text=request.question, choices=_RESTART_CHOICES)

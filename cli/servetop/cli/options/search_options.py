@@ -38,7 +38,7 @@ class SearchedOptions:
         tuple[str, ...],
         search_option(
             "--slo",
-            "Objectives to keep together, as in 'p99_ttft<500ms, p99_itl<50ms'; repeat for another answer.",
+            "Objectives to keep together, as in 'p99_ttft<500ms, mean_itl<50ms'; repeat for another answer.",
             brief="Objectives: 'p99_ttft<500ms'; repeat.",
             unit="OBJECTIVES",
         ),

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from servetop.core.events import Action
+
+SEARCH_COMMANDS = frozenset({Action.MARK, Action.STOP, Action.CANCEL})
+"""Commands that a search takes; all others change the load or the engine that it measures."""
+SEARCH_REFUSES = "the search chooses the load and keeps the engine as it is: s stops it"
+"""The reply to others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFigure:
@@ -15,9 +22,14 @@ class LoadFigure:
     """Samples beyond the limit."""
     low: float
     high: float
-    """The 95 % interval of the share of samples that miss the limit; misses that come together count as one."""
+    """The 95 % interval of the share of samples that miss the limit; misses that come together count as one.
+
+    Where `mean` is known, that of the mean in seconds; `high` is `inf` while its error is unknown.
+    """
     verdict: str
-    """`kept`, `missed`, or `open` while the interval contains the share that may miss the limit."""
+    """`kept`, `missed`, or `open` while the interval contains what is allowed."""
+    mean: float | None = None
+    """The mean of the samples in seconds, for an objective on a mean; None for others, and without samples."""
 
     @property
     def share(self) -> float | None:
@@ -67,7 +79,9 @@ class SearchedObjective:
     label: str
     """In words: `p99 TTFT ≤ 500 ms`."""
     allowed: float
-    """The share of samples that may miss the limit, 0-1."""
+    """The share of samples that may miss the limit, 0-1; 1 for an objective on a mean."""
+    mean_limit: float | None = None
+    """What the mean may be at most, in seconds; None for an objective on a share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,10 @@ MAX_SERIES = 4096
 _BYTES = 8
 
 
+PROCESS_START = "process_start_time_seconds"
+"""When the server process started, in seconds since 1970: a series of most Prometheus clients, of any engine."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesScrape:
     """The values of an engine's further series at one instant, packed as they are recorded."""

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from servetop.analysis.exported.metric_spec import wanted_labels
 from servetop.core.clock import Clock
 from servetop.core.config import ConnectionConfig, EngineConfig
+from servetop.core.interfaces.series_scrape import PROCESS_START
 from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient
 from servetop.engines.control.credentials import metrics_client
 from servetop.engines.control.patient_client import PatientClient
@@ -193,7 +194,7 @@ def metrics_scraper(
         address = MetricsAddress.parse(config.metrics_url)
         page = ServerUrl.page(address.url)
         source_client = metrics_client(page, client, config=config, environ=os.environ, connection=connection)
-        further = frozenset(wanted_labels(exported_by(engine)))
+        further = frozenset((PROCESS_START, *wanted_labels(exported_by(engine))))
         source = ConfiguredSource(
             source_client, reader, further=further, match=address.match, timeout=engine.scrape_timeout
         )

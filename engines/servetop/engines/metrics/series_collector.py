@@ -1,4 +1,4 @@
-"""Collects the series of the engine page from scraped pages, at most once a second, and packs them for recording."""
+"""Collects the series of the engine page, and the start of the process, at most once a second, and packs them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from servetop.analysis.exported.metric_spec import REPLICA, MetricKind, MetricSpec, wanted_labels
 from servetop.core.bounds import LARGEST_VALUE
-from servetop.core.interfaces.series_scrape import MAX_SERIES, SeriesScrape, pack_numbers
+from servetop.core.interfaces.series_scrape import MAX_SERIES, PROCESS_START, SeriesScrape, pack_numbers
 from servetop.engines.metrics.metrics_reader import Pages
 from servetop.engines.metrics.prometheus_text import scan
 
@@ -38,9 +38,10 @@ class SeriesCollector:
     """
 
     def __init__(self, specs: Sequence[MetricSpec]) -> None:
-        self._wanted = wanted_labels(specs)
+        self._wanted = {PROCESS_START: (), **wanted_labels(specs)}
+        gauges = (spec for spec in specs if spec.kind is MetricKind.GAUGE)
         self._gauges = frozenset(
-            name for spec in specs if spec.kind is MetricKind.GAUGE for names in spec.samples for name in names
+            (PROCESS_START, *(name for spec in gauges for names in spec.samples for name in names))
         )
         self._due = -math.inf
         self._counters: dict[str, float] = {}
@@ -48,7 +49,7 @@ class SeriesCollector:
 
     def collect(self, pages: Pages, *, at: float) -> None:
         """Read the pages of a scrape that ended at `at`, if the last reading is older than SERIES_PERIOD."""
-        if not self._wanted or at < self._due - _EARLY:
+        if at < self._due - _EARLY:
             return
         self._due = at + SERIES_PERIOD
         found: dict[str, float] = {}

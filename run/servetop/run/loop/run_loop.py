@@ -22,7 +22,7 @@ from servetop.run.loop.engine_session import EngineSession
 from servetop.run.loop.pending_batch_change import PendingBatchChange
 from servetop.run.loop.plan_progress import PlanProgress
 from servetop.run.loop.row_ends import RowEnds
-from servetop.run.loop.search_driver import SearchDriver, search_driver
+from servetop.run.loop.search_driver import SearchDriver, refusal, search_driver
 from servetop.run.loop.segment_start import SegmentStarter
 from servetop.run.loop.sender_setup import set_up_sender
 from servetop.run.loop.stage_plan import EngineNeeds
@@ -207,6 +207,8 @@ class RunLoop:
     async def _apply_new_commands(self, sender: LoadSenders) -> None:
         for command in self._recorder.new_commands():
             match command.action:
+                case _ if why := refusal(self._search, command):
+                    self.ticks.reply(command, why)
                 case Action.MARK:
                     self.ticks.note(Severity.INFO, "user", text=command.text or "mark")
                     self.ticks.reply(command, "marked")

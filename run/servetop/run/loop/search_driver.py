@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from servetop.core.config import RunConfig
 from servetop.core.events import Action, Command
+from servetop.core.interfaces.search_state import SEARCH_COMMANDS, SEARCH_REFUSES
 from servetop.core.tick import TICK_SECONDS
 from servetop.workload.stages.plan import LoadPhase
 
@@ -37,6 +38,14 @@ def search_driver(
     from servetop.run.search.probe_decision import ProbeDecider
 
     return SearchDriver(ProbeDecider.of(config, recording), progress, starter=starter, ticks=ticks)
+
+
+def refusal(search: SearchDriver | None, command: Command) -> str:
+    """Return why a command of a user is refused during a search; empty if it is not, or if there is no search.
+
+    Its evidence is that of the loads that it chose, on an engine that stays as it is.
+    """
+    return SEARCH_REFUSES if search is not None and command.action not in SEARCH_COMMANDS else ""
 
 
 class SearchDriver:

@@ -9,9 +9,18 @@ from servetop.run.search.search_result import SearchResult, TierResult
 
 
 def answer_line(result: SearchResult, tier: TierResult) -> str:
-    """Return the sentence of an answer with its cost, and in brackets what sets the load."""
+    """Return the sentence of an answer with its cost, in brackets what sets the load, and what contradicts it."""
     above = f" ({tier.binding_text})" if tier.binding_text else ""
-    return f"{tier.text}{_cost(result, tier)}{above}"
+    return f"{tier.text}{_cost(result, tier)}{above}{_contradiction(result, tier)}"
+
+
+def _contradiction(result: SearchResult, tier: TierResult) -> str:
+    """Return that the load of the confirmation was not kept, if the answer says that it is."""
+    if result.confirmation is None or not tier.contradicted:
+        return ""
+    unit = "in flight" if result.over == MAX_CONCURRENCY else "req/s"
+    load = f"{formats.rate_number(result.confirmation.load)} {unit}"
+    return f"; but {load} was not kept when it was confirmed: search again with a larger --budget"
 
 
 def _cost(result: SearchResult, tier: TierResult) -> str:

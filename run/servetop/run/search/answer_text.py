@@ -48,16 +48,32 @@ def interval_text(answer: TierAnswer, search: SearchConfig) -> str:
 def seen_text(evidence: Evidence, objectives: Sequence[LoadObjective], *, probe: Probe) -> str:
     """Return how much of each objective was kept by the requests that were due during a probe."""
     return ", ".join(
-        f"{objective_label(each)}: {share_text(each, missed_share(evidence, index, probe=probe))}"
+        f"{objective_label(each)}: {figure_text(each, seen_figure(evidence, index, probe=probe, objective=each))}"
         for index, each in enumerate(objectives)
     )
 
 
-def missed_share(evidence: Evidence, index: int, *, probe: Probe) -> float:
-    """Return the share of samples beyond the limit; NaN without samples."""
+def seen_figure(evidence: Evidence, index: int, *, probe: Probe, objective: LoadObjective) -> float:
+    """Return the share of samples beyond the limit, or for an objective on a mean that in seconds; NaN if unknown.
+
+    It is of all requests that were due during the probe.
+    """
     due = (evidence.due >= probe.begin) & (evidence.due < probe.end)
-    counts, misses = float(evidence.counted[index][due].sum()), float(evidence.missed[index][due].sum())
-    return misses / counts if counts else math.nan
+    totals = evidence.sums if objective.mean else evidence.missed
+    counts, total = float(evidence.counted[index][due].sum()), float(totals[index][due].sum())
+    return total / counts if counts else math.nan
+
+
+def is_kept(objective: LoadObjective, figure: float) -> bool:
+    """Whether a share of missed samples, or a mean in seconds, is within its objective; True if it is unknown."""
+    return math.isnan(figure) or figure <= objective.most
+
+
+def figure_text(objective: LoadObjective, figure: float) -> str:
+    """Return a share of missed samples, or a mean in seconds, in words."""
+    if objective.mean and not math.isnan(figure):
+        return formats.seconds(figure, prose=True)
+    return share_text(objective, figure)
 
 
 def share_text(objective: LoadObjective, missed: float) -> str:

@@ -18,7 +18,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.request_chunks import Chunks
 from servetop.run.search.other_requests import OtherRequests
 from servetop.run.search.recorded_probes import RecordedProbes
-from servetop.run.search.request_samples import RequestTimes, request_samples
+from servetop.run.search.request_samples import RequestTimes, Samples, request_samples
 from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
 from servetop.run.search.server_restarts import ServerRestarts
 
@@ -59,7 +59,7 @@ class EvidenceReader:
         update = self._reader.poll()
         self.ticks = list(update.ticks)
         self._probes.add(update.stages, update.notes, update.ticks)
-        self._restarts.add(update.ticks, update.replica_samples, update.notes)
+        self._restarts.add(update.ticks, update.replica_samples, update.notes, update.engine_series)
         self._others.add(update.ticks, update.notes)
         self._add_ended()
         now = self._probes.now
@@ -125,19 +125,19 @@ class EvidenceReader:
         order = np.argsort(ids)
         due = np.minimum(np.interp(missing, ids[order], dues[order]), at)
         nothing = np.zeros(due.shape)
-        return _part(due, np.full(due.shape, np.nan), [(nothing, nothing) for _ in self._objectives])
+        return _part(due, np.full(due.shape, np.nan), [(nothing, nothing, nothing) for _ in self._objectives])
 
 
 _Part = tuple[FloatArray, ...]
-"""Due and end of some requests, then counted and missed samples of each objective; shape (requests,)."""
+"""Due and end of some requests, then counted and missed samples of each objective and their sum; shape (requests,)."""
 
 
-def _part(due: FloatArray, done: FloatArray, samples: Sequence[tuple[FloatArray, FloatArray]]) -> _Part:
-    return due, done, *(each for pair in samples for each in pair)
+def _part(due: FloatArray, done: FloatArray, samples: Sequence[Samples]) -> _Part:
+    return due, done, *(each for of_one in samples for each in of_one)
 
 
 def _nothing(objectives: int) -> _Part:
-    return tuple(np.empty(0) for _ in range(2 + 2 * objectives))
+    return tuple(np.empty(0) for _ in range(2 + 3 * objectives))
 
 
 def _concatenated(parts: Sequence[_Part]) -> _Part:
@@ -148,13 +148,14 @@ def _joined(parts: Sequence[_Part], probes: Sequence[Probe], *, restarts: Sequen
     earlier = tuple(each for each in probes if each.restarts < len(restarts))
     due, done, *samples = _concatenated(parts)
     order = np.argsort(due, kind="stable")
-    counted, missed = (tuple(each[order] for each in samples[first::2]) for first in (0, 1))
+    counted, missed, sums = (tuple(each[order] for each in samples[first::3]) for first in (0, 1, 2))
     return Evidence(
         probes=tuple(probes[len(earlier) :]),
         due=due[order],
         done=done[order],
         counted=counted,
         missed=missed,
+        sums=sums,
         earlier=earlier,
         restarted_at=restarts[-1] if earlier else None,
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from servetop.core.arrays import FloatArray
 from servetop.run.search.search_evidence import Evidence, Probe, Purpose
+from servetop.run.search.window_mean import WindowMean, window_mean
 
 _BLOCKS = 8
 """Blocks in which requests in flight are compared, to tell a trend from noise."""
@@ -53,6 +54,8 @@ class LoadWindow:
     """Requests in flight at its end."""
     latency: float
     """Median seconds from due to done; NaN if nothing has ended."""
+    mean: WindowMean | None = None
+    """Mean of the samples, for an objective on a mean; None for others, and without samples."""
 
     @property
     def share(self) -> float:
@@ -87,6 +90,11 @@ def in_flight(evidence: Evidence, times: FloatArray, *, ended: FloatArray | None
     return np.asarray(begun - np.searchsorted(ended, times, side="right"), dtype=np.float64)
 
 
+def latencies_in(seconds: float, latency: float) -> float:
+    """Return a time in latencies of a request; infinity if nothing has ended."""
+    return seconds / latency if latency > 0 else math.inf
+
+
 def _ends(evidence: Evidence) -> FloatArray:
     return np.sort(evidence.done[~np.isnan(evidence.done)])
 
@@ -102,8 +110,10 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
     begin = times[_transition(level)] if times.size else probe.begin
     within = slice(*np.searchsorted(evidence.due, (begin, probe.end)))
     counted, missed = evidence.counted[objective][within], evidence.missed[objective][within]
+    sums = evidence.sums[objective][within] if evidence.sums else np.zeros(counted.shape)
     took = (evidence.done - evidence.due)[within]
     settled = level[times >= begin]
+    latency = float(np.nanmedian(took)) if np.isfinite(took).any() else math.nan
     return LoadWindow(
         load=probe.load,
         begin=float(begin),
@@ -114,7 +124,8 @@ def _window(evidence: Evidence, probe: Probe, objective: int, *, ended: FloatArr
         trend=_trend(settled),
         in_flight=float(settled.mean()) if settled.size else 0.0,
         reached=float(level[-1]) if level.size else 0.0,
-        latency=float(np.nanmedian(took)) if np.isfinite(took).any() else math.nan,
+        latency=latency,
+        mean=window_mean(counted, sums, latencies=latencies_in(probe.end - begin, latency)),
     )
 
 

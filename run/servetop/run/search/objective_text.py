@@ -1,4 +1,4 @@
-"""Reads objectives as people write them: `p99_ttft<500ms`, `ttft<500ms@95%`, `error_rate<1%`, `goodput>95%`."""
+"""Reads objectives as people write them: `p99_ttft<500ms`, `mean_ttft<200ms`, `error_rate<1%`, `goodput>95%`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ _FORM = re.compile(
     r"(?P<name>[A-Za-z][\w.]*)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[^@\s]+(\s+[a-z%]+)?)\s*(@\s*(?P<share>\S+))?"
 )
 _NAME = re.compile(r"(?:p(?P<percentile>\d+(?:\.\d+)?)_|(?P<mean>mean)_)?(?P<metric>[A-Za-z]\w*)")
-_PERCENTILES = {"median": "p50", "average": "p50", "avg": "p50"}
-"""What to write for statistics that are not percentiles by name; for others p99."""
-_EXAMPLE = "p99_ttft<500ms, ttft<500ms@95%, error_rate<1% or goodput>95%"
+_PERCENTILES = {"median": "p50", "average": "mean", "avg": "mean", "mean": "mean"}
+"""What to write for other names of statistics; for those that are not here p99."""
+BESIDE_MEAN = "error_rate<1%"
+"""What is kept beside a mean where no limit of errors is given: a failed request has no latency to be in a mean."""
+_EXAMPLE = "p99_ttft<500ms, ttft<500ms@95%, mean_ttft<200ms, error_rate<1% or goodput>95%"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +65,15 @@ def _tier(text: str, goodput: Mapping[str, float]) -> list[LoadObjective]:
         tier.append(objective)
     if not tier:
         raise UsageError(f"--slo {text!r} has no objective: use {_EXAMPLE}")
+    if any(each.mean for each in tier) and all(each.metric != ERROR_RATE for each in tier):
+        tier.append(parse_objective(BESIDE_MEAN))
     return tier
 
 
 def _statistic(objective: LoadObjective) -> tuple[str, float | None]:
     """Return the figure that an objective limits; two limits of one figure in a tier are a mistake."""
     shares = objective.metric in LATENCIES
-    return objective.metric, objective.share if shares else None
+    return objective.metric, objective.share if shares else None  # a mean has the share 0, which no other has
 
 
 def parse_objective(text: str) -> LoadObjective:
@@ -95,7 +99,7 @@ def _unknown(name: str, metric: str, limit: str) -> str:
     if statistic == "ms":
         return f"no metric {metric!r}: {_hint(metric)}"
     share = statistic if re.fullmatch(r"p\d+(\.\d+)?", statistic) else _PERCENTILES.get(statistic, "p99")
-    return f"{statistic!r} is not a percentile in front of the metric: write {share}_{known}<{limit}"
+    return f"{statistic!r} is not a percentile or mean in front of the metric: write {share}_{known}<{limit}"
 
 
 def _hint(metric: str) -> str:
@@ -113,10 +117,11 @@ def _latency(text: str, match: re.Match[str], name: re.Match[str]) -> LoadObject
         raise UsageError(f"--slo {text!r} asks for a slow server: use {match['name']}<{match['limit']}")
     if name["percentile"] and match["share"]:
         raise UsageError(f"--slo {text!r} has two shares: use p99_{metric}<500ms or {metric}<500ms@99%")
+    if name["mean"] and match["share"]:
+        raise UsageError(f"--slo {text!r}: a mean has no share: use mean_{metric}<500ms or {metric}<500ms@99%")
     if name["mean"]:
-        raise UsageError(
-            f"--slo {text!r}: a search judges requests one by one, not their mean: use p50_{metric} or p90_{metric}"
-        )
+        limit = _seconds(text, match["limit"].replace(" ", ""))
+        return LoadObjective(text=text, metric=metric, limit=limit, share=0.0, mean=True)
     if not (name["percentile"] or match["share"]):
         raise UsageError(f"--slo {text!r}: which requests? write p99_{text} or {text}@95%")
     limit = _seconds(text, match["limit"].replace(" ", ""))
@@ -167,12 +172,14 @@ def _share_of_requests(text: str, match: re.Match[str], metric: str) -> LoadObje
 
 
 def objective_label(objective: LoadObjective) -> str:
-    """Return an objective in words: `p99 TTFT ≤ 500 ms`, `TTFT ≤ 500 ms for 95 %`, `errors ≤ 1 %`."""
+    """Return an objective in words: `p99 TTFT ≤ 500 ms`, `TTFT ≤ 500 ms for 95 %`, `mean ITL ≤ 20 ms`."""
     if objective.metric == ERROR_RATE:
         return f"errors ≤ {(1 - objective.share) * 100:.4g} %"
     if objective.metric == GOODPUT:
         return f"goodput ≥ {objective.share * 100:.4g} %"
     limit = f"{objective.metric.upper()} ≤ {_limit(objective.limit or 0.0)}"
+    if objective.mean:
+        return f"mean {limit}"
     if "@" in objective.text:
         return f"{limit} for {objective.share * 100:.4g} %"
     return f"p{objective.share * 100:.4g} {limit}"

@@ -1,8 +1,8 @@
 """How many samples of each objective a request has, and how many of these missed its limit.
 
-A request that succeeded has all its samples. One that failed missed each objective. Of a request that is still in
-flight, or that the client cancelled, only the samples count that are known: a latency misses its limit as soon as the
-limit has passed.
+A request that succeeded has all its samples. One that failed missed each objective on a share, and is not in a mean.
+Of a request that is still in flight, or that the client cancelled, only the samples count that are known: a latency
+misses its limit as soon as the limit has passed, and from then on has in a mean what the request has waited.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from servetop.recordings.read.request_chunks import Chunks
 from servetop.run.search.objective_text import ERROR_RATE, GOODPUT
 from servetop.run.search.search_evidence import LoadObjective
 
-Samples = tuple[FloatArray, FloatArray]
-"""Counted and missed samples of each request."""
+Samples = tuple[FloatArray, FloatArray, FloatArray]
+"""Counted and missed samples of each request, and their sum in seconds, which is 0 for an objective on a share."""
 _BOUNDED = ("ttft", "e2el", "ttfot")
 """Latencies of which a request in flight shows a lower bound."""
 
@@ -69,16 +69,20 @@ def request_samples(
 
 
 def _samples(requests: RequestTimes, objective: LoadObjective, goodput: Mapping[str, float]) -> Samples:
+    nothing = np.zeros(requests.at.shape)
     if objective.metric == "itl":
-        counted, missed = _token_gaps(requests, objective)
+        counted, missed, sums = _token_gaps(requests, objective)
     elif objective.metric == ERROR_RATE:
-        counted, missed = requests.ok.astype(np.float64), np.zeros(requests.at.shape)
+        counted, missed, sums = requests.ok.astype(np.float64), nothing, nothing
     elif objective.metric == GOODPUT:
-        counted, missed = _within_all(requests, goodput)
+        counted, missed, sums = _within_all(requests, goodput)
     else:
-        counted, missed = _latency(requests, objective)
+        counted, missed, sums = _latency(requests, objective)
+    if objective.mean:
+        kept = ~requests.failed
+        return kept * counted, kept * missed, kept * sums
     counted = np.where(requests.failed, np.maximum(counted, 1.0), counted)
-    return counted, np.where(requests.failed, counted, missed)
+    return counted, np.where(requests.failed, counted, missed), nothing
 
 
 def _latency(requests: RequestTimes, objective: LoadObjective) -> Samples:
@@ -93,8 +97,8 @@ def _latency(requests: RequestTimes, objective: LoadObjective) -> Samples:
 def _judged(values: FloatArray, objective: LoadObjective) -> Samples:
     """Return one sample for each known value: whether it is beyond the limit."""
     known, limit = ~np.isnan(values), objective.limit or np.inf
-    missed = np.where(known, values, 0.0) > limit
-    return known.astype(np.float64), missed.astype(np.float64)
+    values = np.where(known, values, 0.0)
+    return known.astype(np.float64), (values > limit).astype(np.float64), values
 
 
 def _within_all(requests: RequestTimes, goodput: Mapping[str, float]) -> Samples:
@@ -106,15 +110,15 @@ def _within_all(requests: RequestTimes, goodput: Mapping[str, float]) -> Samples
         if metric in bounds:
             missed |= np.isnan(values[metric]) & (bounds[metric] > limit) & ~requests.ok
     counted = requests.ok | missed
-    return counted.astype(np.float64), missed.astype(np.float64)
+    return counted.astype(np.float64), missed.astype(np.float64), np.zeros(missed.shape)
 
 
 def _token_gaps(requests: RequestTimes, objective: LoadObjective) -> Samples:
     """Return the later tokens of successful requests: each has the gap before its chunk / the tokens of that."""
-    counted, missed = np.zeros(requests.at.shape), np.zeros(requests.at.shape)
+    nothing = np.zeros(requests.at.shape)
     chunks, limit = requests.chunks, objective.limit or np.inf
     if chunks is None or not chunks.micros.size:
-        return counted, missed
+        return nothing, nothing, nothing
     owner = np.repeat(np.arange(chunks.counts.size), chunks.counts)
     later = np.ones(owner.shape, dtype=np.bool_)
     later[np.flatnonzero(np.diff(owner, prepend=-1))] = False
@@ -122,5 +126,5 @@ def _token_gaps(requests: RequestTimes, objective: LoadObjective) -> Samples:
     owner, seconds, tokens = owner[later], chunks.micros[later] / US_PER_S, chunks.tokens[later].astype(np.float64)
     beyond = np.where(seconds / tokens > limit, tokens, 0.0)
     size = requests.at.size
-    sums = (np.bincount(owner, each, minlength=size).astype(np.float64) for each in (tokens, beyond))
-    return next(sums), next(sums)
+    sums = (np.bincount(owner, each, minlength=size).astype(np.float64) for each in (tokens, beyond, seconds))
+    return next(sums), next(sums), next(sums)

@@ -15,12 +15,12 @@ class Purpose(StrEnum):
     RECOVER = "recover"
     """Until the backlog of a load that was too high has been served; nothing is estimated from it."""
     CONFIRM = "confirm"
-    """At the end of a search, at the load that it claims; nothing is chosen or estimated from it."""
+    """At the end of a search, at the load that it claims: as nothing was chosen from its figures, they are unbiased."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadObjective:
-    """One objective: a share of the samples of a metric within a limit."""
+    """One objective: a share of the samples of a metric within a limit, or their mean within it."""
 
     text: str
     """The objective in the words of `--slo`, as in `p99_ttft<500ms`."""
@@ -29,7 +29,19 @@ class LoadObjective:
     limit: float | None
     """Seconds; None for `error_rate` and `goodput`."""
     share: float
-    """Share of the samples that must be within the limit, 0-1: 0.99 of p99."""
+    """Share of the samples that must be within the limit, 0-1: 0.99 of p99; 0 of a mean."""
+    mean: bool = False
+    """Whether the mean of the samples must be within the limit."""
+
+    @property
+    def allowed(self) -> float:
+        """Share of the samples that may be beyond the limit, 0-1."""
+        return round(1 - self.share, 12)
+
+    @property
+    def most(self) -> float:
+        """What its figure may be at most: the mean in seconds, or the share of samples beyond the limit."""
+        return self.limit or 0.0 if self.mean else self.allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +71,11 @@ class Evidence:
     A request whose limit has passed without its first token counts at once, and a failed one as missed."""
     missed: tuple[FloatArray, ...]
     """For each objective, how many of these samples were beyond the limit."""
+    sums: tuple[FloatArray, ...] = ()
+    """For each objective on a mean, the sum of the counted samples of a request in seconds; 0 for other objectives.
+
+    Empty: all objectives are on shares. A request in flight beyond the limit has what it has waited.
+    """
     earlier: tuple[Probe, ...] = ()
     """Probes before the server last restarted: they tell nothing of the server as it is, but their time is used."""
     restarted_at: float | None = None

@@ -2,24 +2,25 @@
 
 Everything follows from the evidence, so a search that was interrupted continues where it was. The load rises by factors
 until an objective is missed; then loads near the answer are kept in turn, until its interval is narrow or the
-budget ends; last, the lower end of the interval is kept once more to confirm it.
+budget is nearly over; last, the lower end of the interval is kept once more to confirm it. That counts as evidence too:
+if the interval is too wide with it, and there is time, the search continues.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import takewhile
+from operator import attrgetter
 
-from servetop.core.arrays import FloatArray
 from servetop.core.text.counted import counted
 from servetop.run.search.drift import drift
-from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
 from servetop.run.search.load_windows import LoadWindow, Trend, in_flight_at, merged, windows
 from servetop.run.search.queue_windows import QUEUE_ALLOWED, expected_in_flight, queue_windows
-from servetop.run.search.search_answer import QUEUE, AnswerKind, TierAnswer
-from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Probe, Purpose, SearchLimits
+from servetop.run.search.search_answer import AnswerKind, TierAnswer
+from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Purpose, SearchLimits
+from servetop.run.search.tier_posterior import TierPosterior, is_clearly_missed, is_missed, tier_posterior
 
 _STEP = 1.6
 """Factor between loads on the way up, ..."""
@@ -43,28 +44,16 @@ _CERTAIN = 0.995
 """Probability from which a load is known to be too high and is left at once."""
 _AIMS = (0.35, 0.8)
 """Quantiles of the posterior that are kept in turn."""
-_CLEAR = 10.0
-"""A load is too high beyond doubt if this many times the allowed share of samples missed the limit."""
 _BEYOND = 1.1
 """No load is tried beyond this many times the least that was too high beyond doubt."""
 _RECOVERED = 1.3
 """A backlog is gone when requests in flight are no more than this many times those expected at the answer."""
-_STEEP = 100.0
-"""Slope of the logit from which the figures jump, ..."""
-_JUMP = 1.05
-"""... if both sides of the jump are no farther apart than this factor beyond the interval."""
+_NEARLY = 1.05
+"""The latency at a load is that of loads up to this many times as large."""
+_CONFIRM_SHARE = 0.25
+"""Share of the budget that a confirmation takes at most, unless that is shorter than any load."""
 _LONGEST_ADVICE = 600.0
 """A budget beyond these minutes is not advised."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Tier:
-    text: tuple[str, ...]
-    """For each of `parts`, the text of its objective, or `queue`."""
-    parts: tuple[LoadPosterior, ...]
-    views: tuple[Sequence[LoadWindow], ...]
-    """The windows of each part."""
-    whole: LoadPosterior
 
 
 class SearchPlan:
@@ -79,8 +68,9 @@ class SearchPlan:
 
     def next(self, evidence: Evidence) -> NextProbe | None:
         """Return the load to keep next; None if the search is over."""
-        if evidence.earlier and evidence.seconds >= self._limits.budget:
-            return None  # a restart can leave nothing to confirm
+        left = self._limits.budget - evidence.seconds
+        if left <= 0:
+            return None
         if again := self._after_restart(evidence):
             return again
         if not evidence.probes:
@@ -89,83 +79,57 @@ class SearchPlan:
         if not views[0]:
             return NextProbe(load=evidence.probes[-1].load, seconds=_CHUNK, reason="nothing was measured yet")
         tiers = [self._tier(views, tier) for tier in self._tiers]
-        tier = max((each for each in tiers if self._is_wide(each)), key=_width, default=None)
+        tier = max((each for each in tiers if each.is_wide), key=attrgetter("width"), default=None)
         current, last = [view[-1] for view in views], evidence.probes[-1]
-        confirm = self._seconds(current[0])
+        confirm, recovery = self._confirm_seconds(views[0], tiers), self._recovery(evidence, views, tiers)
+        ends = tier is None or left < _FIRST + confirm + self._recovery_seconds(evidence, views, tiers)
         if last.purpose is Purpose.CONFIRM:
-            left = confirm - _seconds_of_last(evidence, Purpose.CONFIRM)
-            return self._confirming(last.load, left) if left > _CHUNK / 2 else None
-        ends = tier is None or evidence.seconds + confirm + _CHUNK > self._limits.budget
+            rest = min(confirm - _seconds_of_last(evidence, Purpose.CONFIRM), left)
+            if rest > _CHUNK / 2:
+                return self._confirming(last.load, rest)
+            if ends:
+                return None
         if not ends and last.purpose is Purpose.MEASURE and (reason := self._holds(current, tier or tiers[0])):
             return NextProbe(load=current[0].load, seconds=_CHUNK, reason=reason)
-        if recovery := self._recovery(evidence, views, tiers):
-            return recovery
-        return self._confirmation(tiers, confirm) if ends or tier is None else self._move(views, tier)
+        if recovery is not None:
+            return None if ends and left < _FIRST else replace(recovery, seconds=min(recovery.seconds, left))
+        return self._confirmation(tiers, min(confirm, left)) if ends or tier is None else self._move(views, tier)
 
     def answers(self, evidence: Evidence) -> tuple[TierAnswer, ...]:
         """Return the answer of each tier."""
         if not merged(evidence.probes):
             unknown = TierAnswer(kind=AnswerKind.WIDE, load=None, low=0.0, high=math.inf, binding="")
             return tuple(unknown for _ in self._tiers)
-        views = self._views(evidence)
-        kept = merged(evidence.probes, purposes=(Purpose.MEASURE, Purpose.CONFIRM))
-        used, seen = sum(probe.end - probe.begin for probe in merged(evidence.probes)), self._views(evidence, kept)
+        views, used = self._views(evidence), sum(probe.end - probe.begin for probe in merged(evidence.probes))
         return tuple(
-            self._drifted(seen, tier) or self._answer(self._tier(views, tier), views, used) for tier in self._tiers
+            self._drifted(views, tier) or self._answer(self._tier(views, tier), views, used) for tier in self._tiers
         )
 
     # --- what was seen ---
 
-    def _views(self, evidence: Evidence, probes: Sequence[Probe] | None = None) -> list[list[LoadWindow]]:
-        """Return the windows of each objective, and last those of the queue, which all have equal loads."""
+    def _views(self, evidence: Evidence) -> list[list[LoadWindow]]:
+        """Return the windows of each objective, and last those of the queue, which all have equal loads.
+
+        Those of confirmations are among them: what contradicts an answer counts.
+        """
+        probes = merged(evidence.probes, purposes=(Purpose.MEASURE, Purpose.CONFIRM))
         seen = [windows(evidence, index, probes=probes) for index in range(len(self._objectives))]
         return [*seen, queue_windows(seen[0], longest=LONGEST_RISE)]
 
-    def _tier(self, views: Sequence[Sequence[LoadWindow]], tier: Sequence[int]) -> _Tier:
-        seen = [(views[index], self._allowed(index), self._objectives[index].text) for index in tier]
-        if not self._limits.concurrency:
-            seen.append((views[-1], QUEUE_ALLOWED, QUEUE))
-        low, high = self._limits.low, self._limits.high
-
-        def over(loads: FloatArray) -> list[LoadPosterior]:
-            return [load_posterior(view, allowed=allowed, loads=loads) for view, allowed, _ in seen]
-
-        parts = over(possible_loads(low, high, near=least_of(over(possible_loads(low, high)))))
-        texts, seen_views = tuple(text for *_, text in seen), tuple(view for view, *_ in seen)
-        return _Tier(text=texts, parts=tuple(parts), views=seen_views, whole=least_of(parts))
+    def _tier(self, views: Sequence[Sequence[LoadWindow]], members: Sequence[int]) -> TierPosterior:
+        return tier_posterior(views, members, self._objectives, self._limits)
 
     def _drifted(self, views: Sequence[Sequence[LoadWindow]], tier: Sequence[int]) -> TierAnswer | None:
-        """Return the answer of a tier whose later loads contradict the earlier ones; None while they agree."""
-        found = drift([views[index] for index in tier], [self._allowed(index) for index in tier])
+        """Return the answer of a tier whose later loads contradict the earlier ones; None while they agree.
+
+        Means are not compared: samples around a mean miss it together for so long that they look like a drift.
+        """
+        tier = [index for index in tier if not self._objectives[index].mean]
+        found = drift([views[index] for index in tier], [self._objectives[index].allowed for index in tier])
         if found is None:
             return None
         binding = self._objectives[tier[found.objective]].text
         return TierAnswer(kind=AnswerKind.DRIFTED, load=None, low=0.0, high=math.inf, binding=binding, drift=found)
-
-    def _allowed(self, index: int) -> float:
-        return 1 - self._objectives[index].share
-
-    def _is_wide(self, tier: _Tier) -> bool:
-        low, high = tier.whole.interval
-        middle, precision = tier.whole.quantile(0.5), self._limits.precision
-        narrow = high <= (1 + precision) * middle and low >= (1 - precision) * middle
-        return not narrow and low < self._limits.high and high > self._limits.low
-
-    def _kind(self, tier: _Tier) -> AnswerKind:
-        low, high = tier.whole.interval
-        if low >= self._limits.high:
-            return AnswerKind.ABOVE
-        if high <= self._limits.low:
-            return AnswerKind.BELOW
-        if self._is_wide(tier):
-            return AnswerKind.WIDE
-        seen = [view for view, part in zip(tier.views, tier.parts, strict=True) if part.slope >= _STEEP]
-        return AnswerKind.CLIFF if any(self._jumps(view, low, high) for view in seen) else AnswerKind.FOUND
-
-    def _jumps(self, view: Sequence[LoadWindow], low: float, high: float) -> bool:
-        """Whether at least half of the samples miss their limit at a load that is hardly larger than the answer."""
-        near = [each for each in view if low / _JUMP <= each.load <= high * _JUMP and each.counted]
-        return any(each.share >= 0.5 and each.trend is Trend.SETTLED for each in near)
 
     # --- what to do next ---
 
@@ -192,7 +156,7 @@ class SearchPlan:
         latency = 0.0 if math.isnan(window.latency) else window.latency
         return min(max(_FIRST, _LATENCIES * latency), _LONGEST)
 
-    def _holds(self, current: Sequence[LoadWindow], tier: _Tier) -> str:
+    def _holds(self, current: Sequence[LoadWindow], tier: TierPosterior) -> str:
         """Return why the current load is kept for longer: nothing is certain, and it has not settled; else nothing."""
         window = current[0]
         if current[-1].missed:
@@ -215,17 +179,15 @@ class SearchPlan:
 
     def _is_overload(self, current: Sequence[LoadWindow]) -> bool:
         """Whether the last load missed an objective, or its queue grows."""
-        allowed = [*(self._allowed(index) for index in range(len(self._objectives))), QUEUE_ALLOWED]
-        return any(window.share > most for window, most in zip(current, allowed, strict=True))
+        missed = (is_missed(window, each) for window, each in zip(current, self._objectives, strict=False))
+        return current[-1].share > QUEUE_ALLOWED or any(missed)
 
     def _is_clear(self, current: Sequence[LoadWindow]) -> bool:
-        """Whether a load is beyond doubt too high: far more samples missed a limit than may, or its queue grows."""
-        allowed = (min(_CLEAR * self._allowed(index), 0.5) for index in range(len(self._objectives)))
-        return current[-1].missed > 0 or any(
-            window.share > most for window, most in zip(current, allowed, strict=False)
-        )
+        """Whether a load is beyond doubt too high: it misses an objective by far, or its queue grows."""
+        far = (is_clearly_missed(window, each) for window, each in zip(current, self._objectives, strict=False))
+        return current[-1].missed > 0 or any(far)
 
-    def _move(self, views: Sequence[Sequence[LoadWindow]], tier: _Tier) -> NextProbe:
+    def _move(self, views: Sequence[Sequence[LoadWindow]], tier: TierPosterior) -> NextProbe:
         window, highest = views[0][-1], max(each.load for each in views[0])
         if tier.whole.below(highest) < 0.5 and highest < self._limits.high:  # nothing was missed yet
             step = _IDLE_STEP if window.in_flight < 1 else _STEP
@@ -239,7 +201,7 @@ class SearchPlan:
         )
 
     def _recovery(
-        self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[_Tier]
+        self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[TierPosterior]
     ) -> NextProbe | None:
         """Return a small load until the backlog of one that was too high is gone; None without a backlog."""
         took = _seconds_of_last(evidence, Purpose.RECOVER)
@@ -252,25 +214,52 @@ class SearchPlan:
         reason = f"until the backlog of {counted(round(backlog), 'request')} is gone"
         return NextProbe(load=self._rounded(middle / 2), seconds=_CHUNK, purpose=Purpose.RECOVER, reason=reason)
 
-    def _confirmation(self, tiers: Sequence[_Tier], seconds: float) -> NextProbe | None:
-        """Return the lower end of the narrowest claim; None if no load is claimed to be kept."""
-        load = min(self._limits.high, *(tier.whole.interval[0] for tier in tiers))
-        if load < self._limits.low:
+    def _recovery_seconds(
+        self, evidence: Evidence, views: Sequence[Sequence[LoadWindow]], tiers: Sequence[TierPosterior]
+    ) -> float:
+        """Return for how long a backlog must be served at most, if the next load is one for which that is needed.
+
+        With the last load being too high, that is the time for its backlog, as if it were kept for a little longer.
+        """
+        window = views[0][-1]
+        if self._limits.concurrency:
+            return 0.0
+        if not self._is_overload([view[-1] for view in views]):
+            return _CHUNK
+        middle = min(tier.whole.quantile(0.5) for tier in tiers)
+        backlog = in_flight_at(evidence, evidence.probes[-1].end) + max(window.load - middle, 0.0) * _CHUNK
+        excess = backlog - _RECOVERED * expected_in_flight(views[0], middle)
+        return min((math.ceil(max(excess, 0.0) / (middle / 2) / _CHUNK) + 1) * _CHUNK, _LONGEST)
+
+    def _confirm_seconds(self, view: Sequence[LoadWindow], tiers: Sequence[TierPosterior]) -> float:
+        """Return for how long a load is confirmed: by the latency at the largest load that is hardly beyond it."""
+        load = _NEARLY * self._claimed(tiers)
+        like = max((each for each in view if each.load <= load), key=attrgetter("load"), default=view[-1])
+        return max(_FIRST, min(self._seconds(like), _CONFIRM_SHARE * self._limits.budget))
+
+    def _claimed(self, tiers: Sequence[TierPosterior]) -> float:
+        """Return the lower end of the narrowest claim."""
+        return min(self._limits.high, *(tier.whole.interval[0] for tier in tiers))
+
+    def _confirmation(self, tiers: Sequence[TierPosterior], seconds: float) -> NextProbe | None:
+        """Return the lower end of the narrowest claim; None if no load is claimed to be kept, or time is short."""
+        load = self._claimed(tiers)
+        if load < self._limits.low or seconds < _FIRST:
             return None
         return self._confirming(self._rounded(load), seconds)
 
     def _confirming(self, load: float, seconds: float) -> NextProbe:
         return NextProbe(load=load, seconds=seconds, purpose=Purpose.CONFIRM, reason="to confirm the answer")
 
-    def _answer(self, tier: _Tier, views: Sequence[Sequence[LoadWindow]], used: float) -> TierAnswer:
+    def _answer(self, tier: TierPosterior, views: Sequence[Sequence[LoadWindow]], used: float) -> TierAnswer:
         low, high = tier.whole.interval
-        middle, kind = tier.whole.quantile(0.5), self._kind(tier)
+        middle, kind = tier.whole.quantile(0.5), tier.kind
         lowest = min(range(len(tier.parts)), key=lambda index: tier.parts[index].quantile(0.5))
         if kind is AnswerKind.ABOVE:
             return TierAnswer(kind=kind, load=None, low=self._limits.high, high=math.inf, binding="")
         if kind is AnswerKind.BELOW:
             return TierAnswer(kind=kind, load=None, low=0.0, high=self._limits.low, binding=tier.text[lowest])
-        left = used * ((_width(tier) / self._limits.precision) ** 2 - 1) / 60
+        left = used * ((tier.width / self._limits.precision) ** 2 - 1) / 60
         if tier.whole.below(max(each.load for each in views[0])) < 0.5:  # no load was too high
             high = left = math.inf
         low, middle, high = (self._whole_users(each) for each in (low, middle, high))
@@ -286,10 +275,3 @@ def _seconds_of_last(evidence: Evidence, purpose: Purpose) -> float:
     """Return for how long the last probes had a purpose; 0 if the last one has another."""
     last = takewhile(lambda probe: probe.purpose is purpose, reversed(evidence.probes))
     return sum(probe.end - probe.begin for probe in last)
-
-
-def _width(tier: _Tier) -> float:
-    """Return how far the interval reaches from the answer, relative to it."""
-    low, high = tier.whole.interval
-    middle = tier.whole.quantile(0.5)
-    return max(high / middle, middle / low) - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from servetop.analysis.summary.summary_types import RunSummary, StageSummary
 from servetop.analysis.trust.trust_verdict import TrustVerdict
@@ -17,18 +17,23 @@ from servetop.run.outcome import decisive
 from servetop.run.search.answer_text import (
     answer_sentence,
     binding_text,
+    figure_text,
+    is_kept,
     load_text,
-    missed_share,
     others_text,
     restart_text,
-    share_text,
+    seen_figure,
     subject_of,
 )
+from servetop.run.search.load_windows import merged
 from servetop.run.search.objective_text import objective_label
 from servetop.run.search.recorded_probes import CLIENT_BOUND, SOURCE
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe, Purpose
 from servetop.run.search.search_setup import SearchSetup
+
+_EQUAL = 1.001
+"""Loads are rounded to four digits before they are sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +42,17 @@ class ObjectiveSeen:
 
     objective: str
     share_within: float | None
-    """Share of its samples within the limit; None without samples."""
+    """Share of its samples within the limit; None without samples, and for an objective on a mean."""
+    mean: float | None
+    """The mean in seconds, for an objective on a mean; None for others, and without samples."""
+    kept: bool
+    """Whether the figure is within the objective; true without samples."""
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """A load kept at the end of a search, from which nothing was chosen: its figures are unbiased."""
+    """A load kept at the end of a search: as nothing was chosen from its figures, they are unbiased."""
 
     load: float
     seconds: float
@@ -71,6 +80,8 @@ class TierResult:
     """One sentence."""
     binding_text: str | None
     """What happens above the load, in words."""
+    contradicted: bool
+    """Whether the confirmation missed one of its objectives at a load that the answer says is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +125,16 @@ def search_result(
     setup: SearchSetup | None = None,
     evidence: Evidence | None = None,
 ) -> SearchResult:
-    """Return the result of a recording of a search.
+    """Return the result of a recording; `setup` replaces that of its configuration, `evidence` is what was read of it.
 
     `end` is the end of a run that is not recorded yet; the result then has the exit code that the answers deserve too.
-    `setup` replaces that of the recorded configuration; `evidence` is that of the recording, if it has been read.
     """
     setup = setup or SearchSetup.of(reader.header.config)
     evidence = evidence or setup.evidence(reader)
     notes = [note for note in reader.notes() if note.source == SOURCE]
     answers = setup.planner.answers(evidence)
-    tiers = _tiers(setup, answers, subject=subject_of(reader.header))
+    confirmation = _confirmation(evidence, setup)
+    tiers = _tiers(setup, answers, confirmation, subject=subject_of(reader.header))
     end = _recorded_end(reader) if end is None else decisive([end, *_own_ends(tiers, notes, at=end.at)])
     claimed = _claimed(evidence, answers)
     return SearchResult(
@@ -136,16 +147,20 @@ def search_result(
         seconds=evidence.seconds,
         probes=len(evidence.earlier) + len(evidence.probes),
         restarted_at=evidence.restarted_at,
-        confirmation=_confirmation(evidence, setup),
+        confirmation=confirmation,
         cost_per_million_output_tokens=_cost(summary, claimed),
         cost_load=None if claimed is None else claimed.load,
         currency=_currency(summary),
         warnings=(*filter(None, [restart_text(evidence), others_text(evidence)]), *_warnings(summary, notes)),
-        complete=bool(evidence.probes) and setup.planner.next(evidence) is None,
+        complete=_is_complete(setup, evidence),
         recording=str(reader.path),
         exit_code=end.exit_code,
         error=end.reason or None if end.exit_code else None,
     )
+
+
+def _is_complete(setup: SearchSetup, evidence: Evidence) -> bool:
+    return bool(evidence.probes) and setup.planner.next(evidence) is None
 
 
 def _recorded_end(reader: RecordingReader) -> RunEnd:
@@ -154,17 +169,23 @@ def _recorded_end(reader: RecordingReader) -> RunEnd:
     return reader.end or RunEnd(at=0.0, exit_code=int(ExitCode.RUN_FAILED), reason=reason)
 
 
-def _tiers(setup: SearchSetup, answers: Sequence[TierAnswer], *, subject: str) -> tuple[TierResult, ...]:
-    return tuple(
-        _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
-        for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True)
-    )
+def _tiers(
+    setup: SearchSetup, answers: Sequence[TierAnswer], confirmation: Confirmation | None, *, subject: str
+) -> tuple[TierResult, ...]:
+    found = []
+    for slo, members, answer in zip(setup.search.slo, setup.tiers.members, answers, strict=True):
+        tier = _tier(slo, answer, [setup.tiers.objectives[index] for index in members], setup.search, subject=subject)
+        if confirmation is not None and confirmation.load <= answer.low * _EQUAL:
+            tier = replace(tier, contradicted=not all(confirmation.seen[index].kept for index in members))
+        found.append(tier)
+    return tuple(found)
 
 
 def _tier(
     slo: str, answer: TierAnswer, objectives: Sequence[LoadObjective], search: SearchConfig, *, subject: str
 ) -> TierResult:
     return TierResult(
+        contradicted=False,
         slo=slo,
         kind=answer.kind,
         load=answer.load,
@@ -192,11 +213,12 @@ def _own_ends(tiers: Sequence[TierResult], notes: Sequence[Note], *, at: float) 
 
 
 def _confirmation(evidence: Evidence, setup: SearchSetup) -> Confirmation | None:
-    probe = next((each for each in evidence.probes if each.purpose is Purpose.CONFIRM), None)
+    probe = _confirmed(evidence)
     if probe is None:
         return None
     seen = tuple(
-        _seen(each, missed_share(evidence, index, probe=probe)) for index, each in enumerate(setup.tiers.objectives)
+        _seen(each, seen_figure(evidence, index, probe=probe, objective=each))
+        for index, each in enumerate(setup.tiers.objectives)
     )
     load, seconds = load_text(probe.load, setup.search), probe.end - probe.begin
     figures = ", ".join(
@@ -206,20 +228,27 @@ def _confirmation(evidence: Evidence, setup: SearchSetup) -> Confirmation | None
         load=probe.load,
         seconds=seconds,
         seen=seen,
-        kept=all(
-            part.share_within is None or part.share_within >= each.share
-            for each, part in zip(setup.tiers.objectives, seen, strict=True)
-        ),
+        kept=all(part.kept for part in seen),
         text=f"{load} for {formats.clock(round(seconds))}: {figures}",
     )
 
 
-def _seen(objective: LoadObjective, missed: float) -> ObjectiveSeen:
+def _seen(objective: LoadObjective, figure: float) -> ObjectiveSeen:
+    known = not math.isnan(figure)
     return ObjectiveSeen(
         objective=objective.text,
-        share_within=None if math.isnan(missed) else 1 - missed,
-        text=share_text(objective, missed),
+        share_within=1 - figure if known and not objective.mean else None,
+        mean=figure if known and objective.mean else None,
+        kept=is_kept(objective, figure),
+        text=figure_text(objective, figure),
     )
+
+
+def _confirmed(evidence: Evidence) -> Probe | None:
+    """Return the newest confirmation; of one that was interrupted the longest part."""
+    found = merged(evidence.probes, purposes=(Purpose.CONFIRM,))
+    parts = [each for each in found if each.load == found[-1].load]
+    return max(parts, key=lambda each: each.end - each.begin, default=None)
 
 
 def _cost(summary: RunSummary, probe: Probe | None) -> float | None:
@@ -235,9 +264,8 @@ def _began(stage: StageSummary, probe: Probe) -> bool:
 
 def _claimed(evidence: Evidence, answers: Sequence[TierAnswer]) -> Probe | None:
     """Return the confirmation, else the probe of the highest load that the narrowest answer contains."""
-    confirmed = [each for each in evidence.probes if each.purpose is Purpose.CONFIRM]
-    if confirmed:
-        return confirmed[0]
+    if (confirmed := _confirmed(evidence)) is not None:
+        return confirmed
     kept = [each for each in evidence.probes if each.purpose is Purpose.MEASURE]
     most = min((answer.load or answer.low for answer in answers), default=0.0)
     return max((each for each in kept if each.load <= most), key=lambda each: each.load, default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
@@ -18,13 +19,16 @@ from servetop.core.interfaces.search_state import (
 )
 from servetop.run.search.answer_text import answer_sentence, others_text, restart_text, with_binding
 from servetop.run.search.load_posterior import share_interval
-from servetop.run.search.load_windows import LoadWindow, merged, windows
+from servetop.run.search.load_windows import LoadWindow, latencies_in, merged, windows
+from servetop.run.search.mean_posterior import MEAN_DEPENDENCE
 from servetop.run.search.objective_text import objective_label
 from servetop.run.search.queue_windows import queue_windows
 from servetop.run.search.search_answer import TierAnswer
 from servetop.run.search.search_evidence import Evidence, LoadObjective, NextProbe, Probe, Purpose
 from servetop.run.search.search_plan import LONGEST_RISE
 from servetop.run.search.search_setup import SearchSetup
+from servetop.run.search.tier_posterior import is_missed
+from servetop.run.search.window_mean import WindowMean, window_mean
 
 KEPT, MISSED, OPEN = "kept", "missed", "open"
 """Verdicts on one load by one objective."""
@@ -52,7 +56,9 @@ class SearchStates:
             purpose="" if probe is None else str(probe.purpose),
             reason="" if probe is None else probe.reason,
             objectives=tuple(
-                SearchedObjective(label=objective_label(each), allowed=1 - each.share)
+                SearchedObjective(
+                    label=objective_label(each), allowed=each.allowed, mean_limit=each.limit if each.mean else None
+                )
                 for each in self._setup.tiers.objectives
             ),
             answers=searched_answers(self._setup, answers, subject=subject),
@@ -122,20 +128,42 @@ def _figures(
     evidence: Evidence, index: int, view: Sequence[LoadWindow], *, probes: Sequence[Probe], objective: LoadObjective
 ) -> list[LoadFigure]:
     """Return the figures of one objective; of a confirmation those of all of its requests, as the answer has them."""
-    allowed = 1 - objective.share
     found = []
     for place, probe in enumerate(probes):
-        low, high = share_interval(view, place, allowed=allowed)
         window = view[place]
-        counted, missed = window.counted, window.missed
         if probe.purpose is Purpose.CONFIRM:
             due = slice(*np.searchsorted(evidence.due, (probe.begin, probe.end)))
-            counted, missed = (float(each[index][due].sum()) for each in (evidence.counted, evidence.missed))
-        if not counted:
-            verdict = OPEN
-        elif probe.purpose is Purpose.CONFIRM:
-            verdict = KEPT if missed / counted <= allowed else MISSED
-        else:
-            verdict = KEPT if high <= allowed else MISSED if low > allowed else OPEN
-        found.append(LoadFigure(counted=counted, missed=missed, low=low, high=high, verdict=verdict))
+            counted, missed = (each[index][due] for each in (evidence.counted, evidence.missed))
+            latencies = latencies_in(probe.end - probe.begin, window.latency)
+            mean = window_mean(counted, evidence.sums[index][due], latencies=latencies) if objective.mean else None
+            window = replace(window, counted=float(counted.sum()), missed=float(missed.sum()), mean=mean)
+        low, high = _interval(view, place, objective, mean=window.mean)
+        found.append(
+            LoadFigure(
+                counted=window.counted,
+                missed=window.missed,
+                low=low,
+                high=high,
+                verdict=_verdict(window, objective, (low, high), confirms=probe.purpose is Purpose.CONFIRM),
+                mean=None if window.mean is None else window.mean.value,
+            )
+        )
     return found
+
+
+def _interval(
+    view: Sequence[LoadWindow], place: int, objective: LoadObjective, *, mean: WindowMean | None
+) -> tuple[float, float]:
+    """Return the 95 % interval of the mean in seconds, or of the share of missed samples."""
+    if objective.mean:
+        return (0.0, math.inf) if mean is None else mean.interval(MEAN_DEPENDENCE)
+    return share_interval(view, place, allowed=objective.allowed)
+
+
+def _verdict(window: LoadWindow, objective: LoadObjective, interval: tuple[float, float], *, confirms: bool) -> str:
+    """Return whether a load is within an objective: a confirmation by its figure, others by their interval."""
+    if not window.counted:
+        return OPEN
+    if confirms:
+        return MISSED if is_missed(window, objective) else KEPT
+    return KEPT if interval[1] <= objective.most else MISSED if interval[0] > objective.most else OPEN

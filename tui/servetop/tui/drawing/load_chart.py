@@ -1,4 +1,4 @@
-"""Loads of a search with the share of samples that missed a limit: points with intervals, the limit, the answer."""
+"""Loads of a search with the figure of an objective, a share or a mean: points with intervals, limit and answer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ MARKS = {"kept": ("●", "good"), "missed": ("✗", "bad"), "open": ("○", "war
 _DECADES = 10.0
 """The load axis is logarithmic from this ratio of its ends on."""
 _BELOW = 10.0
-"""The lowest share on the axis is the allowed share divided by this; smaller ones are drawn at the bottom."""
+"""The lowest figure on the axis is the allowed one divided by this; smaller ones are drawn at the bottom."""
+_ABOVE = 10.0
+"""The highest mean on the axis is this many times the allowed one; larger ones are drawn at the top."""
 _LEAST_ROWS, _LEAST_COLUMNS = 5, 16
 _TICKS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPoint:
-    """One load, and the share of its samples that missed the limit with its interval."""
+    """One load, and its figure with its interval: the share of samples that missed the limit, or a mean in seconds."""
 
     load: float
-    share: float
+    figure: float
     low: float
     high: float
     verdict: str
@@ -69,7 +71,7 @@ class LoadAxes:
     """What a chart of loads shows besides its points."""
 
     allowed: float
-    """The share that may miss the limit, which has a line."""
+    """The share that may miss the limit, or the limit of a mean in seconds; it has a line."""
     scale: LoadScale
     answer: tuple[float, float] | None = None
     """The interval of the answer; None while it is not known."""
@@ -77,6 +79,8 @@ class LoadAxes:
     """The load that is kept now, marked on the axis."""
     label: Callable[[float], str]
     """Formats a load."""
+    mean: bool = False
+    """Whether the figures are means instead of shares."""
 
 
 class _Canvas:
@@ -86,15 +90,16 @@ class _Canvas:
         self.rows, self.columns = rows, columns
         self._scale = axes.scale
         self._lowest = axes.allowed / _BELOW
+        self._span = math.log((_ABOVE * axes.allowed if axes.mean else 1.0) / self._lowest)
         self.cells: list[list[Run]] = [[(" ", "")] * columns for _ in range(rows)]
 
     def column(self, load: float) -> int:
         """Return the column of a load."""
         return round(self._scale.place(load) * (self.columns - 1))
 
-    def row(self, share: float) -> int:
-        """Return the row of a share from the top; the lowest one for a share below the axis."""
-        place = math.log(max(share, self._lowest) / self._lowest) / -math.log(self._lowest)
+    def row(self, figure: float) -> int:
+        """Return the row of a figure from the top; the nearest one for a figure beyond the axis."""
+        place = math.log(max(figure, self._lowest) / self._lowest) / self._span
         return self.rows - 1 - round(min(place, 1.0) * (self.rows - 1))
 
     def fill(self, column: int, rows: range, run: Run) -> None:
@@ -104,9 +109,9 @@ class _Canvas:
 
 
 def draw_loads(points: Sequence[LoadPoint], axes: LoadAxes, *, width: int, height: int) -> list[TextRow]:
-    """Return the points over the load; the share is logarithmic, from a tenth of the allowed share to all samples.
+    """Return the points over the load; the figure is logarithmic, from a tenth of what is allowed.
 
-    Later points cover earlier ones.
+    A share reaches to all samples, a mean to ten times its limit. Later points cover earlier ones.
     """
     rows, columns = height - 2, width - GUTTER
     if rows < _LEAST_ROWS - 2 or columns < _LEAST_COLUMNS:
@@ -121,8 +126,8 @@ def draw_loads(points: Sequence[LoadPoint], axes: LoadAxes, *, width: int, heigh
         column = canvas.column(point.load)
         symbol, style = MARKS[point.verdict]
         canvas.fill(column, range(canvas.row(point.high), canvas.row(point.low) + 1), ("│", style))
-        canvas.cells[canvas.row(point.share)][column] = (symbol, style)
-    labels = _share_labels(canvas, axes.allowed)
+        canvas.cells[canvas.row(point.figure)][column] = (symbol, style)
+    labels = _mean_labels(canvas, axes.allowed) if axes.mean else _share_labels(canvas, axes.allowed)
     plot: list[TextRow] = [[labels.get(y, (" " * (GUTTER - 1) + "│", "faint")), *merged(row)] for y, row in
                            enumerate(canvas.cells)]  # fmt: skip
     return [*plot, _load_line(canvas, axes), _load_labels(canvas, axes)]
@@ -138,6 +143,15 @@ def _share_labels(canvas: _Canvas, allowed: float) -> dict[int, Run]:
             labels[row] = (f"{share * 100:g} %".rjust(GUTTER - 1) + "┤", "faint")
     labels[limit] = (f"{allowed * 100:.3g} %".rjust(GUTTER - 1) + "┤", "warn")
     return labels
+
+
+def _mean_labels(canvas: _Canvas, limit: float) -> dict[int, Run]:
+    """Return the labels of the vertical axis by row: both ends and the limit."""
+    ends = {
+        canvas.row(each): (f"{formats.axis_seconds(each):>{GUTTER - 1}}┤", "faint")
+        for each in (limit / _BELOW, _ABOVE * limit)
+    }
+    return ends | {canvas.row(limit): (f"{formats.axis_seconds(limit):>{GUTTER - 1}}┤", "warn")}
 
 
 def _load_line(canvas: _Canvas, axes: LoadAxes) -> TextRow:

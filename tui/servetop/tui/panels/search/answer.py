@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.core.interfaces.search_state import SearchedAnswer, SearchedLoad, SearchState
+from servetop.core.interfaces.search_state import LoadFigure, SearchedAnswer, SearchedLoad, SearchState
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted
@@ -130,8 +130,12 @@ def _now(progress: SearchProgress, state: SearchState, width: int) -> list[TextR
 def _confirmed(progress: SearchProgress, load: SearchedLoad) -> str:
     parts = []
     for objective, figure in zip(progress.objectives, load.figures, strict=False):
-        within = None if figure.share is None else 1 - figure.share
-        seen = "no sample yet" if within is None else f"{formats.percent(within, zeros='never')} within"
-        parts.append(sanitize_line(f"{objective.label}: {seen}"))
+        parts.append(sanitize_line(f"{objective.label}: {_seen(figure)}"))
     seconds = formats.clock(round(load.end - load.begin))
     return f"{progress.number(load.load)} {progress.unit} for {seconds}: {', '.join(parts)}"
+
+
+def _seen(figure: LoadFigure) -> str:
+    if figure.mean is not None:
+        return formats.seconds(figure.mean, prose=True)
+    return "no sample yet" if figure.share is None else f"{formats.percent(1 - figure.share, zeros='never')} within"

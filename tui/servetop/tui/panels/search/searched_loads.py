@@ -1,22 +1,26 @@
-"""The loads of a search: a chart of the share that missed a limit over the load, and a table."""
+"""The loads of a search: a chart of the share that missed a limit, or of a mean, over the load, and a table."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from servetop.core.interfaces.search_state import LoadFigure, SearchedLoad
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
+from servetop.core.units import MS_PER_S
 from servetop.tui.drawing.load_chart import MARKS, LoadAxes, LoadPoint, LoadScale, draw_loads, legend, percent
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.search_progress import SearchProgress
 
-_COLUMN = 30
+_COLUMN = 32
 """Cells of one objective in the table."""
 _FIRST = 39
 """Cells of the columns before those of the objectives."""
+_IN_SECONDS = 0.9995
+"""Seconds from which a mean is shown in seconds instead of milliseconds."""
 _UNCOUNTED = "not counted"
 """Remark of a load before a restart of the server."""
 _PURPOSES = {"measure": "", "recover": "recovery", "confirm": "confirmation"}
@@ -43,14 +47,15 @@ class ObjectivePanel(Panel):
 
 
 class LoadsChart(ObjectivePanel):
-    """The share of samples that missed the limit over the load, with the interval of the answer."""
+    """The share of samples that missed the limit, or the mean, over the load, with the interval of the answer."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         first: TextRow = [("Loads ", "title"), ("share that missed the limit", "")]
         if frame.search is None or not frame.search.objectives:
             return [first]
-        label = frame.search.objectives[self.chosen(frame.search)].label
-        return [[("Loads ", "title"), (sanitize_line(label), "strong"), (" missed", "")]]
+        objective = frame.search.objectives[self.chosen(frame.search)]
+        what = " missed" if objective.mean_limit is None else ""
+        return [[("Loads ", "title"), (sanitize_line(objective.label), "strong"), (what, "")]]
 
     def subtitle(self, frame: Frame) -> TextRow:
         return legend(width=self.size.width) if frame.search is not None and frame.search.objectives else []
@@ -67,16 +72,18 @@ def draw_chart(progress: SearchProgress, objective: int, *, width: int, height: 
     points = load_points(progress, objective)
     if state is None or not points:
         return placard("no load has a sample yet", width=width, height=height)
+    shown = progress.objectives[objective]
     answer = state.answers[0] if state.answers else None
     ends = None
     if answer is not None and answer.low is not None and answer.high is not None:
         ends = answer.low, answer.high
     axes = LoadAxes(
-        allowed=progress.objectives[objective].allowed,
+        allowed=shown.allowed if shown.mean_limit is None else shown.mean_limit,
         scale=LoadScale.of([*(each.load for each in points), *([] if state.load is None else [state.load])]),
         answer=ends,
         now=state.load,
         label=progress.number,
+        mean=shown.mean_limit is not None,
     )
     return draw_loads(points, axes, width=width, height=height)
 
@@ -92,7 +99,7 @@ def load_points(progress: SearchProgress, objective: int) -> list[LoadPoint]:
             found.append(
                 LoadPoint(
                     load=load.load,
-                    share=figure.share,
+                    figure=figure.share if figure.mean is None else figure.mean,
                     low=figure.low,
                     high=figure.high,
                     verdict=figure.verdict if figure.verdict in MARKS else "open",
@@ -155,10 +162,20 @@ def _row(load: SearchedLoad, progress: SearchProgress, shown: Sequence[int]) -> 
 
 
 def _figure(figure: LoadFigure) -> list[Run]:
-    """Return `✓ 2.1 % [0.8, 5.4] of 105` in a column."""
+    """Return `✓ 2.1 % [0.8, 5.4] of 105`, or `✓ 143 ms [130, 158] of 105` for a mean, in a column."""
     if figure.share is None:
         return [(f"{'○ no sample yet':<{_COLUMN}}", "muted")]
     symbol, style = MARKS.get(figure.verdict, MARKS["open"])
+    if figure.mean is not None:
+        return [(f"{symbol} ", style), (f"{_mean(figure.mean, figure):<{_COLUMN - 2}}", "")]
     ends = f"[{percent(figure.low)}, {percent(figure.high)}]".replace(" %", "")
     text = f"{percent(figure.share):>6} {ends:<12}of {formats.count(figure.counted)}"
     return [(f"{symbol} ", style), (f"{text:<{_COLUMN - 2}}", "")]
+
+
+def _mean(mean: float, figure: LoadFigure) -> str:
+    """Return a mean with its interval in its own unit; without the interval while that is not known."""
+    scale, unit = (MS_PER_S, "ms") if mean < _IN_SECONDS else (1.0, "s")
+    value, low, high = (f"{each * scale:.3g}" for each in (mean, figure.low, figure.high))
+    ends = f"[{low}, {high}]" if math.isfinite(figure.high) else ""
+    return f"{value:>4} {unit:<2} {ends:<12} of {formats.count(figure.counted)}"
