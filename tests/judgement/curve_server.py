@@ -18,7 +18,7 @@ NOISES = (0.0, 0.01, 0.03)
 """Standard deviations of the logarithm of the factor that all requests sent within a block of time share."""
 _BLOCK = 5.0
 """Seconds of such a block."""
-_MOST_BLOCKS = 2000
+_MOST_BLOCKS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +142,15 @@ class CurveServer:
             counted=(counted.astype(np.float64),),
             missed=(late.astype(np.float64),),
         )
+
+    def latencies_since(self, at: float) -> list[float]:
+        """Return the latencies in seconds of the requests that were sent from a time on and have ended, as sent."""
+        pairs = zip(self._due, self._done, strict=True)
+        return [done - due for due, done in pairs if due >= at and done <= self.now]
+
+    def latencies_until(self, at: float) -> list[float]:
+        """Return the latencies in seconds of the requests that ended from a time until now."""
+        return [done - due for due, done in zip(self._due, self._done, strict=True) if at <= done <= self.now]
 
     def _keep_in_flight(self, load: int, median: float, *, until: float) -> None:
         while self._ends and self._ends[0] <= self.now:
