@@ -61,7 +61,8 @@ class Claim:
 def run(server: CurveServer, load: int, *, warmup: float, requests: int) -> float:
     """Return the quantile of the objective in seconds from a run: `requests` requests after the warm-up."""
     server.keep(load, max(warmup, 1e-6))
-    begin, seen = server.now, []
+    begin = server.now
+    seen: list[float] = []
     while len(seen) < requests:
         server.keep(load, _STEP * max(1.0, (requests - len(seen)) / load * server.curve.limit / 20))
         seen = server.latencies_since(begin)
