@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +19,18 @@ from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler
 from servetop.workload.stages.stage_draws import DrawSeeds
 from tests.judgement.constant_rates import ConstantRates
+
+
+class Searchable(Protocol):
+    """What a search can be made of."""
+
+    def keep(self, load: float, seconds: float) -> Probe:
+        """Keep a load for a time, and return it."""
+        ...
+
+    def evidence(self, probes: Sequence[Probe], objectives: Sequence[LoadObjective]) -> Evidence:
+        """Return what a recording would hold now."""
+        ...
 
 
 class SearchedServer:
@@ -79,6 +92,10 @@ class SearchedServer:
         """Requests in flight."""
         return len(self._sent) - len(self._ended)
 
+    def sent_since(self, number: int) -> list[SimSequence]:
+        """Return the requests that were sent after the first `number` of them, in order."""
+        return self._sent[number:]
+
     def values(self, objective: LoadObjective) -> FloatArray:
         """Return the objective's metric of all requests that ended; shape (requests,)."""
         return np.array([_value(seq, objective.metric, now=self.now) for seq in self._ended])
@@ -118,7 +135,7 @@ def _value(seq: SimSequence, metric: str, *, now: float) -> float:
     return (now if at is None else at) - seq.arrival
 
 
-def searched(server: SearchedServer, plan: SearchPlan, objectives: Sequence[LoadObjective]) -> Evidence:
+def searched(server: Searchable, plan: SearchPlan, objectives: Sequence[LoadObjective]) -> Evidence:
     """Search to the end, and return the evidence."""
     probes: list[Probe] = []
     while True:

@@ -54,6 +54,13 @@ def test_an_interruption_ends_a_probe() -> None:
     assert [(each.begin, each.end) for each in probes.until(9.0)] == [(0.0, 5.0), (7.0, 9.0)]
 
 
+def test_a_load_that_begins_when_a_session_does_belongs_to_that_session() -> None:
+    probes = RecordedProbes(concurrency=False)
+    seam = Note(at=5.0, severity=Severity.INFO, source=RESUMED, text="")
+    probes.add([stage(0.0, 0, 4.0), stage(5.0, 1, 4.0)], [seam], ticks(0, 9))
+    assert [(each.begin, each.end) for each in probes.until(9.0)] == [(0.0, 5.0), (5.0, 9.0)]
+
+
 def test_a_load_in_flight_is_one_of_a_closed_loop() -> None:
     probes = RecordedProbes(concurrency=True)
     probes.add([stage(0.0, 0, math.inf, users=8, warmup=True), stage(1.0, 1, math.inf, users=3)], [], ticks(0, 4))

@@ -64,7 +64,7 @@ class RecordedProbes:
             load = self._load(stage)
             if load is None or stage.warmup:
                 continue
-            end = min(next_at, now, *(seam for seam in self._seams if seam >= stage.at))
+            end = min(next_at, now, *(seam for seam in self._seams if seam > stage.at))
             end = min(end, max((until for since, until in self._loaded if since < end), default=stage.at))
             if end > stage.at:
                 purpose = self._purposes.get(stage.index, Purpose.MEASURE)
