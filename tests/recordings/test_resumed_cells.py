@@ -16,7 +16,7 @@ from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, StageConfig
 from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
