@@ -3,6 +3,9 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from servetop.analysis.checks.rule_result import RuleResult
+from servetop.analysis.checks.stage_figures import StageFigures
+from servetop.analysis.checks.stage_rules import HonestyRule, Judged
 from servetop.analysis.summary.summary_types import SkippedSummary, StageSummary
 from servetop.cli.configuration.sweep_file import SweepFile
 from servetop.cli.options.engine_options import ConnectionOptions, EngineOptions
@@ -54,6 +57,9 @@ USES: list[tuple[type[Any], type[Any], set[str]]] = [
     (StageChange, StageConfig, {"request_rate", "ramp_strategy", "settings"}),
     (SkippedCell, StageConfig, {"settings"}),
     (StageSummary, StageChange, set()),
+    (RuleResult, HonestyRule, set()),
+    (RuleResult, StageFigures, {"stage"}),
+    (RuleResult, Judged, set()),
     (SkippedSummary, SkippedCell, {"request_rate"}),
 ]
 """The classes that are built and those that they are built from; fields whose types differ are given by keyword, or
