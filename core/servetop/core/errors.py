@@ -52,5 +52,5 @@ class LoadError(ServetopError):
 
 
 def system_reason(error: OSError) -> str:
-    """Return what the system says of an error, for the brackets of a message: `no such file or directory`."""
+    """Return the reason that the system gives for an error, as in `no such file or directory`."""
     return (error.strerror or str(error)).lower()
