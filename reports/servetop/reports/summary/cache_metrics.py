@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -70,8 +70,7 @@ class IdealCache:
         }
         uses: Mapping[int, IntArray] = {}
         if prefixes is not None and config.prefix_cache != WARM and not cells:
-            cold = cold_stages([stage.change for stage in run.every_stage], config)
-            uses = _first_uses(reader, run, count=prefixes[1], cold=cold)
+            uses = _first_uses(reader, run, count=prefixes[1])
         return cls(
             reader=reader,
             workload=workload,
@@ -223,14 +222,15 @@ def _prefixes(workload: WorkloadConfig) -> tuple[int, int] | None:
     return (length, count) if length else None
 
 
-def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold: Set[int]) -> dict[int, IntArray]:
-    """Find the first request of each stage that used a prefix; the cache was emptied before the stages in `cold`.
+def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int) -> dict[int, IntArray]:
+    """Find the first request of each stage that used a prefix since the cache was emptied.
 
     A stage with a prompt stream of its own has prefixes of its own too.
     """
     rows = reader.request_rows(("stage", "id", "first_token_at"))
     numbers = np.fromiter(rows, dtype=[("stage", "i8"), ("id", "i8"), ("first_token_at", "f8")])
     own = own_draws(reader.stages())
+    cold = cold_stages([stage.change for stage in run.every_stage], run.header.config)
     seen = np.empty(0, dtype=np.int64)
     uses = {}
     for stage in run.every_stage:
