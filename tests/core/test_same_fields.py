@@ -7,6 +7,7 @@ from servetop.analysis.checks.rule_result import RuleResult
 from servetop.analysis.checks.stage_figures import StageFigures
 from servetop.analysis.checks.stage_rules import HonestyRule, Judged
 from servetop.analysis.summary.summary_types import SkippedSummary, StageSummary
+from servetop.analysis.sweep.cell_checks import CheckedCell
 from servetop.cli.configuration.sweep_file import SweepFile
 from servetop.cli.options.engine_options import ConnectionOptions, EngineOptions
 from servetop.cli.options.load_options import LoadOptions
@@ -60,6 +61,7 @@ USES: list[tuple[type[Any], type[Any], set[str]]] = [
     (RuleResult, HonestyRule, set()),
     (RuleResult, StageFigures, {"stage"}),
     (RuleResult, Judged, set()),
+    (CheckedCell, StageSummary, {"outcome"}),
     (SkippedSummary, SkippedCell, {"request_rate"}),
 ]
 """The classes that are built and those that they are built from; fields whose types differ are given by keyword, or
