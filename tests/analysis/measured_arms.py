@@ -25,13 +25,7 @@ CONFIG = RunConfig(
 
 def run(name: str, config: RunConfig = CONFIG, facts: EngineFacts = FACTS, **fields: Any) -> MeasuredRun:
     header = RunHeader(config=config, anchor=ClockAnchor(origin_ns=0, wall_epoch_s=1_763_921_160.0), engine=facts)
-    values: dict[str, Any] = {
-        "seconds": 60.0,
-        "requests": 480,
-        "failed": 0,
-        "completed": 480,
-        "end": ENDED,
-    }
+    values: dict[str, Any] = {"seconds": 60.0, "end": ENDED}
     values |= {"arm": ArmRun(name=name, stages=()), "conditions": conditions()} | fields
     return MeasuredRun(path=f"runs/{name}.servetop", header=header, **values)
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from servetop.cli.doctor import doctor_checks as checks
 from servetop.cli.doctor import doctor_facts as facts
 from servetop.cli.doctor.doctor import CHECKS, examine, report_lines
-from servetop.cli.doctor.doctor_checks import Device, Disk, Finding, Status, Terminal, verdict
+from servetop.cli.doctor.doctor_checks import Disk, Finding, Status, Terminal, verdict
+from servetop.engines.inventory import GpuMemory
 from tests.harness import Servetop
 
 GIB = 1 << 30
@@ -81,8 +82,8 @@ def test_the_recordings_folder_needs_a_local_disk_with_space(disk: Disk, status:
 
 
 def test_gpus_are_listed_with_the_processes_that_use_their_memory() -> None:
-    free = Device(index=0, name="H200", used=GIB, total=140 * GIB)
-    full = Device(
+    free = GpuMemory(index=0, name="H200", used=GIB, total=140 * GIB)
+    full = GpuMemory(
         index=1, name="H200", used=130 * GIB, total=140 * GIB, holders=("process 7 with 129.0 GiB (vllm serve)",)
     )
     driver, first, second = checks.gpu_findings([free, full], driver="NVIDIA 580.82, CUDA up to 13.0", trouble="")
@@ -92,11 +93,11 @@ def test_gpus_are_listed_with_the_processes_that_use_their_memory() -> None:
 
 
 def test_a_gpu_that_cannot_be_read_is_named_among_the_others() -> None:
-    works = Device(index=1, name="H200", used=GIB, total=140 * GIB)
+    works = GpuMemory(index=1, name="H200", used=GIB, total=140 * GIB)
     found = checks.gpu_findings([works], driver="NVIDIA 580.82", trouble="", unreadable={0: "GPU is lost"})
     assert [(each.name, each.status) for each in found] == [("gpu driver", "ok"), ("gpu 0", "note"), ("gpu 1", "ok")]
     assert found[1].found == "cannot be read: GPU is lost"
-    shared = Device(index=0, name="GB10", used=None, total=None)
+    shared = GpuMemory(index=0, name="GB10", used=None, total=None)
     assert checks.gpu_findings([shared], driver="", trouble="")[0].found == "GB10, memory not reported"
     only_lost = checks.gpu_findings([], driver="", trouble="", unreadable={0: "GPU is lost"})
     assert [each.found for each in only_lost] == ["cannot be read: GPU is lost"]
@@ -200,13 +201,14 @@ def test_every_fact_has_a_finding(
     words: str,
     yes: bool,
 ) -> None:
+    gpu = GpuMemory(index=0, name=words, used=count, total=count)
     findings = [
         checks.files_finding(number), checks.ephemeral_finding(pair), checks.clock_finding(text, slack=real),
         checks.processors_finding(count, real), checks.limits_finding(real, number),
         checks.disk_finding(Disk(folder=words, writable=yes, free=free, file_system=text)),
         checks.terminal_finding(Terminal(is_terminal=yes, columns=count, lines=count, encoding=words, colours=words)),
         *checks.engine_findings({words: words}, [words]),
-        *checks.gpu_findings([Device(index=0, name=words, used=count, total=count)], driver=words, trouble=text or ""),
+        *checks.gpu_findings([gpu], driver=words, trouble=text or ""),
     ]  # fmt: skip
     assert all(isinstance(each.status, Status) for each in findings)
     assert verdict(findings) in Status

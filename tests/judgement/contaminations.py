@@ -11,16 +11,19 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from servetop.analysis.columns.request_columns import PER_REQUEST, STATUSES, RequestColumns, StageRequests
 from servetop.analysis.confounding.conditions import RunConditions
 from servetop.analysis.confounding.confounder import ConfounderKind
 from servetop.analysis.confounding.confounders import confounders
-from servetop.analysis.confounding.measure import RequestTable, RunEvidence, measure_conditions
+from servetop.analysis.confounding.measure import RunEvidence, measure_conditions
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.statistics.percentiles import Distribution
 from servetop.core.arrays import FloatArray
-from servetop.core.events import EngineSample, RequestStatus
+from servetop.core.events import EngineSample
 from servetop.recordings.read.load_attempts import with_ends
 from servetop.recordings.read.load_run import stage_periods
 from servetop.recordings.read.reader import RecordingReader
@@ -98,20 +101,23 @@ def conditions_of(run: VirtualRun) -> RunConditions:
     )
 
 
-def _requests(run: VirtualRun) -> RequestTable:
-    def column(name: str) -> FloatArray:
-        return np.array([getattr(each, name) for each in run.records], dtype=np.float64)
+def _requests(run: VirtualRun) -> StageRequests:
+    """Return the lengths, statuses and replicas of the requests; their times are left out."""
+    records = sorted(run.records, key=lambda each: (each.stage, each.due, each.id))
 
-    statuses = [each.status for each in run.records]
-    return RequestTable(
-        ids=np.array([each.id for each in run.records], dtype=np.int64),
+    def column(name: str) -> FloatArray:
+        return np.array([getattr(each, name) for each in records], dtype=np.float64)
+
+    columns: dict[str, Any] = dict.fromkeys(PER_REQUEST, np.full(len(records), np.nan))
+    columns |= {name: column(name) for name in ("prompt_tokens", "output_tokens")}
+    columns["status"] = np.array([STATUSES.index(each.status) for each in records], dtype=np.int8)
+    nothing = np.empty(0)
+    return StageRequests(
+        columns=RequestColumns(**columns, itl=Distribution.of(nothing), tokens_by_second=nothing),
         stages=column("stage"),
-        prompt=column("prompt_tokens"),
-        output=column("output_tokens"),
-        ok=np.array([status is RequestStatus.OK for status in statuses], dtype=np.bool_),
-        cancelled=np.array([status is RequestStatus.CANCELLED for status in statuses], dtype=np.bool_),
+        ids=np.array([each.id for each in records], dtype=np.int64),
         replicas=column("replica"),
-    ).as_sent()
+    )
 
 
 def _recorded_conditions(run: VirtualRun) -> RunConditions:

@@ -16,7 +16,7 @@ from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, StageConfig
 from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
@@ -164,7 +164,8 @@ def test_a_sweep_killed_before_any_tick_and_resumed_equals_one_that_was_not(
         for stage in align([clean.arm], [other.arm]):
             ((_, a),), ((_, b),) = stage.a, stage.b
             assert a.latencies["ttft"] == pytest.approx(b.latencies["ttft"], abs=1e-5), kill
-        assert (clean.requests, clean.completed) == (other.requests, other.completed), kill
+        counts = [(each.conditions.requests, each.conditions.completed) for each in (clean, other)]
+        assert counts[0] == counts[1], kill
 
 
 @pytest.mark.parametrize("kills", [(5, 9), (9, 9, 17), (3, 11, 21, 30), (13, 27, 28)])

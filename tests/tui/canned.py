@@ -32,7 +32,7 @@ from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdat
 from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 from servetop.core.tick import Tick
 from tests.tui.canned_series import series
 from tests.tui.canned_server import BATCH, BLOCKS, BOOT, PEAK_SPEED, PROMPT, RATES, STAGE_SECONDS, ticks

@@ -49,3 +49,8 @@ class NotARecordingError(RecordingError):
 
 class LoadError(ServetopError):
     """The load could not be generated: a sender died or was refused by the operating system."""
+
+
+def system_reason(error: OSError) -> str:
+    """Return the reason that the system gives for an error, as in `no such file or directory`."""
+    return (error.strerror or str(error)).lower()

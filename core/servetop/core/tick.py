@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from servetop.core.events import EngineSample, GpuSample
+from servetop.core.events import EngineSample, GpuSample, RequestStatus
 from servetop.core.histogram import EMPTY, LogHistogram
 
 TICK_SECONDS = 0.25
@@ -137,14 +137,18 @@ class Tick:
         return (self.client.index + 1) * TICK_SECONDS
 
 
+COUNTED_AS: Mapping[RequestStatus, str] = {
+    RequestStatus.OK: "ok",
+    RequestStatus.ERROR: "errors",
+    RequestStatus.TIMEOUT: "timeouts",
+    RequestStatus.CANCELLED: "cancelled",
+    RequestStatus.TRUNCATED: "truncated",
+}
+"""The field of ClientTick that counts the requests that ended with a status."""
 COUNTERS = (
     "due",
     "sent",
-    "ok",
-    "errors",
-    "timeouts",
-    "cancelled",
-    "truncated",
+    *COUNTED_AS.values(),
     "prompt_tokens",
     "output_tokens",
     "chunks",

@@ -92,6 +92,10 @@ class Engine(ABC):
     """The engine's own option for its batch-size limit."""
     batch_size_help: str = "only a restart changes it"
     """What the batch-size limit means in this engine and how to change it, in one sentence."""
+    package: str = ""
+    """The distribution that has this engine, whose version is that of the engine; empty: none."""
+    programs: Sequence[str] = ()
+    """Commands or paths of which one is enough to start it, whatever is installed; its version is unknown."""
     install_help: str = "start it yourself and attach with --url"
     """How to install this engine, in one sentence."""
     metrics_off_help: str = ""
@@ -161,7 +165,10 @@ class Engine(ABC):
 
     def installed(self) -> str | None:
         """Return the version that `launch` would start, `yes` if it is unknown, None if the engine is missing."""
-        return None
+        from shutil import which  # slow, and needed only to list engines
+
+        version = package_version(self.package) if self.package else None
+        return version or ("yes" if any(map(which, self.programs)) else None)
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
         """Read facts such as the size of the KV cache from the start-up log; the last matching line counts."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TextIO
 
-from servetop.core.errors import ServetopError
+from servetop.core.errors import ServetopError, system_reason
 from servetop.core.text.sanitize import break_ci_commands, sanitize_line, sanitize_log_line, sanitize_text
 
 
@@ -119,9 +119,7 @@ def _write(stream: TextIO | None, text: str) -> None:
     except OSError as error:
         _discard(stream)
         if stream is sys.stdout:
-            raise ServetopError(
-                f"cannot write to standard output ({(error.strerror or str(error)).lower()})"
-            ) from error
+            raise ServetopError(f"cannot write to standard output ({system_reason(error)})") from error
 
 
 def _discard(stream: TextIO) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 from servetop.analysis.cells.stage_load import CellKey, StageLoad, names_batch, with_plan
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.events import StageChange
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 
 RAMP = StageConfig(request_rate=16.0, ramp_from=4.0, ramp_strategy="exponential", duration=6.0, max_num_seqs=64)
 

@@ -11,7 +11,7 @@ from servetop.analysis.sweep.sweep_rest import SweepRest, sweep_rest
 from servetop.core.config import StageConfig
 from servetop.core.events import Note, Severity, StageChange
 from servetop.core.interfaces.skipped_cell import SkippedCell
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 
 CELLS = [StageConfig(request_rate=rate, duration=10.0) for rate in (1.0, 2.0, 4.0, 8.0)]
 CLOSED = [StageConfig(request_rate=math.inf, max_concurrency=each, num_prompts=9) for each in (1, 2, 4)]

@@ -58,7 +58,8 @@ def test_a_run_is_loaded_with_its_counts_and_the_objectives_of_another(tmp_path:
     (stage,) = run.arm.stages
     assert stage.good is not None
     assert not stage.good.any()
-    assert (run.requests, run.completed, run.failed) == (stage.number.size, stage.number.size, 0)
+    found = run.conditions
+    assert (found.requests, found.completed, found.failed) == (stage.number.size, stage.number.size, 0)
     assert (run.name, run.running, run.damage) == ("run", False, None)
     assert run.end is not None
     assert load_measured_run(path).arm.stages[0].good is None

@@ -19,13 +19,14 @@ from servetop.reports.comparison.preconditions import (
     warnings_of,
 )
 from tests.analysis.measured_arms import CONFIG, FACTS, arm, run
+from tests.analysis.measured_conditions import conditions, lengths
 
 
 def test_an_arm_is_described_by_its_labels_or_names_and_sums() -> None:
     labelled = replace(CONFIG, label="nightly", seed=2)
-    found = arm("A", run("a-1", failed=3), run("a-2", labelled)).summary()
+    found = arm("A", run("a-1", conditions=conditions(failed=3)), run("a-2", labelled)).summary()
     assert (found.name, found.seeds, found.starts) == ("a-1 and 1 more", (1, 2), 2)
-    assert (found.seconds, found.requests, found.failed) == (120.0, 960, 3)
+    assert (found.seconds, found.requests, found.failed) == (120.0, 800, 3)
     assert (found.engine, found.engine_version, found.model) == ("vllm", "0.9.1", "llama-2-7b")
     assert found.date == "2025-11-23T18:06:00+00:00"
     assert arm("B", run("b", labelled)).summary().name == "nightly"
@@ -53,9 +54,9 @@ def test_other_seeds_and_stages_are_like_workloads() -> None:
 
 def test_a_run_without_requests_is_refused() -> None:
     with pytest.raises(UsageError, match=r"runs/a.servetop has no finished request"):
-        check_measured(arm("A", run("a", requests=0, completed=0)))
-    with pytest.raises(UsageError, match=r"none of its 480 requests succeeded: servetop summary shows the reasons"):
-        check_measured(arm("A", run("a", failed=480, completed=0)))
+        check_measured(arm("A", run("a", conditions=conditions(requests=0, lengths=lengths([])))))
+    with pytest.raises(UsageError, match=r"none of its 400 requests succeeded: servetop summary shows the reasons"):
+        check_measured(arm("A", run("a", conditions=conditions(failed=400, lengths=lengths([])))))
 
 
 def warned(a: MeasuredArm, b: MeasuredArm) -> tuple[str, ...]:
@@ -67,7 +68,7 @@ def warned(a: MeasuredArm, b: MeasuredArm) -> tuple[str, ...]:
     [
         ({"running": True, "end": None}, "B (b) is still running: what it has measured so far is compared"),
         ({"end": None}, "B (b) ended without notice: what was recorded is compared"),
-        ({"failed": 5}, "B (b): 5 of 480 requests failed; latencies omit them"),
+        ({"conditions": conditions(failed=5)}, "B (b): 5 of 400 requests failed; latencies omit them"),
         ({"damage": "b is damaged"}, "b is damaged"),
         ({}, None),
     ],

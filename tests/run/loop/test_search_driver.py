@@ -11,7 +11,7 @@ from typing import Any, cast
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.events import Action, Command, Note, Severity
 from servetop.core.interfaces.search_state import SearchState
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.loadgen.messages import SenderReport
 from servetop.run.loop.plan_progress import PlanProgress

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.events import StageChange
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 
 LINEAR = "linear"
 

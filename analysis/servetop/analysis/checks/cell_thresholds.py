@@ -18,6 +18,7 @@ from servetop.analysis.summary.summary_types import StageSummary
 from servetop.analysis.sweep.cell_checks import CellChecks, CellOutcome, CheckedCell, ThresholdCheck
 from servetop.core.config import RunConfig
 from servetop.core.errors import UsageError
+from servetop.core.same_fields import from_same_fields
 
 
 def parse_cell_thresholds(config: RunConfig) -> list[Threshold]:
@@ -67,12 +68,9 @@ class _Judge:
             self._check(whole, numbers, each) if whole else _not_whole(group[-1], each) for each in thresholds
         )
         order, outcomes = list(CellOutcome), [each.outcome for each in checks]
-        return CheckedCell(
-            label=first.label,
-            request_rate=first.request_rate,
-            max_concurrency=first.max_concurrency,
-            max_num_seqs=first.max_num_seqs,
-            settings=first.settings,
+        return from_same_fields(
+            CheckedCell,
+            first,
             stages=tuple(stage.stage for stage in group),
             outcome=min(outcomes, key=order.index),
             thresholds=checks,

@@ -9,6 +9,7 @@ from servetop.analysis.checks.rule_result import RuleResult
 from servetop.analysis.checks.stage_figures import StageFigures
 from servetop.analysis.checks.stage_rules import RULES, HonestyRule
 from servetop.core.errors import UsageError
+from servetop.core.same_fields import from_same_fields
 
 RULE_NAMES = tuple(rule.name for rule in RULES)
 
@@ -42,14 +43,4 @@ def worst_by_rule(results: Iterable[RuleResult]) -> tuple[RuleResult, ...]:
 
 
 def _result(rule: HonestyRule, stage: StageFigures) -> RuleResult:
-    judged = rule.judge(stage)
-    return RuleResult(
-        name=rule.name,
-        state=judged.state,
-        bearing=rule.bearing,
-        value=judged.value,
-        limit=judged.limit,
-        text=judged.text,
-        stage=stage.stage,
-        label=stage.label,
-    )
+    return from_same_fields(RuleResult, rule, stage, rule.judge(stage))

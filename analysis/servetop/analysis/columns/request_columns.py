@@ -10,12 +10,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from servetop.analysis.failure_reasons import FAILED
 from servetop.analysis.statistics.percentiles import Distribution
-from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.events import RequestStatus, TokenSource
 
 CodeArray = npt.NDArray[np.int8]
 STATUSES = tuple(RequestStatus)
+FAILED_CODES = tuple(STATUSES.index(each) for each in FAILED)
 TOKEN_SOURCES = tuple(TokenSource)
 UNKNOWN_SOURCE = -1
 _EXACT = 1 << 24
@@ -67,6 +69,11 @@ class RequestColumns:
         return np.asarray(self.status == STATUSES.index(status))
 
     @property
+    def failed(self) -> BoolArray:
+        """A mask of the requests that failed."""
+        return np.isin(self.status, FAILED_CODES)
+
+    @property
     def ended_at(self) -> FloatArray:
         """The time at which each request ended, or was last known."""
         ended = self.done_at.copy()
@@ -78,6 +85,21 @@ class RequestColumns:
 _NOT_PER_REQUEST = ("itl", "tokens_by_second", "others")
 PER_REQUEST = tuple(each for each in RequestColumns.__dataclass_fields__ if each not in _NOT_PER_REQUEST)
 """The columns with one value per request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageRequests:
+    """All requests by stage, and those of a stage by due time and id; arrays of shape (requests,), NaN is unknown."""
+
+    columns: RequestColumns
+    """Without token gaps and without the tokens of each second."""
+    stages: FloatArray
+    ids: IntArray
+    replicas: FloatArray
+
+    def of_stage(self, index: int) -> slice:
+        """Return the places of the requests of one stage."""
+        return slice(*(int(np.searchsorted(self.stages, each)) for each in (index, index + 1)))
 
 
 def narrowed(values: FloatArray) -> FloatArray:

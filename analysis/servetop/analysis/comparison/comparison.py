@@ -15,7 +15,7 @@ from servetop.analysis.comparison.measured_difference import MeasuredDifference,
 from servetop.analysis.comparison.needed_seconds import needed_seconds
 from servetop.analysis.comparison.report_types import ComparedStage
 from servetop.analysis.comparison.slices import SlicedStage, sliced, sliced_pair
-from servetop.analysis.comparison.start_spread import StartSpread
+from servetop.analysis.comparison.start_spread import SAME, StartSpread
 from servetop.analysis.comparison.undecided import UndecidedReason, undecided_reason
 from servetop.analysis.comparison.verdicts import (
     Verdict,
@@ -35,6 +35,8 @@ class Comparison:
     only_a: tuple[StageLoad, ...] = ()
     """Loads without a counterpart in B."""
     only_b: tuple[StageLoad, ...] = ()
+    start_spread: StartSpread = SAME
+    """What is assumed between starts where there are too few."""
     causes: Sequence[str] = ()
     """What else than the change may have caused a difference, one phrase each; of a run and its baseline."""
     headline: str = ""
@@ -67,6 +69,7 @@ def compare(a: Sequence[ArmRun], b: Sequence[ArmRun], options: ComparisonOptions
         stages=_judged(stages),
         only_a=tuple(stage.load for stage in aligned if not stage.b),
         only_b=tuple(stage.load for stage in aligned if not stage.a),
+        start_spread=spread,
     )
 
 

@@ -18,9 +18,9 @@ class RunConditions:
 
     config: RunConfig
     requests: int
-    """Requests that ended, of any status."""
+    """Requests that ended, of any status, without warm-ups."""
     failed: int
-    """Requests that failed; cancelled ones are not counted."""
+    """Errors, timeouts and truncated answers among them; cancelled ones are not counted."""
     lengths: ObservedLengths
     cache: CacheCounts
     client: ClientLoad
@@ -35,6 +35,11 @@ class RunConditions:
     cache_check: CacheCheck = CacheCheck()
     """The hit rate of the run beside what its workload explains."""
     stages: Mapping[int, RunConditions] = field(default_factory=dict)
+
+    @property
+    def completed(self) -> int:
+        """Requests that succeeded."""
+        return int(self.lengths.ids.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

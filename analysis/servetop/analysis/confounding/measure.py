@@ -5,11 +5,12 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from servetop.analysis.columns.request_columns import FAILED_CODES, STATUSES, StageRequests
 from servetop.analysis.columns.run_columns import Period, StagePeriod, sample_column
 from servetop.analysis.confounding.conditions import (
     CacheCounts,
@@ -25,42 +26,10 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.analysis.trust.consistency import increase
 from servetop.analysis.trust.live_trust import live_trust
-from servetop.core.arrays import BoolArray, FloatArray, IntArray
-from servetop.core.events import EngineSample, GpuSample, LogLine, ReplicaSample, Severity
+from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.events import EngineSample, GpuSample, LogLine, ReplicaSample, RequestStatus, Severity
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RequestTable:
-    """The ended requests of a run; arrays of shape (requests,)."""
-
-    ids: IntArray
-    stages: FloatArray
-    prompt: FloatArray
-    """Tokens."""
-    output: FloatArray
-    ok: BoolArray
-    cancelled: BoolArray
-    replicas: FloatArray
-    """Index of the replica; NaN if unknown."""
-
-    def part(self, selected: BoolArray | slice | IntArray) -> RequestTable:
-        """Return the selected requests; a slice copies nothing."""
-        return RequestTable(**{each.name: getattr(self, each.name)[selected] for each in fields(self)})
-
-    @property
-    def completed(self) -> RequestTable:
-        """The requests that succeeded; copies nothing if all did."""
-        return self if self.ok.all() else self.part(self.ok)
-
-    def as_sent(self) -> RequestTable:
-        """Return the requests by stage and id: in the order of their ends the long ones of a stage come last."""
-        return self.part(np.lexsort((self.ids, self.stages)))
-
-    def of_stage(self, stage: int) -> RequestTable:
-        """Return the requests of one stage from a table by stage, without a copy."""
-        return self.part(slice(*(int(np.searchsorted(self.stages, each)) for each in (stage, stage + 1))))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,8 +39,7 @@ class RunEvidence:
     header: RunHeader
     stages: Sequence[StagePeriod]
     history: TickHistory
-    requests: RequestTable
-    """In the order of `as_sent`."""
+    requests: StageRequests
     engine_samples: Sequence[EngineSample]
     replica_samples: Sequence[ReplicaSample] = ()
     gpu_samples: Sequence[GpuSample] = ()
@@ -139,26 +107,31 @@ def measure_conditions(run: RunEvidence) -> RunConditions:
     """Return the conditions of the whole run except warm-ups, and of each stage with load."""
     warm_at = max((each.period.until for each in run.stages if each.change.warmup), default=-math.inf)
     loaded = [each for each in run.stages if not each.change.warmup]
-    requests = run.requests
     parts = {
-        each.change.index: _measured(run, each.period, requests=requests.of_stage(each.change.index)) for each in loaded
+        each.change.index: _measured(run, each.period, rows=run.requests.of_stage(each.change.index)) for each in loaded
     }
-    if len(loaded) < len(run.stages):
-        requests = requests.part(np.isin(requests.stages, list(parts)))
-    return _measured(run, Period(start=warm_at), requests=requests, parts=parts)
+    rows = np.isin(run.requests.stages, list(parts))
+    return _measured(run, Period(start=warm_at), rows=rows, parts=parts)
 
 
 def _measured(
-    run: RunEvidence, period: Period, *, requests: RequestTable, parts: Mapping[int, RunConditions] | None = None
+    run: RunEvidence, period: Period, *, rows: slice | BoolArray, parts: Mapping[int, RunConditions] | None = None
 ) -> RunConditions:
-    done, replicas = requests.completed, _replicas(run, period, requests=requests)
+    """Return the conditions of a period, whose requests are at `rows`; `parts` are those of its stages."""
+    columns, status = run.requests.columns, run.requests.columns.status[rows]
+    ok = status == STATUSES.index(RequestStatus.OK)
+    replicas = _replicas(run, period, answered_by=run.requests.replicas[rows][ok], requests=ok.size)
     # the cache of the whole run is counted with the warm-ups, which fill it
     counted = period if parts is None else Period()
     return RunConditions(
         config=run.header.config,
-        requests=requests.ok.size,
-        failed=int((~requests.ok & ~requests.cancelled).sum()),
-        lengths=ObservedLengths(ids=done.ids, prompt=done.prompt, output=done.output),
+        requests=ok.size,
+        failed=int(np.isin(status, FAILED_CODES).sum()),
+        lengths=ObservedLengths(
+            ids=run.requests.ids[rows][ok],
+            prompt=columns.prompt_tokens[rows][ok],
+            output=columns.output_tokens[rows][ok],
+        ),
         cache=_cache(run, counted, replicas=replicas, from_start=parts is not None),
         client=_client(run, period),
         kv=run.kv,
@@ -229,18 +202,17 @@ def _at(sample: GpuSample) -> float:
     return sample.at
 
 
-def _replicas(run: RunEvidence, period: Period, *, requests: RequestTable) -> ReplicaCounts:
+def _replicas(run: RunEvidence, period: Period, *, answered_by: FloatArray, requests: int) -> ReplicaCounts:
     facts = run.header.engine
     configured = len(facts.replica_urls) if facts is not None and facts.replica_urls else 1
     if configured == 1:
-        return ReplicaCounts(configured=1, requests=requests.ok.size)
-    numbers = requests.completed.replicas
-    known = numbers[(numbers >= 0) & (numbers < configured)].astype(np.int64)
+        return ReplicaCounts(configured=1, requests=requests)
+    known = answered_by[(answered_by >= 0) & (answered_by < configured)].astype(np.int64)
     if known.size:
         served = tuple(map(float, np.bincount(known, minlength=configured)))
     else:
         served = tuple(_generated(run.replica_samples, number, period) for number in range(configured))
-    return ReplicaCounts(configured=configured, served=served if any(served) else (), requests=requests.ok.size)
+    return ReplicaCounts(configured=configured, served=served if any(served) else (), requests=requests)
 
 
 def _generated(samples: Sequence[ReplicaSample], replica: int, period: Period) -> float:

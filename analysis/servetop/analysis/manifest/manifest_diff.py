@@ -70,12 +70,13 @@ def manifest_differences(a: RunHeader, b: RunHeader) -> tuple[ManifestDifference
 
     Stages, labels, metadata, ports, pids, temporary folders and the time of the start are not compared.
     """
-    launched = all(launch_arguments(each) for each in (a, b) if each.config.engine.url is None)
+    known = [bool(launch_arguments(each)) for each in (a, b)]
+    launched = all(found or each.config.engine.url is not None for each, found in zip((a, b), known, strict=True))
     left, right = (manifest_entries(each, launched=launched) for each in (a, b))
     for key in _decided_by_digests(left, right):
         left.pop(key, None)
         right.pop(key, None)
-    lacking = _groups_lacking(a), _groups_lacking(b)
+    lacking = _groups_lacking(a, launched=known[0]), _groups_lacking(b, launched=known[1])
     found: dict[str, ManifestDifference] = {}
     for key in dict.fromkeys((*left, *right)):
         if left.get(key) != right.get(key) and not _of_one_device(key, left, right):
@@ -104,12 +105,15 @@ def _decided_by_digests(left: Mapping[str, str], right: Mapping[str, str]) -> li
     return decided
 
 
-def _groups_lacking(header: RunHeader) -> frozenset[str]:
-    """Groups of keys that a recording has no information about; they are reported as a whole."""
+def _groups_lacking(header: RunHeader, *, launched: bool) -> frozenset[str]:
+    """Groups of keys that a recording has no information about; they are reported as a whole.
+
+    `launched`: it has the command that started the engine.
+    """
     attached = header.config.engine.url is not None
     lacking = {
         "engine.args": attached,
-        "engine.environment": not launch_arguments(header),
+        "engine.environment": not launched,
         "gpu": not header.manifest.get("gpu"),
     }
     return frozenset(group for group, lacks in lacking.items() if lacks)

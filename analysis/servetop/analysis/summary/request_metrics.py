@@ -124,12 +124,11 @@ def _totals(requests: RequestColumns, *, goodput_share: int | None) -> RequestSu
     def rate(amount: int | None) -> float | None:
         return None if amount is None or duration <= 0 else amount / duration
 
-    failed = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
     return RequestSummary(
         num_prompts=requests.due.size,
         duration=duration,
         completed=counts[RequestStatus.OK],
-        failed=sum(counts[status] for status in failed),
+        failed=int(requests.failed.sum()),
         errors=counts[RequestStatus.ERROR],
         timeouts=counts[RequestStatus.TIMEOUT],
         truncated=counts[RequestStatus.TRUNCATED],

@@ -11,7 +11,7 @@ from servetop.core.config import StageConfig
 from servetop.core.config_values.planned_seconds import planned_seconds
 from servetop.core.events import Note, StageChange
 from servetop.core.interfaces.skipped_cell import SkippedCell
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 from servetop.core.text import formats
 from servetop.core.text.counted import counted
 

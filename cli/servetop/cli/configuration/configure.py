@@ -21,6 +21,7 @@ from servetop.core.config import (
     WorkloadConfig,
 )
 from servetop.core.errors import UsageError
+from servetop.core.same_fields import from_same_fields
 from servetop.workload.request_headers import all_headers
 
 OPENAI = ("completions", "chat", "responses")
@@ -45,22 +46,17 @@ def run_config(
     stages = with_warmup(plan.stages or stages_of(load, replay), load.num_warmups, each_repeat=plan.restart is not None)
     _check_load(workload, stages, load=load, chosen=bool(plan.stages) or load.request_rate is not None)
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
-    config = RunConfig(
+    config = from_same_fields(
+        RunConfig,
+        load,
+        results,
         engine=engine,
         workload=dataclasses.replace(workload, endpoint=endpoint_of_config(engine, workload.endpoint)),
-        seed=load.seed,
-        workers=load.workers,
         stages=stages,
-        cooldown=load.cooldown,
-        drain_timeout=load.drain_timeout,
         prefix_cache=prefix_cache_of(load.prefix_cache, workload),
-        goodput=results.goodput,
         thresholds=results.threshold,
         metric_percentiles=extra_percentiles(results.metric_percentiles, results.threshold, prices=results.price),
         prices=results.price,
-        max_failures=results.max_failures,
-        label=results.label,
-        metadata=results.metadata,
     )
     if file is not None and not allow_redacted:
         check_complete(config)
@@ -133,22 +129,15 @@ def engine_config(options: RepeatableOptions, engine_args: Sequence[str]) -> Eng
         raise UsageError("--front-door needs the --url of each server behind it, to read its metrics")
     if given.url and (engine_args or given.engine_command):
         raise UsageError("--url attaches to a running server: leave out --engine-command and arguments after --")
-    config = EngineConfig(
+    config = from_same_fields(
+        EngineConfig,
+        given,
         name=given.engine or ("auto" if given.url else "sim"),
         model=given.model or ("" if given.url else "llama-2-7b"),
         url=given.url[0] if given.url else None,
         more_urls=given.url[1:],
-        front_door=given.front_door,
-        metrics_url=given.metrics_url,
-        metrics_api_key_env=given.metrics_api_key_env,
-        metrics_header_env=given.metrics_header_env,
-        port=given.port,
-        max_num_seqs=given.max_num_seqs,
         extra_args=tuple(engine_args),
         command=given.engine_command,
-        start_timeout=given.start_timeout,
-        attach_timeout=given.attach_timeout,
-        api_key_env=given.api_key_env,
         connection=_connection_config(options.connection, attached=bool(given.url)),
         launcher=given.launcher or "",
         image=given.image or "",
@@ -167,14 +156,7 @@ def engine_config(options: RepeatableOptions, engine_args: Sequence[str]) -> Eng
 
 
 def _connection_config(options: ConnectionOptions, *, attached: bool) -> ConnectionConfig:
-    connection = ConnectionConfig(
-        transport=options.transport,
-        proxy=options.proxy,
-        ca_cert=options.ca_cert,
-        client_cert=options.client_cert,
-        client_key=options.client_key,
-        insecure=options.insecure,
-    )
+    connection = from_same_fields(ConnectionConfig, options)
     if connection != ConnectionConfig():
         from servetop.engines.control.connection import check_connection  # not for every start
 

@@ -27,6 +27,7 @@ from servetop.core.config_values.cell_engine import engine_settings
 from servetop.core.config_values.cell_settings import MODEL, settings_text
 from servetop.core.config_values.cell_workload import cell_workload, cell_workloads
 from servetop.core.errors import UsageError
+from servetop.core.same_fields import from_same_fields
 from servetop.engines.control.connection import check_connection
 from servetop.run.sweep.grid import in_order
 from servetop.run.sweep.simulator_table import simulator_flags
@@ -57,25 +58,17 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         prefix_cache = _prefix_cache(sweep, cell_workloads(workload, stages))
     except UsageError as error:
         raise UsageError(f"{sweep.label}: {error}") from None
-    config = RunConfig(
+    config = from_same_fields(
+        RunConfig,
+        sweep,
         engine=_engine(sweep),
         workload=workload,
         stages=stages,
-        seed=sweep.seed,
-        workers=sweep.workers,
         goodput=parse_goodput(sweep.goodput),
-        thresholds=sweep.thresholds,
-        cell_thresholds=sweep.cell_thresholds,
-        until=sweep.until,
-        restart=sweep.restart,
         prices=prices,
         metric_percentiles=percentiles,
-        max_failures=sweep.max_failures,
         drain_at_stages=True,
-        cooldown=sweep.cooldown,
-        drain_timeout=sweep.drain_timeout,
         prefix_cache=prefix_cache,
-        label=sweep.label,
         metadata=parse_metadata(sweep.metadata),
     )
     return _with_conditions(config) if sweep.until or sweep.cell_thresholds else config

@@ -89,11 +89,7 @@ def _gpus() -> list[Finding]:
     from servetop.engines.inventory import gpu_inventory
 
     found = gpu_inventory()
-    devices = [
-        checks.Device(index=each.index, name=each.name, used=each.used, total=each.total, holders=each.holders)
-        for each in found.devices
-    ]
-    return checks.gpu_findings(devices, driver=found.driver, trouble=found.trouble, unreadable=found.unreadable)
+    return checks.gpu_findings(found.devices, driver=found.driver, trouble=found.trouble, unreadable=found.unreadable)
 
 
 def _ports() -> list[Finding]:

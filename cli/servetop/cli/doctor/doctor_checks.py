@@ -10,6 +10,7 @@ from typing import NamedTuple
 from servetop.core.system.scheduling import HOW_TO_GRANT
 from servetop.core.text import formats
 from servetop.core.units import GIB
+from servetop.engines.inventory import GpuMemory
 
 STREAMS = 10_000
 """Requests in flight that a client machine should be able to hold."""
@@ -105,20 +106,8 @@ def engine_findings(here: Mapping[str, str], absent: Sequence[str]) -> list[Find
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """The state of one GPU; memory in bytes, None if the device does not report it."""
-
-    index: int
-    name: str
-    used: int | None
-    total: int | None
-    holders: tuple[str, ...] = ()
-    """The processes that use its memory, as text."""
-
-
 def gpu_findings(
-    devices: Sequence[Device], *, driver: str, trouble: str, unreadable: Mapping[int, str] | None = None
+    devices: Sequence[GpuMemory], *, driver: str, trouble: str, unreadable: Mapping[int, str] | None = None
 ) -> list[Finding]:
     """Return the driver, each device with its memory, and each that cannot be read; `trouble` is why none can."""
     lost = unreadable or {}
@@ -139,7 +128,7 @@ def _lost_device(index: int, reason: str) -> Finding:
     return Finding(f"gpu {index}", Status.NOTE, f"cannot be read: {reason}", advice)
 
 
-def _device(device: Device) -> Finding:
+def _device(device: GpuMemory) -> Finding:
     index = device.index
     if device.used is None or device.total is None:
         return Finding(f"gpu {index}", Status.OK, f"{device.name}, memory not reported")

@@ -13,16 +13,14 @@ from rich.table import Table
 from servetop.analysis.checks.check_outcome import CheckOutcome
 from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.tables import out_tables, stdout_console
-from servetop.core.errors import ServetopError, UsageError
-from servetop.core.text import formats
+from servetop.core.errors import ServetopError, UsageError, system_reason
 from servetop.reports.check.annotations import annotation_lines
 from servetop.reports.check.check_json import report_json
 from servetop.reports.check.check_markdown import report_markdown
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
 from servetop.reports.check.check_runs import check_recordings, wanted_of
-from servetop.reports.check.gate_text import change_text, interval_text
+from servetop.reports.check.gate_text import LIMIT_COLUMNS, figures
 from servetop.reports.check.junit import junit_xml
-from servetop.reports.check.regression_gate import RegressionGate
 from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 
@@ -82,7 +80,7 @@ def _written(path: Path, text: str, *, mode: str) -> None:
         with path.open(mode, encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise ServetopError(f"cannot write {path} ({(error.strerror or str(error)).lower()})") from error
+        raise ServetopError(f"cannot write {path} ({system_reason(error)})") from error
 
 
 def report_text(report: CheckReport) -> None:
@@ -112,17 +110,11 @@ def _limits(report: CheckReport) -> list[Group]:
 
 
 def _table(items: Sequence[CheckItem]) -> Table:
-    table = light_table("", "baseline", "run", "change", "95 % interval", "limit")
+    table = light_table("", *LIMIT_COLUMNS)
     for item in items:
         if item.gate is not None:
-            table.add_row(cell(f"{MARKS[item.outcome]} {item.gate.limit.metric.key}"), *_figures(item.gate))
+            table.add_row(cell(f"{MARKS[item.outcome]} {item.gate.limit.metric.key}"), *figures(item.gate))
     return table
-
-
-def _figures(gate: RegressionGate) -> tuple[str, ...]:
-    found = gate.shown
-    levels = (None, None) if found is None else (found.a, found.b)
-    return (*map(formats.in_full, levels), change_text(gate), interval_text(gate), gate.limit.text)
 
 
 def _lines(item: CheckItem) -> list[str]:

@@ -17,6 +17,14 @@ StartSpreadShare = Annotated[
         parse=parse_fraction,
     ),
 ]
+MARGIN = Option(
+    "--margin",
+    "Smallest difference of a metric to look for, as in output_throughput=1%; repeat.",
+    unit="KEY=SHARE",
+    default="2% of throughput and means, 5% of p50 and p90, 10% of p99",
+    repeat=True,
+    parse=parse_fractions,
+)
 
 
 @options_class
@@ -36,17 +44,7 @@ class CompareOptions:
         tuple[str, ...],
         Option("--metric", "Compare only this metric, as in p99_ttft_ms; repeat.", unit="KEY", default="all"),
     ] = ()
-    margin: Annotated[
-        dict[str, float] | None,
-        Option(
-            "--margin",
-            "Smallest difference of a metric to look for, as in output_throughput=1%; repeat.",
-            unit="KEY=SHARE",
-            default="2% of throughput and means, 5% of p50 and p90, 10% of p99",
-            repeat=True,
-            parse=parse_fractions,
-        ),
-    ] = None
+    margin: Annotated[dict[str, float] | None, MARGIN] = None
     start_spread: StartSpreadShare = None
     price: Annotated[
         tuple[str, ...],

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 from servetop.cli.options import completions
+from servetop.cli.options.compare_options import MARGIN
 from servetop.cli.options.declaration import Argument, Option, options_class
 from servetop.cli.options.engine_options import ConnectionOptions, EngineOptions
 from servetop.cli.options.load_options import LoadOptions
 from servetop.cli.options.output_options import AsJson, ResultOptions
-from servetop.cli.options.parsers import parse_fractions
 from servetop.cli.options.request_options import DataOptions, RequestOptions
 from servetop.core.units import parse_seconds
 
-pairs_option = partial(Option, panel="Pairs")
+_PANEL = "Pairs"
+pairs_option = partial(Option, panel=_PANEL)
 
 
 @options_class
@@ -58,17 +59,7 @@ class SeriesOptions:
             default="output_throughput, p50_ttft_ms, mean_tpot_ms",
         ),
     ] = ()
-    margin: Annotated[
-        dict[str, float] | None,
-        pairs_option(
-            "--margin",
-            "Smallest difference of a metric to look for, as in output_throughput=1%; repeat.",
-            unit="KEY=SHARE",
-            default="2% of throughput and means, 5% of p50 and p90, 10% of p99",
-            repeat=True,
-            parse=parse_fractions,
-        ),
-    ] = None
+    margin: Annotated[dict[str, float] | None, dataclasses.replace(MARGIN, panel=_PANEL)] = None
     into: Annotated[
         Path | None,
         pairs_option(

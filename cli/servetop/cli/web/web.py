@@ -13,7 +13,7 @@ from servetop.cli.viewing.baseline_file import with_baseline_path
 from servetop.cli.viewing.display_options import check_theme
 from servetop.cli.viewing.viewer_signals import ViewerSignals
 from servetop.core.config import RunConfig
-from servetop.core.errors import ExitCode, UsageError
+from servetop.core.errors import ExitCode, UsageError, system_reason
 from servetop.core.system.own_python import python_argv
 from servetop.run import console
 
@@ -97,5 +97,5 @@ def _serve(recording: Path, address: WebAddress, display: DisplayOptions, signal
     try:
         asyncio.run(server.serve())
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
+        why = system_reason(error)
         raise UsageError(f"cannot serve at {address.host}:{address.port} ({why}): try another --web-port") from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from servetop.core.config import StageConfig
 from servetop.core.config_values.cell_settings import settings_text
+from servetop.core.same_fields import from_same_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +32,12 @@ class SkippedCell:
     @classmethod
     def of(cls, cell: StageConfig, *, at: float, stage: int, reason: str) -> SkippedCell:
         """Return the event of a planned cell."""
-        return cls(
+        return from_same_fields(
+            cls,
+            cell,
             at=at,
             stage=stage,
             label=cell.label,
-            request_rate=cell.request_rate,
-            max_concurrency=cell.max_concurrency,
-            max_num_seqs=cell.max_num_seqs,
-            repeat=cell.repeat,
             settings=settings_text(cell.settings),
             reason=reason,
         )

@@ -11,7 +11,7 @@ from servetop.engines.adapters.launch_argv import module_argv, safe_path
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.dialect_registry import TEXT_ENDPOINTS
-from servetop.engines.engine import Engine, LaunchCommand, package_version
+from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 
 SERVER = "mii.entrypoints.openai_api_server"
@@ -26,6 +26,7 @@ class DeepSpeedMiiEngine(Engine):
     takes_token_ids = False
     endpoints: Mapping[str, str] = {**TEXT_ENDPOINTS, "generate": "servetop.engines.dialects.mii_generate:MiiDialect"}
     batch_size_help = "only the ragged-batch settings of its Python API limit a batch: limit --max-concurrency instead"
+    package = "deepspeed-mii"
     install_help = "pip install deepspeed-mii, or --engine-command for a python that has it"
     stop_grace_period = 20.0
     failures = (
@@ -54,9 +55,6 @@ class DeepSpeedMiiEngine(Engine):
             host=reachable(flag_value(extra, "--host")),
             port=port,
         )
-
-    def installed(self) -> str | None:
-        return package_version("deepspeed-mii")
 
     def resolve_model(self, model: str) -> str:
         return resolve_model(model)

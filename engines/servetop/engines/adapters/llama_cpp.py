@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,6 +41,7 @@ class LlamaCppEngine(Engine):
     tokenize_field = "content"
     batch_size_flag = "--parallel"
     batch_size_help = "slots (--parallel), each with its share of --ctx-size; only a restart changes them"
+    programs = ("llama-server",)
     install_help = "build or download llama-server, and put it on the PATH or set --engine-command"
     metrics_off_help = "metrics are off: start llama-server with --metrics"
     stop_signal = signal.SIGTERM
@@ -89,10 +89,6 @@ class LlamaCppEngine(Engine):
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
         )
-
-    def installed(self) -> str | None:
-        """Return `yes` if llama-server is on the PATH; its version is unknown."""
-        return "yes" if shutil.which("llama-server") else None
 
     def metrics(self) -> LlamaCppPages:
         """Return a reader; only for a started server is it known whether the slots share one KV cache."""

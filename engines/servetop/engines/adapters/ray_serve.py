@@ -22,7 +22,7 @@ from servetop.engines.adapters.launch_argv import checked, refuse_containers
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResult, HttpResults
 from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
-from servetop.engines.engine import Engine, LaunchCommand, package_version
+from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, MetricSeries
 from servetop.engines.metrics.metrics_source import with_port
 from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
@@ -69,6 +69,7 @@ class RayServeEngine(Engine):
         lazy=True,
     )
     batch_size_help = "sequences in a batch of each replica (engine_kwargs.max_num_seqs); only a restart changes it"
+    package = "ray"
     install_help = "pip install 'ray[serve,llm]', and set --engine-command to that Python"
     metrics_off_help = "give the port of Ray's metrics with --metrics-url (ray start --metrics-export-port)"
     metrics_caveat = "Ray refreshes its metrics every 5 to 10 s (every second where servetop started it): they lag"
@@ -117,10 +118,6 @@ class RayServeEngine(Engine):
 
     def resolve_model(self, model: str) -> str:
         return resolve_model(model)
-
-    def installed(self) -> str | None:
-        """Return the version of Ray in the current Python environment."""
-        return package_version("ray")
 
     def metrics_url(self, url: str) -> str:
         """Return the agent's usual port; without configuration Ray picks a random one."""

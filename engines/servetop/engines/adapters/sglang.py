@@ -13,7 +13,7 @@ from servetop.engines.adapters.launch_argv import module_argv, safe_path
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
-from servetop.engines.engine import BatchSizeChange, CacheReset, Engine, LaunchCommand, package_version
+from servetop.engines.engine import BatchSizeChange, CacheReset, Engine, LaunchCommand
 from servetop.engines.metrics.metrics_reader import MetricMap, counter, gauge, share
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
@@ -72,6 +72,7 @@ class SglangEngine(Engine):
         "once, a larger one needs a restart"
     )
     stop_grace_period = 20.0
+    package = "sglang"
     install_help = "pip install sglang, or --engine-command for a python that has it"
     boot_patterns: Mapping[str, re.Pattern[str]] = {
         "kv_blocks_total": re.compile(r"max_total_num_tokens=(\d+)"),
@@ -110,9 +111,6 @@ class SglangEngine(Engine):
         )
         host = reachable(flag_value(extra, "--host"))
         return LaunchCommand(argv=tuple(argv), env=safe_path(argv, config), host=host, port=port)
-
-    def installed(self) -> str | None:
-        return package_version("sglang")
 
     def resolve_model(self, model: str) -> str:
         return resolve_model(model)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
@@ -46,6 +45,8 @@ class TensorRtLlmEngine(Engine):
     batch_size_help = (
         "requests in a batch (--max_batch_size); only a restart changes it, and its own tuner may lower it"
     )
+    package = "tensorrt-llm"
+    programs = (PROGRAM,)
     install_help = (
         "pip install tensorrt-llm on a machine with an NVIDIA GPU, or --engine-command for another environment"
     )
@@ -116,10 +117,6 @@ class TensorRtLlmEngine(Engine):
     def metrics(self) -> TensorRtLlmPages:
         """A server started by servetop reports its iterations from the first one on."""
         return TensorRtLlmPages(counting=self._counting)
-
-    def installed(self) -> str | None:
-        """Return the version of the installed package; `yes` for another command on the PATH."""
-        return package_version("tensorrt-llm") or ("yes" if shutil.which(PROGRAM) else None)
 
     def resolve_model(self, model: str) -> str:
         return resolve_model(model)

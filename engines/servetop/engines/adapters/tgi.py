@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -63,6 +62,7 @@ class TgiEngine(Engine):
         "requests in a batch (--max-batch-size); only a restart changes it. --max-concurrent-requests (128) is another "
         "limit: requests beyond it are refused (HTTP 429)"
     )
+    programs = (LAUNCHER,)
     install_help = "it ships as a container: --launcher docker --image REGISTRY/huggingface/text-generation-inference"
     stop_signal = signal.SIGTERM
     stop_grace_period = 20.0
@@ -93,10 +93,6 @@ class TgiEngine(Engine):
         return LaunchCommand(
             argv=(*argv, *with_flags(extra, flags)), host=reachable(flag_value(extra, "--hostname")), port=port
         )
-
-    def installed(self) -> str | None:
-        """Return `yes` if the launcher is on the PATH; its version is unknown."""
-        return "yes" if shutil.which(LAUNCHER) else None
 
     def resolve_model(self, model: str) -> str:
         return resolve_model(model)

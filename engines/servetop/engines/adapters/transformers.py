@@ -18,7 +18,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flag
 from servetop.engines.adapters.launch_argv import checked, safe_path
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResult, HttpResults
-from servetop.engines.engine import Engine, LaunchCommand, package_version
+from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
 
@@ -42,6 +42,8 @@ class TransformersEngine(Engine):
     batch_size_help = (
         "no limit of sequences; --cb-max-batch-tokens limits the tokens of a step, --cb-num-blocks the KV cache"
     )
+    package = "transformers"
+    programs = ("transformers",)
     install_help = "pip install 'transformers[serving]' accelerate, or --engine-command /path/to/transformers"
     stop_signal = signal.SIGTERM
     """SIGINT hangs after the use of continuous batching."""
@@ -83,10 +85,6 @@ class TransformersEngine(Engine):
 
     def resolve_model(self, model: str) -> str:
         return resolve_model(model)
-
-    def installed(self) -> str | None:
-        """Return the version of the installed package; `yes` for another command on the PATH."""
-        return package_version("transformers") or ("yes" if shutil.which("transformers") else None)
 
     def match_score(self, results: HttpResults) -> int:
         """Match by its POST-only paths and missing metrics, because it reports no name."""

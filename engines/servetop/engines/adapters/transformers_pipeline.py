@@ -50,6 +50,8 @@ class PipelineEngine(Engine):
     )
     continuous_usage = True
     batch_size_help = "requests in a padded batch (--max-num-seqs); only a restart changes it"
+    package = "transformers"
+    programs = ("transformers",)
     install_help = TransformersEngine.install_help
     failures = TransformersEngine.failures
     stop_signal = signal.SIGTERM
@@ -83,9 +85,6 @@ class PipelineEngine(Engine):
 
     def resolve_model(self, model: str) -> str:
         return TransformersEngine().resolve_model(model)
-
-    def installed(self) -> str | None:
-        return TransformersEngine().installed()
 
     def match_score(self, results: HttpResults) -> int:
         """Match the `owned_by` field of the listed models."""

@@ -27,6 +27,7 @@ _CONFIGS = {name: f"/v2/models/{name}/config" for name in ("ensemble", "tensorrt
 """Config paths of the usual models with text input; Triton lists its models only on a POST."""
 _HTTP_PORT, _METRICS_AFTER = 8000, 2
 _ADDRESSES = ("--http-address", "--grpc-address", "--metrics-address")
+_IN_CONTAINERS = "/opt/tritonserver/bin/tritonserver"
 
 
 class TritonEngine(Engine):
@@ -41,6 +42,7 @@ class TritonEngine(Engine):
     port_flag = "--http-port"
     batch_size_flag = "--triton-max-batch-size"
     batch_size_help = "set in the model's config (triton_max_batch_size); only a restart changes it"
+    programs = ("tritonserver", _IN_CONTAINERS)
     install_help = "NVIDIA's container tritonserver-…-trtllm-python-py3, or --engine-command for another tritonserver"
     metrics_off_help = "give the URL of Triton's metrics with --metrics-url (usually two ports above its HTTP port)"
     stop_signal = signal.SIGTERM
@@ -95,10 +97,6 @@ class TritonEngine(Engine):
             raise UsageError(f"there is no folder {model!r}: for Triton --model is the folder of a model repository")
         return str(path)
 
-    def installed(self) -> str | None:
-        """Return `yes` if tritonserver is on the PATH or at its place in NVIDIA's containers."""
-        return "yes" if shutil.which("tritonserver") or shutil.which(_IN_CONTAINERS) else None
-
     def metrics(self) -> TritonPages:
         return TritonPages()
 
@@ -122,7 +120,6 @@ class TritonEngine(Engine):
 
 
 _PREFIX = re.compile(r"^[IWE]\d{4} [\d:.]+ \d+ [\w.]+:\d+\] ")
-_IN_CONTAINERS = "/opt/tritonserver/bin/tritonserver"
 
 
 def _given(extra: Sequence[str], flag: str) -> int | None:

@@ -18,7 +18,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flag
 from servetop.engines.adapters.launch_argv import checked, safe_path
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.engine import CacheReset, Engine, LaunchCommand, package_version
+from servetop.engines.engine import CacheReset, Engine, LaunchCommand
 from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure, error_text, first_error, last_error
 from servetop.engines.server_facts import ServerFacts
@@ -52,6 +52,8 @@ class VllmEngine(Engine):
     )
     oldest_version = "0.2.7"
     metrics_off_help = "is it running with --disable-log-stats?"
+    package = "vllm"
+    programs = ("vllm",)
     install_help = "pip install 'servetop[vllm]', or --engine-command for another environment"
     boot_patterns: Mapping[str, re.Pattern[str]] = {
         "version": re.compile(r"(?:version |LLM engine \(v)(\d[\w.+]*)"),
@@ -106,10 +108,6 @@ class VllmEngine(Engine):
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
         )
-
-    def installed(self) -> str | None:
-        """Return the version of the installed package; `yes` for another command on the PATH."""
-        return package_version("vllm") or ("yes" if shutil.which("vllm") else None)
 
     def resolve_model(self, model: str) -> str:
         return resolve_model(model)

@@ -13,7 +13,7 @@ from servetop.core.chunk_codec import UNSIZED_LIMIT, chunk_sizes_known
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.dialect import ServerTiming
-from servetop.core.tick import ClientTick, LoadGauges
+from servetop.core.tick import COUNTED_AS, ClientTick, LoadGauges
 from servetop.core.units import US_PER_S
 from servetop.loadgen.request.request_state import RequestState
 
@@ -37,13 +37,6 @@ _DURATIONS = (
 )
 _MAX_UNSIZED = 1_000_000
 """Gaps that may wait for the first request to end."""
-_STATUS_FIELDS = {
-    RequestStatus.OK: "ok",
-    RequestStatus.ERROR: "errors",
-    RequestStatus.TIMEOUT: "timeouts",
-    RequestStatus.CANCELLED: "cancelled",
-    RequestStatus.TRUNCATED: "truncated",
-}
 
 
 class TickBuilder:
@@ -180,7 +173,7 @@ class TickBuilder:
         tokens = np.array(self._gap_tokens, dtype=np.int64)
         gaps = np.array(self._gaps_us, dtype=np.float64) / US_PER_S
         histograms["itl"] = LogHistogram.of(gaps / tokens, weights=tokens)
-        statuses: dict[str, Any] = {name: self._statuses[status] for status, name in _STATUS_FIELDS.items()}
+        statuses: dict[str, Any] = {name: self._statuses[status] for status, name in COUNTED_AS.items()}
         prompt_tokens, output_tokens = max(0, self._prompt_tokens), max(0, self._output_tokens)
         tick = ClientTick(
             index=index,

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable
 from pathlib import Path
 
-from servetop.core.errors import RecordingError
+from servetop.core.errors import RecordingError, system_reason
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingState
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.library.paths import SUFFIX, recordings_folder
@@ -22,7 +22,7 @@ def list_recordings(folder: Path | None = None) -> list[RecordingInfo]:
     try:
         paths = [path for path in folder.glob(f"*{SUFFIX}") if path.is_file()]
     except OSError as error:
-        raise RecordingError(f"cannot list {folder} ({(error.strerror or str(error)).lower()})") from error
+        raise RecordingError(f"cannot list {folder} ({system_reason(error)})") from error
     return sorted((describe(path) for path in paths), key=lambda info: (info.started, info.path), reverse=True)
 
 

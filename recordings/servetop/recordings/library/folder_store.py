@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from servetop.core.clock import wall_clock
-from servetop.core.errors import RecordingError
+from servetop.core.errors import RecordingError, system_reason
 from servetop.core.interfaces.recording_store import (
     RecordingInfo,
     RecordingPreview,
@@ -48,7 +48,9 @@ class FolderStore:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise RecordingError(f"cannot list {self._folder} ({_reason(error)}): check its permissions") from error
+            raise RecordingError(
+                f"cannot list {self._folder} ({system_reason(error)}): check its permissions"
+            ) from error
         return [Path(path) for _, path in sorted(found, reverse=True)]
 
     def newest(self) -> Path:
@@ -97,7 +99,7 @@ class FolderStore:
         except FileExistsError:
             raise RecordingError(f"a recording {target.stem} already exists: choose another name") from None
         except OSError as error:
-            raise RecordingError(f"cannot rename {path.name} ({_reason(error)})") from error
+            raise RecordingError(f"cannot rename {path.name} ({system_reason(error)})") from error
         return target
 
     def delete(self, path: Path) -> None:
@@ -108,7 +110,7 @@ class FolderStore:
             for suffix in _COMPANIONS:
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
         except OSError as error:
-            raise RecordingError(f"cannot delete {path.name} ({_reason(error)})") from error
+            raise RecordingError(f"cannot delete {path.name} ({system_reason(error)})") from error
 
 
 def _is_recording(entry: os.DirEntry[str]) -> bool:
@@ -173,7 +175,3 @@ def _move(path: Path, target: Path) -> None:
         path.rename(target)
     else:
         path.unlink()
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,12 @@ from servetop.analysis.columns.request_columns import (
     UNKNOWN_SOURCE,
     CodeArray,
     RequestColumns,
+    StageRequests,
     narrowed,
 )
 from servetop.analysis.statistics.percentiles import Distribution
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
-from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.arrays import FloatArray
 from servetop.core.chunk_codec import chunk_sizes_known
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestStatus, TokenSource
@@ -55,7 +56,6 @@ _EXPRESSIONS = {"status": f"CASE status {_CODED} END", "chunks": "ifnull(length(
 _STATUSES = ", ".join(f"'{each}'" for each in STATUSES)
 _VALID = f"due IS NOT NULL AND status IN ({_STATUSES})"
 _DISPUTED = TOKEN_SOURCES.index(TokenSource.DISPUTED)
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 _MIN_PENDING_GAPS = 1_000_000
 """Gaps that wait to be merged, or more: as many as were merged before."""
 
@@ -88,21 +88,6 @@ class Selection:
         exclusions = ["NOT (stage = ? AND due >= ?)"] * len(self.excluded)
         parameters = (*active.values(), *(value for pair in self.excluded for value in pair))
         return " AND ".join([*active, *exclusions]), parameters
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StageRequests:
-    """All requests by stage, and those of a stage by due time and id; arrays of shape (requests,), NaN is unknown."""
-
-    columns: RequestColumns
-    """Without token gaps and without the tokens of each second."""
-    stages: FloatArray
-    ids: IntArray
-    replicas: FloatArray
-
-    def of_stage(self, index: int) -> slice:
-        """Return the places of the requests of one stage."""
-        return slice(*(int(np.searchsorted(self.stages, index, side=side)) for side in _SIDES))
 
 
 def load_requests(reader: RecordingReader, selection: Selection, *, others: Sequence[str] = ()) -> RequestColumns:

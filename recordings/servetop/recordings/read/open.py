@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from servetop.core.errors import NotARecordingError, RecordingError
+from servetop.core.errors import NotARecordingError, RecordingError, system_reason
 from servetop.recordings.format.reader_limits import ReadBudget, harden
 from servetop.recordings.format.schema import APPLICATION_ID, FORMAT_MAJOR
 from servetop.recordings.format.schema_check import schema_rows, unexpected_object
@@ -90,7 +90,7 @@ def _first_bytes(path: Path) -> bytes:
     except FileNotFoundError as error:
         raise NotARecordingError(f"no such recording: {path}: servetop ls lists the recordings") from error
     except OSError as error:
-        raise NotARecordingError(f"cannot read {path} ({(error.strerror or str(error)).lower()})") from error
+        raise NotARecordingError(f"cannot read {path} ({system_reason(error)})") from error
 
 
 def _check_signature(path: Path, start: bytes) -> None:

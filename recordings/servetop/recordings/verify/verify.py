@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from servetop.core.errors import NotARecordingError, RecordingError
-from servetop.core.events import RequestStatus
-from servetop.core.tick import TICK_SECONDS, Tick
+from servetop.core.tick import COUNTED_AS, TICK_SECONDS, Tick
 from servetop.recordings.format.schema import (
     COMMAND,
     ENGINE_SAMPLE,
@@ -34,13 +33,6 @@ from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.read.wal_check import check_wal
 from servetop.recordings.verify.verdict import Verified, VerifyCheck, VerifyVerdict
 
-_COUNTERS = {
-    RequestStatus.OK: "ok",
-    RequestStatus.ERROR: "errors",
-    RequestStatus.TIMEOUT: "timeouts",
-    RequestStatus.CANCELLED: "cancelled",
-    RequestStatus.TRUNCATED: "truncated",
-}
 _OTHERS: Sequence[EventTable] = (
     STAGE,
     SKIPPED_CELL,
@@ -130,9 +122,9 @@ def _requests(tables: TableReader) -> str:
     check_request_rows(tables)
     deque(tables.rows("request", tuple(dict(tables.columns_of("request")))), maxlen=0)  # decodes all texts
     rows = dict(tables.rows("request GROUP BY status", ("status", "count(*)")))
-    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in _COUNTERS.values())
-    counted = next(tables.rows(TICK.name, (sums,)), (0,) * len(_COUNTERS))
-    for status, ticks in zip(_COUNTERS, counted, strict=True):
+    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in COUNTED_AS.values())
+    counted = next(tables.rows(TICK.name, (sums,)), (0,) * len(COUNTED_AS))
+    for status, ticks in zip(COUNTED_AS, counted, strict=True):
         if rows.get(status, 0) != ticks:
             tables.record_damage(f"{rows.get(status, 0):,} rows have status {status}, but the ticks count {ticks:,}")
     return f"{sum(rows.values()):,}, matching the counts of the ticks"

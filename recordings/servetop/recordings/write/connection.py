@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
-from servetop.core.errors import RecordingError
+from servetop.core.errors import RecordingError, system_reason
 from servetop.recordings.write.tick_transaction import EncodedBatch
 
 BUSY_SECONDS = 0.25
@@ -51,7 +51,7 @@ def claim_path(path: Path) -> None:
     except OSError as error:
         if isinstance(error, FileExistsError):
             check_new(path)
-        reason = (error.strerror or str(error)).lower()
+        reason = system_reason(error)
         raise RecordingError(
             f"cannot record to {path} ({reason}): choose another file with --record, or --no-record"
         ) from error

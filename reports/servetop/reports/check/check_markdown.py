@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servetop.analysis.checks.check_outcome import CheckOutcome
-from servetop.core.text import formats
 from servetop.reports.check.check_report import CheckItem, CheckReport, ItemKind
-from servetop.reports.check.gate_text import change_text, interval_text
+from servetop.reports.check.gate_text import LIMIT_COLUMNS, figures
 from servetop.reports.markdown import escaped, table
 
 _SIGNS = {
@@ -36,20 +35,16 @@ def report_markdown(report: CheckReport) -> str:
 def _limits(items: Sequence[CheckItem]) -> list[str]:
     if not items:
         return []
-    columns = ("", "metric", "load", "baseline", "run", "change", "95 % interval", "limit")
+    columns = ("", "metric", "load", *LIMIT_COLUMNS)
     rows = [
         (
             _outcome(item),
             escaped(item.gate.limit.metric.key),
             escaped(item.load or "–"),
-            *(formats.in_full(each) for each in ((None, None) if found is None else (found.a, found.b))),
-            change_text(item.gate),
-            interval_text(item.gate),
-            item.gate.limit.text,
+            *figures(item.gate),
         )
         for item in items
         if item.gate is not None
-        for found in (item.gate.shown,)
     ]
     reasons = [
         f"- {_outcome(item)}: {escaped(item.title)}: {escaped(item.text)}"

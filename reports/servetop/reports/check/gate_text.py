@@ -9,7 +9,11 @@ from servetop.analysis.comparison.compared_metrics import Scale
 from servetop.analysis.comparison.difference_texts import difference_text
 from servetop.analysis.comparison.difference_texts import interval_text as interval_of
 from servetop.analysis.comparison.undecided_texts import text_of_cost
+from servetop.core.text import formats
 from servetop.reports.check.regression_gate import RegressionGate
+
+LIMIT_COLUMNS = ("baseline", "run", "change", "95 % interval", "limit")
+"""Headings of the columns of `figures`."""
 
 
 def change_text(gate: RegressionGate) -> str:
@@ -20,6 +24,12 @@ def change_text(gate: RegressionGate) -> str:
 def interval_text(gate: RegressionGate) -> str:
     """Return the interval in the unit of the difference, such as `[−2.1, +0.3]`; `–` if unknown."""
     return "–" if gate.shown is None else interval_of(gate.shown)
+
+
+def figures(gate: RegressionGate) -> tuple[str, ...]:
+    """Return what a table shows of a limit below `LIMIT_COLUMNS`."""
+    levels = (None, None) if gate.shown is None else (gate.shown.a, gate.shown.b)
+    return (*map(formats.in_full, levels), change_text(gate), interval_text(gate), gate.limit.text)
 
 
 def _kept_limit(gate: RegressionGate) -> str:

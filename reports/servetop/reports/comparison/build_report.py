@@ -30,8 +30,8 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
     """
     check_measured(a)
     check_measured(b)
-    runs_a, runs_b = [run.arm for run in a.runs], [run.arm for run in b.runs]
-    comparison = compare(runs_a, runs_b, replace(options, names=(a.letter, b.letter)))
+    options = replace(options, names=(a.letter, b.letter))
+    comparison = compare([run.arm for run in a.runs], [run.arm for run in b.runs], options)
     stages = report_stages(comparison)
     check_stages(stages, a, b)
     differences = manifest_differences(a.first.header, b.first.header)
@@ -46,7 +46,7 @@ def arm_comparison(a: MeasuredArm, b: MeasuredArm, options: ComparisonOptions) -
         differences=tuple(each for each in differences if not each.unknown),
         unknown=tuple(each.key for each in differences if each.unknown),
         other_causes=other_causes(a, b),
-        start_spread=options.spread_between((*runs_a, *runs_b)) if few else SAME,
+        start_spread=comparison.start_spread if few else SAME,
         stages=stages,
         break_even=break_even_prices(stages, b.price_per_hour),
         only_a=tuple(load.label for load in comparison.only_a),

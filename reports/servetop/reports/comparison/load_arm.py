@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.cells.stage_load import StageLoad, names_batch
-from servetop.analysis.columns.request_columns import RequestColumns
+from servetop.analysis.columns.request_columns import RequestColumns, StageRequests
 from servetop.analysis.columns.run_columns import RunColumns, StagePeriod
 from servetop.analysis.comparison.alignment import ArmRun
 from servetop.analysis.comparison.stage_sample import Cumulative, StageSample, TokenGaps
@@ -24,7 +24,7 @@ from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.config_values.price import HourlyPrice
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS
-from servetop.recordings.read.load_requests import StageRequests, load_stage_requests
+from servetop.recordings.read.load_requests import load_stage_requests
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from servetop.analysis.checks.stage_figures import StageFigures
-from servetop.analysis.columns.request_columns import STATUSES
-from servetop.analysis.columns.run_columns import Period, RunColumns
+from servetop.analysis.columns.request_columns import StageRequests
+from servetop.analysis.columns.run_columns import RunColumns
 from servetop.analysis.confounding.conditions import RunConditions
-from servetop.analysis.confounding.measure import RequestTable, RunEvidence, measure_conditions
+from servetop.analysis.confounding.measure import RunEvidence, measure_conditions
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.summary.engine_metrics import hits_in_period
-from servetop.analysis.trust.cache_check import CacheCheck
-from servetop.core.arrays import BoolArray
 from servetop.core.config_values.price import HourlyPrice
 from servetop.core.errors import UsageError
-from servetop.core.events import RequestStatus
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.library.paths import SUFFIX
-from servetop.recordings.read.load_requests import Selection, StageRequests, load_stage_requests
+from servetop.recordings.read.load_requests import load_stage_requests
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.comparison.load_arm import arm_run_of
 from servetop.reports.comparison.measured_arm import MeasuredRun
-from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts
+from servetop.reports.summary.cache_metrics import IdealCache
 from servetop.reports.summary.load_stage_figures import load_stage_figures
-
-_FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
 
 
 def recordings_named(argument: str) -> tuple[Path, ...]:
@@ -121,12 +112,12 @@ class RecordedColumns:
                 header=run.header,
                 stages=run.stages,
                 history=TickHistory(ticks),
-                requests=_lengths(requests),
+                requests=requests,
                 engine_samples=reader.engine_samples(),
                 replica_samples=reader.replica_samples(),
                 gpu_samples=reader.gpu_samples(),
                 log_lines=reader.log_lines(),
-                cache_check=_whole_check(cache, run, requests),
+                cache_check=cache.check_run(run, requests),
             )
         )
         return cls(reader=reader, run=run, requests=requests, cache=cache, conditions=conditions)
@@ -140,8 +131,6 @@ class RecordedColumns:
     ) -> MeasuredRun:
         """Return the run as it is compared; `objectives` (seconds by metric) and `price` replace its own."""
         run, path = self.run, str(self.reader.path)
-        counted = self.requests.columns.status[_counted(run, self.requests)]
-        counts = {status: int((counted == code).sum()) for code, status in enumerate(STATUSES)}
         last = float(run.tick_ends[-1]) if run.tick_ends.size else TICK_SECONDS
         return MeasuredRun(
             path=path,
@@ -149,38 +138,7 @@ class RecordedColumns:
             arm=arm_run_of(run, self.requests, name=path, objectives=objectives, price=price),
             conditions=self.conditions,
             seconds=last if run.end is None else run.end.at,
-            requests=counted.size,
-            failed=sum(counts[status] for status in _FAILED),
-            completed=counts[RequestStatus.OK],
             running=self.reader.is_live(),
             end=run.end,
             damage=self.reader.damage,
         )
-
-
-def _lengths(requests: StageRequests) -> RequestTable:
-    columns = requests.columns
-    return RequestTable(
-        ids=requests.ids,
-        stages=requests.stages,
-        prompt=columns.prompt_tokens.astype(np.float32, copy=False),
-        output=columns.output_tokens.astype(np.float32, copy=False),
-        ok=columns.with_status(RequestStatus.OK),
-        cancelled=columns.with_status(RequestStatus.CANCELLED),
-        replicas=requests.replicas,
-    ).as_sent()
-
-
-def _whole_check(cache: IdealCache, run: RunColumns, requests: StageRequests) -> CacheCheck:
-    """Return the hit rate of the whole run, without warm-ups, beside the ideal one."""
-    rows = _counted(run, requests)
-    columns = requests.columns
-    prompts = computed_prompts(columns.prompt_tokens[rows], columns.first_token_at[rows])
-    selection = Selection(start=None if run.warm_at == -math.inf else run.warm_at)
-    return cache.check(hits_in_period(run, Period(start=run.warm_at)), prompts, selection)
-
-
-def _counted(run: RunColumns, requests: StageRequests) -> BoolArray:
-    left_out = [stage.change.index for stage in run.stages if stage.change.warmup]
-    left_out += [stage.change.index for stage in run.superseded]
-    return np.asarray(~np.isin(requests.stages, left_out))

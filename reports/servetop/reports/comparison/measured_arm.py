@@ -24,11 +24,6 @@ class MeasuredRun:
     conditions: RunConditions
     seconds: float
     """Length of the run so far."""
-    requests: int
-    """Requests that ended, without warm-ups."""
-    failed: int
-    """Errors, timeouts and truncated answers among them."""
-    completed: int
     running: bool = False
     end: RunEnd | None = None
     """None while it runs, or if it was killed."""
@@ -74,8 +69,8 @@ class MeasuredArm:
             starts=len(self.runs),
             seconds=sum(run.seconds for run in self.runs),
             price_per_hour=self.price_per_hour,
-            requests=sum(run.requests for run in self.runs),
-            failed=sum(run.failed for run in self.runs),
+            requests=sum(run.conditions.requests for run in self.runs),
+            failed=sum(run.conditions.failed for run in self.runs),
             date=datetime.fromtimestamp(header.anchor.wall_epoch_s, tz=UTC).isoformat(timespec="seconds"),
             running=any(run.running for run in self.runs),
         )

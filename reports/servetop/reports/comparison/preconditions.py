@@ -48,10 +48,10 @@ def _listed(keys: Sequence[str]) -> str:
 def check_measured(arm: MeasuredArm) -> None:
     """Raise UsageError if a recording has no successful request to compare."""
     for run in arm.runs:
-        if not run.requests:
+        if not run.conditions.requests:
             raise UsageError(f"{run.path} has no finished request: there is nothing to compare")
-        if not run.completed:
-            requests = counted(run.requests, "request")
+        if not run.conditions.completed:
+            requests = counted(run.conditions.requests, "request")
             raise UsageError(f"{run.path}: none of its {requests} succeeded: servetop summary shows the reasons")
 
 
@@ -92,8 +92,8 @@ def _run_warnings(arm: MeasuredArm, run: MeasuredRun) -> Iterator[str]:
         yield f"{arm.letter} ({run.name}) is still running: what it has measured so far is compared"
     elif run.end is None:
         yield f"{arm.letter} ({run.name}) ended without notice: what was recorded is compared"
-    if run.failed:
-        failed = f"{run.failed:,} of {counted(run.requests, 'request')} failed"
+    if run.conditions.failed:
+        failed = f"{run.conditions.failed:,} of {counted(run.conditions.requests, 'request')} failed"
         yield f"{arm.letter} ({run.name}): {failed}; latencies omit them"
 
 

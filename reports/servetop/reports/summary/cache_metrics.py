@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from servetop.analysis.columns.latencies import times_to_first_token
-from servetop.analysis.columns.run_columns import RunColumns
+from servetop.analysis.columns.request_columns import StageRequests
+from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.prefix_cache.cache_notes import cache_methods, noted_rates
 from servetop.analysis.prefix_cache.ideal_hits import (
     HitCount,
@@ -20,6 +21,7 @@ from servetop.analysis.prefix_cache.ideal_hits import (
     own_draws,
 )
 from servetop.analysis.prefix_cache.ttft_by_position import PrefixUses
+from servetop.analysis.summary.engine_metrics import hits_in_period
 from servetop.analysis.trust.cache_check import CacheCheck
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.config import AS_IS, RANDOM, WARM, WorkloadConfig
@@ -68,8 +70,7 @@ class IdealCache:
         }
         uses: Mapping[int, IntArray] = {}
         if prefixes is not None and config.prefix_cache != WARM and not cells:
-            cold = cold_stages([stage.change for stage in run.every_stage], config)
-            uses = _first_uses(reader, run, count=prefixes[1], cold=cold)
+            uses = _first_uses(reader, run, count=prefixes[1])
         return cls(
             reader=reader,
             workload=workload,
@@ -100,6 +101,14 @@ class IdealCache:
             promised=self.promised,
             slack=0.0 if ideal is None else self._slack(ideal, counted, prompts.size, selection),
         )
+
+    def check_run(self, run: RunColumns, requests: StageRequests) -> CacheCheck:
+        """Compare the rate of the whole run, without warm-ups and stages that do not count, with the ideal one."""
+        counted = [each.change.index for each in run.stages if not each.change.warmup]
+        rows, columns = np.isin(requests.stages, counted), requests.columns
+        prompts = computed_prompts(columns.prompt_tokens[rows], columns.first_token_at[rows])
+        selection = Selection(start=None if run.warm_at == -math.inf else run.warm_at)
+        return self.check(hits_in_period(run, Period(start=run.warm_at)), prompts, selection)
 
     def _rate_by_position(self, selection: Selection) -> float:
         """Return the lower bound from the times to first token; NaN if the prefixes or too few first uses are known."""
@@ -213,14 +222,15 @@ def _prefixes(workload: WorkloadConfig) -> tuple[int, int] | None:
     return (length, count) if length else None
 
 
-def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int, cold: Set[int]) -> dict[int, IntArray]:
-    """Find the first request of each stage that used a prefix; the cache was emptied before the stages in `cold`.
+def _first_uses(reader: RecordingReader, run: RunColumns, *, count: int) -> dict[int, IntArray]:
+    """Find the first request of each stage that used a prefix since the cache was emptied.
 
     A stage with a prompt stream of its own has prefixes of its own too.
     """
     rows = reader.request_rows(("stage", "id", "first_token_at"))
     numbers = np.fromiter(rows, dtype=[("stage", "i8"), ("id", "i8"), ("first_token_at", "f8")])
     own = own_draws(reader.stages())
+    cold = cold_stages([stage.change for stage in run.every_stage], run.header.config)
     seen = np.empty(0, dtype=np.int64)
     uses = {}
     for stage in run.every_stage:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.checks.stage_figures import StageFigures
-from servetop.analysis.columns.request_columns import STATUSES
+from servetop.analysis.columns.request_columns import StageRequests
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
 from servetop.analysis.summary.engine_metrics import counted_hits, server_summary
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
@@ -23,13 +23,11 @@ from servetop.analysis.trust.steady_state import MIN_TICKS, SteadyWindow
 from servetop.core.events import RequestStatus, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS
-from servetop.recordings.read.load_requests import Selection, StageRequests, load_stage_requests, load_timeline
+from servetop.recordings.read.load_requests import Selection, load_stage_requests, load_timeline
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts
 from servetop.reports.summary.cooldown import CoolDowns
-
-_FAILED = [STATUSES.index(each) for each in (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)]
 
 
 def load_figures(reader: RecordingReader) -> tuple[StageFigures, ...]:
@@ -84,7 +82,7 @@ class _Source:
             label=_label(stage.change, self.run.attempts[number].steered),
             requests=whole.due.size,
             completed=int(whole.with_status(RequestStatus.OK).sum()),
-            failed=int(np.isin(whole.status, _FAILED).sum()),
+            failed=int(whole.failed.sum()),
             compared_completed=int(compared.with_status(RequestStatus.OK).sum()),
             trust=trust_summary(self.run, compared, timeline=self.timeline, period=period, cache=CacheCheck()),
             steady_seconds=window.seconds,

@@ -24,6 +24,7 @@ from servetop.analysis.summary.story_summary import story_summary
 from servetop.analysis.summary.summary_types import (
     Measurements,
     RunSummary,
+    SkippedSummary,
     StageSummary,
     SteadySummary,
 )
@@ -31,6 +32,7 @@ from servetop.analysis.summary.trust_metrics import trust_summary
 from servetop.analysis.trust.steady_state import METHOD, SteadyWindow
 from servetop.core.config_values.price import Prices
 from servetop.core.events import RunEnd
+from servetop.core.same_fields import from_same_fields
 from servetop.recordings.read.load_requests import Selection, load_requests, load_timeline
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
@@ -43,7 +45,6 @@ from servetop.reports.summary.exported import engine_metrics
 from servetop.reports.summary.failure_metrics import failure_reasons
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.set_up import set_up_of
-from servetop.reports.summary.skipped_cells import skipped_cells
 from servetop.reports.summary.turn_metrics import TURN_COLUMNS, turn_summaries
 
 
@@ -83,7 +84,7 @@ def run_summary(
         stages=stages,
         engine_metrics=engine_metrics(reader, run),
         dataset=dataset_summary(reader),
-        skipped=skipped_cells(reader) or None,
+        skipped=tuple(from_same_fields(SkippedSummary, each) for each in reader.skipped_cells()) or None,
         predicted=run.header.predicted or None,
     )
     return _judged(summary, source, end=end) if run.tick_ends.size else summary
@@ -248,16 +249,12 @@ def _stage_summary(
     change, period = stage.change, stage.period
     selection = _selection(stage, cooldowns)
     measured = only or source.costed(source.measure(selection, period), selection)
-    return StageSummary(
+    return from_same_fields(
+        StageSummary,
+        change,
         stage=change.index,
-        label=change.label,
         start=period.start,
         end=_end_of_run(source.run) if math.isinf(period.until) else period.until,
-        repeat=change.repeat,
-        request_rate=change.request_rate,
-        max_concurrency=change.max_concurrency,
-        max_num_seqs=change.max_num_seqs,
-        settings=change.settings,
         preemptions=measured.server.preemptions,
         cooldown_requests=cooldowns.requests.get(change.index, 0),
         measured=measured,

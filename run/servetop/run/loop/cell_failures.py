@@ -17,7 +17,7 @@ from servetop.core.config_values.cell_workload import cell_workload
 from servetop.core.errors import EngineError, LoadError, ServetopError, UsageError
 from servetop.core.events import Severity
 from servetop.core.interfaces.run_source import EngineFacts
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 from servetop.core.text.counted import counted
 from servetop.run.loop.plan_progress import PlanProgress
 from servetop.run.loop.stage_plan import EngineNeeds, Segment

@@ -9,7 +9,7 @@ import resource
 import sys
 from collections.abc import Iterator
 
-from servetop.core.errors import ServetopError
+from servetop.core.errors import ServetopError, system_reason
 
 LEAST_OPEN_FILES = 64
 """Open files that the run process needs; its senders need one more for each request in flight."""
@@ -82,7 +82,7 @@ def unusable_file(error: BaseException) -> str:
     """Return the file that an error of the system is about, and what to do; empty for any other error."""
     if not isinstance(error, OSError) or isinstance(error, TimeoutError | ConnectionError):
         return ""
-    reason = (error.strerror or str(error)).lower()
+    reason = system_reason(error)
     if error.filename is None:
         return f"cannot write ({reason}): free some space" if error.errno in _FULL else ""
     return f"cannot use {os.fsdecode(error.filename)} ({reason}): check the path and its permissions"

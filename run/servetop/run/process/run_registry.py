@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import platformdirs
 
-from servetop.core.errors import ServetopError, UsageError
+from servetop.core.errors import ServetopError, UsageError, system_reason
 from servetop.core.text.encodable import encodable_data
 from servetop.run.process.registered_run import RegisteredRun
 
@@ -55,7 +55,7 @@ class RunRegistry:
             return []
         except OSError as error:
             raise RegistryError(
-                f"cannot list the runs in {self._folder} ({_reason(error)}): check its permissions"
+                f"cannot list the runs in {self._folder} ({system_reason(error)}): check its permissions"
             ) from error
         found = [self._read(self._folder / name) for name in names if name.endswith(_SUFFIX)]
         return sorted((run for run in found if run is not None), key=lambda run: (run.began, run.id), reverse=True)
@@ -98,7 +98,7 @@ class RunRegistry:
                 file.write(orjson.dumps(encodable_data({**asdict(run), "recording": str(run.recording)})))
             draft.replace(path)
         except OSError as error:
-            raise RegistryError(f"cannot write to {self._folder} ({_reason(error)})") from error
+            raise RegistryError(f"cannot write to {self._folder} ({system_reason(error)})") from error
 
     def remove(self, run_id: str) -> None:
         """Remove a run, if it is registered."""
@@ -164,7 +164,3 @@ class Registration:
     def end(self) -> None:
         """Remove the entry."""
         self._registry.remove(self._run.id)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -11,16 +11,9 @@ import numpy as np
 from servetop.analysis.trust.objectives import meets_objectives
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
-from servetop.core.tick import HISTOGRAMS, ClientTick, LoadGauges
+from servetop.core.tick import COUNTED_AS, HISTOGRAMS, ClientTick, LoadGauges
 from servetop.core.units import US_PER_S
 from servetop.simulator.virtual_run.sent_request import SentRequest
-
-_STATUS_FIELDS = {
-    RequestStatus.OK: "ok",
-    RequestStatus.ERROR: "errors",
-    RequestStatus.CANCELLED: "cancelled",
-    RequestStatus.TRUNCATED: "truncated",
-}
 
 
 class ClientTickFold:
@@ -66,7 +59,7 @@ class ClientTickFold:
 
     def ended(self, record: RequestRecord) -> None:
         """Count a request that ended."""
-        self._counts[_STATUS_FIELDS[record.status]] += 1
+        self._counts[COUNTED_AS[record.status]] += 1
         self._counts["good"] += meets_objectives(record, self._goodput)
         self._counts["good_due"] += meets_objectives(record, self._goodput, from_due=True)
         if record.status is not RequestStatus.OK:

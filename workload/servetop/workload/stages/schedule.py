@@ -6,7 +6,7 @@ import dataclasses
 import math
 
 from servetop.core.events import StageChange
-from servetop.core.stage_row import planned_row
+from servetop.core.interfaces.stage_row import planned_row
 from servetop.core.tick import LoadGauges
 from servetop.workload.stages.plan import LoadPhase, LoadPlan
 from servetop.workload.stages.stage_run import Due, StageArrivals, StageRun
