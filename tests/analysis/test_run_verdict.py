@@ -182,6 +182,15 @@ def test_an_estimate_far_below_the_knee_is_not_claimed() -> None:
     assert verdict.sustainable is None
 
 
+@pytest.mark.parametrize(("burstiness", "cause"), [(0.25, RunCause.UNCLEAR), (1.0, RunCause.HEADROOM)])
+def test_few_bursts_are_no_headroom(burstiness: float, cause: RunCause) -> None:
+    load, work = StageConfig(request_rate=2.0, duration=40.0), replace(LIGHT, burstiness=burstiness)
+    found, text = told(run_virtually(with_objectives(plan_of(load, workload=work), ttft=0.5)))
+    assert found is cause, text
+    assert ("too few bursts came" in text) is (cause is RunCause.UNCLEAR)
+    assert ("kept up" in text) is (cause is RunCause.HEADROOM)
+
+
 def test_preemptions_are_those_of_the_loads_of_the_overload() -> None:
     loads = [StageChange(at=at, index=0, label="", request_rate=4.0, max_concurrency=None, max_num_seqs=None)
              for at in (0.0, 10.0, 20.0)]  # fmt: skip

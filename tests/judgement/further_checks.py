@@ -158,6 +158,7 @@ FURTHER_CHECKS: dict[str, Check] = {
     "still grew": _still_grew,
     "left unserved": lambda _, truth: truth.left > 0,
     "short stages": _short_stages,
+    "few bursts": lambda _, truth: truth.scenario.plan.config.workload.burstiness < 0.5,
     "batch fills blocks": _batch_fills_blocks,
     "no token": _no_token,
     "kept now": _kept_now,

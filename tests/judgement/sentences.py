@@ -99,6 +99,7 @@ PATTERNS: dict[str, str] = {
     "completed": r"the engine completed the load",
     "still grew": r"requests in flight still grew when the load ended: the engine may not keep up",
     "left unserved": r"requests were left unserved when the load ended: the engine may not keep up",
+    "few bursts": r"too few bursts came to tell whether the engine keeps up with their rate",
     "short stages": rf"no stage lasted (?P<seconds>{_SECONDS}): too short to tell whether the engine keeps up",
     "cancelled": rf"(?P<count>{_NUMBER}) cancelled unserved",
     "batch limit": (

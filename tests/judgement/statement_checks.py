@@ -236,8 +236,8 @@ def _held_now(said: Statement, truth: KnownTruth) -> bool:
     """By the client's own count: requests that are given up are in no record."""
     state, at = truth.state, said.at or 0.0
     limits = {stage.max_concurrency for stage in state.run.stages}
-    held = max((tick.client.gauges.queued for tick in state.run.ticks if at - 2.0 <= tick.end <= at), default=0)
-    return said.number("limit") in limits and near(said.number("count"), held, absolute=3)
+    held = [tick.client.gauges.queued for tick in state.run.ticks if at - 2.0 <= tick.end <= at] or [0]
+    return said.number("limit") in limits and min(held) - 3 <= said.number("count") <= max(held) + 3
 
 
 def _reading(said: Statement, truth: KnownTruth) -> None:

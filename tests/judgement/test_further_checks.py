@@ -96,6 +96,8 @@ def test_a_load_is_too_short_or_still_grows(batch: KnownTruth, healthy: KnownTru
     assert _verdict(GREW, healthy) is not True
     assert _verdict("requests were left unserved when the load ended: the engine may not keep up", batch) is False
     assert _verdict("no stage lasted 10 s: too short to tell whether the engine keeps up", batch) is False
+    assert _verdict("too few bursts came to tell whether the engine keeps up with their rate", healthy) is False
+    assert _verdict("too few bursts came to tell whether the engine keeps up with their rate", _truth("bursty")) is True
 
 
 def test_a_batch_without_memory_is_one_with_used_blocks(batch: KnownTruth) -> None:

@@ -11,7 +11,7 @@ from servetop.analysis.diagnosis import clauses
 from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.diagnosis.clauses import Part, Phrase
 from servetop.analysis.diagnosis.held_back import longest_client_queue
-from servetop.analysis.diagnosis.kept_load import share_kept, unserved_share
+from servetop.analysis.diagnosis.kept_load import kept_up, share_kept, unserved_share
 from servetop.analysis.diagnosis.marks import WINDOW
 from servetop.analysis.diagnosis.overload_story import sustainable_phrase
 from servetop.analysis.diagnosis.passing_overload import length
@@ -138,7 +138,7 @@ def _hit_rate(run: RunRecord, first: int, stop: int) -> float:
 
 def _kv_peak(run: RunRecord) -> Iterable[PlannedLine]:
     """Yield the highest usage of the pages; none if all show 0, as those before and after the requests do."""
-    seen = " at the scrapes" if run.sees_little else ""
+    seen = run.at_scrapes
     if run.replica_samples:  # the mean of all says little about the fullest
         usages = [kv_usage(each) for each in run.replica_samples]
         fullest = int(np.nanargmax(np.nan_to_num(usages, nan=-1.0)))
@@ -158,7 +158,7 @@ def _kept_up(run: RunRecord, verdict: RunVerdict) -> list[Part]:
     """Return what a run without an overload shows: little if no load lasted long enough for a queue to build up."""
     waiting = run.history.column("waiting", start=run.history.first_from(_since(run, verdict)))
     most = float(np.nanmax(waiting, initial=0.0))
-    seen = " at the scrapes" if run.sees_little else ""
+    seen = run.at_scrapes
     lasted = "" if seen or _may_have_lasted(waiting) else "no queue that lasted, "
     queue = f"no queue{seen}" if most <= SHORT_QUEUE else f"{lasted}at most {most:,.0f} waiting{seen}"
     parts: list[Part] = [
@@ -186,6 +186,8 @@ def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
         return Phrase(
             clauses.PASSED, f"an overload of {seconds(length(run, verdict.passed))} passed within the objectives"
         )
+    if verdict.cause is RunCause.UNCLEAR and kept_up(run):
+        return Phrase(clauses.UNCLEAR, "too few bursts came to tell whether the engine keeps up with their rate")
     if verdict.cause is RunCause.UNCLEAR:
         grew = "requests were left unserved" if unserved_share(run) else "requests in flight still grew"
         return Phrase(clauses.UNCLEAR, f"{grew} when the load ended: the engine may not keep up")

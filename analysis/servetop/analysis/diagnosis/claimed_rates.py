@@ -10,7 +10,7 @@ from servetop.analysis.diagnosis.capacity import BURSTY, Capacity, largest_varia
 from servetop.analysis.diagnosis.kept_load import MIN_SECONDS, UNCERTAIN, kept_rate, served_rate, work_error
 from servetop.analysis.diagnosis.overload import Limit, Overload
 from servetop.analysis.diagnosis.overload_rates import holds_too_few, overload_rates
-from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_record import FEW_PAGES, RunRecord
 
 _BURST_SECONDS = 0.5
 """Delay of the metrics pages from which bursts come and go unseen."""
@@ -44,10 +44,12 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     If a limit keeps requests at the client, the engine was not offered the rate. Old or rare pages do not tell when
     prompts wait, nor when bursts come and go; while a queue hardly grows, its prompts do not fill the engine. With
     bursty arrivals few completed requests tell nothing either, nor do the times of prompts, which wait for their own
-    burst. A load of less than MIN_SECONDS has hardly filled the batch. Otherwise the interval of a rate shows how sure
+    burst. A load of less than MIN_SECONDS has hardly filled the batch, and old pages describe
+    another time than the client's figures. Otherwise the interval of a rate shows how sure
     it is.
     """
-    if _loaded_seconds(run) < MIN_SECONDS:
+    facts = run.header.engine
+    if _loaded_seconds(run) < MIN_SECONDS or (facts is not None and facts.page_age > FEW_PAGES):
         return True
     until = run.until if main.end is None else main.end
     first, stop = run.history.first_from(main.begin), run.history.up_to(until)

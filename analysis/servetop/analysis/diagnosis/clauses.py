@@ -64,9 +64,11 @@ NETWORK = clause(
     {O.QUEUE, O.RUNNING, O.IN_FLIGHT},
 )
 KV = clause("KV-bound; the KV cache fills", {O.KV}, {O.PREEMPTIONS})
-KV_HOLDS = clause("its 899 blocks hold about 41 sequences", {O.KV, O.KV_BLOCKS, O.RUNNING, O.REPLICAS})
+KV_HOLDS = clause("its 899 blocks hold about 41 sequences", {O.KV, O.KV_BLOCKS, O.RUNNING, O.QUEUE, O.REPLICAS})
 KV_SEQUENCES = clause(
-    "it holds about 41 sequences", {O.KV, O.RUNNING, O.REPLICAS}, {O.PREEMPTIONS, O.RUNNING, O.REPLICAS}
+    "it holds about 41 sequences",
+    {O.KV, O.RUNNING, O.QUEUE, O.REPLICAS},
+    {O.PREEMPTIONS, O.RUNNING, O.QUEUE, O.REPLICAS},
 )
 KV_PEAK = clause("KV blocks at most 29% in use", {O.KV})
 PREEMPTED = clause("116 preemptions; first preemption; 116 in all, up to 5.0/s", {O.PREEMPTIONS, O.REPLICAS})

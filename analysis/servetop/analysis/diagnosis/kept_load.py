@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from servetop.analysis.diagnosis.capacity import KEPT_SHARE, largest_variability
+from servetop.analysis.diagnosis.capacity import BURSTY, KEPT_SHARE, largest_variability
 from servetop.analysis.diagnosis.overload import OVERLOAD
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.run_record import RunRecord
@@ -28,6 +28,8 @@ MIN_SECONDS = 20.0
 """Minimum steady window from which a rate counts as sustained."""
 CLEAR_SHARE = 0.98
 """Minimum fraction of its requests within the objectives: with less the capacity may be near."""
+CLEARER_SHARE = 0.99
+"""The same where the queue, which would show that it is near, is not exported."""
 _MIN_DUE = 20
 """Minimum requests that were due in a period whose rate counts."""
 _WAITING_SHARE = 0.05
@@ -41,6 +43,8 @@ _DRAINED = 1.5
 """Requests in flight at the end of the load that an engine in balance has, as a multiple of rate times E2EL."""
 _CHANCE = 3.0
 """Standard deviations by which random arrivals may exceed that."""
+_OFFERED = 0.9
+"""Least rate that was kept, relative to the highest of the run, which shows that an engine keeps up with bursts."""
 _UNSERVED = 0.01
 """Fraction of cancelled requests from which an engine did not serve the load."""
 
@@ -87,6 +91,17 @@ def kept_up(run: RunRecord) -> bool:
     return _window(run, longest).start is not None or _is_balanced(run)
 
 
+def proves_headroom(run: RunRecord, kept: float | None) -> bool:
+    """Whether a load that the engine kept up with shows that it keeps up with its rate.
+
+    Bursty arrivals may be fewer than the rate for long: then only a rate that was kept, as `kept_rate` finds it, does.
+    """
+    if largest_variability(run.header.config) <= BURSTY:
+        return True
+    highest = max((stage.request_rate or 0.0 for stage in run.loads), default=0.0)
+    return math.isinf(highest) or (kept is not None and kept >= _OFFERED * highest)
+
+
 def unserved_share(run: RunRecord) -> float:
     """Return the fraction of an open loop's requests that were cancelled at the end of the run; 0 if it cancels any."""
     if run.header.config.workload.cancel_fraction or any(math.isinf(each.request_rate or 0.0) for each in run.loads):
@@ -116,7 +131,9 @@ def _kept_in(run: RunRecord, stage: StageChange) -> float | None:
     first, stop = run.history.first_from(window.start), run.history.up_to(window.end)
     seconds = window.end - window.start
     due, done, queued = (run.history.column(each, start=first, stop=stop).sum() for each in ("due", "ok", "queued"))
-    if due < _MIN_DUE or queued or not share_kept(run, first, stop) >= CLEAR_SHARE:
+    unseen = bool(np.isnan(run.history.column("waiting", start=first, stop=stop)).all())
+    clear = CLEARER_SHARE if unseen else CLEAR_SHARE
+    if due < _MIN_DUE or queued or not share_kept(run, first, stop) >= clear:
         return None
     begin, end = _period(run, stage)  # more requests than in the window tell how much their lengths vary
     error = work_error(run, run.history.first_from(begin), run.history.up_to(end), due)

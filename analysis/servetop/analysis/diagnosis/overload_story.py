@@ -83,7 +83,8 @@ def _growth(run: RunRecord, main: Overload, begin: float, places: Iterable[Phras
         text = f"the queue grows{rate}, to {counted(round(queue.worst), 'request')} at {clock(queue.worst_at)}"
         before = run.history.value("waiting", min(run.history.first_from(queue.begin), len(run.history) - 1))
         if queue.worst <= _GROWS * before:  # it was there from the start
-            text = f"at most {queue.worst:,.0f} waiting"
+            scraped = run.at_scrapes
+            text = f"at most {queue.worst:,.0f} waiting{scraped}"
         found, phrase = queue, Phrase(clauses.QUEUE_GROWS, text)
     elif awaiting is not None:
         count = counted(round(awaiting.worst), "request")

@@ -67,6 +67,11 @@ class RunRecord:
         return self.page_delay > FEW_PAGES
 
     @property
+    def at_scrapes(self) -> str:
+        """Return what is said behind a figure of the metrics pages that see little, else an empty text."""
+        return " at the scrapes" if self.sees_little else ""
+
+    @property
     def load_since(self) -> float:
         """Start of the load without its warm-up, seconds; NaN if there was none."""
         return min((stage.at for stage in self.loads), default=math.nan)

@@ -10,7 +10,7 @@ from servetop.analysis.diagnosis.capacity import KEPT_SHARE, Capacity
 from servetop.analysis.diagnosis.claimed_rates import claimed_rates
 from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.held_back import cold_start_end, held_back_since, held_between
-from servetop.analysis.diagnosis.kept_load import kept_rate, kept_up, share_kept
+from servetop.analysis.diagnosis.kept_load import kept_rate, kept_up, proves_headroom, share_kept
 from servetop.analysis.diagnosis.overload import Limit, Overload, limit_of, overloads
 from servetop.analysis.diagnosis.overload_intervals import overload_intervals
 from servetop.analysis.diagnosis.overload_rates import advised_batch, overload_capacity
@@ -264,10 +264,13 @@ def without_overload(run: RunRecord, *, cold_until: float | None = None) -> RunV
         missed = _misses(run, cold_until)
     since = run.load_since if cold_until is None else cold_until
     held_back = held_back_since(run)
-    cause = RunCause.MISSED if missed else RunCause.HEADROOM if kept_up(run) else RunCause.UNCLEAR
-    if held_back is not None:
+    keeps_up = not missed and held_back is None and kept_up(run)
+    kept = kept_rate(run, at=run.until) if keeps_up else None
+    cause = RunCause.MISSED if missed else RunCause.UNCLEAR
+    if keeps_up and proves_headroom(run, kept):
+        cause = RunCause.HEADROOM
+    elif held_back is not None:
         cause = RunCause.CONCURRENCY
-    kept = kept_rate(run, at=run.until) if cause is RunCause.HEADROOM else None
     return RunVerdict(
         cause=cause,
         onset=held_back,
