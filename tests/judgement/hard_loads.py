@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.virtual_run.virtual_run import run_virtually
 from tests.judgement.constant_rates import ConstantRates
 from tests.judgement.machines import draw_base, draw_workload, plan_of
 from tests.judgement.overloads import RATES, batch_base, kv_base, rate_base
@@ -135,6 +136,5 @@ def tpot_objective(random: Random, name: str) -> Scenario | None:
 def _decode_time(base: ConstantRates, share: float) -> float:
     """Median TPOT in seconds at a share of the rate that the engine completes."""
     plan = plan_of(base, "idle", constant(share * base.saturated, 30.0))
-    run = shown(plan, kind="idle", base=None).run
-    values = sorted(each.tpot for each in run.records if each.tpot)
+    values = sorted(each.tpot for each in run_virtually(plan).records if each.tpot)
     return values[len(values) // 2] if values else 0.02

@@ -25,7 +25,8 @@ CALLS: dict[str, tuple[str, ...]] = {
 """What the functions return that a text calls."""
 NAMES: dict[str, tuple[str, ...]] = {
     "rate": ("", " at 5.0 req/s"), "after": ("", ", 12 s after the load fell"), "onset": ("", " from 1:05"),
-    "least": ("", "at least "), "lasted": ("", "no queue that lasted, "), "seen": ("", " at the scrapes"), "scraped": ("", " at the scrapes"),
+    "least": ("", "at least "), "lasted": ("", "no queue that lasted, "), "seen": ("", " at the scrapes"),
+    "scraped": ("", " at the scrapes"),
     "since": ("from", "by"), "calm_story:since": ("", " after the cold start"), "story:since": ("", " after it"),
     "overload_story:seen": ("", " seen"),
     "place": ("", " at replica 2 of 3", " after a cold start"), "size": ("16",), "limit.value": ("KV-bound",),

@@ -21,7 +21,7 @@ MODEL_ERROR = 0.75
 _FAR_BELOW = 0.4
 """Sustainable rate / knee of an estimate, below which the errors of the model are hardly known, and were large."""
 _FEWEST = 8.0
-"""Fewest sequences in a full cache that holds too few, of which a rate is claimed."""
+"""Fewest sequences in a full KV cache of which a rate is claimed: how many of fewer fit depends on their lengths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,8 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     If a limit keeps requests at the client, the engine was not offered the rate. Old or rare pages do not tell when
     prompts wait, nor when bursts come and go; while a queue hardly grows, its prompts do not fill the engine. With
     bursty arrivals few completed requests tell nothing either, nor do the times of prompts, which wait for their own
-    burst. A load of less than MIN_SECONDS has hardly filled the batch, and old pages describe
-    another time than the client's figures. Otherwise the interval of a rate shows how sure
-    it is.
+    burst. A load of less than MIN_SECONDS has hardly filled the batch, and old pages describe another time than the
+    client's figures. Otherwise the interval of a rate shows how sure it is.
     """
     facts = run.header.engine
     if _loaded_seconds(run) < MIN_SECONDS or (facts is not None and facts.page_age > FEW_PAGES):
@@ -57,7 +56,9 @@ def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:
     if not completed or run.history.column("queued", start=first, stop=max(first, stop)).any():
         return True
     if largest_variability(run.header.config) <= BURSTY:
-        return limit is Limit.RATE and (run.sees_little or not _is_clear(run, first, stop))
+        if limit is Limit.RATE and run.sees_little:
+            return True
+        return (limit is Limit.RATE or run.sees_little) and not _is_clear(run, first, stop)
     if limit is Limit.RATE or run.page_delay > _BURST_SECONDS:
         return True
     return work_error(run, first, max(first, stop), completed) > UNCERTAIN
@@ -82,10 +83,10 @@ def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) 
     The error of the model was measured for an objective on TTFT alone: with others the rate is what the run kept.
 
     An engine whose blocks are held by something else no longer serves what it did before; nothing is claimed of one
-    whose cache holds fewer sequences than those of which the errors of the model are known.
+    whose full cache holds fewer sequences than those of which the errors of the model are known.
     """
     few = holds_too_few(run, main)
-    if few and capacity.running < _FEWEST:
+    if limit is Limit.KV and capacity.running < _FEWEST:
         return ClaimedRates()
     sustainable, knee = overload_rates(limit, capacity, run)
     if run.header.config.goodput.keys() - {"ttft"}:

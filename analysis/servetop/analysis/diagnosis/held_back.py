@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.diagnosis.capacity import BURSTY, KEPT_SHARE, largest_variability
-from servetop.analysis.diagnosis.kept_load import share_kept
+from servetop.analysis.diagnosis.kept_load import CLEAR_SHARE, share_kept
 from servetop.analysis.diagnosis.overload import Overload
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.run_record import RunRecord
@@ -79,8 +79,8 @@ def began_cold(run: RunRecord, main: Overload) -> bool:
 def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
     """Return when a cold start ended; None without one.
 
-    The run began with the overload `main`, or missed its objectives at first, and the engine then served the same load
-    within the objectives for longer. Of bursty arrivals the first misses may be those of a burst.
+    The run began with the overload `main`, or missed its objectives at first, and the engine then clearly served the
+    same load within the objectives, for longer. Of bursty arrivals the first misses may be those of a burst.
     """
     if main is None and largest_variability(run.header.config) > BURSTY:
         return None
@@ -95,7 +95,7 @@ def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
             continue
         first, stop = run.history.first_from(end), run.history.up_to(last[0])
         was_cold = share_kept(run, begin, first) < KEPT_SHARE or (main is not None and not run.header.config.goodput)
-        if was_cold and share_kept(run, first, stop) >= KEPT_SHARE:
+        if was_cold and share_kept(run, first, stop) >= CLEAR_SHARE:
             return end
     return None
 

@@ -261,6 +261,8 @@ def without_overload(run: RunRecord, *, cold_until: float | None = None) -> RunV
     missed = _misses(run, cold_until)
     if missed and cold_until is None:
         cold_until = cold_start_end(run, None)
+        if cold_until is not None and _misses(run, cold_until):
+            cold_until = None
         missed = _misses(run, cold_until)
     since = run.load_since if cold_until is None else cold_until
     held_back = held_back_since(run)
