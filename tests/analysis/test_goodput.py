@@ -99,5 +99,5 @@ def test_a_share_from_due_is_named_where_goodput_from_sent_is_higher() -> None:
         ]
         return [line.text for line in story_from(ticks, goodput={"ttft": 0.01}).lines]
 
-    assert "only 67% of the requests had TTFT ≤ 10 ms, counted from due" in counted(2)
+    assert "only 66% of the requests had TTFT ≤ 10 ms, counted from due" in counted(2)
     assert not [text for text in counted(3) if "counted from due" in text]

@@ -52,6 +52,13 @@ def test_a_share_below_one_is_never_100_percent() -> None:
 
 
 @pytest.mark.parametrize(
+    ("share", "text"), [(1.0, "100%"), (0.9999, "99%"), (0.95, "95%"), (0.9496, "94%"), (0.29, "29%"), (0.0, "0%")]
+)
+def test_a_whole_percentage_is_never_more_than_the_share(share: float, text: str) -> None:
+    assert formats.whole_percent(share) == text
+
+
+@pytest.mark.parametrize(
     ("share", "text"), [(1.0, "100 %"), (0.9999, "99.9 %"), (0.95, "95 %"), (0.0, "0 %"), (1.055, "105.5 %")]
 )
 def test_a_share_without_zeros_is_rounded_down(share: float, text: str) -> None:

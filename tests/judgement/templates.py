@@ -17,7 +17,7 @@ _LABELS = ("clauses", "live_clauses", "episode", "observation", "log_severity", 
 _NUMBERS = {"%": 0.12, "d": 12, "f": 12.0, "g": 12.0}
 CALLS: dict[str, tuple[str, ...]] = {
     "seconds": ("98 ms", "3.4 s"), "clock": ("1:05",), "percent": ("97.3 %",), "_named": ("replica 2",),
-    "rate_number": ("12", "0.52", "1,250"),
+    "rate_number": ("12", "0.52", "1,250"), "whole_percent": ("12%",),
     "_span": ("5", "5 to 8"), "objectives_text": ("TTFT ≤ 500 ms",),
     "shortened": ("CUDA out of memory",), "sanitize_line": ("http://sim-1",), "in_flight_text": ("12 in flight",),
     "done_text": ("done 5.0 req/s", "done 5.0 of 6.0 req/s"),

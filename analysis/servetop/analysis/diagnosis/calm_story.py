@@ -24,7 +24,7 @@ from servetop.analysis.diagnosis.wording import objectives_text, seconds
 from servetop.analysis.engine_gauges import kv_usage
 from servetop.core.arrays import FloatArray
 from servetop.core.text.counted import counted
-from servetop.core.text.formats import clock, rate_number
+from servetop.core.text.formats import clock, rate_number, whole_percent
 
 _LASTING = 5.0
 """Seconds from which a queue has lasted."""
@@ -81,7 +81,7 @@ def missed_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
     kept = share_kept(run, first, len(history))
     sent, due = (np.nansum(history.column(each, start=first, stop=len(history))) for each in ("good", "good_due"))
     clock = ", counted from due" if due < sent else ""
-    text = f"only {kept:.0%} of the requests had {objectives_text(run.header.config.goodput)}{clock}"
+    text = f"only {whole_percent(kept)} of the requests had {objectives_text(run.header.config.goodput)}{clock}"
     return Phrase(clauses.MISSED, text)
 
 

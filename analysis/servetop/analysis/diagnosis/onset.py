@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.evidence import observed
 from servetop.analysis.diagnosis.kept_load import CLEAR_SHARE, share_kept
 from servetop.analysis.diagnosis.observation import Observation
@@ -26,17 +27,21 @@ def onset_text(run: RunRecord, verdict: RunVerdict) -> str:
 
 
 def _began_before(run: RunRecord, verdict: RunVerdict, onset: float) -> bool:
-    """Whether the same load shows signs of the cause `_EARLY` before its onset, so that no start can be named.
-
-    The sign of a pause are requests that missed their objectives; it may be too short to be seen.
-    """
+    """Whether the same load shows signs of the cause `_EARLY` before its onset, so that no start can be named."""
     stages = [stage.at for stage in run.loads if stage.at <= onset]
     first, stop = (run.history.first_from(max(stages, default=0.0)), run.history.up_to(onset - _EARLY))
     if verdict.cause is RunCause.STALL:
-        return stop > first and share_kept(run, first, stop) < CLEAR_SHARE
+        return stop > first and _shows_pause(run, first, stop, before=onset - _EARLY)
     if verdict.main is None:
         return False
     return run.sees_little or (bool(stages) and stop > first and _shows_overload(run, first, stop))
+
+
+def _shows_pause(run: RunRecord, first: int, stop: int, *, before: float) -> bool:
+    """Whether ticks have a time without a token, whatever explains it, or requests that missed their objectives."""
+    seen = any(each.begin < before for each in run.of_kind(EpisodeKind.STALL))
+    late = run.share_in_time_of(first, stop) < CLEAR_SHARE
+    return seen or late or share_kept(run, first, stop) < CLEAR_SHARE
 
 
 def _shows_overload(run: RunRecord, first: int, stop: int) -> bool:

@@ -35,6 +35,7 @@ from servetop.analysis.diagnosis.stalls import STALL_SECONDS
 from servetop.analysis.engine_gauges import KV_HIGH, STALE_AFTER
 from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.text.counted import counted
+from servetop.core.text.formats import whole_percent
 
 KEEPS_UP = 0.95
 """Minimum completed / offered rate at which the engine keeps up; requests in flight account for the rest."""
@@ -232,7 +233,7 @@ def _missed(moment: Moment) -> Diagnosis | None:
     kept = moment.stats.attainment.window
     if not kept < KEPT_SHARE or not moment.stats.rates.completed > 0:
         return None
-    evidence = [Phrase(clauses.KEPT, f"{kept:.0%} of the requests keep the objectives"), done(moment)]
+    evidence = [Phrase(clauses.KEPT, f"{whole_percent(kept)} of the requests keep the objectives"), done(moment)]
     lower = "concurrency" if is_closed(moment) else "rate"
     advice = Phrase(clauses.HINT, f"hold this stage until it is steady, or lower the {lower}")
     return diagnosis(moment, Bottleneck.MISSED, evidence, [advice])

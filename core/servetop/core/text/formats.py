@@ -98,6 +98,11 @@ def percent(share: float | None, *, zeros: Literal["below all", "always", "never
     return f"{number.removesuffix('.0') if zeros == 'never' else number} %"
 
 
+def whole_percent(share: float) -> str:
+    """Return a known share without decimals, rounded down, as `94%` of 94.7 %: less than 95 % never reads as `95%`."""
+    return f"{math.floor(round(100 * share, 9))}%"
+
+
 def signed_percent(share: float | None) -> str:
     """Return a relative difference with its sign: `+1.2 %`, `−0.3 %`, `±0.0 %`."""
     if share is None or math.isnan(share):
