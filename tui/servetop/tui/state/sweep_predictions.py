@@ -1,20 +1,50 @@
-"""What the simulator predicted of the cells of a sweep, and how far that is from what was measured."""
+"""Figures of the cells of a sweep from elsewhere, predicted or published, and how far they are from the measured."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from servetop.analysis.sweep.reference_figures import sets_batch_sizes
 from servetop.analysis.sweep.repeat_means import LEAST_SECONDS
+from servetop.core.config_values.predicted_cell import PredictedCell
+from servetop.core.config_values.published_study import PublishedCell
+from servetop.core.text import formats
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.sweep_cells import Cell, MatrixPlace, load_of
+from servetop.tui.state.sweep_cells import Cell, MatrixPlace, load_of, own_batch
 
+PUBLISHED = "†"
+"""Stands before a published figure."""
 LEAST_COMPARED = LEAST_SECONDS
 """Seconds of a cell below which its rate, of whole ticks, is not compared with a prediction."""
 
 
 def predicted(frame: Frame) -> dict[MatrixPlace, float]:
     """Return the simulator's predictions, output tokens/s by cell."""
-    return {(each.max_num_seqs, load_of(each)): each.output_throughput for each in frame.header.config.predicted}
+    return {_place(frame, each): each.output_throughput for each in frame.header.config.predicted}
+
+
+def published_texts(frame: Frame, cells: Mapping[MatrixPlace, Cell]) -> dict[MatrixPlace, str]:
+    """Return the published output tokens/s by cell, with the measured ones in percent of them, as in `†2,691 98%`."""
+    study = frame.header.config.published
+    found = {_place(frame, each): each for each in (() if study is None else study.cells)}
+    return {
+        place: _published_text(each, each.output_throughput, cells.get(place))
+        for place, each in found.items()
+        if each.output_throughput is not None
+    }
+
+
+def _place(frame: Frame, reference: PredictedCell | PublishedCell) -> MatrixPlace:
+    """Return the place of a figure in the matrix, whose batch size may be that of the measured engine."""
+    size = reference.max_num_seqs if sets_batch_sizes(frame.header.config) else None
+    return size or own_batch(frame), load_of(reference)
+
+
+def _published_text(published: PublishedCell, rate: float, cell: Cell | None) -> str:
+    text = f"{PUBLISHED}{formats.count(rate)}{'?' if published.suspect else ''}"
+    if cell is None or cell.running_now or cell.seconds < LEAST_COMPARED or not rate:
+        return text
+    return f"{text} {cell.output_rate / rate * 100:.0f}%"
 
 
 def deviations(cells: Mapping[MatrixPlace, Cell], prediction: Mapping[MatrixPlace, float]) -> list[float]:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from servetop.analysis.sweep.cell_checks import CELL_MARKS, CellOutcome
 from servetop.tui.drawing.heat_map import SHADES
-from servetop.tui.drawing.text_runs import TextRow
+from servetop.tui.drawing.text_runs import TextRow, shortened
 from servetop.tui.panels.detail.cdf import LABELS
 from servetop.tui.state.sweep_cells import PERCENTILE, best_key, dips
+from servetop.tui.state.sweep_predictions import PUBLISHED
 from servetop.tui.state.sweep_table import SweepTable
 
 MATRIX_SHADES = SHADES[1:]
@@ -17,6 +18,7 @@ _GAPS = ("   ", "  ", " ")
 """Between two labels; the widest that takes no more rows than smaller ones."""
 SKIPPED = "⊣"
 """Stands for the number of a cell that is not measured because its row has ended."""
+_LONGEST_SOURCE = 40
 _OUTCOMES = {
     CellOutcome.KEPT: "kept",
     CellOutcome.MISSED: "missed",
@@ -76,6 +78,7 @@ def _listed(table: SweepTable, per_batch: int) -> list[str]:
         "latency": f"{LABELS[table.metric]} p{PERCENTILE}",
         "goodput": "goodput req/s",
         "reference": reference,
+        "published": f"{PUBLISHED} {shortened(table.source, _LONGEST_SOURCE)} (measured in % of it)",
     }
     *before, last = ["below:", *(f"{names[what]}," for what in table.below[: per_batch - 1])]
     return [*before, last.removesuffix(",")]
