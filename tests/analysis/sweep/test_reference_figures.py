@@ -37,11 +37,11 @@ def test_each_cell_has_the_figures_of_its_batch_size_and_load() -> None:
     )
     nothing: list[CellReference | None] = [None]
     assert [each.published for each in found] == [
-        CellReference(output_throughput=400.0, preemptions=None, ratio=pytest.approx(1.25)), *nothing, *nothing,
+        CellReference(output_throughput=400.0, preemptions=None, ratio=1.25), *nothing, *nothing,
         CellReference(output_throughput=None, preemptions=12.0, ratio=None),
     ]  # fmt: skip
     assert [each.simulated for each in found] == [
-        *nothing, CellReference(output_throughput=800.0, preemptions=3, ratio=pytest.approx(0.75)), *nothing, *nothing,
+        *nothing, CellReference(output_throughput=800.0, preemptions=3, ratio=0.75), *nothing, *nothing,
     ]  # fmt: skip
 
 
