@@ -69,7 +69,9 @@ def test_a_suspect_figure_is_marked(run: Any, frame_of: FrameOf) -> None:
     study = run.config.published
     cells = (replace(study.cells[0], suspect=True), replace(study.cells[1], output_throughput=None, preemptions=3.0))
     run.config = replace(run.config, published=replace(study, cells=cells))
-    (text,) = published_texts(frame_of(run, 100.0), {}).values()
+    frame = frame_of(run, 100.0)
+    assert ["? suspect" in matrix(frame, 120, height)[-1] for height in (3, 12)] == [False, True]
+    (text,) = published_texts(frame, {}).values()
     assert text == f"†{formats.count(cells[0].output_throughput)}?"
 
 

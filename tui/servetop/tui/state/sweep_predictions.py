@@ -14,6 +14,8 @@ from servetop.tui.state.sweep_cells import Cell, MatrixPlace, load_of, own_batch
 
 PUBLISHED = "†"
 """Stands before a published figure."""
+SUSPECT = "?"
+"""Stands behind one that contradicts those of other cells, or the offered load."""
 LEAST_COMPARED = LEAST_SECONDS
 """Seconds of a cell below which its rate, of whole ticks, is not compared with a prediction."""
 
@@ -41,7 +43,7 @@ def _place(frame: Frame, reference: PredictedCell | PublishedCell) -> MatrixPlac
 
 
 def _published_text(published: PublishedCell, rate: float, cell: Cell | None) -> str:
-    text = f"{PUBLISHED}{formats.count(rate)}{'?' if published.suspect else ''}"
+    text = f"{PUBLISHED}{formats.count(rate)}{SUSPECT if published.suspect else ''}"
     if cell is None or cell.running_now or cell.seconds < LEAST_COMPARED or not rate:
         return text
     return f"{text} {cell.output_rate / rate * 100:.0f}%"
