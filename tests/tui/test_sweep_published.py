@@ -15,7 +15,7 @@ from servetop.core.config_values.published_study import PublishedCell, Published
 from servetop.core.text import formats
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.detail.config import config_rows
-from servetop.tui.panels.detail.sweep import draw_sweep
+from servetop.tui.panels.detail.sweep import SweepPanel, draw_sweep
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import Load, measured
 from servetop.tui.state.sweep_predictions import published_texts
@@ -47,6 +47,15 @@ def test_published_figures_are_below_the_measured_ones_with_their_ratio(run: Any
     expected = [formats.count(each.output_throughput) for each in run.config.published.cells]
     assert re.findall(r"†([\d,.k]+) (\d+%)", row) == [(text, "80%") for text in expected]
     assert "† A study, Table 1 (measured in % of it)" in matrix(frame, 120, 12)[-1]
+
+
+def test_the_title_has_the_geometric_mean_without_suspect_cells(run: Any, frame_of: FrameOf) -> None:
+    study = run.config.published
+    first, second, third = study.cells
+    double, wrong = replace(second, output_throughput=second.output_throughput * 2), replace(third, suspect=True)
+    run.config = replace(run.config, published=replace(study, cells=(first, double, wrong)))
+    title = Lines(SweepPanel(id="sweep").title(frame_of(run, 100.0))).plain
+    assert "measured 56.5 % of published" in title  # the root of 0.8 x 0.4
 
 
 def test_the_published_row_comes_before_the_prediction_and_the_latency(run: Any, frame_of: FrameOf) -> None:

@@ -29,7 +29,7 @@ from servetop.tui.state.sweep_cells import (
     exact_cells,
     measured,
 )
-from servetop.tui.state.sweep_predictions import LEAST_COMPARED, deviations, predicted
+from servetop.tui.state.sweep_predictions import LEAST_COMPARED, deviations, mean_of_published, predicted
 from servetop.tui.state.sweep_table import MatrixRow, SweepTable
 
 _WHY_EMPTY = ("No stage with a constant load has run yet.", "One constant load only: nothing to compare yet.")
@@ -67,6 +67,8 @@ class SweepPanel(Panel):
             parts.append([("prediction error ", ""), (mean, "strong"), (f" mean, {most} max", "muted")])
         elif any(cells[key].seconds < LEAST_COMPARED for key in cells.keys() & planned.keys()):
             parts.append([(f"prediction error when the sweep ends: cells under {LEAST_COMPARED:g} s", "muted")])
+        if (share := mean_of_published(frame, cells)) is not None:
+            parts.append([("measured ", ""), (formats.percent(share), "strong"), (" of published", "muted")])
         return parts
 
     def subtitle(self, frame: Frame) -> TextRow:
