@@ -116,7 +116,8 @@ def predicted_cells(file: str, config: RunConfig, *, model: str | None = None) -
             place = (None, *place[1:])
         if cell.result is not None and place in planned:
             repeats.setdefault(place, []).append(cell)
-    return tuple(map(_mean_of_repeats, repeats.values()))
+    alike = [cells for cells in repeats.values() if len({cell.max_num_seqs for cell in cells}) == 1]
+    return tuple(map(_mean_of_repeats, alike))
 
 
 def _place(stage: StageConfig) -> _Place:

@@ -200,6 +200,8 @@ def test_a_variant_may_set_the_batch_size_that_the_sweep_leaves_to_the_engine(tm
     file = stored(tmp_path, ENGINES)
     cells = predicted_cells(file, sweep_config(read_sweep(file, {"engine": "vllm"})))
     assert [(each.max_num_seqs, each.request_rate) for each in cells] == [(4, 8.0), (4, 16.0)]
+    several = stored(tmp_path, ENGINES.replace("max_num_seqs = 4", "max_num_seqs = [4, 8]"))
+    assert predicted_cells(several, sweep_config(read_sweep(several, {"engine": "vllm"}))) == ()
 
 
 def test_at_a_url_the_prediction_limits_the_concurrency_as_the_sweep_does(tmp_path: Path) -> None:
