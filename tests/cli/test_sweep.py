@@ -114,3 +114,33 @@ def _stages(recording: Path) -> int:
         return len(reader.stages())
     finally:
         reader.close()
+
+
+PUBLISHED = """
+max_num_seqs = 64
+request_rate = [32, 64]
+num_prompts = 12
+random_input_len = 8
+random_output_len = 4
+[published]
+source = "Run:ai whitepaper, Table 5"
+set_up = "TensorRT-LLM, Llama-2-7b, A100 40 GB"
+table = "table05_tensorrt_llm"
+[sim]
+gpu = "a100-40"
+"""
+
+
+def test_the_recording_of_a_sweep_has_the_published_and_simulated_figures(servetop: Servetop, tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(PUBLISHED)
+    assert servetop("sweep", str(file), "--headless").code in RAN
+    (recording,) = servetop.folder.glob("*.servetop")
+    sweep = servetop("summary", str(recording), "--json").summary["sweep"]
+    assert sweep["published"]["source"] == "Run:ai whitepaper, Table 5"
+    assert [cell["published"]["output_throughput"] for cell in sweep["cells"]] == [2485, 2596]
+    for cell in sweep["cells"]:
+        for other in (cell["published"], cell["simulated"]):
+            assert other["ratio"] == pytest.approx(cell["output_throughput"] / other["output_throughput"])
+    again = servetop("sweep", str(file), "--headless", "--resume")
+    assert "nothing to resume" in again.err

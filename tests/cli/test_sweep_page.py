@@ -41,7 +41,7 @@ def stored(tmp_path: Path, text: str) -> str:
 
 
 def test_the_page_has_examples() -> None:
-    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (13, 1, 11)
+    assert (len(SWEEPS), len(CONFIGS), len(COMMANDS)) == (14, 1, 14)
 
 
 @pytest.mark.parametrize("text", SWEEPS)
@@ -97,6 +97,7 @@ def test_the_page_lists_every_key_that_a_sweep_file_may_have() -> None:
         "grid",
         "cell",
         "sim",
+        "published",
     }
 
 

@@ -54,7 +54,7 @@ USES: list[tuple[type[Any], type[Any], set[str]]] = [
     (RunConfig, ResultOptions, set()),
     (EngineConfig, EngineOptions, {"model", "url", "launcher", "image"}),
     (ConnectionConfig, ConnectionOptions, set()),
-    (RunConfig, SweepFile, {"goodput", "prefix_cache", "metadata", "metric_percentiles"}),
+    (RunConfig, SweepFile, {"goodput", "prefix_cache", "metadata", "metric_percentiles", "published"}),
     (StageChange, StageConfig, {"request_rate", "ramp_strategy", "settings"}),
     (SkippedCell, StageConfig, {"settings"}),
     (StageSummary, StageChange, set()),

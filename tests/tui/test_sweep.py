@@ -174,7 +174,7 @@ def test_predictions_are_below_the_measurements_and_the_title_has_their_error(
     found = [formats.count(each.output_throughput) for each in wanted]
     assert re.findall(r"≈([\d,.k]+)", shown[3]) == found
     assert "≈ predicted" in shown[-1]
-    assert "≈" not in Lines(panel.draw(frame, 90, 5)).plain
+    assert "≈" not in Lines(panel.draw(frame, 90, 4)).plain
 
 
 def test_a_cell_is_marked_if_a_finished_stage_of_it_was_not_steady(canned: ModuleType, frame_of: FrameOf) -> None:

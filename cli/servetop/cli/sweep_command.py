@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from servetop.cli.configuration.output import Output
-from servetop.cli.configuration.prediction import predict_specs
+from servetop.cli.configuration.prediction import spec_of_engine
+from servetop.cli.configuration.published_values import published_study
 from servetop.cli.configuration.sweep_file import read_sweep
-from servetop.cli.configuration.sweep_grid import LISTS
 from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.cli.launch import launch
 from servetop.cli.options.declaration import GivenValues
@@ -24,6 +24,9 @@ from servetop.run.sweep.presets import sweep_data
 from servetop.run.sweep.resume_sweep import find_interrupted, rest_of_sweep
 from servetop.simulator.predict.predict import predict
 from servetop.simulator.predict.prediction import CellPrediction
+
+_Place = tuple[int | None, float, int | None, str | None]
+"""Batch size, rate, concurrency and settings of a cell."""
 
 
 def run_sweep(options: SweepOptions, given: GivenValues, *, engine_args: Sequence[str], output: Output) -> int:
@@ -42,7 +45,7 @@ def run_sweep(options: SweepOptions, given: GivenValues, *, engine_args: Sequenc
     if options.dry_run and not options.resume:
         return _dry_run(config, options, model=model)
     if not options.resume:
-        return launch(dataclasses.replace(config, predicted=predicted_cells(options.file, model=model)), output)
+        return launch(_with_figures(config, options.file, model=model), output)
     recording = output.options.record or find_interrupted(config)
     rest = rest_of_sweep(recording, config)
     left = rest.left
@@ -67,38 +70,58 @@ def _whole_text(count: int, *, skipped: int) -> str:
 def _dry_run(config: RunConfig, options: SweepOptions, *, model: str | None) -> int:
     from servetop.cli.report.sweep_dry_run import print_dry_run
 
-    predictions = _predictions(options.file, model=model)
+    predictions = _predictions(options.file, config, model=model)
     seconds = {(stage.label, stage.repeat): each.result.duration for stage, each in predictions if each.result}
     print_dry_run(config, seconds, as_json=options.output.as_json)
     return int(ExitCode.OK)
 
 
-def _predictions(file: str, *, model: str | None) -> list[tuple[StageConfig, CellPrediction]]:
-    """Return the cells of a sweep file with a table `[sim]` and their predictions; none where that has variants."""
-    specs = predict_specs(file, model=model) if "sim" in sweep_data(file) else []
-    if len(specs) != 1:
+def _predictions(file: str, config: RunConfig, *, model: str | None) -> list[tuple[StageConfig, CellPrediction]]:
+    """Return the cells of a sweep file with a table `[sim]` and their predictions.
+
+    None where that has variants and does not tell which of them the engine is.
+    """
+    spec = spec_of_engine(file, config.engine.name, model=model) if "sim" in sweep_data(file) else None
+    if spec is None:
         return []
+    if config.engine.url is not None:
+        spec = dataclasses.replace(spec, stages=tuple(map(_attached, spec.stages)))
     try:
-        cells = predict(specs).cells
+        cells = predict(spec).cells
     except UsageError as error:
-        if model is None and not any(engine_settings(stage.settings) for stage in specs[0].stages):
+        if model is None and not any(engine_settings(stage.settings) for stage in spec.stages):
             raise
         console.message(f"no prediction: {error}")
         return []
-    return list(zip((stage for stage in specs[0].stages if not stage.warmup), cells, strict=True))
+    return list(zip((stage for stage in spec.stages if not stage.warmup), cells, strict=True))
 
 
-def predicted_cells(file: str, *, model: str | None = None) -> tuple[PredictedCell, ...]:
-    """Return the prediction of each cell of a sweep file with a table `[sim]`; none where that has several variants.
+def _attached(stage: StageConfig) -> StageConfig:
+    """Return a cell as it is measured at a URL, where the batch size is a limit of the concurrency."""
+    limit = stage.max_num_seqs if stage.max_concurrency is None else stage.max_concurrency
+    return dataclasses.replace(stage, max_num_seqs=None, max_concurrency=limit)
 
-    `model` replaces the file's; a model that the simulator does not support is reported and not predicted.
+
+def predicted_cells(file: str, config: RunConfig, *, model: str | None = None) -> tuple[PredictedCell, ...]:
+    """Return the prediction of each cell of a sweep file with a table `[sim]`.
+
+    None where that has several variants, of which none is the engine. `model` replaces the file's; a model that the
+    simulator does not support is reported and not predicted.
     """
-    repeats: dict[tuple[object, ...], list[CellPrediction]] = {}
-    for _, cell in _predictions(file, model=model):
-        if cell.result is not None:
-            place = (*(getattr(cell, name) for name in LISTS), settings_text(cell.settings))
+    repeats: dict[_Place, list[CellPrediction]] = {}
+    planned = {_place(stage) for stage in config.stages if not stage.warmup}
+    for stage, cell in _predictions(file, config, model=model):
+        place = _place(stage)
+        if place not in planned:  # of a variant that sets the batch size, which the sweep leaves to the engine
+            place = (None, *place[1:])
+        if cell.result is not None and place in planned:
             repeats.setdefault(place, []).append(cell)
-    return tuple(_mean_of_repeats(cells) for cells in repeats.values())
+    alike = [cells for cells in repeats.values() if len({cell.max_num_seqs for cell in cells}) == 1]
+    return tuple(map(_mean_of_repeats, alike))
+
+
+def _place(stage: StageConfig) -> _Place:
+    return stage.max_num_seqs, stage.request_rate, stage.max_concurrency, settings_text(stage.settings)
 
 
 def _mean_of_repeats(cells: Sequence[CellPrediction]) -> PredictedCell:
@@ -110,4 +133,13 @@ def _mean_of_repeats(cells: Sequence[CellPrediction]) -> PredictedCell:
         output_throughput=sum(result.output_throughput for result in results) / len(results),
         settings=cells[0].settings,
         preemptions=round(sum(result.preemptions for result in results) / len(results)),
+    )
+
+
+def _with_figures(config: RunConfig, file: str, *, model: str | None) -> RunConfig:
+    """Return the run with what the simulator and a published study say of its cells."""
+    return dataclasses.replace(
+        config,
+        predicted=predicted_cells(file, config, model=model),
+        published=published_study(file, config.engine, config.stages),
     )

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES
 from servetop.core.config_values.predicted_cell import PredictedCell
+from servetop.core.config_values.published_study import PublishedStudy
 from servetop.core.config_values.search_config import SearchConfig
 from servetop.core.errors import UsageError
 from servetop.core.text.encodable import not_encodable
@@ -224,8 +225,7 @@ class RunConfig:
     """Number or share of requests that may fail, such as `10`, `2%` or `0.02`; beyond it the exit code is 1."""
     until: tuple[str, ...] = ()  # conditions on a cell that end its row of a sweep: later cells are skipped
     restart: str | None = None  # "repeats": each repeat of a sweep has a start of its engine of its own
-    drain_at_stages: bool = False
-    """Whether all requests of a stage finish before the next one starts (sweeps)."""
+    drain_at_stages: bool = False  # whether all requests of a stage finish before the next one starts (sweeps)
     drain_timeout: float = field(default=120.0, metadata=_SECONDS)
     """Seconds for which requests in flight are waited for at the end; then they are cancelled."""
     cooldown: float = field(default=0.0, metadata=_SECONDS)
@@ -238,8 +238,8 @@ class RunConfig:
     """State of the engine's prefix cache when a load or a cell begins: `as-is`, `cold` or `warm`."""
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    predicted: tuple[PredictedCell, ...] = ()
-    """Predictions of a sweep whose file describes the simulated machine."""
+    predicted: tuple[PredictedCell, ...] = ()  # of a sweep whose file describes the simulated machine
+    published: PublishedStudy | None = None  # what a study measured in the cells of a sweep
     search: SearchConfig | None = None  # a search for the largest load within objectives
 
     def __post_init__(self) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from servetop.cli.configuration.prediction import predict_specs
+from servetop.cli.configuration.prediction import predict_specs, spec_of_engine
+from servetop.cli.configuration.sweep_file import read_sweep
+from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.cli.sweep_command import predicted_cells
 from servetop.core.arrays import FloatArray
 from servetop.core.errors import UsageError
@@ -154,7 +156,60 @@ def test_the_model_of_the_command_line_is_predicted_or_reported_as_unsupported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = stored(tmp_path, "max_num_seqs = 4\nrequest_rate = inf\nnum_prompts = 20\n[sim]\n")
-    (large,), (small,) = predicted_cells(file), predicted_cells(file, model="opt-125m")
+    config = sweep_config(read_sweep(file))
+    (large,), (small,) = predicted_cells(file, config), predicted_cells(file, config, model="opt-125m")
     assert small.output_throughput > 2 * large.output_throughput
-    assert predicted_cells(file, model="no-such-model") == ()
+    assert predicted_cells(file, config, model="no-such-model") == ()
     assert "no prediction" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("preset", "engine", "profile"),
+    [
+        ("whitepaper-3", "tgi", "tgi-2024"),
+        ("whitepaper-3", "vllm", "vllm-0.2.1"),
+        ("whitepaper-3", "sglang", "vllm-0.2.1"),  # no variant: that of the file's own engine
+        ("whitepaper-5", "tensorrt-llm", "tensorrt-llm-2024"),
+        ("whitepaper-1-tensorrt-llm", "vllm", "tensorrt-llm-2024"),  # without variants
+        ("whitepaper-4", "vllm", None),  # the variants do not tell their engine
+    ],
+)
+def test_the_prediction_beside_a_sweep_is_that_of_the_variant_of_its_engine(
+    preset: str, engine: str, profile: str | None
+) -> None:
+    spec = spec_of_engine(preset, engine)
+    assert (None if spec is None else spec.engine_profile) == profile
+
+
+ENGINES = """
+request_rate = [8, 16]
+num_prompts = 20
+engine = "tgi"
+[[sim.variants]]
+label = "small batches"
+engine = "vllm"
+max_num_seqs = 4
+[[sim.variants]]
+label = "another"
+engine = "tgi"
+engine_profile = "tgi-2024"
+"""
+
+
+def test_a_variant_may_set_the_batch_size_that_the_sweep_leaves_to_the_engine(tmp_path: Path) -> None:
+    file = stored(tmp_path, ENGINES)
+    cells = predicted_cells(file, sweep_config(read_sweep(file, {"engine": "vllm"})))
+    assert [(each.max_num_seqs, each.request_rate) for each in cells] == [(4, 8.0), (4, 16.0)]
+    several = stored(tmp_path, ENGINES.replace("max_num_seqs = 4", "max_num_seqs = [4, 8]"))
+    assert predicted_cells(several, sweep_config(read_sweep(several, {"engine": "vllm"}))) == ()
+
+
+def test_at_a_url_the_prediction_limits_the_concurrency_as_the_sweep_does(tmp_path: Path) -> None:
+    file = stored(tmp_path, "max_num_seqs = [2, 4]\nrequest_rate = 50\nnum_prompts = 30\n[sim]\n")
+    started = predicted_cells(file, sweep_config(read_sweep(file)))
+    attached = predicted_cells(file, sweep_config(read_sweep(file, {"url": "http://127.0.0.1:1"})))
+    assert [(each.max_num_seqs, each.max_concurrency) for each in started] == [(2, None), (4, None)]
+    assert [each.max_concurrency for each in attached] == [2, 4]
+    assert [each.output_throughput for each in attached] == pytest.approx(
+        [each.output_throughput for each in started], rel=0.05
+    )

@@ -12,6 +12,7 @@ from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.summary.summary_types import StageSummary
 from servetop.analysis.sweep.cell_checks import CellChecks
 from servetop.analysis.sweep.engine_starts import engine_starts
+from servetop.analysis.sweep.reference_figures import published_source, with_references
 from servetop.analysis.sweep.row_limits import overloaded_stages, row_limits
 from servetop.analysis.sweep.start_mean import mean_of_starts
 from servetop.analysis.sweep.sweep_cell import CellIntervals, SweepCell
@@ -40,14 +41,14 @@ def measured_sweep(
     objectives = run.header.config.goodput
     attached = run.header.config.engine.url is not None
     starts = engine_starts({stage.stage: stage.start for stage in stages}, run.notes, attached=attached)
-    cells = measured_cells(stages, objectives=objectives, starts=starts)
+    cells = with_references(measured_cells(stages, objectives=objectives, starts=starts), run.header.config)
     if not cells:
         return None
     whole = [stage for cell in cells for stage in cell.stages]
     verdict = sweep_verdict(
         cells, objectives=objectives, limits=row_limits(run, cells), overloaded=overloaded_stages(run, whole)
     )
-    return replace(verdict, checks=checks)
+    return replace(verdict, checks=checks, published=published_source(cells, run.header.config))
 
 
 def measured_cells(
@@ -111,6 +112,8 @@ def _cell(group: Sequence[StageSummary], objectives: Mapping[str, float], starts
         preemptions=None if preemptions is None else preemptions.mean,
         starts=len(set(numbers)),
         intervals=intervals if len(set(numbers)) > 1 else None,
+        published=None,
+        simulated=None,
         **{name: None if mean is None else mean.mean for name, mean in means.items()},
     )
 

@@ -57,6 +57,19 @@ class CellIntervals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellReference:
+    """Figures of a cell that were simulated, or published by a study."""
+
+    output_throughput: float | None
+    """Tokens/s."""
+    preemptions: float | None
+    ratio: float | None
+    """Measured / this output throughput; None if either is unknown or this one is 0."""
+    suspect: bool | None = field(default=None, metadata=OMITTED)
+    """True for published figures that contradict those of other cells, or the offered load; None for others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SweepCell:
     """One batch size at one load, measured by one stage or by several repeats.
 
@@ -95,6 +108,10 @@ class SweepCell:
     """Starts of the engine with which its repeats were measured."""
     intervals: CellIntervals | None = field(default=None, metadata=OMITTED)
     """None for one start: its repeats do not tell how starts differ."""
+    published: CellReference | None = field(default=None, metadata=OMITTED)
+    """What a study published of this cell; None if the sweep has no such figures."""
+    simulated: CellReference | None = field(default=None, metadata=OMITTED)
+    """What the simulator predicted before the sweep; None without a prediction."""
 
     @property
     def mean_of(self) -> str:

@@ -9,6 +9,7 @@ from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.field_metadata import INTERNAL, OMITTED
 from servetop.analysis.sweep.batch_rows import BatchRow, RowKey, RowLimit, batch_rows, row_key
 from servetop.analysis.sweep.cell_checks import CellChecks
+from servetop.analysis.sweep.reference_figures import PublishedSource
 from servetop.analysis.sweep.sweep_cell import SweepCell, best_cell, closest_cell
 from servetop.core.units import MS_PER_S
 
@@ -38,6 +39,8 @@ class SweepVerdict:
     """All cells that were measured as a whole, by batch size and load."""
     advised_batch: int | None = None
     """A larger batch size than any of the sweep that is worth a try; None if there is no advice on it."""
+    published: PublishedSource | None = field(default=None, metadata=OMITTED)
+    """Where the published figures of the cells come from; None without any."""
     checks: CellChecks | None = field(default=None, metadata=INTERNAL)
     """Whether the cells meet their thresholds, which the summary has apart; None without thresholds of cells."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from servetop.cli.configuration.sweep_file import SweepFile, split_keys, sweep_of
 from servetop.cli.configuration.sweep_plan import planned_load
@@ -36,7 +37,28 @@ def predict_specs(
     A variant replaces keys of the file (its label, grid, workload, model) and of `[sim]`. `model` replaces the file's,
     and `settings` (`--set`) those of `[sim]`.
     """
-    settings = settings or {}
+    return [spec for _, spec in _specs(name, model=model, settings=settings or {})]
+
+
+def spec_of_engine(name: str, engine: str, *, model: str | None = None) -> PredictSpec | None:
+    """Return the prediction of what a sweep of this engine measures; None where the file does not tell which it is.
+
+    Of several variants it is the one with this `engine`, else the one with that of the file.
+    """
+    found = _specs(name, model=model, settings={})
+    if len(found) == 1:
+        return found[0][1]
+    own = sweep_data(name).get("engine")
+    names = (engine, own.get("name") if isinstance(own, Mapping) else own)
+    for wanted in filter(None, names):
+        alike = [spec for variant, spec in found if variant.get("engine") == wanted]
+        if len(alike) == 1:
+            return alike[0]
+    return None
+
+
+def _specs(name: str, *, model: str | None, settings: Mapping[str, str]) -> list[tuple[Mapping[str, Any], PredictSpec]]:
+    """Return the variants of a sweep file, one without any, and the prediction of each."""
     file = sweep_data(name)
     sim = file.pop("sim", {})
     variants = variants_of(sim, where=name)
@@ -49,7 +71,7 @@ def predict_specs(
         changed, replaced = split_keys(load, where=where)
         sweep = sweep_of(own | changed, _simulated(values | values_of_file(replaced, where=where)), where=where)
         label, machine = str(variant.get("label", sweep.label)), machine_of(sim, variant, where=name)
-        specs.append(_predict_spec(sweep, machine, label=label, settings=settings))
+        specs.append((variant, _predict_spec(sweep, machine, label=label, settings=settings)))
     return specs
 
 

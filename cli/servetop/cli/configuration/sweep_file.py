@@ -91,6 +91,8 @@ class SweepFile:
     sim: Mapping[str, Any] = field(default_factory=dict)
     """The simulated machine, as `servetop predict` reads it; a simulator in real time takes its `gpu` and
     `engine_profile`."""
+    published: Mapping[str, Any] = field(default_factory=dict)
+    """The table of a study that has figures of the same cells."""
     cells: tuple[FileCell, ...] = ()
     """The combinations of all lists, and single cells."""
     has_single_cells: bool = False
@@ -117,7 +119,7 @@ _OWN |= {"threshold": "thresholds", "price": "prices", CELL_THRESHOLD: "cell_thr
 """By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
 _FIELDS = {"dataset_name": "dataset"}
 """Options whose field of WorkloadConfig has another name."""
-_EXTRA = ("repeats", "order", "restart", "until", CELL_THRESHOLD, "sim", *TABLES)
+_EXTRA = ("repeats", "order", "restart", "until", CELL_THRESHOLD, "sim", "published", *TABLES)
 _HEADINGS = ("sweep", "load", "run", "servetop")
 """Headings that a file has none of, although one may look for them."""
 _NO_SWEEP = (

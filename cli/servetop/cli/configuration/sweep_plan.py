@@ -70,6 +70,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         drain_at_stages=True,
         prefix_cache=prefix_cache,
         metadata=parse_metadata(sweep.metadata),
+        published=None,  # the figures of its cells, which are no part of what is measured
     )
     return _with_conditions(config) if sweep.until or sweep.cell_thresholds else config
 

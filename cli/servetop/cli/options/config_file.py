@@ -161,6 +161,7 @@ def recorded_data(config: RunConfig) -> dict[str, Any]:
     for derived in (
         "stages",
         "predicted",
+        "published",
         "drain_at_stages",
         "goodput",
         "search",

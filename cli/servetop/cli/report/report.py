@@ -14,6 +14,7 @@ from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.cli.report.cost_table import cost_table
 from servetop.cli.report.goodput_tables import goodput_markdown, goodput_tables
+from servetop.cli.report.reference_tables import reference_markdown, reference_tables
 from servetop.cli.report.repeats_table import repeats_table
 from servetop.cli.report.run_tables import (
     exported_table,
@@ -85,7 +86,7 @@ def print_story(name: str, *, markdown: bool = False, as_json: bool = False) -> 
     else:
         console.out(*(story_markdown(story) if markdown else story_lines(story)))
         if markdown and sweep is not None:
-            console.out(*goodput_markdown(sweep))
+            console.out(*goodput_markdown(sweep), *reference_markdown(sweep))
     return int(ExitCode.OK)
 
 
@@ -146,6 +147,7 @@ def _stage_tables(summary: RunSummary) -> Iterator[Group]:
         yield from goodput_tables(summary.sweep)
         if (repeats := repeats_table(summary.sweep)) is not None:
             yield repeats
+        yield from reference_tables(summary.sweep)
 
 
 def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: Unrecorded | None = None) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 class PredictedCell:
     """The simulator's prediction of one cell of a sweep."""
 
-    max_num_seqs: int | None
+    max_num_seqs: int | None = None
+    """Of the simulated engine, also if the sweep leaves it to the measured one."""
     request_rate: float
     max_concurrency: int | None = None
     output_throughput: float

@@ -66,7 +66,7 @@ def _with_warmups(left: Sequence[StageConfig], config: RunConfig) -> tuple[Stage
 
 
 def _comparable(reader: RecordingReader, config: RunConfig) -> RunConfig:
-    """The recorded configuration, without what may differ in a resumed sweep: predictions, failure limit and prices."""
+    """The recorded configuration without what may differ in a resumed sweep, such as predictions and prices."""
     return dataclasses.replace(
-        reader.header.config, predicted=(), max_failures=config.max_failures, prices=config.prices
+        reader.header.config, predicted=(), published=None, max_failures=config.max_failures, prices=config.prices
     )

@@ -11,6 +11,12 @@ from servetop.core.system.package_data import package_path
 _KEY_COLUMNS = ("max_num_seqs", "max_batch_size", "qps")
 
 
+def tables() -> list[str]:
+    """Return the names of the tables, sorted."""
+    data = package_path("servetop.simulator", "data")
+    return sorted(path.stem for path in (data / "whitepaper").glob("*.csv"))
+
+
 @functools.cache
 def rows(table: str) -> tuple[dict[str, str], ...]:
     """Return the rows of data/whitepaper/TABLE.csv or data/TABLE.csv as text."""

@@ -17,6 +17,7 @@ from servetop.analysis.trust.steady_state import SteadyWindow
 from servetop.core.config import StageConfig
 from servetop.core.config_values.cell_settings import settings_label
 from servetop.core.config_values.predicted_cell import PredictedCell
+from servetop.core.config_values.published_study import PublishedCell
 from servetop.core.events import StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
@@ -124,7 +125,7 @@ class OtherStage:
     reason: str
 
 
-def load_of(stage: StageConfig | StageChange | PredictedCell | SweepCell | SkippedCell) -> Load:
+def load_of(stage: StageConfig | StageChange | PredictedCell | PublishedCell | SweepCell | SkippedCell) -> Load:
     """Return the load of a stage with a rate."""
     rate, limit = (math.inf if each is None else each for each in (stage.request_rate, stage.max_concurrency))
     return Load(rate, limit, settings_label(stage.settings))
@@ -137,7 +138,7 @@ def key_of(stage: StageChange) -> MatrixPlace:
 
 def planned_cells(frame: Frame) -> list[MatrixPlace]:
     """Return the cells of the plan; stages without a batch size have that of the first stage that ran."""
-    own, failed = _own_batch(frame), failed_cells(frame)
+    own, failed = own_batch(frame), failed_cells(frame)
     within = {key_of(each.stage) for each in frame.per_stage()} - {key_of(each.stage.stage) for each in others(frame)}
     apart = {key_of(each.stage.stage) for each in others(frame)} - within - failed
     keys = [
@@ -151,15 +152,15 @@ def planned_cells(frame: Frame) -> list[MatrixPlace]:
 def failed_cells(frame: Frame) -> set[MatrixPlace]:
     """Return the cells that could not be measured; without an engine, the batch size is that of the first stage."""
     failed = [each.stage.stage for each in others(frame) if each.reason.startswith(_FAILED)]
-    return {(stage.max_num_seqs or _own_batch(frame), load_of(stage)) for stage in failed}
+    return {(stage.max_num_seqs or own_batch(frame), load_of(stage)) for stage in failed}
 
 
 def skipped_cells(frame: Frame) -> set[MatrixPlace]:
     """Return the cells that were skipped because their row had ended."""
-    return {(each.max_num_seqs or _own_batch(frame), load_of(each)) for each in frame.skipped}
+    return {(each.max_num_seqs or own_batch(frame), load_of(each)) for each in frame.skipped}
 
 
-def _own_batch(frame: Frame) -> int | None:
+def own_batch(frame: Frame) -> int | None:
     """Return the batch size of the first stage that ran."""
     return next((each.stage.max_num_seqs for each in frame.per_stage() if not math.isnan(each.output_rate)), None)
 
@@ -231,12 +232,7 @@ def exact_cells(cells: Mapping[MatrixPlace, Cell], sweep: SweepVerdict | None) -
 
 
 def _exact(cell: Cell, found: SweepCell) -> Cell:
-    milliseconds = {
-        "ttft": found.p99_ttft_ms,
-        "itl": found.p99_itl_ms,
-        "tpot": found.p99_tpot_ms,
-        "e2el": found.p99_e2el_ms,
-    }
+    tails = {"ttft": found.p99_ttft_ms, "itl": found.p99_itl_ms, "tpot": found.p99_tpot_ms, "e2el": found.p99_e2el_ms}
     return replace(
         cell,
         output_rate=found.output_throughput or 0.0,
@@ -244,7 +240,7 @@ def _exact(cell: Cell, found: SweepCell) -> Cell:
         repeats=len(found.stages),
         goodput=math.nan if found.request_goodput is None else found.request_goodput,
         share=math.nan if found.share_within is None else found.share_within,
-        exact={name: None if value is None else value / MS_PER_S for name, value in milliseconds.items()},
+        exact={name: None if value is None else value / MS_PER_S for name, value in tails.items()},
     )
 
 

@@ -1,20 +1,66 @@
-"""What the simulator predicted of the cells of a sweep, and how far that is from what was measured."""
+"""Figures of the cells of a sweep from elsewhere, predicted or published, and how far they are from the measured."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+from servetop.analysis.sweep.reference_figures import sets_batch_sizes
 from servetop.analysis.sweep.repeat_means import LEAST_SECONDS
+from servetop.core.config_values.predicted_cell import PredictedCell
+from servetop.core.config_values.published_study import PublishedCell
+from servetop.core.text import formats
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.sweep_cells import Cell, MatrixPlace, load_of
+from servetop.tui.state.sweep_cells import Cell, MatrixPlace, load_of, own_batch
 
+PUBLISHED = "†"
+"""Stands before a published figure."""
+SUSPECT = "?"
+"""Stands behind one that contradicts those of other cells, or the offered load."""
 LEAST_COMPARED = LEAST_SECONDS
 """Seconds of a cell below which its rate, of whole ticks, is not compared with a prediction."""
 
 
 def predicted(frame: Frame) -> dict[MatrixPlace, float]:
     """Return the simulator's predictions, output tokens/s by cell."""
-    return {(each.max_num_seqs, load_of(each)): each.output_throughput for each in frame.header.config.predicted}
+    return {_place(frame, each): each.output_throughput for each in frame.header.config.predicted}
+
+
+def published_texts(frame: Frame, cells: Mapping[MatrixPlace, Cell]) -> dict[MatrixPlace, str]:
+    """Return the published output tokens/s by cell, with the measured ones in percent of them, as in `†2,691 98%`."""
+    found = {}
+    for place, (published, rate) in _published(frame).items():
+        ratio = _ratio(cells.get(place), rate)
+        text = f"{PUBLISHED}{formats.count(rate)}{SUSPECT if published.suspect else ''}"
+        found[place] = text if ratio is None else f"{text} {ratio * 100:.0f}%"
+    return found
+
+
+def mean_of_published(frame: Frame, cells: Mapping[MatrixPlace, Cell]) -> float | None:
+    """Return the geometric mean of measured / published output tokens/s, without suspect cells; None without any."""
+    trusted = {place: rate for place, (cell, rate) in _published(frame).items() if not cell.suspect}
+    ratios = [ratio for place, rate in trusted.items() if (ratio := _ratio(cells.get(place), rate))]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+
+
+def _published(frame: Frame) -> dict[MatrixPlace, tuple[PublishedCell, float]]:
+    """Return the cells of a study that have an output throughput, with that."""
+    study = frame.header.config.published
+    cells = () if study is None else study.cells
+    return {_place(frame, each): (each, each.output_throughput) for each in cells if each.output_throughput is not None}
+
+
+def _ratio(cell: Cell | None, published: float) -> float | None:
+    """Return measured / published output tokens/s of a finished cell that is long enough; None for others."""
+    if cell is None or cell.running_now or cell.seconds < LEAST_COMPARED or not published:
+        return None
+    return cell.output_rate / published
+
+
+def _place(frame: Frame, reference: PredictedCell | PublishedCell) -> MatrixPlace:
+    """Return the place of a figure in the matrix, whose batch size may be that of the measured engine."""
+    size = reference.max_num_seqs if sets_batch_sizes(frame.header.config) else None
+    return size or own_batch(frame), load_of(reference)
 
 
 def deviations(cells: Mapping[MatrixPlace, Cell], prediction: Mapping[MatrixPlace, float]) -> list[float]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from servetop.analysis.sweep.cell_checks import CellOutcome
+from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.state.checked_cells import checked_cells, place_of
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.sweep_cells import (
@@ -22,7 +23,7 @@ from servetop.tui.state.sweep_cells import (
     rates_before,
     skipped_cells,
 )
-from servetop.tui.state.sweep_predictions import predicted
+from servetop.tui.state.sweep_predictions import predicted, published_texts
 from servetop.tui.state.sweep_spreads import sweep_spreads
 
 MatrixRow = tuple[str, int | None]
@@ -36,6 +37,10 @@ class SweepTable:
     cells: dict[MatrixPlace, Cell]
     planned: Sequence[MatrixPlace] = ()
     predictions: dict[MatrixPlace, float] = field(default_factory=dict)
+    published: Mapping[MatrixPlace, str] = field(default_factory=dict)
+    """The output tokens/s of a study, and the measured ones in percent of them, as in `†2,691 98%`."""
+    source: str = ""
+    """Where that is published."""
     failed: Set[MatrixPlace] = frozenset()
     """Cells that could not be measured."""
     skipped: Set[MatrixPlace] = frozenset()
@@ -64,6 +69,8 @@ class SweepTable:
             before={} if baseline is None else rates_before(cells, baseline.run),
             planned=planned_cells(frame),
             predictions=predicted(frame),
+            published=published_texts(frame, cells),
+            source="" if frame.header.config.published is None else sanitize_line(frame.header.config.published.source),
             failed=failed_cells(frame),
             skipped=skipped_cells(frame),
             checked={} if checks is None else {place_of(cell): cell.outcome for cell in checks.cells},
@@ -93,12 +100,18 @@ class SweepTable:
 
     @property
     def below(self) -> Sequence[str]:
-        """What is below each throughput, the most important first: `spread`, `latency`, `goodput`, `reference`."""
+        """What is below each throughput, the most important first: `spread`, `latency`, `goodput`, `reference`.
+
+        Of a published study's sweep the figures that are compared with its own come before the latencies.
+        """
         goodput = any(not math.isnan(cell.goodput) for cell in self.cells.values())
         figures = ["latency", "goodput"] if goodput else ["latency"]
         reference = ["reference"] if self.predictions or self.before else []
         spread = ["spread"] if self.spreads else []
-        return [*spread, *(reversed(figures) if self.goodput_first else figures), *reference]
+        figures = figures[::-1] if self.goodput_first else figures
+        if self.published:
+            return [*spread, "published", *reference, *figures]
+        return [*spread, *figures, *reference]
 
     @property
     def height(self) -> int:

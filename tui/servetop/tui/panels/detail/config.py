@@ -13,6 +13,7 @@ from textual.reactive import reactive
 from servetop.core.config import to_data
 from servetop.core.config_values.field_units import unit_of
 from servetop.core.config_values.predicted_cell import PredictedCell
+from servetop.core.config_values.published_study import PublishedStudy
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
@@ -51,7 +52,7 @@ def _of_one_server(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _OF_SEVERAL = ("more_urls", "front_door", "replica_urls")
-_OWN_SECTIONS = ("engine", "workload", "stages", "predicted")
+_OWN_SECTIONS = ("engine", "workload", "stages", "predicted", "published")
 
 
 def config_rows(header: RunHeader, width: int) -> list[TextRow]:
@@ -66,6 +67,7 @@ def config_rows(header: RunHeader, width: int) -> list[TextRow]:
         "workload": config["workload"],
         "stages": {str(number + 1): stage.label for number, stage in enumerate(header.config.stages)},
         "predicted, output tok/s": dict(map(_predicted, header.config.predicted)),
+        "published": {} if header.config.published is None else _published(header.config.published),
         "versions": header.versions,
         "host": header.host,
     }
@@ -76,7 +78,7 @@ def config_rows(header: RunHeader, width: int) -> list[TextRow]:
     }
     rows: list[TextRow] = []
     for name, settings in sections.items():
-        if not settings and name.startswith("predicted"):
+        if not settings and name.startswith(("predicted", "published")):
             continue
         rows.append([(name, "title")])
         unit = partial(unit_of, described.get(name))
@@ -89,6 +91,17 @@ def config_rows(header: RunHeader, width: int) -> list[TextRow]:
 def _predicted(cell: PredictedCell) -> tuple[str, str]:
     batch, rate = formats.exact(cell.max_num_seqs), formats.number(cell.request_rate)
     return f"batch {batch}, {rate} req/s", formats.count(cell.output_throughput)
+
+
+def _published(study: PublishedStudy) -> dict[str, str]:
+    """Source, set-up, and the figures by cell."""
+    cells = {}
+    for cell in study.cells:
+        batch, rate = formats.exact(cell.max_num_seqs), formats.number(cell.request_rate)
+        preemptions = "" if cell.preemptions is None else f"{formats.exact(cell.preemptions)} preemptions"
+        tokens = "" if cell.output_throughput is None else formats.count(cell.output_throughput)
+        cells[f"batch {batch}, {rate} req/s"] = ", ".join(filter(None, (tokens, preemptions)))
+    return {"source": study.source, "set-up": study.set_up, **cells}
 
 
 def _setting(key: str, value: str, width: int) -> list[TextRow]:

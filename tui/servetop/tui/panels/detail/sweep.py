@@ -29,7 +29,7 @@ from servetop.tui.state.sweep_cells import (
     exact_cells,
     measured,
 )
-from servetop.tui.state.sweep_predictions import LEAST_COMPARED, deviations, predicted
+from servetop.tui.state.sweep_predictions import LEAST_COMPARED, deviations, mean_of_published, predicted
 from servetop.tui.state.sweep_table import MatrixRow, SweepTable
 
 _WHY_EMPTY = ("No stage with a constant load has run yet.", "One constant load only: nothing to compare yet.")
@@ -67,6 +67,8 @@ class SweepPanel(Panel):
             parts.append([("prediction error ", ""), (mean, "strong"), (f" mean, {most} max", "muted")])
         elif any(cells[key].seconds < LEAST_COMPARED for key in cells.keys() & planned.keys()):
             parts.append([(f"prediction error when the sweep ends: cells under {LEAST_COMPARED:g} s", "muted")])
+        if (share := mean_of_published(frame, cells)) is not None:
+            parts.append([("measured ", ""), (formats.percent(share), "strong"), (" of published", "muted")])
         return parts
 
     def subtitle(self, frame: Frame) -> TextRow:
@@ -98,7 +100,7 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
         per_batch = _rows_per_batch(table, width, room)
         matrix = _matrix(table, width, per_batch)
         below = legend(table, per_batch, width)[: max(room - len(matrix), 2)]
-        if len(below) == 1 or len(matrix) + 1 + len(below) <= room:
+        if len(matrix) + 1 + len(below) <= room:
             below = [[], *below]
         matrix = [*matrix[: max(height - len(below), 1)], *below]
     longest = max((len(_other_load(each)) for each in table.others), default=0)
@@ -112,8 +114,7 @@ def draw_sweep(table: SweepTable, width: int, height: int) -> list[TextRow]:
 def _rows_per_batch(table: SweepTable, width: int, room: int) -> int:
     """Return how many rows of each batch size leave room for the heading and the whole legend; at least one."""
     for count in range(table.rows_per_batch, 1, -1):
-        rows = 1 + count * len(table.rows)
-        if rows + 2 <= room and rows + len(legend(table, count, width)) <= room:
+        if 1 + count * len(table.rows) + len(legend(table, count, width)) <= room:
             return count
     return 1
 
@@ -140,7 +141,7 @@ def _matrix(table: SweepTable, width: int, per_batch: int) -> list[TextRow]:
             text = marks.get(key, _placeholder(table, key))
             first += [(glyph * shade, heat), *_number(cells.get(key), text, room=room)]
             for line, what in zip(below, table.below, strict=True):
-                text = _figure(table, what, key)
+                text = _figure(table, what, key, room=room)
                 line += [(glyph * shade, heat), (f"{text:>{_NUMBER}}".ljust(_NUMBER + room), "muted")]
         rows += [first, *below][:per_batch]
     return rows
@@ -151,13 +152,13 @@ def _row_name(row: MatrixRow) -> str:
     return f"{settings} · {formats.exact(batch)}" if settings else formats.exact(batch)
 
 
-def _figure(table: SweepTable, what: str, key: MatrixPlace) -> str:
+def _figure(table: SweepTable, what: str, key: MatrixPlace, *, room: int) -> str:
     cell = table.cells.get(key)
     if what == "latency":
         return _latency(cell, table.metric)
-    if what == "spread":
-        half, _, starts = table.spreads.get(key, "").partition(" ")
-        return f"{half:>{_NUMBER}} {starts}"
+    if what in ("spread", "published"):
+        number, _, more = (table.spreads if what == "spread" else table.published).get(key, "").partition(" ")
+        return f"{number:>{_NUMBER}} {more if len(more) < room else ''}"
     return _goodput(cell) if what == "goodput" else _reference(table, key)
 
 
@@ -198,7 +199,8 @@ def _placeholder(table: SweepTable, key: MatrixPlace) -> str:
 def _room(table: SweepTable, marks: Mapping[MatrixPlace, str], *, column: int) -> int:
     """Return the cells of the marks behind a number: as many as the longest needs, if columns are wide enough."""
     least = _MARKS + bool(table.checked)
-    texts = [*marks.values(), *(text.partition(" ")[2] + " " for text in table.spreads.values())]
+    figures = [*table.spreads.values(), *table.published.values()]
+    texts = [*marks.values(), *(text.partition(" ")[2] + " " for text in figures)]
     longest = max((len(text) + 1 for text in texts), default=0)
     return longest if least < longest < column - _NUMBER else least
 

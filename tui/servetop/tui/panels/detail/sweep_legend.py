@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from servetop.analysis.sweep.cell_checks import CELL_MARKS, CellOutcome
 from servetop.tui.drawing.heat_map import SHADES
-from servetop.tui.drawing.text_runs import TextRow
+from servetop.tui.drawing.text_runs import TextRow, shortened
 from servetop.tui.panels.detail.cdf import LABELS
 from servetop.tui.state.sweep_cells import PERCENTILE, best_key, dips
+from servetop.tui.state.sweep_predictions import PUBLISHED, SUSPECT
 from servetop.tui.state.sweep_table import SweepTable
 
 MATRIX_SHADES = SHADES[1:]
@@ -17,6 +18,7 @@ _GAPS = ("   ", "  ", " ")
 """Between two labels; the widest that takes no more rows than smaller ones."""
 SKIPPED = "⊣"
 """Stands for the number of a cell that is not measured because its row has ended."""
+_LONGEST_SOURCE = 40
 _OUTCOMES = {
     CellOutcome.KEPT: "kept",
     CellOutcome.MISSED: "missed",
@@ -45,12 +47,13 @@ def _wrapped(labels: Sequence[Sequence[str]], room: int, *, gap: str) -> list[st
 
 def _marks_in_use(table: SweepTable, per_batch: int) -> list[Sequence[str]]:
     """Return a label for each mark on the matrix, in pieces that stay together."""
-    cells = table.cells.values()
+    cells, below = table.cells.values(), table.below[: per_batch - 1]
     done = {key: cell.output_rate for key, cell in table.cells.items() if not cell.running_now}
     outcomes = [f"{CELL_MARKS[each]} {text}" for each, text in _OUTCOMES.items() if each in table.checked.values()]
     used = [
         (_listed(table, per_batch), per_batch > 1),
         (["★ best"], best_key(table.cells) is not None),
+        ([f"{SUSPECT} suspect"], "published" in below and any(SUSPECT in text for text in table.published.values())),
         (["✗ misses objective"], any(cell.missed for cell in cells if not cell.running_now)),
         (["thresholds", *outcomes], bool(outcomes)),
         (["▼ dip"], bool(dips(done))),
@@ -76,6 +79,7 @@ def _listed(table: SweepTable, per_batch: int) -> list[str]:
         "latency": f"{LABELS[table.metric]} p{PERCENTILE}",
         "goodput": "goodput req/s",
         "reference": reference,
+        "published": f"{PUBLISHED} {shortened(table.source, _LONGEST_SOURCE)} (measured in % of it)",
     }
     *before, last = ["below:", *(f"{names[what]}," for what in table.below[: per_batch - 1])]
     return [*before, last.removesuffix(",")]
