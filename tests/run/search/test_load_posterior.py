@@ -72,9 +72,11 @@ def test_a_jump_between_two_loads_close_together_is_found_between_them() -> None
     windows = [window(10.0, 0.0), window(10.02, 1.0), *[window(load, 0.0) for load in (8.0, 9.0, 9.5, 9.9)]]
     coarse, tried = possible_loads(0.1, 1000.0), [each.load for each in windows]
     assert not ((coarse > 10.0) & (coarse < 10.02)).any()
-    loads = possible_loads(0.1, 1000.0, tried=tried)
-    found = load_posterior(windows, allowed=0.01, loads=loads)
+    coarse = possible_loads(0.1, 1000.0, tried=tried)
+    near = load_posterior(windows, allowed=0.01, loads=coarse)
+    found = load_posterior(windows, allowed=0.01, loads=possible_loads(0.1, 1000.0, tried=tried, near=near))
     assert found.jump > 0.9
+    assert 9.99 < found.interval[0] < found.interval[1] < 10.03
     assert 10.0 <= found.quantile(0.5) <= 10.02
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.run.search.monotone_fit import monotone_fits
 
-SLOPES = np.geomspace(3.0, 300.0, 20)
-"""Slopes of the logit over the logarithm of the load."""
+SLOPES = np.geomspace(3.0, 300.0, 39)
+"""Slopes of the logit over the logarithm of the load, close enough that many samples do not fall between two."""
 _FLATTEST = 4.0
 """A curve is nowhere flatter than this slope above the answer, with which far loads are compared."""
-_PLATEAU = 0.1
-"""The share of missed samples at a plateau above the answer, or twice the allowed share."""
+_PLATEAU, _MOST_PLATEAU = 0.1, 0.999
+"""The share of missed samples where a plateau above the answer begins, or twice the allowed share; at most."""
 _BEFORE_JUMP, _AFTER_JUMP = 0.5, 0.5
 """A jump rises from no more than this part of the allowed share to this share of missed samples at least."""
 _NEAR = 0.15
@@ -52,11 +52,18 @@ class CurveDeviance:
     """Of any monotone curve; shape (answers,)."""
 
 
-def rising_deviance(shown: ShownLoads, answers: FloatArray, *, allowed: float, plateau: bool) -> CurveDeviance:
-    """Return the deviance of curves that rise with a slope; those with a plateau may stay at it above the answer."""
+def rising_deviance(
+    shown: ShownLoads, answers: FloatArray, *, allowed: float, plateau: float | None = None
+) -> CurveDeviance:
+    """Return the deviance of curves that rise with a slope; with a plateau they may stay little above the answer.
+
+    `plateau` is the slope of the logit along it, 0 if it is flat.
+    """
     distance = np.log(shown.at[:, None] / answers)
-    most = max(2 * allowed, _PLATEAU) if plateau else 1.0
-    least = np.minimum(_logistic(allowed, np.maximum(distance, 0.0) * _FLATTEST), most)
+    least = _logistic(allowed, np.maximum(distance, 0.0) * _FLATTEST)
+    if plateau is not None:
+        most = min(max(2 * allowed, _PLATEAU), _MOST_PLATEAU)
+        least = np.minimum(least, _logistic(most, np.maximum(distance, 0.0) * plateau))
     far = _binomial(shown, _held(shown, answers, most=allowed, least=least, above=distance > 0))
     monotone = far.sum(axis=0)
     curve = np.repeat(monotone[:, None], SLOPES.size, axis=1)

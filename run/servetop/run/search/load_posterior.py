@@ -20,10 +20,16 @@ from servetop.run.search.load_windows import LoadWindow, Trend
 
 _USUAL_SLOPE, _SLOPE_SPREAD = 30.0, 0.6
 """Median and standard deviation (of the logarithm) of slopes before anything was measured."""
+_PLATEAU = 1.0
+"""Slope of the logit over the logarithm of the load along a plateau above the answer, if it is not flat."""
 _UNLIKELY_PLATEAU = _UNLIKELY_JUMP = 6.0
-"""Twice the logarithm of how much less likely a plateau above the answer, or a jump at it, is than neither."""
+"""Twice the logarithm of how much less likely a plateau above the answer, or a jump at it, is than neither, ..."""
+_UNLIKELY_FLAT = 12.0
+"""... and a flat plateau in an open loop, where a larger load always means longer queues."""
 _LOADS = 200
 """Number of possible loads, and of those near the answer."""
+_BETWEEN = (0.05, 0.5, 0.95)
+"""Places of possible loads between each two that were tried, as parts of the logarithm of their ratio."""
 _TAIL, _MARGIN = 1e-4, 1.05
 """Probability beyond the loads near the answer, and a factor by which they reach farther."""
 _ASSUMED = 0.5
@@ -74,24 +80,29 @@ def possible_loads(
 ) -> FloatArray:
     """Return loads from half of `low` to twice `high`; most of them where a posterior has its weight.
 
-    Those that were tried, and one between each two of them, are among them: a jump may be between any two.
+    Some are between each two of those that were tried, as the share may jump between any two.
     """
-    loads, known = np.geomspace(low / 2, 2 * high, _LOADS), np.unique(tried)
-    found = [loads, known, np.sqrt(known[1:] * known[:-1])]
+    loads, known = np.geomspace(low / 2, 2 * high, _LOADS), np.log(np.unique(tried))
+    found = [loads, *(np.exp(known[:-1] + part * np.diff(known)) for part in _BETWEEN)]
     if near is not None:
         ends = near.quantile(_TAIL) / _MARGIN, near.quantile(1 - _TAIL) * _MARGIN
         found.append(np.geomspace(*ends, _LOADS))
     return np.unique(np.concatenate(found))
 
 
-def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: FloatArray) -> LoadPosterior:
+def load_posterior(
+    windows: Sequence[LoadWindow], *, allowed: float, loads: FloatArray, concurrency: bool = False
+) -> LoadPosterior:
     """Return the posterior over ascending loads; `allowed` is the share that may miss the limit.
+
+    With `concurrency` loads are numbers of requests in flight: those that an engine does not batch wait for others, and
+    some latencies do not depend on how many they are.
 
     Each load is as unlikely as the less favourable of two views finds it: that of the curves, and that of any curve of
     which no more is known than that a larger load never misses less.
     """
     shown = _shown(windows, allowed)
-    kinds = [rising_deviance(shown, loads, allowed=allowed, plateau=plateau) for plateau in (False, True)]
+    kinds = [rising_deviance(shown, loads, allowed=allowed, plateau=plateau) for plateau in (None, _PLATEAU, 0.0)]
     kinds.append(jump_deviance(shown, loads, allowed=allowed))
     least = min(float(each.curve.min()) for each in kinds)
     least_monotone = min(float(each.monotone.min()) for each in kinds)
@@ -99,7 +110,8 @@ def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: Floa
     scale = DEPENDENCE * max(1.0, misfit)
     usual = (np.log(SLOPES / _USUAL_SLOPE) / _SLOPE_SPREAD) ** 2
     anywhere = np.full(1, -2 * math.log(np.exp(-usual / 2).sum()))  # as much as all slopes together
-    unlikely = (usual, usual + _UNLIKELY_PLATEAU, anywhere + _UNLIKELY_JUMP)
+    flat = _UNLIKELY_PLATEAU if concurrency else _UNLIKELY_FLAT
+    unlikely = (usual, usual + _UNLIKELY_PLATEAU, usual + flat, anywhere + _UNLIKELY_JUMP)
     costs = [
         np.maximum(each.curve - least, each.monotone[:, None] - least_monotone) / scale + cost
         for each, cost in zip(kinds, unlikely, strict=True)

@@ -84,7 +84,9 @@ def tier_posterior(
         seen.append(_by_requests(views[-1]) if any(objectives[index].mean for index in members) else views[-1])
 
     def over(loads: FloatArray) -> list[LoadPosterior]:
-        found = [_of_objective(views[index], objectives[index], loads) for index in members]
+        found = [
+            _of_objective(views[index], objectives[index], loads, concurrency=limits.concurrency) for index in members
+        ]
         queue = [] if limits.concurrency else [load_posterior(seen[-1], allowed=QUEUE_ALLOWED, loads=loads)]
         return [*found, *queue]
 
@@ -123,10 +125,12 @@ def _by_requests(queue: Sequence[LoadWindow]) -> list[LoadWindow]:
     ]
 
 
-def _of_objective(view: Sequence[LoadWindow], objective: LoadObjective, loads: FloatArray) -> LoadPosterior:
+def _of_objective(
+    view: Sequence[LoadWindow], objective: LoadObjective, loads: FloatArray, *, concurrency: bool
+) -> LoadPosterior:
     if objective.mean:
         return mean_posterior(view, limit=objective.most, loads=loads)
-    return load_posterior(view, allowed=objective.allowed, loads=loads)
+    return load_posterior(view, allowed=objective.allowed, loads=loads, concurrency=concurrency)
 
 
 def _jumps(view: Sequence[LoadWindow], low: float, high: float) -> bool:
