@@ -68,6 +68,31 @@ def test_the_least_of_two_answers_is_below_both() -> None:
     assert both.weights.sum() == pytest.approx(1.0)
 
 
+def test_a_jump_between_two_loads_close_together_is_found_between_them() -> None:
+    windows = [window(10.0, 0.0), window(10.02, 1.0), *[window(load, 0.0) for load in (8.0, 9.0, 9.5, 9.9)]]
+    coarse, tried = possible_loads(0.1, 1000.0), [each.load for each in windows]
+    assert not ((coarse > 10.0) & (coarse < 10.02)).any()
+    coarse = possible_loads(0.1, 1000.0, tried=tried)
+    near = load_posterior(windows, allowed=0.01, loads=coarse)
+    found = load_posterior(windows, allowed=0.01, loads=possible_loads(0.1, 1000.0, tried=tried, near=near))
+    assert found.jump > 0.9
+    assert 9.99 < found.interval[0] < found.interval[1] < 10.03
+    assert 10.0 <= found.quantile(0.5) <= 10.02
+
+
+def test_shares_that_rise_step_by_step_are_no_jump() -> None:
+    found = posterior(*[window(load, share) for load, share in ((9.0, 0.002), (10.0, 0.01), (10.5, 0.03), (11.5, 0.1))])
+    assert found.jump < 0.05
+
+
+def test_loads_that_were_kept_often_exclude_answers_far_below_them_though_loads_near_the_answer_disagree() -> None:
+    kept = [window(load, 0.0, counted=120.0, size=24.0) for load in np.geomspace(2.5, 12.5, 25)]
+    noisy = [window(load, share, counted=120.0, size=24.0) for load, share in ((13.0, 0.4), (13.4, 0.0), (13.8, 0.6))]
+    low, high = posterior(*kept, *noisy, window(16.0, 1.0, counted=120.0), allowed=0.05).interval
+    assert 8.0 < low < 13.8
+    assert high < 16.0
+
+
 def test_the_interval_contains_the_answer_of_logistic_curves_nearly_always() -> None:
     random, covered = Random(5), 0
     for _ in range(60):

@@ -1,7 +1,8 @@
 """Where the largest load within one objective lies, given what every load showed: a posterior over the load.
 
 Near the answer the share of missed samples is a logistic function of the logarithm of the load with an unknown
-slope; a load farther away says only on which side of it the answer is, so a curve of another shape does no harm.
+slope, or it jumps there; a load farther away says only on which side of it the answer is, so a curve of another shape
+does no harm.
 Samples that miss together count as one event: a window of 1,000 requests with one bad second has seen one event.
 """
 
@@ -14,24 +15,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from servetop.core.arrays import FloatArray
+from servetop.run.search.load_curves import SLOPES, ShownLoads, jump_deviance, rising_deviance
 from servetop.run.search.load_windows import LoadWindow, Trend
 
-_SLOPES = np.geomspace(3.0, 300.0, 20)
-"""Slopes of the logit over the logarithm of the load."""
 _USUAL_SLOPE, _SLOPE_SPREAD = 30.0, 0.6
 """Median and standard deviation (of the logarithm) of slopes before anything was measured."""
-_FLATTEST = 4.0
-"""A curve is nowhere flatter than this slope above the answer, with which far loads are compared."""
-_PLATEAU = 0.1
-"""The share of missed samples at a plateau above the answer, or twice the allowed share; ..."""
-_UNLIKELY = 6.0
-"""... twice the logarithm of how much less likely a plateau is than none."""
-_NEAR = 0.15
-"""Relative distance of a load within which the logistic curve is taken as true."""
-_NEGLIGIBLE = 1e-4
-"""Weight from which the curve near a load counts at all."""
+_PLATEAU = 1.0
+"""Slope of the logit over the logarithm of the load along a plateau above the answer, if it is not flat."""
+_UNLIKELY_PLATEAU = _UNLIKELY_JUMP = 6.0
+"""Twice the logarithm of how much less likely a plateau above the answer, or a jump at it, is than neither, ..."""
+_UNLIKELY_FLAT = 12.0
+"""... and a flat plateau in an open loop, where a larger load always means longer queues."""
 _LOADS = 200
 """Number of possible loads, and of those near the answer."""
+_BETWEEN = (0.05, 0.5, 0.95)
+"""Places of possible loads between each two that were tried, as parts of the logarithm of their ratio."""
 _TAIL, _MARGIN = 1e-4, 1.05
 """Probability beyond the loads near the answer, and a factor by which they reach farther."""
 _ASSUMED = 0.5
@@ -58,7 +56,9 @@ class LoadPosterior:
     weights: FloatArray
     """Their sum is 1."""
     slope: float = math.nan
-    """Mean slope of the logit over the logarithm of the load."""
+    """Mean slope of the logit over the logarithm of the load, if the share does not jump."""
+    jump: float = 0.0
+    """Probability that the share jumps at the answer."""
 
     def quantile(self, share: float) -> float:
         """Return the load below which the answer lies with this probability."""
@@ -75,30 +75,57 @@ class LoadPosterior:
         return self.quantile(rest), self.quantile(1 - rest)
 
 
-def possible_loads(low: float, high: float, *, near: LoadPosterior | None = None) -> FloatArray:
-    """Return loads from half of `low` to twice `high`; most of them where a posterior has its weight."""
-    loads = np.geomspace(low / 2, 2 * high, _LOADS)
-    if near is None:
-        return loads
-    ends = near.quantile(_TAIL) / _MARGIN, near.quantile(1 - _TAIL) * _MARGIN
-    return np.unique(np.concatenate((loads, np.geomspace(*ends, _LOADS))))
+def possible_loads(
+    low: float, high: float, *, tried: Sequence[float] = (), near: LoadPosterior | None = None
+) -> FloatArray:
+    """Return loads from half of `low` to twice `high`; most of them where a posterior has its weight.
+
+    Some are between each two of those that were tried, as the share may jump between any two.
+    """
+    loads, known = np.geomspace(low / 2, 2 * high, _LOADS), np.log(np.unique(tried))
+    found = [loads, *(np.exp(known[:-1] + part * np.diff(known)) for part in _BETWEEN)]
+    if near is not None:
+        ends = near.quantile(_TAIL) / _MARGIN, near.quantile(1 - _TAIL) * _MARGIN
+        found.append(np.geomspace(*ends, _LOADS))
+    return np.unique(np.concatenate(found))
 
 
-def load_posterior(windows: Sequence[LoadWindow], *, allowed: float, loads: FloatArray) -> LoadPosterior:
-    """Return the posterior over ascending loads; `allowed` is the share that may miss the limit."""
-    sizes = event_sizes(windows, allowed)
-    costs = np.zeros((2, loads.size, _SLOPES.size))  # of a curve that rises ever farther, and of one with a plateau
-    for window, size in zip(windows, sizes, strict=True):
-        if window.counted:
-            _add_deviance(costs, window, size, loads, allowed=allowed)
-    misfit = float(costs.min()) / max(len(windows) - 2, 1)  # the answer is less sure where no curve fits
-    costs /= DEPENDENCE * max(1.0, misfit)
-    costs += (np.log(_SLOPES / _USUAL_SLOPE) / _SLOPE_SPREAD) ** 2
-    costs[1] += _UNLIKELY
-    joint = np.exp(-(costs - costs.min()) / 2).sum(axis=0)
-    weights = joint.sum(axis=1) * np.gradient(np.log(loads))
-    slope = float((joint.sum(axis=0) * _SLOPES).sum() / joint.sum())
-    return LoadPosterior(loads=loads, weights=weights / weights.sum(), slope=slope)
+def load_posterior(
+    windows: Sequence[LoadWindow], *, allowed: float, loads: FloatArray, concurrency: bool = False
+) -> LoadPosterior:
+    """Return the posterior over ascending loads; `allowed` is the share that may miss the limit.
+
+    With `concurrency` loads are numbers of requests in flight: those that an engine does not batch wait for others, and
+    some latencies do not depend on how many they are.
+
+    Each load is as unlikely as the less favourable of two views finds it: that of the curves, and that of any curve of
+    which no more is known than that a larger load never misses less.
+    """
+    shown = _shown(windows, allowed)
+    kinds = [rising_deviance(shown, loads, allowed=allowed, plateau=plateau) for plateau in (None, _PLATEAU, 0.0)]
+    kinds.append(jump_deviance(shown, loads, allowed=allowed))
+    least = min(float(each.curve.min()) for each in kinds)
+    least_monotone = min(float(each.monotone.min()) for each in kinds)
+    misfit = least / max(len(windows) - 2, 1)  # the answer is less sure where no curve fits
+    scale = DEPENDENCE * max(1.0, misfit)
+    usual = (np.log(SLOPES / _USUAL_SLOPE) / _SLOPE_SPREAD) ** 2
+    anywhere = np.full(1, -2 * math.log(np.exp(-usual / 2).sum()))  # as much as all slopes together
+    flat = _UNLIKELY_PLATEAU if concurrency else _UNLIKELY_FLAT
+    unlikely = (usual, usual + _UNLIKELY_PLATEAU, usual + flat, anywhere + _UNLIKELY_JUMP)
+    costs = [
+        np.maximum(each.curve - least, each.monotone[:, None] - least_monotone) / scale + cost
+        for each, cost in zip(kinds, unlikely, strict=True)
+    ]
+    lowest = min(float(each.min()) for each in costs)
+    *rising, jump = (np.exp(-(each - lowest) / 2) for each in costs)
+    slopes = np.sum(rising, axis=(0, 1))
+    weights = np.array([each.sum(axis=1) for each in (*rising, jump)]) * np.gradient(np.log(loads))
+    return LoadPosterior(
+        loads=loads,
+        weights=weights.sum(axis=0) / weights.sum(),
+        slope=float((slopes * SLOPES).sum() / slopes.sum()),
+        jump=float(weights[-1].sum() / weights.sum()),
+    )
 
 
 def share_interval(windows: Sequence[LoadWindow], place: int, *, allowed: float) -> tuple[float, float]:
@@ -144,34 +171,13 @@ def _mean_size(events: Sequence[float]) -> float:
     return sum(size**2 for size in events) / total if total else 0.0
 
 
-def _add_deviance(costs: FloatArray, window: LoadWindow, size: float, loads: FloatArray, *, allowed: float) -> None:
-    """Add twice the log-likelihood ratio to a perfect fit to both costs; shape (2, loads, slopes)."""
-    events, trials = window.missed / size, window.counted / size
-    kept = window.share <= allowed
-    if (window.trend is Trend.RISING and kept) or (window.trend is Trend.FALLING and not kept):
-        return
-    distance = np.log(window.load / loads)
-    near = np.exp(-((distance / _NEAR) ** 2))
-    close = np.flatnonzero(near > _NEGLIGIBLE)
-    fitted = _binomial(events, trials, _logistic(allowed, distance[close, None] * _SLOPES[None, :]))
-    for cost, most in zip(costs, (1.0, max(2 * allowed, _PLATEAU)), strict=True):
-        least = np.minimum(_logistic(allowed, np.maximum(distance, 0.0) * _FLATTEST), most)
-        contradicts = np.where(distance > 0, window.share < least, window.share > allowed)
-        sided = np.where(contradicts, _binomial(events, trials, least), 0.0)
-        cost += ((1 - near) * sided)[:, None]
-        cost[close] += near[close, None] * fitted
-
-
-def _logistic(allowed: float, shift: FloatArray) -> FloatArray:
-    """Return the share that misses the limit where the logit is `shift` above that of the allowed share."""
-    logit = math.log(allowed / (1 - allowed)) + np.clip(shift, -40, 40)
-    return np.asarray(1 / (1 + np.exp(-logit)))
-
-
-def _binomial(events: float, trials: float, share: FloatArray) -> FloatArray:
-    """Return the deviance of `events` among `trials` from an expected share."""
-    share = np.clip(share, 1e-12, 1 - 1e-12)
-    seen = events / trials
-    hit = events * np.log(np.maximum(seen, 1e-300) / share) if events else 0.0
-    rest = (trials - events) * np.log(np.maximum(1 - seen, 1e-300) / (1 - share)) if trials > events else 0.0
-    return np.asarray(2 * (hit + rest))
+def _shown(windows: Sequence[LoadWindow], allowed: float) -> ShownLoads:
+    """Return what windows show, in ascending order of their loads; those that show nothing are left out."""
+    found = []
+    for window, size in zip(windows, event_sizes(windows, allowed), strict=True):
+        kept = window.share <= allowed
+        unknown = (window.trend is Trend.RISING and kept) or (window.trend is Trend.FALLING and not kept)
+        if window.counted and not unknown:
+            found.append((window.load, window.missed / size, window.counted / size))
+    at, events, trials = np.array(sorted(found)).reshape(-1, 3).T
+    return ShownLoads(at=at, events=events, trials=trials)

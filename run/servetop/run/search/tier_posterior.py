@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from servetop.core.arrays import FloatArray
 from servetop.run.search.load_posterior import LoadPosterior, least_of, load_posterior, possible_loads
@@ -14,7 +15,9 @@ from servetop.run.search.search_answer import QUEUE, AnswerKind
 from servetop.run.search.search_evidence import LoadObjective, SearchLimits
 
 _STEEP = 100.0
-"""Slope of the logit from which the figures jump, ..."""
+"""Slope of the logit from which the figures of an objective jump, ..."""
+_JUMPS = 0.5
+"""... or probability of a jump from which they do, ..."""
 _JUMP = 1.05
 """... if both sides of the jump are no farther apart than this factor beyond the interval."""
 _REQUESTS = 50.0
@@ -62,7 +65,8 @@ class TierPosterior:
             return AnswerKind.BELOW
         if self.is_wide:
             return AnswerKind.WIDE
-        seen = [view for view, part in zip(self.views, self.parts, strict=True) if part.slope >= _STEEP]
+        parts = zip(self.text, self.views, self.parts, strict=True)
+        seen = [view for text, view, part in parts if part.slope >= _STEEP or (part.jump >= _JUMPS and text != QUEUE)]
         return AnswerKind.CLIFF if any(_jumps(view, low, high) for view in seen) else AnswerKind.FOUND
 
 
@@ -80,12 +84,15 @@ def tier_posterior(
         seen.append(_by_requests(views[-1]) if any(objectives[index].mean for index in members) else views[-1])
 
     def over(loads: FloatArray) -> list[LoadPosterior]:
-        found = [_of_objective(views[index], objectives[index], loads) for index in members]
+        found = [
+            _of_objective(views[index], objectives[index], loads, concurrency=limits.concurrency) for index in members
+        ]
         queue = [] if limits.concurrency else [load_posterior(seen[-1], allowed=QUEUE_ALLOWED, loads=loads)]
         return [*found, *queue]
 
-    low, high = limits.low, limits.high
-    parts = over(possible_loads(low, high, near=least_of(over(possible_loads(low, high)))))
+    tried = [window.load for window in views[0]]
+    possible = partial(possible_loads, limits.low, limits.high, tried=tried)
+    parts = over(possible(near=least_of(over(possible()))))
     return TierPosterior(
         text=tuple(text), parts=tuple(parts), views=tuple(seen), whole=least_of(parts), limits=limits
     )  # fmt: skip
@@ -118,10 +125,12 @@ def _by_requests(queue: Sequence[LoadWindow]) -> list[LoadWindow]:
     ]
 
 
-def _of_objective(view: Sequence[LoadWindow], objective: LoadObjective, loads: FloatArray) -> LoadPosterior:
+def _of_objective(
+    view: Sequence[LoadWindow], objective: LoadObjective, loads: FloatArray, *, concurrency: bool
+) -> LoadPosterior:
     if objective.mean:
         return mean_posterior(view, limit=objective.most, loads=loads)
-    return load_posterior(view, allowed=objective.allowed, loads=loads)
+    return load_posterior(view, allowed=objective.allowed, loads=loads, concurrency=concurrency)
 
 
 def _jumps(view: Sequence[LoadWindow], low: float, high: float) -> bool:

@@ -1,0 +1,122 @@
+"""How well curves of missed samples over the load fit what the loads showed, for each load at which they may cross the
+allowed share.
+
+A curve has a shape near the answer only; a load farther away says only on which side of it the answer is, and that a
+larger load never misses less. There, what a monotone curve cannot explain counts for every answer alike, so that noise
+near one answer is no evidence for another one far from it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.core.arrays import BoolArray, FloatArray
+from servetop.run.search.monotone_fit import monotone_fits
+
+SLOPES = np.geomspace(3.0, 300.0, 39)
+"""Slopes of the logit over the logarithm of the load, close enough that many samples do not fall between two."""
+_FLATTEST = 4.0
+"""A curve is nowhere flatter than this slope above the answer, with which far loads are compared."""
+_PLATEAU, _MOST_PLATEAU = 0.1, 0.999
+"""The share of missed samples where a plateau above the answer begins, or twice the allowed share; at most."""
+_BEFORE_JUMP, _AFTER_JUMP = 0.5, 0.5
+"""A jump rises from no more than this part of the allowed share to this share of missed samples at least."""
+_NEAR = 0.15
+"""Relative distance of a load within which the shape of a curve is taken as true."""
+_NEGLIGIBLE = 1e-4
+"""Weight from which the curve near a load counts at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ShownLoads:
+    """What loads showed; arrays of shape (loads,)."""
+
+    at: FloatArray
+    """The loads, ascending."""
+    events: FloatArray
+    """Independent samples that missed the limit."""
+    trials: FloatArray
+    """Independent samples, above 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CurveDeviance:
+    """Twice the log-likelihood ratio to a perfect fit for each possible answer."""
+
+    curve: FloatArray
+    """Of curves with a shape near the answer; shape (answers, slopes), or (answers, 1) if they have no slope."""
+    monotone: FloatArray
+    """Of any monotone curve; shape (answers,)."""
+
+
+def rising_deviance(
+    shown: ShownLoads, answers: FloatArray, *, allowed: float, plateau: float | None = None
+) -> CurveDeviance:
+    """Return the deviance of curves that rise with a slope; with a plateau they may stay little above the answer.
+
+    `plateau` is the slope of the logit along it, 0 if it is flat.
+    """
+    distance = np.log(shown.at[:, None] / answers)
+    least = _logistic(allowed, np.maximum(distance, 0.0) * _FLATTEST)
+    if plateau is not None:
+        most = min(max(2 * allowed, _PLATEAU), _MOST_PLATEAU)
+        least = np.minimum(least, _logistic(most, np.maximum(distance, 0.0) * plateau))
+    far = _binomial(shown, _held(shown, answers, most=allowed, least=least, above=distance > 0))
+    monotone = far.sum(axis=0)
+    curve = np.repeat(monotone[:, None], SLOPES.size, axis=1)
+    for events, trials, apart, rest in zip(shown.events, shown.trials, distance, far, strict=True):
+        near = _nearness(apart)
+        close = np.flatnonzero(near)
+        one = ShownLoads(at=shown.at[:1], events=np.array([events]), trials=np.array([trials]))
+        fitted = _binomial(one, _logistic(allowed, apart[close, None] * SLOPES))
+        curve[close] += near[close, None] * (fitted - rest[close, None])
+    return CurveDeviance(curve=curve, monotone=monotone)
+
+
+def jump_deviance(shown: ShownLoads, answers: FloatArray, *, allowed: float) -> CurveDeviance:
+    """Return the deviance of curves that jump at the answer, with one share below the jump and another above it."""
+    distance = np.log(shown.at[:, None] / answers)
+    above, most, least = distance > 0, _BEFORE_JUMP * allowed, np.full(distance.shape, _AFTER_JUMP)
+    far = _binomial(shown, _held(shown, answers, most=most, least=least, above=above))
+    near = _nearness(distance)
+    low, high = (_pooled(shown, near * side) for side in (~above, above))
+    fitted = _binomial(shown, np.where(above, np.maximum(high, _AFTER_JUMP), np.minimum(low, most)))
+    monotone = far.sum(axis=0)
+    return CurveDeviance(curve=(monotone + (near * (fitted - far)).sum(axis=0))[:, None], monotone=monotone)
+
+
+def _held(shown: ShownLoads, answers: FloatArray, *, most: float, least: FloatArray, above: BoolArray) -> FloatArray:
+    """Return the monotone fits, held at `most` for loads up to the answer, and at `least` above it."""
+    fits = monotone_fits(shown.events, shown.trials)[np.searchsorted(shown.at, answers, side="right")].T
+    return np.where(above, np.maximum(fits, least), np.minimum(fits, most))
+
+
+def _nearness(distance: FloatArray) -> FloatArray:
+    """Return how much the shape of a curve counts at loads that far from the answer: 1 at it, and 0 far away."""
+    near = np.exp(-((distance / _NEAR) ** 2))
+    return np.where(near > _NEGLIGIBLE, near, 0.0)
+
+
+def _pooled(shown: ShownLoads, weights: FloatArray) -> FloatArray:
+    """Return the share that all loads missed together, for weights of shape (loads, answers)."""
+    trials = (weights * shown.trials[:, None]).sum(axis=0)
+    return np.asarray((weights * shown.events[:, None]).sum(axis=0) / np.maximum(trials, 1e-12))
+
+
+def _logistic(allowed: float, shift: FloatArray) -> FloatArray:
+    """Return the share that misses the limit where the logit is `shift` above that of the allowed share."""
+    logit = math.log(allowed / (1 - allowed)) + np.clip(shift, -40, 40)
+    return np.asarray(1 / (1 + np.exp(-logit)))
+
+
+def _binomial(shown: ShownLoads, share: FloatArray) -> FloatArray:
+    """Return the deviance of loads from expected shares; shape (loads, answers), or of one load any shape."""
+    share = np.clip(share, 1e-12, 1 - 1e-12)
+    events, trials = shown.events[:, None], shown.trials[:, None]
+    seen = events / trials
+    hit = events * np.log(np.maximum(seen, 1e-300) / share)
+    rest = (trials - events) * np.log(np.maximum(1 - seen, 1e-300) / (1 - share))
+    return np.asarray(2 * (hit + rest))

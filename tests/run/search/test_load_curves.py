@@ -1,0 +1,74 @@
+"""How well curves fit what loads showed: steep ones, plateaus, jumps, and any that never fall."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from servetop.run.search.load_curves import SLOPES, CurveDeviance, ShownLoads, jump_deviance, rising_deviance
+
+ALLOWED = 0.05
+
+
+def shown(*loads: tuple[float, float], trials: float = 100.0) -> ShownLoads:
+    at, shares = np.array(loads).reshape(-1, 2).T
+    return ShownLoads(at=at, events=shares * trials, trials=np.full(at.shape, trials))
+
+
+def rising(loads: ShownLoads, *answers: float, plateau: float | None = None) -> CurveDeviance:
+    return rising_deviance(loads, np.array(answers), allowed=ALLOWED, plateau=plateau)
+
+
+def test_nothing_seen_fits_every_answer() -> None:
+    for found in (rising(shown(), 1.0, 2.0), jump_deviance(shown(), np.array([1.0, 2.0]), allowed=ALLOWED)):
+        assert not found.curve.any()
+        assert not found.monotone.any()
+
+
+def test_the_curve_that_the_shares_follow_fits_perfectly() -> None:
+    logit = np.log(ALLOWED / (1 - ALLOWED)) + SLOPES[9] * np.log(np.array([0.95, 1.0, 1.05]))
+    found = rising(shown(*zip((9.5, 10.0, 10.5), 1 / (1 + np.exp(-logit)), strict=True)), 10.0)
+    assert int(found.curve[0].argmin()) == 9
+    assert found.curve[0, 9] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_noise_at_some_loads_counts_for_an_answer_far_from_them_too() -> None:
+    noisy = [(10.0, 0.0), (10.1, 0.6), (10.2, 0.0), (10.3, 0.5)]
+    calm, found = (rising(shown(*each), 10.0, 2.0, plateau=0.0).monotone for each in ([(10.0, 0.0)], noisy))
+    assert calm[1] - calm[0] > 10.0
+    assert found[0] > 50.0
+    assert found[1] > found[0]
+
+
+def test_loads_that_were_kept_exclude_an_answer_below_them_even_above_a_plateau() -> None:
+    once, often = (rising(shown(*((10.0, 0.0),) * count, trials=5.0), 2.0, plateau=0.0) for count in (1, 30))
+    assert often.monotone[0] == pytest.approx(30 * once.monotone[0])
+    assert often.monotone[0] > 30.0
+
+
+def test_a_curve_with_a_plateau_stays_little_above_the_allowed_share() -> None:
+    flat = shown((10.0, 0.0), (15.0, 0.1), (20.0, 0.1), (40.0, 0.1))
+    without, beyond = (rising(flat, 12.0, plateau=plateau).monotone[0] for plateau in (None, 0.0))
+    assert beyond == pytest.approx(0.0, abs=1e-6)
+    assert without > 100.0
+
+
+def test_a_jump_is_between_the_last_load_that_was_kept_and_the_first_that_was_not() -> None:
+    loads, answers = shown((9.0, 0.001), (9.9, 0.002), (10.1, 1.0)), np.array([9.5, 9.95, 10.05, 10.2])
+    found = jump_deviance(loads, answers, allowed=ALLOWED).curve[:, 0]
+    assert max(found[1], found[2]) < 0.1
+    assert min(found[0], found[3]) > 100.0
+    assert rising(loads, *answers).curve.min() > 3.0
+
+
+def test_a_share_that_rises_step_by_step_is_no_jump() -> None:
+    loads, answers = shown((9.0, 0.02), (10.0, 0.05), (11.0, 0.15), (12.0, 0.35)), np.geomspace(8.0, 14.0, 100)
+    assert jump_deviance(loads, answers, allowed=ALLOWED).curve.min() > rising(loads, *answers).curve.min() + 10.0
+
+
+def test_a_plateau_that_is_not_flat_misses_ever_more_far_above_the_answer() -> None:
+    flat = shown((10.0, 0.0), (13.0, 0.13), (40.0, 0.13))
+    level, slanted = (rising(flat, 12.0, plateau=slope).monotone[0] for slope in (0.0, 1.0))
+    assert level == pytest.approx(0.0, abs=1e-6)
+    assert slanted > 4.0
+    assert rising(shown((10.0, 0.0), (13.0, 0.13)), 12.0, plateau=1.0).monotone[0] == pytest.approx(0.0, abs=1e-6)
