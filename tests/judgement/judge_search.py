@@ -14,7 +14,7 @@ from pathlib import Path
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
 from servetop.run.search.search_evidence import SearchLimits
 from servetop.run.search.search_plan import SearchPlan
-from tests.judgement.report_page import say, write_between_marks
+from tests.judgement.report_page import say, share_text, write_between_marks
 from tests.judgement.searched_server import searched
 from tests.judgement.searched_servers import KINDS, draw_case
 
@@ -85,18 +85,14 @@ def _row(name: str, found: Sequence[JudgedSearch]) -> str:
     widths = [each.answer.high / each.answer.low - 1 for each in found if each.answer.low]
     cells = [
         str(len(found)),
-        _share([each.covers for each in found]),
+        share_text([each.covers for each in found]),
         str(len(claimed)),
-        _share([each.error <= CLOSE for each in claimed]),
-        _share([each.error <= CLOSE for each in found]),
+        share_text([each.error <= CLOSE for each in claimed]),
+        share_text([each.error <= CLOSE for each in found]),
         f"{100 * statistics.median(widths):.0f} %" if widths else "–",
         f"{statistics.median(each.minutes for each in found):.1f}" if found else "–",
     ]
     return f"| {name} | {' | '.join(cells)} |"
-
-
-def _share(values: Sequence[bool]) -> str:
-    return f"{100 * sum(values) / len(values):.0f} %" if values else "–"
 
 
 def _result(each: JudgedSearch) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 from tests.judgement.curve_server import CURVES, NOISES, Curve, CurveServer, draw_curve
 from tests.judgement.judge_search import CLOSE
 from tests.judgement.judge_search_curves import judge_curve
-from tests.judgement.report_page import say, write_between_marks
+from tests.judgement.report_page import say, share_text, write_between_marks
 
 MARK = "<!-- make judge-search-aiperf -->"
 """Encloses the table in the page."""
@@ -181,16 +181,12 @@ def _row(name: str, found: Sequence[Claim], tools: Sequence[str]) -> str:
         own_claims = [each for each in found if each.tool == tool]
         widths = [each.high / each.low - 1 for each in own_claims if each.low]
         cells += [
-            _share([each.covers for each in own_claims]),
-            _share([each.close for each in own_claims]),
+            share_text([each.covers for each in own_claims]),
+            share_text([each.close for each in own_claims]),
             f"{100 * statistics.median(widths):.0f} %" if widths else "–",
             f"{statistics.median(each.minutes for each in own_claims):.1f}" if own_claims else "–",
         ]
     return f"| {name} | {len(found) // len(tools)} | {' | '.join(cells)} |"
-
-
-def _share(values: Sequence[bool]) -> str:
-    return f"{100 * sum(values) / len(values):.0f} %" if values else "–"
 
 
 def _result(each: Claim) -> str:

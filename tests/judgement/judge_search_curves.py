@@ -14,7 +14,7 @@ from servetop.run.search.search_evidence import SearchLimits
 from servetop.run.search.search_plan import SearchPlan
 from tests.judgement.curve_server import CURVES, NOISES, Curve, CurveServer, draw_curve
 from tests.judgement.judge_search import CLOSE
-from tests.judgement.report_page import say, write_between_marks
+from tests.judgement.report_page import say, share_text, write_between_marks
 from tests.judgement.searched_server import searched
 
 MARK = "<!-- make judge-search-curves -->"
@@ -136,18 +136,14 @@ def _row(name: str, found: Sequence[JudgedCurve], *, covers: bool = True) -> str
     widths = [each.answer.high / each.answer.low - 1 for each in found if each.answer.low]
     cells = [
         str(len(found)),
-        _share([each.covers for each in found]) if covers else "–",
+        share_text([each.covers for each in found]) if covers else "–",
         str(len(claimed)),
-        _share([each.close for each in claimed]),
-        _share([each.named for each in found]),
+        share_text([each.close for each in claimed]),
+        share_text([each.named for each in found]),
         f"{100 * statistics.median(widths):.0f} %" if covers and widths else "–",
         f"{statistics.median(each.minutes for each in found):.1f}" if found else "–",
     ]
     return f"| {name} | {' | '.join(cells)} |"
-
-
-def _share(values: Sequence[bool]) -> str:
-    return f"{100 * sum(values) / len(values):.0f} %" if values else "–"
 
 
 def _result(each: JudgedCurve) -> str:

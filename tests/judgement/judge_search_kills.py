@@ -23,7 +23,7 @@ from servetop.run.search.search_evidence import Evidence, Purpose
 from servetop.run.search.search_setup import SearchSetup
 from tests.judgement.judge_search import TRUTHS
 from tests.judgement.recorded_search import Cut, continue_search, cuts_of, record_search, remove_recording
-from tests.judgement.report_page import say, write_between_marks
+from tests.judgement.report_page import say, share_text, write_between_marks
 from tests.judgement.searched_servers import KINDS, draw_case
 
 MARK = "<!-- make judge-search-kills -->"
@@ -197,12 +197,12 @@ def _row(name: str, found: Sequence[JudgedKill]) -> str:
     apart = [each.difference for each in found if not math.isnan(each.difference)]
     cells = [
         str(len(found)),
-        _share([each.kept for each in found]),
+        share_text([each.kept for each in found]),
         str(sum(each.repeated > 0 for each in found)),
-        _share([each.overlaps for each in found]),
-        _share([each.agrees for each in found]),
-        f"{_share([_covers(each.killed, each.true) for each in found])} / "
-        f"{_share([_covers(each.whole, each.true) for each in found])}",
+        share_text([each.overlaps for each in found]),
+        share_text([each.agrees for each in found]),
+        f"{share_text([_covers(each.killed, each.true) for each in found])} / "
+        f"{share_text([_covers(each.whole, each.true) for each in found])}",
         f"{100 * statistics.median(apart):.0f} % / {100 * max(apart):.0f} %" if apart else "–",
         f"{statistics.median(each.seconds for each in found) / 60:.1f} / "
         f"{statistics.median(each.whole_seconds for each in found) / 60:.1f}",
@@ -212,10 +212,6 @@ def _row(name: str, found: Sequence[JudgedKill]) -> str:
 
 def _covers(answer: TierAnswer, true: float) -> bool:
     return answer.low <= true <= answer.high
-
-
-def _share(values: Sequence[bool]) -> str:
-    return f"{100 * sum(values) / len(values):.0f} %"
 
 
 def _result(each: JudgedKill) -> str:

@@ -11,6 +11,11 @@ def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201
 
 
+def share_text(values: Sequence[bool]) -> str:
+    """Return the share of values that are true in whole percent; a dash without any."""
+    return f"{100 * sum(values) / len(values):.0f} %" if values else "–"
+
+
 def write_between_marks(page: Path, lines: Sequence[str], *, mark: str) -> None:
     """Replace what is between the two marks of a page."""
     before, _, after = page.read_text(encoding="utf-8").split(mark, 2)

@@ -36,7 +36,7 @@ class Comparison:
     """Loads without a counterpart in B."""
     only_b: tuple[StageLoad, ...] = ()
     start_spread: StartSpread = SAME
-    """What is assumed between starts where there are too few."""
+    """The spread between starts that is assumed where there are too few of them."""
     causes: Sequence[str] = ()
     """What else than the change may have caused a difference, one phrase each; of a run and its baseline."""
     headline: str = ""

@@ -199,7 +199,7 @@ class SkippedSummary:
     """The stage that ended the row."""
     reason: str
     settings: str | None = field(default=None, metadata=OMITTED | PARSED)
-    """What the cell sets besides its load, by name; None without any."""
+    """The settings of the cell besides its load, by name; None without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ def repeat_means(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counts:
-    """What a tick counts, without its histograms."""
+    """The counters of a tick, without its histograms."""
 
     start: float
     stage: int
@@ -74,7 +74,7 @@ class _Counts:
 
 @dataclass(slots=True, kw_only=True)
 class _Totals:
-    """What the ticks of a stage add up to."""
+    """The sums over the ticks of a stage."""
 
     tally: StageTally = StageTally()
     ticks: int = 0

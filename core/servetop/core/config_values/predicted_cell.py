@@ -19,4 +19,4 @@ class PredictedCell:
     """Tokens/s."""
     preemptions: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What the cell sets besides batch size and load, by name."""
+    """The settings of the cell besides batch size and load, by name."""

@@ -16,7 +16,7 @@ class PublishedCell:
     request_rate: float
     max_concurrency: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What the cell sets besides batch size and load, by name."""
+    """The settings of the cell besides batch size and load, by name."""
     output_throughput: float | None = None
     """Tokens/s."""
     preemptions: float | None = None

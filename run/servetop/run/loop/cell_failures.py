@@ -45,7 +45,7 @@ class CellFailures:
         self._never_started = 0
         self._failed_settings: Mapping[str, Any] = {}
         self._started: list[EngineNeeds] = []
-        """What the starts that succeeded were for."""
+        """The needs of the engines that have started."""
         self._first: EngineError | None = None
         self._unfit: dict[str | None, str] = {}
         """Why the engine cannot process the requests of a cell, by its settings; empty if it can."""

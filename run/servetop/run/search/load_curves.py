@@ -32,7 +32,7 @@ _NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShownLoads:
-    """What loads showed; arrays of shape (loads,)."""
+    """The samples of each load; arrays of shape (loads,)."""
 
     at: FloatArray
     """The loads, ascending."""
@@ -49,7 +49,7 @@ class CurveDeviance:
     curve: FloatArray
     """Of curves with a shape near the answer; shape (answers, slopes), or (answers, 1) if they have no slope."""
     monotone: FloatArray
-    """Of any monotone curve; shape (answers,)."""
+    """That of the best monotone curve; shape (answers,)."""
 
 
 def rising_deviance(

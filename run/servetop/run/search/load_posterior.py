@@ -80,7 +80,7 @@ def possible_loads(
 ) -> FloatArray:
     """Return loads from half of `low` to twice `high`; most of them where a posterior has its weight.
 
-    Some are between each two of those that were tried, as the share may jump between any two.
+    There are some between any two neighbouring loads that were tried, because the share may jump there.
     """
     loads, known = np.geomspace(low / 2, 2 * high, _LOADS), np.log(np.unique(tried))
     found = [loads, *(np.exp(known[:-1] + part * np.diff(known)) for part in _BETWEEN)]

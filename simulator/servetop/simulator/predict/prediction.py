@@ -70,7 +70,7 @@ class CellPrediction:
     repeat: int
     label: str
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What the cell sets besides batch size and load, by name."""
+    """The settings of the cell besides batch size and load, by name."""
     result: CellResult | None = None
     error: str = ""
 
