@@ -60,7 +60,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "replica_text:place": ("replica 2",), "overload_story:count": ("1 request", "12 requests"),
     "cache_check:held": ("of an earlier run", "that it should not have"), "engine_changes:listed": ("64 → 256",),
     "', '.join(map(str, numbers[:-1]))": ("1", "1, 2"),
-    "story:reason": ("", ": CUDA out of memory"), "limit_text:reason": ("the engine exports no metrics",),
+    "story:reason": ("", ": CUDA out of memory"), "limit_text:reason": ("", ": the engine exports no metrics"),
 }  # fmt: skip
 """What other expressions of a text stand for; with the module where a name has several meanings."""
 

@@ -12,13 +12,13 @@ from servetop.analysis.diagnosis.clauses import Part, Phrase
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.evidence import observed
 from servetop.analysis.diagnosis.observation import Observation
-from servetop.analysis.diagnosis.overload import Overload, full_batch
+from servetop.analysis.diagnosis.overload import Overload, full_batch, has_room
 from servetop.analysis.diagnosis.overload_rates import fitting_sequences, holds_too_few
 from servetop.analysis.diagnosis.replica_text import replica_parts
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
 
-_FULL_ANYWAY = "neither KV blocks nor the batch were full for most of the time"
+_FULL_ANYWAY = ": neither KV blocks nor the batch were full for most of the time"
 
 
 def rate_text(run: RunRecord, at: float) -> str:
@@ -76,24 +76,24 @@ def _holding(run: RunRecord, verdict: RunVerdict, main: Overload) -> Sequence[Ph
 
 def _unexplained(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
     """Return the weaker statements: what waits or grows, and what is missing to tell why."""
-    reason = _missing(run)
-    waits = f"which limit holds them is unknown: {reason}"
+    reason = _missing(run, main)
+    waits = f"which limit holds them is unknown{reason}"
     found = []
     if main.first(EpisodeKind.QUEUE) is not None or main.first(EpisodeKind.BATCH) is not None:
-        text = f"the queue grows{rate}; which limit holds it is unknown: {reason}"
+        text = f"the queue grows{rate}; which limit holds it is unknown{reason}"
         found.append(Phrase(clauses.QUEUE_UNEXPLAINED, text))
     if main.first(EpisodeKind.AWAITING) is not None:
         found.append(Phrase(clauses.AWAITING_UNEXPLAINED, f"requests wait for their first token{rate}; {waits}"))
     return [*found, Phrase(clauses.ARRIVE_FASTER, f"more requests arrive than complete{rate}; {waits}")]
 
 
-def _missing(run: RunRecord) -> str:
-    """Return which metrics the engine does not export, without which the limit cannot be named."""
+def _missing(run: RunRecord, main: Overload) -> str:
+    """Return which metrics the engine does not export, without which the limit cannot be named; may be empty."""
     known = observed(run)
     if Observation.REPLICAS not in known and run.replica_samples:
-        return "a replica has no metrics"
+        return ": a replica has no metrics"
     if np.isnan(run.history.column("scrape_end")).all():
-        return "the engine exports no metrics"
+        return ": the engine exports no metrics"
     wanted = {
         Observation.QUEUE: "queue",
         Observation.RUNNING: "running count",
@@ -101,4 +101,6 @@ def _missing(run: RunRecord) -> str:
         Observation.BATCH_LIMIT: "batch limit",
     }
     absent = [name for each, name in wanted.items() if each not in known]
-    return f"the engine exports no {' and no '.join(absent)}" if absent else _FULL_ANYWAY
+    if absent:
+        return f": the engine exports no {' and no '.join(absent)}"
+    return _FULL_ANYWAY if has_room(main, run.history, run.header.engine, until=run.until) else ""

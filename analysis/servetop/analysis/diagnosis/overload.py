@@ -10,7 +10,9 @@ from enum import StrEnum
 import numpy as np
 
 from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.kv_need import reserved_request, whole_request
 from servetop.analysis.diagnosis.queue_detectors import BATCH_FULL
+from servetop.analysis.diagnosis.signals import LEAST_FULL
 from servetop.analysis.diagnosis.trailing import last_known, on_next_page, ticks_of, trailing_sum
 from servetop.analysis.engine_gauges import KV_FULL, KV_ROOMY, kv_usages
 from servetop.analysis.series.tick_history import TickHistory
@@ -140,8 +142,12 @@ def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *,
         return Limit.KV
     if batch is not None and waited.at_full_batch >= _BATCH_SHARE * waited.total:
         return Limit.BATCH
-    free = not _may_wait_elsewhere(facts) and waited.at_free >= max(_FREE_SHARE * (waited.total + waited.unseen), 1)
-    return Limit.RATE if free else Limit.UNKNOWN
+    return Limit.RATE if waited.mostly_free and not _may_wait_elsewhere(facts) else Limit.UNKNOWN
+
+
+def has_room(overload: Overload, run: TickHistory, facts: EngineFacts | None, *, until: float) -> bool:
+    """Whether KV blocks and batch slots were free for most of the time in which requests waited."""
+    return _waiting_ticks(overload, run, facts, until).mostly_free
 
 
 def _may_wait_elsewhere(facts: EngineFacts | None) -> bool:
@@ -184,6 +190,11 @@ class _WaitingTicks:
     unseen: int
     """Besides, ticks without a page after one on which requests waited."""
 
+    @property
+    def mostly_free(self) -> bool:
+        """Whether both were free for most of the time, as far as pages show it."""
+        return self.at_free >= max(_FREE_SHARE * (self.total + self.unseen), 1)
+
 
 def _waiting_ticks(overload: Overload, run: TickHistory, facts: EngineFacts | None, until: float) -> _WaitingTicks:
     end = until if overload.end is None else min(overload.end, until)
@@ -194,6 +205,7 @@ def _waiting_ticks(overload: Overload, run: TickHistory, facts: EngineFacts | No
     preempted = on_next_page(counted, pages) > 0
     blocks = math.nan if facts is None or not facts.kv_blocks_total else float(facts.kv_blocks_total)
     level = next((each.level for each in overload.episodes if each.kind is EpisodeKind.KV), KV_FULL)
+    level = min(level, max(1 - reserved_request(run, facts, start, stop), LEAST_FULL))
     unseen = np.isnan(waiting) & (last_known(waiting) > 0)
     waits = (waiting > 0) | (unseen & preempted)
     if overload.first(EpisodeKind.QUEUE) is None and not waits.any():
@@ -201,7 +213,8 @@ def _waiting_ticks(overload: Overload, run: TickHistory, facts: EngineFacts | No
     kv = kv_usages(usage, used, np.full(used.shape, blocks))
     full = (kv >= level) | preempted | (trailing_sum(counted, ticks_of(2)) > 0)
     batch_full = running >= BATCH_FULL * _batch_size(overload, run, stop)
-    roomy = kv < (KV_ROOMY if np.isnan(waiting).all() else level)  # what a prompt needs shows while others wait
+    fits = min(KV_ROOMY if np.isnan(waiting).all() else level, max(1 - whole_request(run, facts, stop), LEAST_FULL))
+    roomy = kv < fits  # what a prompt needs shows while others wait
     free = roomy & ~preempted & (running < BATCH_FULL * _batch_size(overload, run, stop))
     counts = (waits, waits & full, waits & batch_full, waits & free, unseen & ~waits)
     total, at_full_kv, at_full_batch, at_free, hidden = (int(each.sum()) for each in counts)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from servetop.analysis.diagnosis.trailing import ticks_of, trailing_max, trailing_sum
+from servetop.analysis.diagnosis.kv_need import prompt_share, reserved_share, squared_outputs, token_share
+from servetop.analysis.diagnosis.trailing import quotient, ticks_of, trailing_max, trailing_sum
 from servetop.analysis.engine_gauges import KV_FULL, describe_before, kv_usages
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.trust.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
@@ -36,8 +37,12 @@ _COLUMNS = (
 )
 _GAUGES = ("running", "waiting", "kv")
 _BASE_SECONDS = 6.0
+LEAST_FULL = 0.5
+"""KV usage below which the cache never counts as full, however much the next request needs."""
 _MIN_FIRST_TOKENS = 4
 """Minimum first tokens of six seconds for their mean TTFT to count."""
+_HELD_SECONDS = 60.0
+"""Seconds over which the KV blocks of a running sequence are averaged."""
 _EXPORTED_FOR = 5.0
 """Seconds for which a metrics page describes the engine's queue."""
 _KNOWN_FOR = 6
@@ -70,6 +75,8 @@ class Signals:
     """KV usage, 0..1."""
     needed: FloatArray
     """Fraction of the KV blocks that a mean prompt of the newest requests needs; 0 if unknown."""
+    token: FloatArray
+    """The same of one token; NaN if unknown."""
     batch: FloatArray
     """The engine's batch-size limit; of several replicas the sum, as of `running`."""
     first_tokens: FloatArray
@@ -84,6 +91,8 @@ class Signals:
     """The smallest mean TTFT of six seconds so far, seconds; inf before enough first tokens."""
     finished_tokens: FloatArray
     """Output tokens of the requests that succeeded."""
+    squared_outputs: FloatArray
+    """The sum of the squares of their lengths."""
     late: FloatArray
     """Requests that an open loop sent more than SLIP_LIMIT after they were due."""
     lagging: FloatArray
@@ -108,6 +117,7 @@ class Signals:
         used = history.column("kv_blocks_used", start=start, stop=stop)
         usage = history.column("kv_usage", start=start, stop=stop)
         blocks = np.array([math.nan if each is None else _number(each.kv_blocks_total) for each in samples])
+        total = np.where(np.isnan(blocks), _number(None if facts is None else facts.kv_blocks_total), blocks)
         sizes = history.column("max_num_seqs", start=start, stop=stop)
         closed = np.isinf(columns["request_rate"])
         ends = np.array([tick.end for tick in ticks], dtype=np.float64)
@@ -121,7 +131,9 @@ class Signals:
             awaiting=awaiting_first_token(history, start, stop),
             base_ttft=np.full(ends.shape, math.inf),
             finished_tokens=np.array([each.output_len.total for each in clients], dtype=np.float64),
-            needed=_needed(ticks, blocks, facts),
+            squared_outputs=np.array([squared_outputs(each.output_len) for each in clients], dtype=np.float64),
+            needed=prompt_share(ticks, total, facts),
+            token=token_share(total, facts),
             batch=np.where(np.isnan(sizes), _staged_sizes(ends, stages, facts), sizes),
             late=np.where(closed, 0.0, [_above(tick.client.slip, _SLIP_BUCKET) for tick in ticks]),
             lagging=np.array([_lagging(tick) for tick in ticks], dtype=np.float64),
@@ -196,8 +208,18 @@ class Signals:
 
     @property
     def kv_level(self) -> FloatArray:
-        """The usage from which another prompt does not fit; at most KV_FULL, at least half of the blocks."""
-        return np.clip(1 - trailing_max(self.needed, ticks_of(10)), 0.5, KV_FULL)
+        """The usage from which another request does not fit; at most KV_FULL, at least half of the blocks."""
+        needed = np.maximum(trailing_max(self.needed, ticks_of(10)), self._reserved)
+        return np.asarray(np.clip(1 - needed, LEAST_FULL, KV_FULL))
+
+    @property
+    def _reserved(self) -> FloatArray:
+        """The fraction of the KV blocks that the next request needs if the engine reserves those of its output."""
+        window, known = ticks_of(_HELD_SECONDS), (self.running > 0) & ~np.isnan(self.kv)
+        held = (trailing_sum(np.where(known, each, 0.0), window) for each in (self.kv, self.running))
+        prompts, ended = ((self.prompt_tokens, self.first_tokens), (self.squared_outputs, self.finished_tokens))
+        prompt, output = (quotient(*(trailing_sum(each, window) for each in pair)) for pair in (prompts, ended))
+        return reserved_share(quotient(*held), prompt=prompt, output=output, token=self.token)
 
     @property
     def throughput(self) -> FloatArray:
@@ -233,15 +255,6 @@ def _staged_sizes(ends: FloatArray, stages: Sequence[StageChange], facts: Engine
 def replica_count(facts: EngineFacts | None) -> int:
     """Return the number of servers behind a run."""
     return 1 if facts is None else max(1, len(facts.replica_urls))
-
-
-def _needed(ticks: Sequence[Tick], blocks: FloatArray, facts: EngineFacts | None) -> FloatArray:
-    size = 0 if facts is None or not facts.block_size else facts.block_size
-    total = np.where(np.isnan(blocks), _number(None if facts is None else facts.kv_blocks_total), blocks)
-    prompts = np.array([tick.client.prompt_tokens for tick in ticks], dtype=np.float64)
-    counts = np.array([tick.client.ttft.count if tick.client.prompt_tokens else 0 for tick in ticks], dtype=np.float64)
-    mean = np.divide(prompts, counts, out=np.zeros(prompts.shape), where=counts > 0)
-    return np.nan_to_num(np.divide(np.ceil(mean / size) + 1, total)) if size else np.zeros(prompts.shape)
 
 
 _FIELDS = tuple(Signals.__dataclass_fields__)
