@@ -193,3 +193,22 @@ def test_a_network_that_holds_requests_limits_only_a_run_that_misses_its_objecti
     assert attached([replace(tick, engine=None) if index > 8 else tick for index, tick in enumerate(elsewhere)]) != (
         "network-bound"
     )
+
+
+@pytest.mark.parametrize(("first", "cold"), [(2.0, True), (0.05, False)])
+def test_a_start_is_cold_only_if_its_very_first_requests_are_slow(first: float, *, cold: bool) -> None:
+    """The requests of eight seconds are late, or all of them but those of the first second."""
+    ticks = ramp(waiting=[0.0] * 60)
+    for index in range(32):
+        late = LogHistogram.of([first if index < 4 else 2.0] * 3)
+        ticks[index] = replace(ticks[index], client=replace(ticks[index].client, ttft=late, ttft_due=late))
+    verdict = run_verdict(record_from(ticks, goodput={"ttft": 0.5}))
+    assert (verdict.cold_until is not None) is cold
+
+
+def test_requests_that_were_given_up_missed_their_objectives() -> None:
+    ticks = [replace(each, client=replace(each.client, good=2, good_due=2)) for each in ramp(waiting=[0.0] * 30)]
+    last = ticks[-1].client
+    ticks[-1] = replace(ticks[-1], client=replace(last, cancelled=360))
+    text = texts(ticks, goodput={"ttft": 0.5})
+    assert "only 33% of the requests had TTFT ≤ 500 ms" in text

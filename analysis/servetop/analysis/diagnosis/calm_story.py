@@ -10,7 +10,7 @@ import numpy as np
 from servetop.analysis.diagnosis import clauses
 from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.diagnosis.clauses import Part, Phrase
-from servetop.analysis.diagnosis.held_back import longest_client_queue
+from servetop.analysis.diagnosis.held_back import cache_filled, longest_client_queue
 from servetop.analysis.diagnosis.kept_load import kept_up, share_kept, unserved_share
 from servetop.analysis.diagnosis.marks import WINDOW
 from servetop.analysis.diagnosis.overload_story import sustainable_phrase
@@ -76,9 +76,15 @@ def held_back_phrase(run: RunRecord) -> Phrase:
 
 
 def missed_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
-    """The fraction of the requests that kept all objectives, from due; said where goodput, from sent, is higher."""
+    """The fraction of the requests that kept all objectives, from due; said where goodput, from sent, is higher.
+
+    Requests that were given up unserved are among them.
+    """
     history, first = run.history, run.history.first_from(_since(run, verdict))
-    kept = share_kept(run, first, len(history))
+    judged = float(np.nansum(history.column("judged", start=first)))
+    given_up = run.count("cancelled", _since(run, verdict)) if unserved_share(run) else 0
+    served = judged / (judged + given_up) if judged else 1.0
+    kept = served * share_kept(run, first, len(history))
     sent, due = (np.nansum(history.column(each, start=first, stop=len(history))) for each in ("good", "good_due"))
     clock = ", counted from due" if due < sent else ""
     text = f"only {whole_percent(kept)} of the requests had {objectives_text(run.header.config.goodput)}{clock}"
@@ -123,17 +129,11 @@ def _cold_start(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     worst = run.history.histogram("ttft_due", start=first, stop=stop).percentile(99)
     text = f"cold start until {clock(verdict.cold_until)}: TTFT p99 {seconds(worst)}" if worst > 0 else ""
     parts: list[Part] = [Phrase(clauses.COLD_START, text)]
-    before, after = _hit_rate(run, 0, first + ticks_of(5)), _hit_rate(run, stop, len(run.history))
-    if after > before + 0.1:
-        filled = f"the prefix cache fills from {before:.0%} to {after:.0%} of the prompt tokens"
+    rates = cache_filled(run, first, stop)
+    if rates is not None:
+        filled = f"the prefix cache fills from {rates[0]:.0%} to {rates[1]:.0%} of the prompt tokens"
         parts.append(Phrase(clauses.CACHE_FILLED, filled))
     yield PlannedLine(at=run.load_since, parts=parts)
-
-
-def _hit_rate(run: RunRecord, first: int, stop: int) -> float:
-    names = ("prefix_cache_hits", "prefix_cache_queries")
-    hits, queries = (float(np.nansum(run.history.column(each, start=first, stop=max(first, stop)))) for each in names)
-    return hits / queries if queries else math.nan
 
 
 def _kv_peak(run: RunRecord) -> Iterable[PlannedLine]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from servetop.analysis.diagnosis.capacity import BURSTY, KEPT_SHARE, largest_variability
+from servetop.analysis.diagnosis.evidence import knows_every_replica
 from servetop.analysis.diagnosis.kept_load import CLEAR_SHARE, share_kept
 from servetop.analysis.diagnosis.overload import Overload
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
@@ -29,6 +31,12 @@ COLD_SECONDS = 10.0
 """Seconds after the start of the load within which a cold start begins."""
 _COLD_STEPS = (5.0, 10.0, 20.0, 40.0)
 """Lengths of a cold start without an overload that are tried, seconds."""
+_FIRST = 5
+"""First tokens at the start of a load by whose TTFT the engine was slower then."""
+_SLOWER = 1.5
+"""Least ratio of their median to that of the same load later."""
+_FILLED = 0.1
+"""Least rise of the hit rate of a prefix cache that fills."""
 _WARM_SECONDS = 20.0
 """Minimum seconds of the same load that the engine serves after its cold start."""
 
@@ -57,9 +65,7 @@ def held_between(run: RunRecord, trust: Trust) -> str | None:
     if run.longest_page_gap > _UNSEEN_SHARE * (run.until - run.load_since):
         return None
     engine, client = trust.times.ttft.engine, trust.times.ttft.client
-    facts = run.header.engine
-    replicas = facts is not None and len(facts.replica_urls) > 1  # one of them may export nothing
-    if not replicas and trust.littles_law_error < ELSEWHERE and trust.in_flight >= _MIN_IN_FLIGHT:
+    if knows_every_replica(run) and trust.littles_law_error < ELSEWHERE and trust.in_flight >= _MIN_IN_FLIGHT:
         held = trust.in_flight * (1 + trust.littles_law_error)
         return f"of {trust.in_flight:.0f} requests in flight the engine holds {held:.0f}"
     objective = run.ttft_objective
@@ -69,18 +75,24 @@ def held_between(run: RunRecord, trust: Trust) -> str | None:
 
 
 def began_cold(run: RunRecord, main: Overload) -> bool:
-    """Whether the run began with an overload that ended, long before the same load did."""
+    """Whether the run began with an overload that ended, long before the same load did.
+
+    If the engine was slower then, as long before it as the overload and what was before it lasted.
+    """
     same = _same_load(run)
     if main.end is None or same is None or main.begin > run.load_since + COLD_SECONDS:
         return False
-    return same.until - main.end >= max(_WARM_SECONDS, 3 * (main.end - run.load_since))
+    begin, first, stop = map(run.history.first_from, (run.load_since, main.end, same.until))
+    times = 1 if _was_slower(run, begin, first, stop) else 3
+    return same.until - main.end >= max(_WARM_SECONDS, times * (main.end - run.load_since))
 
 
 def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
     """Return when a cold start ended; None without one.
 
     The run began with the overload `main`, or missed its objectives at first, and the engine then clearly served the
-    same load within the objectives, for longer. Of bursty arrivals the first misses may be those of a burst.
+    same load within the objectives, for longer. Of bursty arrivals the first misses may be those of a burst; and a
+    load near the capacity misses its objectives at times, at its start as later, so the engine must have been slower.
     """
     if main is None and largest_variability(run.header.config) > BURSTY:
         return None
@@ -95,9 +107,41 @@ def cold_start_end(run: RunRecord, main: Overload | None) -> float | None:
             continue
         first, stop = run.history.first_from(end), run.history.up_to(last[0])
         was_cold = share_kept(run, begin, first) < KEPT_SHARE or (main is not None and not run.header.config.goodput)
-        if was_cold and share_kept(run, first, stop) >= CLEAR_SHARE:
+        if was_cold and share_kept(run, first, stop) >= CLEAR_SHARE and _was_slower(run, begin, first, stop):
             return end
     return None
+
+
+def cache_filled(run: RunRecord, first: int, stop: int) -> tuple[float, float] | None:
+    """Return the hit rates of the prefix cache at the start of a load and after a cold start; None if none rose.
+
+    The load began with tick `first`, and the cold start ended with tick `stop`.
+    """
+    before, after = _hit_rate(run, 0, first + ticks_of(5)), _hit_rate(run, stop, len(run.history))
+    return (before, after) if after > before + _FILLED else None
+
+
+def _hit_rate(run: RunRecord, first: int, stop: int) -> float:
+    names = ("prefix_cache_hits", "prefix_cache_queries")
+    hits, queries = (float(np.nansum(run.history.column(each, start=first, stop=max(first, stop)))) for each in names)
+    return hits / queries if queries else math.nan
+
+
+def _was_slower(run: RunRecord, begin: int, first: int, stop: int) -> bool:
+    """Whether the engine was slower in ticks `begin` to `first` than from then on, up to `stop`.
+
+    Its prefix cache filled, or the very first requests, before which no queue can have grown, were slow already. The
+    requests that a closed loop begins with are sent at once, and wait for each other.
+    """
+    if np.isinf(run.history.value("request_rate", begin)) or cache_filled(run, begin, first) is not None:
+        return True
+    started = np.cumsum(run.history.column("first_tokens", start=begin, stop=first))
+    until = begin + int(np.searchsorted(started, _FIRST)) + 1
+    early, later = (
+        run.history.histogram("ttft", start=start, stop=end).percentile(50)
+        for start, end in ((begin, min(until, first)), (first, stop))
+    )
+    return bool(early >= _SLOWER * later)
 
 
 @dataclass(frozen=True, slots=True)

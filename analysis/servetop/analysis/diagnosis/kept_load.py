@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from servetop.analysis.diagnosis.capacity import BURSTY, KEPT_SHARE, largest_variability
+from servetop.analysis.diagnosis.evidence import knows_every_replica
 from servetop.analysis.diagnosis.overload import OVERLOAD
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.run_record import RunRecord
@@ -131,7 +132,7 @@ def _kept_in(run: RunRecord, stage: StageChange) -> float | None:
     first, stop = run.history.first_from(window.start), run.history.up_to(window.end)
     seconds = window.end - window.start
     due, done, queued = (run.history.column(each, start=first, stop=stop).sum() for each in ("due", "ok", "queued"))
-    unseen = bool(np.isnan(run.history.column("waiting", start=first, stop=stop)).all())
+    unseen = bool(np.isnan(run.history.column("waiting", start=first, stop=stop)).all()) or not knows_every_replica(run)
     clear = CLEARER_SHARE if unseen else CLEAR_SHARE
     if due < _MIN_DUE or queued or not share_kept(run, first, stop) >= clear:
         return None
@@ -190,7 +191,7 @@ def work_error(run: RunRecord, first: int, stop: int, due: float) -> float:
 
 def _waiting_share(run: RunRecord, first: int, stop: int) -> float:
     waiting = run.history.column("waiting", start=first, stop=stop)
-    if np.isnan(waiting).all():
+    if np.isnan(waiting).all() or not knows_every_replica(run):
         rate = run.history.column("first_tokens", start=first, stop=stop).mean()
         quick = run.history.histogram("ttft", start=first, stop=stop).percentile(25)
         waiting = awaiting_first_token(run.history, first, stop) - 2 * ticks_of(1) * rate * quick
