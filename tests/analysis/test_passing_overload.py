@@ -19,6 +19,7 @@ from servetop.analysis.diagnosis.passing_overload import (
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.run_verdict import RunCause, run_verdict
 from servetop.analysis.story.story import story_of
+from servetop.core.histogram import LogHistogram
 from servetop.core.tick import Tick
 from tests.analysis.story_runs import LENGTH, ramp, record_from
 
@@ -162,3 +163,18 @@ def test_a_short_pause_counts_if_requests_miss_their_objectives() -> None:
         ticks = [replace(each, client=replace(each.client, prompt_tokens=30)) for each in _paused(CALM, *pauses)]
         run = record_from(ticks, goodput={"ttft": ttft})
         assert len(stalls_apart_from(run, None)) == stalls
+
+
+@pytest.mark.parametrize(("pauses", "cause"), [(2, RunCause.STALL), (1, RunCause.RATE), (0, RunCause.RATE)])
+def test_a_queue_that_grows_in_several_pauses_only_is_theirs(pauses: int, cause: RunCause) -> None:
+    """The queue of 40 s grows in two seconds at its begin and at its middle, and shrinks to half of that after each."""
+    begins, awaiting, ticks = [30.0, 50.0][:pauses], 0, []
+    for tick in ramp(waiting=[*[0.0] * 30, *[30.0] * 40]):
+        silent = any(begin <= tick.start < begin + 2.5 for begin in begins)
+        started = 0 if silent else min(awaiting + 3, 3 + (tick.client.index % 4 == 0))
+        awaiting += 3 - started
+        wait = LogHistogram.of([0.05 if tick.start < 30.0 else 1.0] * started)
+        client = replace(tick.client, output_tokens=0 if silent else 150, ttft=wait, ttft_due=wait)
+        ticks.append(replace(tick, client=client))
+    run = record_from(ticks, goodput={"ttft": 0.5})
+    assert run_verdict(run).cause is cause

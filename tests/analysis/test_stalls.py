@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.episode_fold import EpisodeFold
-from servetop.analysis.diagnosis.stalls import is_prefill
+from servetop.analysis.diagnosis.signals import Signals
+from servetop.analysis.diagnosis.stalls import due_in_pauses, is_prefill, joined, silences
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges, Tick
@@ -111,3 +114,28 @@ def test_the_stalls_are_the_same_however_the_ticks_are_grouped(tokens: list[int]
         grouped.update(TickHistory(ticks[:stop]), None)
     kinds = [(each.begin, each.end, each.worst) for each in grouped.episodes if each.kind is EpisodeKind.STALL]
     assert kinds == run(ticks)
+
+
+def test_silences_are_all_times_without_a_token_of_a_second() -> None:
+    ticks = [*usual(0, 10), *silence(10, 5), *usual(15, 20), *silence(20, 3), *usual(23, 30)]
+    history = TickHistory(ticks)
+    assert silences(history, 0.0, 10.0) == [(2.5, 3.75)]
+    assert silences(history, 4.0, 10.0) == []
+    assert silences(history, 0.0, 0.0) == []
+
+
+def test_joined_periods_do_not_overlap() -> None:
+    assert joined([(5.0, 6.0), (1.0, 3.0), (2.0, 4.0), (4.0, 4.5)]) == [(1.0, 4.5), (5.0, 6.0)]
+    assert joined([]) == []
+
+
+def test_requests_of_a_pause_count_when_it_is_a_second_long() -> None:
+    def counted(*parts: Sequence[Tick], streamed: bool = True) -> list[float]:
+        ticks = [each for part in parts for each in part]
+        signals = Signals.of(TickHistory(ticks), 0, len(ticks), facts=None)
+        unknown = np.full(len(signals), np.nan)
+        return list(due_in_pauses(signals if streamed else replace(signals, awaiting=unknown)))
+
+    assert counted(usual(0, 2), silence(2, 6), usual(8, 10)) == [0, 0, 0, 0, 0, 4, 1, 1, 0, 0]
+    assert counted(usual(0, 2), silence(2, 3), usual(5, 7)) == [0.0] * 7
+    assert counted(usual(0, 2), silence(2, 6), usual(8, 10), streamed=False) == [0.0] * 10

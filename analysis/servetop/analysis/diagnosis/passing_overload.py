@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from servetop.analysis.diagnosis.marks import WINDOW
 from servetop.analysis.diagnosis.overload import CLIENT_SIDE, OVERLOAD, Overload
 from servetop.analysis.diagnosis.recovery import still_waits
 from servetop.analysis.diagnosis.run_record import RunRecord
-from servetop.analysis.diagnosis.stalls import STALL_SECONDS, is_prefill
+from servetop.analysis.diagnosis.signals import awaiting_first_token
+from servetop.analysis.diagnosis.stalls import STALL_SECONDS, Period, is_prefill, joined, silences
 from servetop.analysis.diagnosis.trailing import ticks_of
 
 _SHORTEST = 5.0
@@ -31,6 +31,10 @@ _MOST_MADE_UP = 6.0
 """Most seconds of such an overload, relative to those without a token."""
 _MOST_SILENT = 0.6
 """Largest fraction of such an overload without a token."""
+_SEVERAL = 2
+"""Pauses from which they may be what limits a run that has a queue for long."""
+_FALLEN = 0.5
+"""Least part of the requests that waited because of them which had a first token before the next one."""
 _SAME_RATE = 1.1
 """Most that the rate may have risen within WINDOW before it."""
 _SERVED = 5.0
@@ -139,21 +143,56 @@ def lies_between(run: RunRecord, main: Overload, stalls: Sequence[Episode]) -> b
 def follows_stalls(run: RunRecord, main: Overload) -> bool:
     """Whether an overload is what the engine had to make up for after times without a token, at a load that it served.
 
-    Each of its parts began with one of them or just after it, it ended soon, and the rate was the same before.
+    Each of its parts began with one of them or just after it, it ended soon, and the rate was the same before; or the
+    requests without a first token grew in several such times only.
     """
-    end = run.until if main.end is None and run.sees_little else main.end  # few pages show the end too late
-    stalls = [each for each in _pauses(run) if end is not None and each.begin < end]
-    late = _MADE_UP + max(run.page_gap, 0.0 if run.header.engine is None else run.header.engine.page_age)
-    if not stalls or not all(any(_begins_with(part, each, late, run) for each in stalls) for part in _parts(main)):
-        return False
-    silent = sum(
-        each.seconds(run.until) for each in stalls if each.begin + each.seconds(run.until) + late >= main.begin
-    )
     first = max(run.load_since, main.begin - WINDOW)
-    same = run.rate_at(main.begin) <= _SAME_RATE * run.rate_at(first)
-    if unserved_share(run) or _silent_seconds(run, main) > _MOST_SILENT * length(run, main):  # slow prefills
+    same = run.rate_at(main.begin) <= _SAME_RATE * run.rate_at(first) and main.begin - first >= _SERVED
+    if not same or unserved_share(run):
         return False
-    return same and main.begin - first >= _SERVED and length(run, main) <= _MOST_MADE_UP * silent
+    return _makes_up(run, main) or _grows_in_pauses(run, main)
+
+
+def _makes_up(run: RunRecord, main: Overload) -> bool:
+    end = run.until if main.end is None and run.sees_little else main.end  # few pages show the end too late
+    if end is None:
+        return False
+    stalls = [each for each in map(_period(run), _pauses(run)) if each[0] < end]
+    late = _MADE_UP + max(run.page_gap, 0.0 if run.header.engine is None else run.header.engine.page_age)
+    parts = joined(map(_period(run), main.episodes))
+    if not any(_begins_with(part, each, late) for each in stalls for part in parts):
+        return False
+    pauses = joined([*stalls, *silences(run.history, main.begin - WINDOW, end)])  # some explained by their prompts
+    if not all(any(_begins_with(part, each, late) for each in pauses) for part in parts):
+        return False
+    silent = sum(until - begin for begin, until in pauses if until + late >= main.begin)
+    if _silent_seconds(run, main) > _MOST_SILENT * length(run, main):  # slow prefills
+        return False
+    return sum(until - begin for begin, until in parts) <= _MOST_MADE_UP * silent
+
+
+def _grows_in_pauses(run: RunRecord, main: Overload) -> bool:
+    """Whether requests without a first token grew in several pauses, and between them fell by half of that or more.
+
+    Under the load of the overload, from the first pause of it or just before it on.
+    """
+    pauses = [each for each in map(_period(run), _pauses(run)) if each[1] + _MADE_UP >= main.begin]
+    loaded = np.flatnonzero(~np.isnan(run.history.column("request_rate")))
+    if len(pauses) < _SEVERAL or not loaded.size:
+        return False
+    first = run.history.first_from(min(pauses[0][0], main.begin))
+    stop = min(run.history.up_to(run.until if main.end is None else main.end), int(loaded[-1]) + 1)
+    waiting = awaiting_first_token(run.history, first, max(stop, first))
+    added = np.diff(waiting, prepend=waiting[:1])
+    paused = np.zeros(added.size, dtype=np.bool_)
+    for begin, until in pauses:
+        paused[max(run.history.first_from(begin) - first, 0) : max(run.history.up_to(until) - first, 0)] = True
+    grown = float(added[paused].sum())
+    return grown > 0 and float(added[~paused].sum()) <= -_FALLEN * grown
+
+
+def _period(run: RunRecord) -> Callable[[Episode], Period]:
+    return lambda each: (each.begin, each.begin + each.seconds(run.until))
 
 
 def _pauses(run: RunRecord) -> list[Episode]:
@@ -169,18 +208,8 @@ def _silent_seconds(run: RunRecord, main: Overload) -> float:
     return sum(max(min(until, end) - max(begin, main.begin), 0.0) for begin, until in parts)
 
 
-def _begins_with(part: Episode, stall: Episode, late: float, run: RunRecord) -> bool:
-    return stall.begin - _TOGETHER <= part.begin <= stall.begin + stall.seconds(run.until) + late
-
-
-def _parts(main: Overload) -> list[Episode]:
-    """Return the first of the episodes that overlap each other, of each such period."""
-    found, until = [], -math.inf
-    for each in sorted(main.episodes, key=lambda each: each.begin):
-        if each.begin > until:
-            found.append(each)
-        until = max(until, math.inf if each.end is None else each.end)
-    return found
+def _begins_with(part: Period, pause: Period, late: float) -> bool:
+    return pause[0] - _TOGETHER <= part[0] <= pause[1] + late
 
 
 def stalls_apart_from(run: RunRecord, main: Overload | None) -> list[Episode]:

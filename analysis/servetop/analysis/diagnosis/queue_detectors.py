@@ -6,6 +6,7 @@ import numpy as np
 
 from servetop.analysis.diagnosis.marks import LOOKBACK, Marks, marks
 from servetop.analysis.diagnosis.signals import Signals
+from servetop.analysis.diagnosis.stalls import due_in_pauses
 from servetop.analysis.diagnosis.trailing import (
     first_after,
     first_in,
@@ -127,6 +128,7 @@ def piling_up(signals: Signals) -> Marks:
 
     With n requests in flight and T output tokens/s, each request in flight waits n / T for its next token. A line
     through the two halves of the period gives the throughput of very many requests in flight: an overload needs more.
+    What arrives in a pause of the engine, it has to make up for, which is no sign of its throughput.
     """
     span, growing = ticks_of(PILE_UP_SECONDS), _grows(signals)
     return marks(
@@ -147,7 +149,8 @@ def _grows(signals: Signals) -> BoolArray:
     due, done = trailing_sum(signals.due, span)[span:], trailing_sum(signals.ok, span)[span:]
     rising = (start < middle) & (middle < stop) & (signals.stage[:-span] == signals.stage[span:])
     by_chance = np.maximum(0.1 * due, _CHANCE * np.sqrt(_scatter(signals.due)[span:] * due))
-    behind = (stop - start >= 5) & (stop - start > by_chance) & (done < 0.95 * due)
+    paused = trailing_sum(due_in_pauses(signals), span)[span:]
+    behind = (stop - start >= 5) & (stop - start > by_chance + paused) & (done + paused < 0.95 * due)
     target = np.where(np.isfinite(signals.request_rate), signals.request_rate, 0.0)
     demand = (trailing_sum(target, span) / span * _mean_length(signals))[span:]
     constant = (target[span:] > 0) & (target[span:] <= _RAMPED * target[:-span])

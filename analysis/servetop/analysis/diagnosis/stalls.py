@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from servetop.analysis.diagnosis.marks import LOOKBACK, Marks, marks
@@ -15,6 +17,8 @@ STALL_SECONDS = 2.0
 """Seconds without any token while requests are in flight."""
 PAUSE_SECONDS = 1.0
 """The same for requests that had tokens before, if the prompts that follow do not explain it."""
+Period = tuple[float, float]
+"""Begin and end, seconds of the run."""
 _PREFILL = 0.5
 """Least prompt tokens/s of such a time, relative to the fastest prefill before, that explain it."""
 _USUAL = 0.1
@@ -54,6 +58,44 @@ def is_prefill(history: TickHistory, begin: float, end: float) -> bool:
     times = np.array([each.ttft.total for each in clients], dtype=np.float64)
     best = quotient(tokens, times)[: after - first].max(initial=0.0)
     return bool(tokens[after - first :].sum() / (end - begin) >= _PREFILL * best)
+
+
+def silences(history: TickHistory, begin: float, until: float) -> list[Period]:
+    """Return all times of PAUSE_SECONDS or more without a token while requests are in flight, whatever explains them.
+
+    Between two times, seconds of the run, that a period overlaps.
+    """
+    first, stop = history.first_from(begin), history.up_to(until)
+    tokens, flying = (
+        history.column(each, start=first, stop=max(first, stop)) for each in ("output_tokens", "in_flight")
+    )
+    silent = np.flatnonzero((flying > 0) & ~(tokens > 0))
+    parts = np.split(silent, np.flatnonzero(np.diff(silent) > 1) + 1)
+    ticks = [history.ticks[first + int(each[0])].start for each in parts if each.size >= ticks_of(PAUSE_SECONDS)]
+    ends = [history.ticks[first + int(each[-1])].end for each in parts if each.size >= ticks_of(PAUSE_SECONDS)]
+    return list(zip(ticks, ends, strict=True))
+
+
+def joined(periods: Iterable[Period]) -> list[Period]:
+    """Return the periods of time that some periods cover, in order."""
+    found: list[Period] = []
+    for begin, until in sorted(periods):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], until))
+        else:
+            found.append((begin, until))
+    return found
+
+
+def due_in_pauses(signals: Signals) -> FloatArray:
+    """Return the requests that were due in times of PAUSE_SECONDS or more without a token.
+
+    They count from the tick on in which a time is that long. None do if responses are not streamed.
+    """
+    silent = (signals.in_flight > 0) & ~(signals.output_tokens > 0) & ~np.isnan(signals.awaiting)
+    run, least = _run_length(silent), ticks_of(PAUSE_SECONDS)
+    begun = np.where(run == least, trailing_sum(signals.due, least), 0.0)
+    return np.where(run > least, signals.due, begun)
 
 
 def _run_length(condition: BoolArray) -> FloatArray:
