@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from servetop.analysis.diagnosis.overload import Limit
-from servetop.analysis.diagnosis.replica_limits import replica_limits, ticks_of_replica
+from servetop.analysis.diagnosis.replica_limits import holds_more, limit_is_elsewhere, replica_limits, ticks_of_replica
 from servetop.analysis.diagnosis.run_record import RunRecord
-from servetop.analysis.diagnosis.run_verdict import RunCause, run_verdict
+from servetop.analysis.diagnosis.run_verdict import RunCause, longest_overload, run_verdict
 from servetop.analysis.story.story import story_of
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from tests.analysis.test_run_verdict import record_of, with_objectives
-from tests.judgement.observed import without_batch_limit, without_second_replica
+from tests.judgement.observed import without_batch_limit, without_second_replica, without_waiting
 from tests.simulator.virtual_run.runs import plan_of
 
 SHAPE = WorkloadConfig(input_len=64, output_len=128)
@@ -125,3 +125,35 @@ def test_figures_of_one_of_two_replicas_are_not_those_of_both() -> None:
     assert "the queue grows, to" not in text
     assert "preemptions" not in text
     assert "sequences" not in text
+
+
+def test_a_limit_of_the_seen_replica_is_not_that_of_one_that_holds_far_more(small_second: VirtualRun) -> None:
+    """The first replica has a small cache as well, but most requests wait for the two slots of the second."""
+    seen = record(without_second_replica(two_replicas({"max_num_seqs": 2}, kv_blocks=200)))
+    cause, text = told(seen)
+    assert cause in (RunCause.UNKNOWN, RunCause.MISSED)
+    assert "KV-bound" not in text
+    main = longest_overload(seen, loaded=seen.until - seen.load_since)
+    assert main is None or main.main is None or limit_is_elsewhere(seen, main.main)
+    whole = record(small_second)
+    all_seen = run_verdict(whole).main
+    assert all_seen is not None
+    assert not limit_is_elsewhere(whole, all_seen)
+
+
+def test_an_overload_that_may_be_a_hidden_queue_has_no_onset() -> None:
+    text = told(record(without_second_replica(two_replicas({"max_num_seqs": 2}))))[1]
+    assert not text.startswith("overloaded from")
+    assert " at 12.0 req/s" in text or "objectives missed" in text
+
+
+@pytest.mark.parametrize(("in_flight", "more"), [(30.0, False), (60.0, True)])
+def test_replicas_without_metrics_hold_more_if_most_requests_are_not_seen(in_flight: float, *, more: bool) -> None:
+    assert holds_more(in_flight, 15.0, seen=1, count=2) is more
+    assert not holds_more(in_flight, 15.0, seen=2, count=2)
+    assert not holds_more(in_flight, 0.0, seen=0, count=2)
+
+
+def test_without_queues_a_replica_is_not_told_apart_from_the_others(small_second: VirtualRun) -> None:
+    _, text = told(record(without_waiting(two_replicas({"max_num_seqs": 2}, kv_blocks=200))))
+    assert " at replica 1 of 2" not in text

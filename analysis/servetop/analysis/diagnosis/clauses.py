@@ -83,7 +83,7 @@ RATE = clause(
     "rate above capacity; requests arrive faster than the engine serves them, with free KV blocks and batch slots",
     {O.KV, O.RUNNING, O.IN_FLIGHT},
 )
-OVERLOADED = clause("overloaded", {O.QUEUE}, {O.MANAGED})
+OVERLOADED = clause("overloaded", {O.QUEUE, O.REPLICAS}, {O.MANAGED})
 PATH_OVERLOADED = clause("engine or network overloaded", {O.FIRST_TOKENS}, {O.IN_FLIGHT})
 QUEUE_UNEXPLAINED = clause(
     "the queue grows; which limit holds it is unknown: the engine exports no batch limit", {O.QUEUE}

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.overload import Limit
+from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
+from servetop.analysis.diagnosis.replica_limits import holds_more
 from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.events import ReplicaSample, StageChange
@@ -79,6 +81,19 @@ class Moment:
     def lacks_replicas(self) -> bool:
         """Whether the metrics of several replicas are far from all requests in flight: one of them has none."""
         return self.facts is not None and len(self.facts.replica_urls) > 1 and self.stats.trust.holds_too_few
+
+    @property
+    def limit_is_elsewhere(self) -> bool:
+        """Whether the limit of some replicas says little of the others, which have no metrics.
+
+        They hold far more requests each, or nothing waits where a queue is known.
+        """
+        count, trust = 0 if self.facts is None else len(self.facts.replica_urls), self.stats.trust
+        inside = trust.in_flight * (1 + trust.littles_law_error)
+        waiting = None if self.stats.engine is None else self.stats.engine.waiting
+        if not 0 < len(self.replicas) < count or waiting is None:
+            return False
+        return waiting <= SHORT_QUEUE or holds_more(trust.in_flight, inside, seen=len(self.replicas), count=count)
 
     @property
     def missing(self) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from servetop.analysis.diagnosis.episode import EpisodeKind
-from servetop.analysis.diagnosis.evidence import observed
+from servetop.analysis.diagnosis.evidence import knows_every_replica
 from servetop.analysis.diagnosis.kept_load import CLEAR_SHARE, share_kept
-from servetop.analysis.diagnosis.observation import Observation
+from servetop.analysis.diagnosis.overload import QUEUES
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
@@ -20,10 +20,16 @@ _EARLY = 10.0
 
 def onset_text(run: RunRecord, verdict: RunVerdict) -> str:
     """Return the onset, ` from 0:54`; ` by 0:54` if the cause may be older; empty without one."""
-    if verdict.onset is None:
+    if verdict.onset is None or _is_unseen(run, verdict):
         return ""
     since = "by" if _began_before(run, verdict, verdict.onset) else "from"
     return f" {since} {clock(verdict.onset)}"
+
+
+def _is_unseen(run: RunRecord, verdict: RunVerdict) -> bool:
+    """Whether only requests in flight show an overload, which may be a queue at a replica without metrics."""
+    queued = verdict.main is not None and any(verdict.main.first(kind) for kind in QUEUES)
+    return verdict.cause is RunCause.UNKNOWN and not queued and not knows_every_replica(run)
 
 
 def _began_before(run: RunRecord, verdict: RunVerdict, onset: float) -> bool:
@@ -50,7 +56,6 @@ def _shows_overload(run: RunRecord, first: int, stop: int) -> bool:
     Where waiting requests are not known of every replica, whether a request missed the objective on TTFT.
     """
     waiting = run.history.column("waiting", start=first, stop=stop)
-    unseen = bool(run.replica_samples) and Observation.REPLICAS not in observed(run)
-    if (unseen or np.isnan(waiting).all()) and run.share_in_time_of(first, stop) < 1:
+    if (not knows_every_replica(run) or np.isnan(waiting).all()) and run.share_in_time_of(first, stop) < 1:
         return True
     return bool((waiting > SHORT_QUEUE).any() or (run.kv_usage(first, stop) >= KV_FULL).any())

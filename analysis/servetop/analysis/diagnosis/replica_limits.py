@@ -13,6 +13,7 @@ from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.episode_fold import EpisodeFold
 from servetop.analysis.diagnosis.evidence import knows_every_replica
 from servetop.analysis.diagnosis.overload import Limit, Overload, full_batch, limit_of, overloads
+from servetop.analysis.diagnosis.passing_overload import shows_limit
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.engine_gauges import STALE_AFTER, kv_usage
 from servetop.analysis.series.tick_history import TickHistory
@@ -27,6 +28,8 @@ _LOOKBACK = 150.0
 _SHORTEST = 5.0
 """Seconds of waiting from which a replica counts as limited, or _SHARE of the overload if that is less."""
 _SHARE = 0.5
+_FAR_MORE = 1.5
+"""Requests at a replica without metrics relative to those at another, from which it is more loaded."""
 _FIELDS = tuple(each.name for each in dataclasses.fields(EngineSample))
 
 
@@ -85,9 +88,36 @@ def replica_limits(run: RunRecord, main: Overload) -> ReplicaLimits | None:
         found = _judged(run, history, _facts_alone(facts, history), main, until=until, number=number)
         limited += [] if found is None else [found]
     limited.sort(key=lambda each: -each.seconds)
+    if any(map(math.isnan, waiting)) and len(limited) < len(waiting):  # requests may wait at the others
+        limited = []
     return ReplicaLimits(
         count=len(facts.replica_urls), limited=tuple(limited), most_waiting=tuple(waiting), kv_peaks=tuple(peaks)
     )
+
+
+def limit_is_elsewhere(run: RunRecord, main: Overload) -> bool:
+    """Whether the limit of some replicas says little of an overload, because others have no metrics.
+
+    Those hold far more requests each, or the limit is seen for less than half of the overload.
+    """
+    facts = run.header.engine
+    if facts is None or knows_every_replica(run):
+        return False
+    if not shows_limit(run, main):
+        return True
+    start = run.history.first_from(main.begin)
+    stop = run.history.up_to(run.until if main.end is None else main.end)
+    names = ("in_flight", "running", "waiting")
+    flying, running, waiting = (run.history.column(name, start=start, stop=max(start, stop)) for name in names)
+    inside = running + np.nan_to_num(waiting)
+    known = ~np.isnan(inside)
+    seen = len({each.replica for each in run.replica_samples})
+    return holds_more(float(flying[known].sum()), float(inside[known].sum()), seen=seen, count=len(facts.replica_urls))
+
+
+def holds_more(in_flight: float, inside: float, *, seen: int, count: int) -> bool:
+    """Whether the unseen ones of `count` replicas hold far more requests each than the `seen` ones, `inside` in all."""
+    return 0 < seen < count and (in_flight - inside) / (count - seen) > _FAR_MORE * inside / seen
 
 
 def ticks_of_replica(ticks: Sequence[Tick], samples: Sequence[ReplicaSample], number: int) -> list[Tick]:

@@ -24,7 +24,7 @@ from servetop.analysis.diagnosis.passing_overload import (
     was_severe,
 )
 from servetop.analysis.diagnosis.rate_interval import RateInterval
-from servetop.analysis.diagnosis.replica_limits import ReplicaLimits, replica_limits
+from servetop.analysis.diagnosis.replica_limits import ReplicaLimits, limit_is_elsewhere, replica_limits
 from servetop.analysis.diagnosis.run_record import RunRecord, run_failure
 from servetop.analysis.diagnosis.worst_ttft import WorstTtft, worst_ttft
 from servetop.analysis.trust.live_trust import live_trust
@@ -89,10 +89,8 @@ LATE_SHARE = 0.10
 """Fraction of the load's time with a late client from which the figures describe the client."""
 CLIENT_TOO = "the client was late too"
 """What is said of a late client beside an overload of the engine."""
-_TOGETHER = 2.0
-"""Seconds between a limit and the queue behind it that the verdict does not tell apart."""
-_DYING = 10.0
-"""Seconds within which the failure of an engine is noted."""
+_TOGETHER, _DYING = 2.0, 10.0
+"""Seconds between a limit and the queue behind it that are one onset; within which an engine's failure is noted."""
 
 
 class RunCause(StrEnum):
@@ -206,14 +204,16 @@ def _simple(cause: RunCause, episodes: list[Episode], run: RunRecord) -> RunVerd
 
 
 def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVerdict:
-    together = limit_of(main, run.history, run.header.engine, until=run.until)
+    seen = limit_of(main, run.history, run.header.engine, until=run.until)
+    together = Limit.UNKNOWN if limit_is_elsewhere(run, main) else seen
     replicas = replica_limits(run, main)
     limit = _limit_of_replicas(together, replicas)
-    pooled = replicas is None or (limit is together and not replicas.uneven)
+    uneven = replicas is not None and replicas.uneven
+    pooled = replicas is None or (limit is together and not uneven)
     capacity = overload_capacity(limit, main, run) if pooled else None
     rates = claimed_rates(limit, capacity, main, run)
     intervals = overload_intervals(rates, main, run)
-    onset = _onset(limit, main, uneven=replicas is not None and replicas.uneven)
+    onset = _onset(limit, main, uneven=uneven)
     return RunVerdict(
         cause=RunCause(limit.value),
         onset=onset,

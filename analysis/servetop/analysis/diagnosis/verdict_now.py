@@ -175,8 +175,10 @@ def _client_is_late(moment: Moment) -> bool:
 def _overloaded(moment: Moment) -> Diagnosis | None:
     if moment.limit is None or (moment.limit in (Limit.RATE, Limit.UNKNOWN) and _waits_at_client(moment)):
         return None
+    if moment.limit_is_elsewhere:
+        moment = replace(moment, limit=Limit.UNKNOWN)
     by_limit = {Limit.KV: kv_bound, Limit.BATCH: batch_bound, Limit.LONG_PROMPTS: long_prompts}
-    found = by_limit.get(moment.limit, queue_growing)(moment) or queue_growing(moment)
+    found = by_limit.get(moment.limit or Limit.UNKNOWN, queue_growing)(moment) or queue_growing(moment)
     if found is None or not _client_is_late(moment):
         return found
     return replace(found, evidence=(*found.evidence, CLIENT_TOO))
