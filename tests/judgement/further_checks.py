@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.live_checks import STALE, WINDOW, near
 from tests.judgement.scenario import Cause
@@ -69,7 +68,7 @@ def _holds_too_few(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _neither_full(_: Statement, truth: KnownTruth) -> bool | None:
-    held = [truth.state.limit_share(limit) for limit in (AdmissionLimit.KV, AdmissionLimit.BATCH)]
+    held = truth.held_shares
     return None if math.isnan(held[0]) else False if max(held) >= _CLEARLY else True if max(held) < _MOST else None
 
 

@@ -90,6 +90,19 @@ class KnownTruth:
         """Whether requests arrived faster than the engine served them, in a queue or in its batch, with harm."""
         return self.state.overloaded or self.outgrown
 
+    @cached_property
+    def held_shares(self) -> tuple[float, float]:
+        """Fractions of the time with a queue in which KV blocks, and the batch, kept it waiting; NaN without a queue.
+
+        If requests pile up in the batch and no queue lasts, of the load that the engine does not sustain.
+        """
+        limits = (AdmissionLimit.KV, AdmissionLimit.BATCH)
+        if self.outgrown and not self.state.queues:
+            kv, batch = (self.state.limit_share_of_load(each) for each in limits)
+        else:
+            kv, batch = (self.state.limit_share(each) for each in limits)
+        return kv, batch
+
     def waiting_between(self, start: float, until: float) -> tuple[float, float]:
         """Fewest and most requests that waited in the engine, with those that arrived during an iteration."""
         within, state = self.state.within(start, until), self.state

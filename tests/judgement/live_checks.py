@@ -25,6 +25,8 @@ STALE = 6.0
 """Seconds that an engine's page may be older than the verdict line."""
 WINDOW = 12.0
 """Seconds from which a gauge on the verdict line may be."""
+NEXT_STEP = 1.0
+"""Seconds within which the scheduler decides again."""
 SETTLED = 10.0
 """Seconds of trouble after which the verdict line must not deny it."""
 
@@ -82,10 +84,13 @@ def waits_there_now(said: Statement, truth: KnownTruth) -> bool:
 
 
 def full_there_now(said: Statement, truth: KnownTruth) -> bool:
-    """Whether this kept requests waiting during the last seconds."""
+    """Whether this kept requests waiting during the last seconds, or at the next decision of the scheduler.
+
+    A page shows the blocks that an iteration takes; the log of admissions has only what followed from them.
+    """
     limit = AdmissionLimit.KV if said.values["what"] == "KV blocks" else AdmissionLimit.BATCH
     at = said.at or 0.0
-    return truth.state.limit_share(limit, at - WINDOW, at) > 0
+    return truth.state.limit_share(limit, at - WINDOW, at + NEXT_STEP) > 0
 
 
 def nothing_now(said: Statement, truth: KnownTruth) -> bool:

@@ -93,6 +93,12 @@ class RunState:
         held = sum(int((each & (state[2] == number)).sum()) for each, state in zip(queued, self._states, strict=True))
         return held / total if total else math.nan
 
+    def limit_share_of_load(self, limit: AdmissionLimit) -> float:
+        """Fraction of the last constant load, of all replicas, in which a limit kept more than two requests waiting."""
+        number, within = _LIMITS.index(limit), self.within(*self.last_load)
+        held = [within & (waiting > SHORT_QUEUE) & (limits == number) for waiting, _, limits in self._states]
+        return sum(int(each.sum()) for each in held) / (len(held) * max(int(within.sum()), 1))
+
     def within(self, start: float, until: float) -> BoolArray:
         """The instants of a period."""
         return (self.times >= start) & (self.times <= until)

@@ -104,8 +104,8 @@ def _batch_full(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _free_slots(said: Statement, truth: KnownTruth) -> bool | None:
-    """Both were free for most of the time in which requests waited."""
-    held = [truth.state.limit_share(limit) for limit in (AdmissionLimit.KV, AdmissionLimit.BATCH)]
+    """Both were free for most of the time in which requests waited, or piled up in the batch."""
+    held = truth.held_shares
     return None if math.isnan(held[0]) else sum(held) < 0.5
 
 
@@ -196,10 +196,11 @@ def _raise_batch(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _batch_advice(said: Statement, truth: KnownTruth) -> bool | None:
-    """A smaller batch holds off preemptions, a larger one helps where the batch was full."""
+    """A smaller batch holds off preemptions, a larger one helps where the batch was full; on the verdict line, then."""
     limit, size = truth.scenario.plan.spec.batch_limit, said.number("size")
     if said.values["memory"]:
-        return None if size < limit and truth.names(Cause.KV) is not False else False
+        now = said.live and cause_now("KV-bound", said.at or 0.0, truth)
+        return None if size < limit and (now or truth.names(Cause.KV) is not False) else False
     if truth.names(Cause.KV) is not False:
         return size <= max(truth.state.running.max(initial=0) / truth.replicas, 1) or None
     return size > limit and _raise_batch(said, truth)
