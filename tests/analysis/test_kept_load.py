@@ -41,3 +41,12 @@ def test_a_load_that_misses_its_objectives_for_a_moment_is_no_bound() -> None:
         replace(tick, client=replace(tick.client, good_due=0)) if 40 < tick.end < 41 else tick for tick in run.ticks
     ]
     assert kept_rate(record_of(replace(run, ticks=tuple(late))), at=50.0) is None
+
+
+@pytest.mark.parametrize(("above", "kept"), [(1.02, False), (1.3, True)])
+def test_a_load_whose_tpot_is_near_its_objective_is_no_bound(above: float, *, kept: bool) -> None:
+    run = record_of(steady_run())
+    slowest = run.history.histogram("tpot", start=0, stop=len(run.history)).percentile(99)
+    config = replace(run.header.config, goodput={"ttft": 0.5, "tpot": above * slowest})
+    judged = replace(run, header=replace(run.header, config=config))
+    assert (kept_rate(judged, at=50.0) is not None) is kept

@@ -187,6 +187,13 @@ class RunState:
         return sum(record.status not in good for record in self.records)
 
     @cached_property
+    def first_failure(self) -> float | None:
+        """When the first request failed, or was due if it was never answered; None without one."""
+        good = (RequestStatus.OK, RequestStatus.CANCELLED)
+        bad = [record for record in self.records if record.status not in good]
+        return min((record.due if record.done_at is None else record.done_at for record in bad), default=None)
+
+    @cached_property
     def late_sends(self) -> float:
         """Fraction of the requests that were sent late by the client itself; 0 where a limit holds them back."""
         if any(stage.max_concurrency is not None for stage in self.run.stages):

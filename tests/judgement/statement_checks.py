@@ -46,15 +46,20 @@ def _cause(said: Statement, truth: KnownTruth) -> bool | None:
 
 
 def onset_error(said: Statement, truth: KnownTruth) -> float:
-    """Seconds between the onset that a headline names and the nearest true one; NaN without either."""
+    """Seconds between the onset that a headline names and the nearest true one; NaN without either.
+
+    Of failures beside another cause, the true one is that of the first failure.
+    """
     at = seconds_of(said.values.get("at"))
     # Printed without its fraction.
     first = truth.state.queues[0].start if truth.state.queues else truth.state.load_end
     if truth.outgrown and truth.state.last_load[0] <= at <= first:
         return 0.0
+    fails = CAUSES.get(said.values["cause"] or "") is Cause.FAILING and truth.state.first_failure is not None
+    onsets = [*truth.onsets, *([truth.state.first_failure or 0.0] if fails else [])]
     if said.values.get("since") == "by":  # at that time or before
-        return max(min(truth.onsets, default=math.nan) - at - 1.0, 0.0)
-    return min((max(onset - at - 1.0, at - onset, 0.0) for onset in truth.onsets), default=math.nan)
+        return max(min(onsets, default=math.nan) - at - 1.0, 0.0)
+    return min((max(onset - at - 1.0, at - onset, 0.0) for onset in onsets), default=math.nan)
 
 
 def _preemptions(said: Statement, truth: KnownTruth) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from servetop.core.config import StageConfig
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from servetop.simulator.virtual_run.virtual_run import run_virtually
+from servetop.simulator.virtual_run.virtual_run_plan import Outage, OutageKind
 from tests.judgement.run_state import RunState
 from tests.simulator.virtual_run.runs import plan_of
 
@@ -65,3 +66,19 @@ def test_the_queues_of_all_replicas_count() -> None:
     assert pair.waiting.max() > max(state.waiting for state in pair.run.admissions)
     assert (pair.waiting_at([0]) + pair.waiting_at([1]) == pair.waiting_at([0, 1])).all()
     assert (pair.waiting_at([0, 1]) == pair.waiting).all()
+
+
+def test_the_share_of_a_load_counts_the_time_without_a_queue_too(full_batch: RunState) -> None:
+    begin, end = full_batch.last_load
+    queued = sum(min(each.until, end) - max(each.start, begin) for each in full_batch.queues) / (end - begin)
+    assert full_batch.limit_share_of_load(AdmissionLimit.BATCH) == pytest.approx(queued, abs=0.1)
+    assert full_batch.limit_share_of_load(AdmissionLimit.KV) == 0.0
+    growing = _state(StageConfig(request_rate=30.0, duration=20.0), max_num_seqs=1024, kv_blocks=20_000)
+    assert growing.limit_share_of_load(AdmissionLimit.BATCH) == 0.0
+
+
+def test_the_first_failure_is_that_of_an_outage(full_batch: RunState) -> None:
+    assert full_batch.first_failure is None
+    load = StageConfig(request_rate=10.0, duration=20.0)
+    failed = _state(load, outages=(Outage(kind=OutageKind.HTTP_500, start=8.0, until=12.0),))
+    assert failed.first_failure == pytest.approx(8.0, abs=2.0)

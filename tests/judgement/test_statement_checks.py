@@ -103,3 +103,15 @@ def test_all_replicas_together_are_overloaded_by_the_truth_of_their_queues(batch
 @pytest.mark.parametrize(("said", "right"), [(75.0, True), (125.0, True), (74.0, False), (126.0, False)])
 def test_figures_are_right_within_a_quarter(said: float, *, right: bool) -> None:
     assert near(said, 100.0) is right
+
+
+def test_free_slots_of_a_growing_batch_are_those_of_its_whole_load(batch: KnownTruth) -> None:
+    growing = KnownTruth(scenario("large-batch", 0, seed=SEED))
+    assert growing.outgrown
+    assert growing.state.queues == []
+    for text in (
+        "with free KV blocks and batch slots",
+        "neither KV blocks nor the batch were full for most of the time",
+    ):
+        assert _verdict(text, growing) is True
+        assert _verdict(text, batch) is False

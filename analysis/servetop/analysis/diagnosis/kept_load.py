@@ -33,6 +33,8 @@ CLEARER_SHARE = 0.99
 """The same where the queue, which would show that it is near, is not exported."""
 _MIN_DUE = 20
 """Minimum requests that were due in a period whose rate counts."""
+_NEAR = 0.9
+"""Fraction of an objective from which a 95th percentile is near it."""
 _WAITING_SHARE = 0.05
 """Maximum fraction of the window in which requests wait."""
 UNCERTAIN = 0.12
@@ -140,9 +142,24 @@ def _kept_in(run: RunRecord, stage: StageChange) -> float | None:
     error = work_error(run, run.history.first_from(begin), run.history.up_to(end), due)
     if error > UNCERTAIN or _waiting_share(run, first, stop) > _WAITING_SHARE:
         return None
-    if _overloaded(run)[first:stop].any() or _was_full(run, first, stop) or _missed_for_moments(run, first, stop):
+    if (
+        _barely_kept(run, first, stop)
+        or _overloaded(run)[first:stop].any()
+        or _was_full(run, first, stop)
+        or _missed_for_moments(run, first, stop)
+    ):
         return None
     return float(min(stage.request_rate or 0.0, due / seconds, done / seconds))
+
+
+def _barely_kept(run: RunRecord, first: int, stop: int) -> bool:
+    """Whether a time that grows with the batch is near its objective at its 95th percentile.
+
+    All requests feel a larger batch, so that a few more of them at once would miss the objective together.
+    """
+    limits = {metric: limit for metric, limit in run.header.config.goodput.items() if metric != "ttft"}
+    found = {metric: run.history.histogram(metric, start=first, stop=stop) for metric in limits}
+    return any(found[metric].percentile(100 * KEPT_SHARE) > _NEAR * limit for metric, limit in limits.items())
 
 
 def _was_full(run: RunRecord, first: int, stop: int) -> bool:
