@@ -19,6 +19,8 @@ _GAPS = ("   ", "  ", " ")
 SKIPPED = "⊣"
 """Stands for the number of a cell that is not measured because its row has ended."""
 _LONGEST_SOURCE = 40
+_MEASURED = {False: "(measured in % of it)", True: "(preemptions, ▲ measured)"}
+"""What stands behind a published figure, by whether it is a number of preemptions."""
 _OUTCOMES = {
     CellOutcome.KEPT: "kept",
     CellOutcome.MISSED: "missed",
@@ -79,7 +81,7 @@ def _listed(table: SweepTable, per_batch: int) -> list[str]:
         "latency": f"{LABELS[table.metric]} p{PERCENTILE}",
         "goodput": "goodput req/s",
         "reference": reference,
-        "published": f"{PUBLISHED} {shortened(table.source, _LONGEST_SOURCE)} (measured in % of it)",
+        "published": f"{PUBLISHED} {shortened(table.source, _LONGEST_SOURCE)} {_MEASURED[table.publishes_preemptions]}",
     }
     *before, last = ["below:", *(f"{names[what]}," for what in table.below[: per_batch - 1])]
     return [*before, last.removesuffix(",")]
