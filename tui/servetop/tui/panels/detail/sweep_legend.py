@@ -77,7 +77,7 @@ def _listed(table: SweepTable, per_batch: int) -> list[str]:
     """Return the figures below each throughput, as far as there is room for them in the matrix."""
     reference = "% vs baseline" if table.before else "≈ predicted"
     names = {
-        "spread": "± 95 % over n starts",
+        "spread": f"± 95 % over n starts{' (≤: from 0)' if '≤' in ''.join(table.spreads.values()) else ''}",
         "latency": f"{LABELS[table.metric]} p{PERCENTILE}",
         "goodput": "goodput req/s",
         "reference": reference,
