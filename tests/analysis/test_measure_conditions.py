@@ -12,10 +12,13 @@ import pytest
 from servetop.analysis.confounding.conditions import RunConditions
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import LogLine
+from servetop.core.interfaces.series_scrape import PROCESS_START, SeriesScrape, pack_numbers
+from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.comparison.load_comparison import load_measured_run
+from servetop.run.record_prediction import write_virtual_run
 from servetop.simulator.virtual_run.virtual_gpu import GpuTelemetry
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
-from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, Outage, OutageKind
+from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, Outage, OutageKind, VirtualRunPlan
 from tests.judgement.recordings import write_recording
 from tests.simulator.virtual_run.runs import plan_of
 
@@ -24,6 +27,7 @@ STAGES = (
     StageConfig(request_rate=4.0, duration=4.0),
     StageConfig(request_rate=8.0, duration=4.0),
 )
+ALONE = plan_of(StageConfig(request_rate=4.0, duration=4.0))
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +117,43 @@ def test_errors_that_the_engine_logs_when_it_is_stopped_are_not_counted(run: Vir
     assert found.error_lines == found.stages[2].error_lines == 1
 
 
-def test_a_restart_of_the_engine_is_counted(run: VirtualRun, tmp_path: Path) -> None:
-    ticks = [
-        dataclasses.replace(tick, engine=dataclasses.replace(tick.engine, generation_tokens_total=float(number % 30)))
-        for number, tick in enumerate(run.ticks)
-        if tick.engine
-    ]
+def test_a_restart_of_one_replica_is_counted(run: VirtualRun, tmp_path: Path) -> None:
+    samples = tuple(
+        dataclasses.replace(sample, generation_tokens_total=float(number % 60) if sample.replica else 500.0)
+        for number, sample in enumerate(run.replica_samples)
+    )
     lines = (LogLine(at=9.0, text="INFO: engine started"),)
-    found = _conditions(dataclasses.replace(run, ticks=tuple(ticks), log_lines=lines), tmp_path / "run.servetop")
+    found = _conditions(dataclasses.replace(run, replica_samples=samples, log_lines=lines), tmp_path / "run.servetop")
     assert found.restarts == 1
     assert found.error_lines == 0
+
+
+def test_a_restart_of_the_only_server_is_counted_by_its_counters(tmp_path: Path) -> None:
+    found = _conditions(_falling(ALONE), tmp_path / "run.servetop")
+    assert found.restarts == 1
+
+
+def test_another_start_of_the_process_is_a_restart_where_no_counter_falls(tmp_path: Path) -> None:
+    started = [1.7e9, 1.7e9, 1.7e9 + 60]
+    for number, (starts, restarts) in enumerate(((started[:2], 0), (started, 1))):
+        scrapes = [
+            SeriesScrape(at=0.5 + at, names=None if at else PROCESS_START, numbers=pack_numbers([start]))
+            for at, start in enumerate(starts)
+        ]
+        path = tmp_path / f"{number}.servetop"
+        run = run_virtually(ALONE)
+        recorder = write_virtual_run(run, path)
+        recorder.commit(TickTransaction(tick=None, engine_series=scrapes))
+        recorder.close(run.end)
+        assert _read(path).restarts == restarts
+
+
+def _falling(plan: VirtualRunPlan) -> VirtualRun:
+    """A run in the middle of which the engine's tokens begin again at 0."""
+    run = run_virtually(plan)
+    ticks = [
+        dataclasses.replace(tick, engine=dataclasses.replace(tick.engine, generation_tokens_total=float(number % 12)))
+        for number, tick in enumerate(run.ticks[:20])
+        if tick.engine
+    ]
+    return dataclasses.replace(run, ticks=tuple(ticks))

@@ -88,8 +88,18 @@ def test_a_sweep_ends_when_the_engine_starts_for_none_of_three_batch_sizes(serve
     reader = RecordingReader.open(recording)
     assert [stage.max_num_seqs for stage in reader.stages() if stage.failure] == [8, 16, 24]
     reader.close()
+    shown = servetop("summary", str(recording)).out
+    assert shown.count("vLLM did not start: out of GPU memory") >= 3
     again = servetop("sweep", str(grid(f"--no-start {' '.join(map(str, sizes))}", batches=sizes)), "--json", "--resume")
     assert "5 of 5 cells left" in again.err
+
+
+def test_a_sweep_of_which_no_engine_starts_has_a_table_of_failed_cells(servetop: Servetop, grid: WriteGrid) -> None:
+    done = servetop("sweep", str(grid("--no-start 8 16", batches=(8, 16))), "--headless")
+    assert done.code == 3
+    assert "Failed cells" in done.out
+    for size in (8, 16):
+        assert f"20 req/s · batch {size} failed: vLLM did not start: out of GPU memory" in done.out
 
 
 def test_the_tables_name_failed_cells_and_their_reason(servetop: Servetop, grid: WriteGrid) -> None:

@@ -42,7 +42,7 @@ CHECKED_WITH_THE_LOAD = {
 """Options that are refused where engine, load and data are checked."""
 COMMANDS_OWN = {
     "sweep": {"example"},
-    "search": {"slo", "over", "low", "high", "budget", "precision", "resume"},
+    "search": {"slo", "over", "low", "high", "budget", "precision", "prior", "no_prior", "resume"},
     "rerun": {"file", "anyway", "dry_run"},
     "run-pairs": {"files", "a", "b", "budget", "pairs", "metric", "margin", "into", "resume"},
     "ps": {"as_json"},

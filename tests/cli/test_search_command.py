@@ -54,7 +54,9 @@ def test_a_search_that_is_killed_continues_where_it_was(servetop: Servetop, tmp_
         stages = [stage for stage in reader.stages() if stage.request_rate is not None]
         assert reader.header.config.search is not None
         assert [note.text for note in reader.notes() if note.severity is Severity.ERROR] == []
-    assert stages[0].request_rate == 2
+        expected = reader.header.config.search.prior
+    assert expected is not None
+    assert stages[0].request_rate == pytest.approx(max(2.0, expected / 2), rel=1e-3)
     assert result["probes"] == len(stages)
     assert [stage.index for stage in stages] == sorted({stage.index for stage in stages})
     again = servetop("search", "--resume", str(path))
@@ -88,6 +90,8 @@ def test_an_interrupted_search_prints_the_answer_so_far(servetop: Servetop, tmp_
         (("--slo", "p99_ttft<500ms", "--low", "9", "--high", "3"), "leave no load to try"),
         (("--slo", "p99_ttft<500ms", "--low", "0"), "--low 0 is not a load: give a number above 0"),
         (("--slo", "p99_ttft<500ms", "--budget", "5s"), "too short for one load: give at least 10s"),
+        (("--slo", "p99_ttft<500ms", "--prior", "0"), "--prior 0 is not a load: give a number above 0, or --no-prior"),
+        (("--slo", "p99_ttft<500ms", "--prior", "8", "--no-prior"), "--prior and --no-prior exclude each other"),
         (("--slo", "goodput>95%"), "goodput of what? add --goodput"),
         (("--slo", "p99_ttft<500ms", "--over", "users"), "--over"),
         (("--resume", "latest", "--slo", "p99_ttft<500ms"), "--slo: --resume takes everything from the recording"),

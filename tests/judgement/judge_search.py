@@ -59,11 +59,26 @@ class JudgedSearch:
         return math.inf if self.answer.load is None else abs(self.answer.load / self.true - 1)
 
 
-def judge(kind: str, server: int, seed: int, true: float, *, budget: float) -> JudgedSearch:
-    """Search once; `budget` in seconds."""
+def judge(
+    kind: str,
+    server: int,
+    seed: int,
+    true: float,
+    *,
+    budget: float,
+    precision: float = 0.05,
+    prior: float | None = None,
+) -> JudgedSearch:
+    """Search once; `budget` in seconds. The search expects its answer at `prior` times the largest load."""
     case = draw_case(kind, server)
-    low = 1.0 if case.concurrency else 0.1
-    limits = SearchLimits(low=low, high=1000.0, budget=budget, concurrency=case.concurrency)
+    limits = SearchLimits(
+        low=1.0 if case.concurrency else 0.1,
+        high=1000.0,
+        budget=budget,
+        concurrency=case.concurrency,
+        precision=precision,
+        prior=None if prior is None else prior * true,
+    )
     plan = SearchPlan([[0]], [case.objective], limits)
     engine = case.server(seed)
     evidence = searched(engine, plan, [case.objective])

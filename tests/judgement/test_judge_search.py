@@ -25,6 +25,13 @@ def test_a_search_finds_a_largest_load_that_was_stored() -> None:
     assert found.error <= 0.15
 
 
+@pytest.mark.parametrize("prior", [0.25, 1.0, 4.0])
+def test_a_search_recovers_from_a_prediction_that_is_wrong_by_a_factor(prior: float) -> None:
+    true = json.loads(TRUTHS.read_text(encoding="utf-8"))["prefill-bound 1"]
+    found = judge("prefill-bound", 1, 130, true, budget=600.0, precision=0.15, prior=prior)
+    assert found.error <= 0.15
+
+
 def test_a_curve_with_a_plateau_just_above_its_limit_is_not_resolved() -> None:
     true = json.loads(TRUTHS.read_text(encoding="utf-8"))["closed loop 2"]
     found = judge("closed loop", 2, 1, true, budget=600.0)

@@ -134,7 +134,10 @@ def test_repeats_with_starts_of_their_own_are_parts_with_a_restart_between_them(
         ([PredictSpec(), PredictSpec()], "this file has 2 variants"),
         ([PredictSpec(workload=WorkloadConfig(n=2))], "one completion a request"),
         ([PredictSpec(workload=WorkloadConfig(cancel_fraction=0.5))], "cancels none"),
-        ([PredictSpec(workload=WorkloadConfig(arrivals="in-process-burst"))], "no client sends in-process-burst"),
+        (
+            [PredictSpec(workload=WorkloadConfig(arrivals="in-process-burst"))],
+            "give --arrivals burst, or write arrivals = .burst. into",
+        ),
         ([PredictSpec(settings={"time_scale": "0.1"})], "leave out --set time_scale"),
         ([PredictSpec(stages=(OPEN, replace(OPEN, settings={"n": 2})))], "one completion a request"),
     ],

@@ -58,6 +58,38 @@ def test_the_title_has_the_geometric_mean_without_suspect_cells(run: Any, frame_
     assert "measured 56.5 % of published" in title  # the root of 0.8 x 0.4
 
 
+@pytest.fixture
+def preempting(run: Any) -> Any:
+    """The run with published preemptions, 0, 1,000 and 2,000, in place of throughputs."""
+    study = run.config.published
+    cells = tuple(
+        replace(each, output_throughput=None, preemptions=1000.0 * n, suspect=n == 2)
+        for n, each in enumerate(study.cells)
+    )
+    run.config = replace(run.config, published=replace(study, cells=cells))
+    return run
+
+
+def test_published_preemptions_are_below_the_throughput_with_the_measured_ones(
+    preempting: Any, frame_of: FrameOf
+) -> None:
+    frame = frame_of(preempting, 100.0)
+    lines = matrix(frame, 120, 12)
+    counts = [formats.count(cell.preemptions) for cell in measured(frame).values()][:3]
+    pairs = zip(("0", "1,000", "2,000?"), counts, strict=True)
+    assert list(published_texts(frame, measured(frame)).values()) == [f"†{first} ▲{second}" for first, second in pairs]
+    assert re.findall(r"†[\d,?]+ ▲\d+", lines[2]) == list(published_texts(frame, measured(frame)).values())
+    assert "† A study, Table 1 (preemptions, ▲ measured)" in " ".join(lines[-2:])
+    assert "of published" not in Lines(SweepPanel(id="sweep").title(frame)).plain
+
+
+@pytest.mark.parametrize("change", [{"running_now": True}, {"preemptions": float("nan")}])
+def test_preemptions_that_are_not_known_stand_alone(preempting: Any, frame_of: FrameOf, change: dict[str, Any]) -> None:
+    frame = frame_of(preempting, 100.0)
+    cells = {key: replace(each, **change) for key, each in measured(frame).items()}
+    assert list(published_texts(frame, cells).values()) == ["†0", "†1,000", "†2,000?"]
+
+
 def test_the_published_row_comes_before_the_prediction_and_the_latency(run: Any, frame_of: FrameOf) -> None:
     first = run.config.published.cells[0]
     run.config = replace(run.config, predicted=(PredictedCell(request_rate=first.request_rate, output_throughput=1.0),))

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from servetop.analysis.sweep.start_mean import mean_of_starts
+from servetop.analysis.sweep.start_mean import mean_of_starts, spread_text
 from servetop.core.config import RunConfig
 from servetop.core.events import Note, Severity
-from servetop.core.text import formats
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.detail.sweep import draw_sweep
 from servetop.tui.state.frame import Frame
@@ -60,7 +59,8 @@ def test_the_interval_is_there_as_soon_as_two_repeats_have_ended(repeats: Any, f
     mean = mean_of_starts(rates, [0, 1])
     assert mean is not None
     assert mean.half_width is not None
-    assert text == f"±{formats.count(mean.half_width)} of 2"
+    assert mean.interval is not None
+    assert text == f"{spread_text(mean.mean, mean.interval)} of 2"
     assert text in shown(two)
     assert "± 95 % over n starts" in shown(two)
     assert "±" not in shown(one)

@@ -25,6 +25,7 @@ from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.run.exit_code import close_recording
 from servetop.run.loop.stage_plan import EngineNeeds
 from servetop.run.manifest.versions import versions
+from servetop.run.sweep.presets import preset_folder
 from servetop.simulator.predict.predict import PredictSpec, engine_of_cell
 from servetop.simulator.virtual_run.joined_runs import joined
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
@@ -45,7 +46,10 @@ def check_recordable(specs: Sequence[PredictSpec], path: Path) -> None:
         if workload.n > 1 or workload.cancel_fraction:
             raise UsageError("--record: a recorded prediction has one completion a request, and cancels none")
         if parse_arrivals(workload.arrivals).name == IN_PROCESS_BURST:
-            raise UsageError(f"--record: no client sends {IN_PROCESS_BURST}: use burst, which a client sends")
+            raise UsageError(
+                f'--record: no client sends {IN_PROCESS_BURST}: give --arrivals burst, or write arrivals = "burst" '
+                f"into a copy of the file; presets are in {preset_folder()}"
+            )
     if str(specs[0].settings.get("time_scale", "1")) not in {"1", "1.0"}:
         raise UsageError("--record: leave out --set time_scale")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from servetop.analysis.cells.attempts import RESUMED
+from servetop.analysis.diagnosis.run_record import RESTARTING
 from servetop.analysis.sweep.sweep_rest import SweepRest, sweep_rest
 from servetop.core.config import StageConfig
 from servetop.core.events import Note, Severity, StageChange
@@ -36,6 +37,39 @@ def test_the_time_is_corrected_by_what_cells_took() -> None:
     rest = sweep_rest(CELLS, started(CELLS, 5.0, 20.0, 35.0, batch=256), at=40.0)
     assert rest == SweepRest(cells=1, seconds=15.0 + 10.0)
     assert rest.text == "1 cell to come, about 0:25 left"
+
+
+def restart(at: float) -> Note:
+    return Note(at=at, severity=Severity.INFO, source="engine", text=f"max_num_seqs 8 → 16: {RESTARTING}")
+
+
+SIZES = [replace(cell, max_num_seqs=size) for size in (8, 16, 32) for cell in CELLS[:2]]
+
+
+def of_sizes(*times: float) -> list[StageChange]:
+    """A row for each time, of the cells of two batch sizes and more."""
+    return [planned_row(SIZES[each], at=at, index=each) for each, at in enumerate(times)]
+
+
+def test_a_restart_of_the_engine_is_not_part_of_the_cell_before_it() -> None:
+    begun, notes = of_sizes(5.0, 15.0, 55.0), [restart(25.0)]
+    rest = sweep_rest(SIZES, begun, notes=notes, at=60.0)
+    assert rest == SweepRest(cells=3, seconds=5.0 + 3 * 10.0 + 30.0), "one more restart of 30 s, and no longer cells"
+
+
+def test_a_restart_in_progress_takes_as_long_as_the_others() -> None:
+    begun, notes = of_sizes(5.0, 15.0, 55.0, 65.0), [restart(25.0), restart(75.0)]
+    assert sweep_rest(SIZES, begun, notes=notes, at=85.0) == SweepRest(cells=2, seconds=20.0 + 30.0 - 10.0)
+    assert sweep_rest(SIZES, begun, notes=notes, at=300.0) == SweepRest(cells=2, seconds=20.0)
+
+
+def test_an_engine_that_changes_its_batch_size_while_it_runs_has_no_restarts_to_come() -> None:
+    assert sweep_rest(SIZES, of_sizes(5.0, 15.0, 25.0), at=30.0) == SweepRest(cells=3, seconds=5.0 + 30.0)
+
+
+def test_a_restart_before_an_interruption_ends_its_cell() -> None:
+    before, notes = of_sizes(5.0, 15.0), [restart(25.0), resumed(40.0)]
+    assert sweep_rest(SIZES, before, notes=notes, at=40.0).cells == 4
 
 
 def test_a_cell_without_a_plan_lasts_as_long_as_the_others() -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from servetop.core.config import StageConfig
 from servetop.core.events import Severity
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run.search.probe_decision import ProbeDecider
 from servetop.run.search.recorded_probes import CLIENT_BOUND, RESTARTED
 from servetop.run.search.search_evidence import NextProbe, Purpose
-from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts
+from servetop.simulator.virtual_run.virtual_run import run_virtually
+from servetop.simulator.virtual_run.virtual_run_plan import ClientCosts, VirtualRunPlan
+from tests.judgement.recordings import write_recording
 from tests.run.search.restarted_run import record_restart
-from tests.run.search.searches import record, setup
+from tests.run.search.searches import SEARCH, config, record, setup
 
 FIVE, TEN = NextProbe(load=5.0, seconds=8.0), NextProbe(load=10.0, seconds=8.0)
 
@@ -51,6 +55,28 @@ def test_a_confirmation_of_the_same_load_is_a_probe_of_its_own(reader: Recording
     decision = decider(reader, FIVE, confirm).decide()
     assert not decision.continues
     assert decision.note(3, at=9.0).text.endswith("next 5 req/s to confirm it")
+
+
+@pytest.mark.parametrize(
+    ("prior", "text"),
+    [
+        (None, "the search begins at 5 req/s"),
+        (10.0, "about 10 req/s expected, so the search begins at 5 req/s"),
+    ],
+)
+def test_the_first_note_says_where_the_search_begins_and_why(tmp_path: Path, prior: float | None, text: str) -> None:
+    search = setup(FIVE, search=replace(SEARCH, prior=prior))
+    warmup = config(StageConfig(max_concurrency=1, num_prompts=2, warmup=True))
+    write_recording(run_virtually(VirtualRunPlan(config=warmup)), tmp_path / "run.servetop")
+    with contextlib.closing(RecordingReader.open(tmp_path / "run.servetop")) as nothing:
+        first = ProbeDecider(search, search.evidence_reader(nothing), nothing)
+        assert first.note_of(first.first(), stage=0).text == text
+
+
+def test_a_search_that_continues_says_so(reader: RecordingReader) -> None:
+    search = setup(FIVE, TEN, search=replace(SEARCH, prior=10.0))
+    resumed = ProbeDecider(search, search.evidence_reader(reader), reader)
+    assert resumed.note_of(resumed.first(), stage=1).text == "the search continues at 10 req/s"
 
 
 def test_a_search_ends_without_a_next_load(reader: RecordingReader) -> None:

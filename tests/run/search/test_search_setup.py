@@ -32,9 +32,10 @@ def test_the_first_load_follows_the_warmup() -> None:
     assert planned.max_failures == "100%"
 
 
-def test_a_prior_moves_the_first_load() -> None:
-    search = dataclasses.replace(SEARCH, prior=20.0)
-    assert with_first_load(config(search=search)).stages[0].request_rate > SEARCH.low
+@pytest.mark.parametrize(("prior", "begins"), [(None, SEARCH.low), (20.0, 10.0), (0.1, SEARCH.low), (1e6, SEARCH.high)])
+def test_a_search_begins_at_half_of_the_expected_load(prior: float | None, begins: float) -> None:
+    search = dataclasses.replace(SEARCH, prior=prior)
+    assert with_first_load(config(search=search)).stages[0].request_rate == begins
 
 
 def test_a_load_in_flight_is_a_closed_loop() -> None:
@@ -53,6 +54,8 @@ def test_a_load_in_flight_is_a_closed_loop() -> None:
         ({"high": 1e9}, "more than|beyond what one machine can send"),
         ({"budget": 1.0}, "too short for one load"),
         ({"precision": 1.5}, "use a share above 0 and below 1"),
+        ({"prior": 0.0}, "--prior 0 is not a load: give a number above 0, or --no-prior"),
+        ({"prior": float("inf")}, "--prior inf is not a load"),
         ({"slo": ()}, "add --slo"),
     ],
 )

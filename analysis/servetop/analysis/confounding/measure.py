@@ -21,6 +21,7 @@ from servetop.analysis.confounding.conditions import (
     ReplicaCounts,
     RunConditions,
 )
+from servetop.analysis.confounding.server_restarts import ServerRestarts
 from servetop.analysis.diagnosis.log_severity import severity_of
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.trust.cache_check import CacheCheck
@@ -29,6 +30,7 @@ from servetop.analysis.trust.live_trust import live_trust
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import EngineSample, GpuSample, LogLine, ReplicaSample, RequestStatus, Severity
 from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import TICK_SECONDS
 
 
@@ -44,6 +46,8 @@ class RunEvidence:
     replica_samples: Sequence[ReplicaSample] = ()
     gpu_samples: Sequence[GpuSample] = ()
     log_lines: Sequence[LogLine] = ()
+    engine_series: Sequence[SeriesScrape] = ()
+    """Series of the engine page that are no fields of its samples, such as the start of its process."""
     cache_check: CacheCheck = CacheCheck()
 
     @cached_property
@@ -62,10 +66,10 @@ class RunEvidence:
 
     @cached_property
     def restarted_at(self) -> FloatArray:
-        """The scrapes at which a counter had fallen."""
-        totals = sample_column(self.engine_samples, "generation_tokens_total")
-        known = ~np.isnan(totals)
-        return self.scraped_at[known][1:][np.diff(totals[known]) < 0]
+        """When a server restarted, by its counters or by the start of its process."""
+        found = ServerRestarts(replicas=bool(self.replica_samples))
+        found.add(self.history.ticks[:], self.replica_samples, (), self.engine_series)
+        return np.array(found.times, dtype=np.float64)
 
     @cached_property
     def errors_at(self) -> FloatArray:

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.statistics.student_t import quantile
+from servetop.core.text import formats
 
 CONFIDENCE = 0.95
+_UP_TO = "≤"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +28,19 @@ class StartMean:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Both ends of the interval; None for one start."""
-        return None if self.half_width is None else (self.mean - self.half_width, self.mean + self.half_width)
+        """Both ends of the interval, from 0, as no figure of a cell is negative; None for one start."""
+        if self.half_width is None:
+            return None
+        return max(self.mean - self.half_width, 0.0), self.mean + self.half_width
+
+    @property
+    def text(self) -> str:
+        """The mean with its interval: `1,612 ±94`, or `337 [0, 767]` where that begins at 0; alone for one start."""
+        if self.interval is None:
+            return formats.count(self.mean)
+        spread = spread_text(self.mean, self.interval)
+        high = spread.removeprefix(_UP_TO)
+        return f"{formats.count(self.mean)} {spread if high == spread else f'[0, {high}]'}"
 
 
 def mean_of_starts(values: Sequence[float | None], starts: Sequence[int]) -> StartMean | None:
@@ -49,6 +62,12 @@ def mean_of_starts(values: Sequence[float | None], starts: Sequence[int]) -> Sta
         variance = sum((each - mean) ** 2 for each in means) / (count - 1)
         half = quantile((1 + CONFIDENCE) / 2, count - 1) * math.sqrt(variance / count)
     return StartMean(mean=mean, starts=count, half_width=half)
+
+
+def spread_text(mean: float, interval: tuple[float, float]) -> str:
+    """Return how far starts may be from their mean: `±94`, or `≤767`, the upper end of an interval that begins at 0."""
+    low, high = interval
+    return f"{_UP_TO}{formats.count(high)}" if low <= 0 < high - mean else f"±{formats.count(high - mean)}"
 
 
 def repeats_text(repeats: int, starts: int) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from servetop.analysis.cells.attempts import session_starts
 from servetop.analysis.cells.stage_load import CellKey, StageLoad
+from servetop.analysis.diagnosis.run_record import restarts
 from servetop.core.config import StageConfig
 from servetop.core.config_values.planned_seconds import planned_seconds
 from servetop.core.events import Note, StageChange
@@ -43,7 +46,7 @@ class _Started:
     key: CellKey
     start: float
     end: float | None
-    """When the next one of the same session began; None for the last one."""
+    """When the next one of the same session began, or before it a restart of the engine; None for the last one."""
     failed: bool
     is_earlier: bool
     """It is of an earlier session."""
@@ -65,10 +68,12 @@ def sweep_rest(
     """Return what is left at `at`; rows, skipped cells and notes are those recorded until then.
 
     A cell lasts as long as planned, times the ratio by which those measured so far exceeded their plans; without a plan
-    as long as they did on average. An engine that restarts counts to the cell before it.
+    as long as they did on average. Restarts of the engine are added: of the cells to come, as many need one as those
+    that were measured after another batch size, other settings or another repeat, and each takes as long as the others.
     """
     plan = {CellKey.of(planned_row(cell)): planned_seconds(cell) for cell in planned if not cell.warmup}
-    started = _started(stages, plan, seams=session_starts(notes))
+    begun = [note.at for note in restarts(notes)]
+    started = _started(stages, plan, seams=session_starts(notes), begun=begun)
     done = {each.key for each in started if not each.to_repeat}
     gone = set(map(_skipped_key, skipped))
     left = [seconds for key, seconds in plan.items() if key not in done | gone]
@@ -82,6 +87,7 @@ def sweep_rest(
     if current is not None:
         whole = _expected(plan.get(current.key), taken)
         expected.append(None if whole is None else max(0.0, whole - (at - current.start)))
+    expected.append(_restarting(started, [key for key in plan if key not in done | gone], begun, at=at))
     known = [seconds for seconds in expected if seconds is not None]
     return SweepRest(cells=len(left), seconds=sum(known) if len(known) == len(expected) else None)
 
@@ -94,14 +100,39 @@ def _expected(planned: float | None, taken: Sequence[tuple[float | None, float]]
     return sum(actual for _, actual in taken) / len(taken) if taken else None
 
 
-def _started(stages: Sequence[StageChange], plan: _Plan, *, seams: Sequence[float]) -> list[_Started]:
+def _restarting(started: Sequence[_Started], left: Sequence[CellKey], begun: Sequence[float], *, at: float) -> float:
+    """Return how long restarts of the engine will take, the rest of one in progress included; 0 before the first."""
+    spans = [
+        (each.end, following.start)
+        for each, following in pairwise(started)
+        if each.end is not None and each.end in begun
+    ]
+    if not spans:
+        return 0.0
+    mean = sum(until - since for since, until in spans) / len(spans)
+    changes = sum(_engine_of(each.key) != _engine_of(following.key) for each, following in pairwise(started))
+    last = started[-1]
+    order = [last.key, *left]
+    coming = sum(_engine_of(before) != _engine_of(after) for before, after in pairwise(order))
+    waited = min(at - last.end, mean) if last.end is not None and last.end in begun else 0.0
+    return max(0.0, mean * min(1.0, len(spans) / max(changes, 1)) * coming - waited)
+
+
+def _engine_of(key: CellKey) -> tuple[object, ...]:
+    """Return what may need another start of the engine."""
+    return key.load.max_num_seqs, key.load.settings, key.repeat
+
+
+def _started(
+    stages: Sequence[StageChange], plan: _Plan, *, seams: Sequence[float], begun: Sequence[float]
+) -> list[_Started]:
     loaded = [each for each in stages if each.request_rate is not None and not each.warmup]
     failed = {each.index for each in loaded if each.failure is not None}
     rows = list({each.index: each for each in reversed(loaded)}.values())[::-1]
     sessions = [sum(seam <= row.at for seam in seams) for row in rows]
     ends = [
-        rows[place + 1].at if place + 1 < len(rows) and sessions[place + 1] == sessions[place] else None
-        for place in range(len(rows))
+        _end(row, rows[place + 1] if sessions[place + 1 : place + 2] == [session] else None, begun, seams)
+        for place, (row, session) in enumerate(zip(rows, sessions, strict=True))
     ]
     return [
         _Started(
@@ -113,6 +144,15 @@ def _started(stages: Sequence[StageChange], plan: _Plan, *, seams: Sequence[floa
         )
         for row, end, session in zip(rows, ends, sessions, strict=True)
     ]
+
+
+def _end(
+    row: StageChange, following: StageChange | None, begun: Sequence[float], seams: Sequence[float]
+) -> float | None:
+    """Return when a cell ended: at the restart of the engine, or when the next one of its session began."""
+    session_end = min((seam for seam in seams if seam > row.at), default=math.inf)
+    until = session_end if following is None else following.at
+    return next((each for each in begun if row.at < each < until), None if following is None else following.at)
 
 
 def _planned_key(key: CellKey, plan: _Plan) -> CellKey:

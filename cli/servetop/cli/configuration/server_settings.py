@@ -12,10 +12,11 @@ from servetop.simulator.serve import ServerSettings, serve
 
 def serve_simulator(options: ServeOptions) -> int:
     """Serve until a signal, and return the exit code; UsageError for options that do not fit together."""
-    return serve(_settings(options))
+    return serve(server_settings(options))
 
 
-def _settings(options: ServeOptions) -> ServerSettings:
+def server_settings(options: ServeOptions) -> ServerSettings:
+    """Return the settings of the server; UsageError for an API key that is not set."""
     served, emulated = options.served, options.emulated
     return ServerSettings(
         host=options.host,

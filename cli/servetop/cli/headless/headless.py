@@ -48,7 +48,7 @@ def run_headless(
 
 
 def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
-    from servetop.cli.report.report import print_end, print_summary
+    from servetop.cli.report.report import print_end, print_failed_cells, print_summary
     from servetop.recordings.library.empty_recordings import never_attached
 
     summary = final_summary(run)
@@ -61,6 +61,8 @@ def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
             print_search(reader, summary, as_json=as_json)
         elif as_json or summary.requests.num_prompts:
             print_summary(summary, as_json=as_json)
+        else:
+            print_failed_cells(summary)
         print_end(run.end, reader, unrecorded=run.recorder.unrecorded)
 
 

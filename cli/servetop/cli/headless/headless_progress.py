@@ -73,10 +73,8 @@ class HeadlessProgress:
         cells = {StageLoad.of(each) for each in new if each.at >= self._resumed_at}
         if cells:
             for load, mean in self._sweep.means().items():
-                if load in cells and mean.half_width is not None:
-                    figure = (
-                        f"{formats.count(mean.mean)} ±{formats.count(mean.half_width)} tok/s over {mean.starts} starts"
-                    )
+                if load in cells and mean.interval is not None:
+                    figure = f"{mean.text} tok/s over {mean.starts} starts"
                     self._progress.print_line(f"{formats.clock(at)}  {load.label}: {figure}")
 
     def _rest(self, at: float) -> str:

@@ -51,6 +51,16 @@ class SearchedOptions:
         search_option("--low", "Least load to try.", unit="LOAD", default="0.1 requests/s, 1 request in flight"),
     ] = None
     high: Annotated[float | None, search_option("--high", "Largest load to try.", unit="LOAD", default="1000")] = None
+    prior: Annotated[
+        float | None,
+        search_option(
+            "--prior",
+            "Load near which the answer is expected: the search begins at half of it.",
+            unit="LOAD",
+            default="what the simulator predicts of itself, else --low",
+        ),
+    ] = None
+    no_prior: Annotated[bool, search_option("--no-prior", "Begin at --low, without a prediction.")] = False
     budget: Annotated[
         float,
         search_option(

@@ -112,6 +112,16 @@ def print_summary(summary: RunSummary, *, as_json: bool) -> None:
     console.out(f"recording  {summary.recording or 'none kept (--no-record)'}{incomplete}")
 
 
+def print_failed_cells(summary: RunSummary) -> None:
+    """Print why cells of a sweep failed; nothing without such a cell."""
+    out_tables(*_failed_cells(summary))
+
+
+def _failed_cells(summary: RunSummary) -> Iterator[Group]:
+    if failed := failed_lines(summary.stages):
+        yield titled("Failed cells", Text("\n".join(map(sanitize_line, failed))))
+
+
 def _tables(summary: RunSummary) -> Iterator[Group]:
     """Yield the tables that have contents."""
     yield totals_table(summary)
@@ -137,8 +147,7 @@ def _stage_tables(summary: RunSummary) -> Iterator[Group]:
     """Yield the tables by stage and by cell."""
     if len(summary.stages) > 1:
         yield stages_table(summary.stages)
-        if failed := failed_lines(summary.stages):
-            yield titled("Failed cells", Text("\n".join(map(sanitize_line, failed))))
+        yield from _failed_cells(summary)
         costs = cost_table(summary.stages)
         if costs is not None:
             yield costs

@@ -12,6 +12,7 @@ from servetop.cli.options.declaration import declared
 from servetop.cli.options.load_options import LoadOptions
 from servetop.cli.options.output_options import DisplayOptions, OutputOptions, WebOptions
 from servetop.cli.options.search_options import CHOSEN_LOADS, SearchedOptions, SearchOptions
+from servetop.cli.search.simulated_engine import simulated_engine
 from servetop.core.config import RunConfig
 from servetop.core.config_values.search_config import MAX_CONCURRENCY, SearchConfig
 from servetop.core.errors import ExitCode, UsageError
@@ -46,8 +47,11 @@ def search_config(line: CommandLine[SearchOptions]) -> RunConfig:
         high=HIGH if wanted.high is None else wanted.high,
         budget=wanted.budget,
         precision=wanted.precision,
+        prior=wanted.prior,
     )
     check_loads(search)
+    if wanted.no_prior and wanted.prior is not None:
+        raise UsageError("--prior and --no-prior exclude each other: leave out one of them")
     closed = search.concurrency
     load = dataclasses.replace(
         options.of_run.load,
@@ -55,7 +59,20 @@ def search_config(line: CommandLine[SearchOptions]) -> RunConfig:
         duration=search.budget,
     )
     config = run_config(dataclasses.replace(options.of_run, load=load), line.invocation.engine_args)
-    return with_first_load(dataclasses.replace(config, search=search))
+    config = dataclasses.replace(config, search=search)
+    if wanted.prior is None and not wanted.no_prior:
+        config = _with_prediction(config, search)
+    return with_first_load(config)
+
+
+def _with_prediction(config: RunConfig, search: SearchConfig) -> RunConfig:
+    """Return the configuration with the load that is predicted of its engine, if that is a simulator."""
+    engine = simulated_engine(config.engine)
+    if engine is None:
+        return config
+    from servetop.run.search.predicted_load import predicted_load
+
+    return dataclasses.replace(config, search=dataclasses.replace(search, prior=predicted_load(config, engine)))
 
 
 def _least(wanted: SearchedOptions) -> float:

@@ -117,6 +117,7 @@ class RecordedColumns:
                 replica_samples=reader.replica_samples(),
                 gpu_samples=reader.gpu_samples(),
                 log_lines=reader.log_lines(),
+                engine_series=reader.engine_series(),
                 cache_check=cache.check_run(run, requests),
             )
         )

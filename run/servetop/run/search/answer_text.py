@@ -31,6 +31,11 @@ def load_unit(search: SearchConfig) -> str:
     return "in flight" if search.concurrency else "req/s"
 
 
+def prior_text(search: SearchConfig) -> str:
+    """Return the load that is expected, as the beginning of a sentence; empty without one."""
+    return "" if search.prior is None else f"about {load_text(search.prior, search)} expected, so "
+
+
 def interval_text(answer: TierAnswer, search: SearchConfig) -> str:
     """Return the interval of an answer during a search: `6.1 to 13 req/s`, `above 80 req/s`."""
     if answer.drift is not None:

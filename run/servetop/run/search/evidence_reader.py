@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from servetop.analysis.confounding.server_restarts import ServerRestarts
 from servetop.analysis.failure_reasons import FAILED
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.chunk_codec import chunk_sizes_known
@@ -20,7 +21,6 @@ from servetop.run.search.other_requests import OtherRequests
 from servetop.run.search.recorded_probes import RecordedProbes
 from servetop.run.search.request_samples import RequestTimes, Samples, request_samples
 from servetop.run.search.search_evidence import Evidence, LoadObjective, Probe
-from servetop.run.search.server_restarts import ServerRestarts
 
 _TIMES = ("due", "sent", "first_token_at", "done_at", "first_output_at", "reasoning_tokens", "output_tokens")
 _COLUMNS = ("seq", "id", "status", "token_source", "chunk_times", "chunk_tokens", *_TIMES)

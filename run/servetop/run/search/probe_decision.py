@@ -16,7 +16,15 @@ from servetop.core.events import Note, Severity
 from servetop.core.interfaces.search_state import SearchState
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
-from servetop.run.search.answer_text import interval_text, load_text, others_text, restart_text, seen_text, subject_of
+from servetop.run.search.answer_text import (
+    interval_text,
+    load_text,
+    others_text,
+    prior_text,
+    restart_text,
+    seen_text,
+    subject_of,
+)
 from servetop.run.search.evidence_reader import EvidenceReader
 from servetop.run.search.load_windows import merged
 from servetop.run.search.recorded_probes import CLIENT_BOUND, OTHERS, RESTARTED, SOURCE, probe_note
@@ -92,8 +100,11 @@ class ProbeDecider:
 
     def note_of(self, probe: NextProbe, *, stage: int) -> Note:
         """Return the note of the first load of a session."""
-        begins = "continues" if self._resumes else "begins"
-        text = f"the search {begins} at {load_text(probe.load, self._setup.search)}"
+        search = self._setup.search
+        if self._resumes:
+            text = f"the search continues at {load_text(probe.load, search)}"
+        else:
+            text = f"{prior_text(search)}the search begins at {load_text(probe.load, search)}"
         return probe_note(text, at=self._evidence.now, stage=stage, purpose=probe.purpose)
 
     def stage(self, probe: NextProbe) -> StageConfig:

@@ -100,6 +100,8 @@ def _check(search: SearchConfig) -> None:
         raise UsageError(f"--budget {search.budget:g} s is too short for one load: give at least {LEAST_BUDGET:g}s")
     if not 0 < search.precision < 1:
         raise UsageError(f"--precision {search.precision:g}: use a share above 0 and below 1, such as 5%")
+    if search.prior is not None and not 0 < search.prior < math.inf:
+        raise UsageError(f"--prior {search.prior:g} is not a load: give a number above 0, or --no-prior")
 
 
 def check_loads(search: SearchConfig) -> None:

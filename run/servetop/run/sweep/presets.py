@@ -12,6 +12,11 @@ from servetop.core.errors import UsageError
 from servetop.run.sweep.simulator_table import with_arrivals_of_simulator
 
 
+def preset_folder() -> str:
+    """Return where the presets are, to be copied."""
+    return str(resources.files("servetop.run") / "presets")
+
+
 def preset_names() -> list[str]:
     """Return the names of the presets, sorted."""
     folder = resources.files("servetop.run") / "presets"

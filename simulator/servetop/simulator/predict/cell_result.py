@@ -26,7 +26,7 @@ def cell_result(engines: Sequence[VirtualEngine], *, objectives: Mapping[str, fl
     finished = [seq for usage in usages for seq in usage.finished]
     completed = [seq for seq in finished if not _is_cancelled(seq)]
     output = sum(seq.output_tokens for seq in completed)
-    ttft, e2el = (np.array([_latency(seq, metric) for seq in completed]) for metric in ("ttft", "e2el"))
+    ttft, e2el = (np.array([latency_of(seq, metric) for seq in completed]) for metric in ("ttft", "e2el"))
     refused, saturated = sum(each.refused for each in usages), _is_saturated(engines)
     return CellResult(
         request_throughput=_per_second(len(completed), duration),
@@ -54,11 +54,11 @@ def _share_within(completed: Sequence[SimSequence], objectives: Mapping[str, flo
     """Return the fraction of the requests that met all objectives; None without objectives or requests."""
     if not objectives or not (completed or failed):
         return None
-    good = sum(all(_latency(seq, name) <= limit for name, limit in objectives.items()) for seq in completed)
+    good = sum(all(latency_of(seq, name) <= limit for name, limit in objectives.items()) for seq in completed)
     return good / (len(completed) + failed)
 
 
-def _latency(seq: SimSequence, metric: str) -> float:
+def latency_of(seq: SimSequence, metric: str) -> float:
     """Return a latency of a completed request in seconds; TPOT is 0 without later tokens."""
     first, last = (seq.first_token_at or 0.0) - seq.arrival, (seq.finished_at or 0.0) - seq.arrival
     if metric == "tpot":

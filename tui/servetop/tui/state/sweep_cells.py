@@ -101,6 +101,8 @@ class Cell:
     """Requests/s that met all objectives; NaN without objectives."""
     share: float = math.nan
     """Fraction of the requests that met all objectives; NaN without objectives."""
+    preemptions: float = math.nan
+    """Of the repeats the mean; NaN if the engine does not count them."""
     exact: Mapping[str, float | None] = field(default_factory=dict)
     """Exact 99th percentiles in seconds by metric, which take the place of those of `histograms`."""
 
@@ -213,6 +215,7 @@ def _cell(group: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> 
     return Cell(
         output_rate=float(np.mean([each.output_rate for each in group])),
         preempted=any(each.preemptions > 0 for each in group),
+        preemptions=float(np.mean([each.preemptions for each in group])),
         unsteady=any(_has_none(steady.get(each.stage.index)) for each in group if each.ended),
         running_now=not group[-1].ended,
         seconds=min(each.busy_seconds for each in group),
@@ -240,6 +243,7 @@ def _exact(cell: Cell, found: SweepCell) -> Cell:
         repeats=len(found.stages),
         goodput=math.nan if found.request_goodput is None else found.request_goodput,
         share=math.nan if found.share_within is None else found.share_within,
+        preemptions=cell.preemptions if found.preemptions is None else found.preemptions,
         exact={name: None if value is None else value / MS_PER_S for name, value in tails.items()},
     )
 

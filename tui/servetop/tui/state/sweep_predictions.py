@@ -15,6 +15,8 @@ from servetop.tui.state.sweep_cells import Cell, MatrixPlace, load_of, own_batch
 
 PUBLISHED = "†"
 """Stands before a published figure."""
+PREEMPTIONS = "▲"
+"""Stands before a measured number of preemptions."""
 SUSPECT = "?"
 """Stands behind one that contradicts those of other cells, or the offered load."""
 LEAST_COMPARED = LEAST_SECONDS
@@ -27,12 +29,36 @@ def predicted(frame: Frame) -> dict[MatrixPlace, float]:
 
 
 def published_texts(frame: Frame, cells: Mapping[MatrixPlace, Cell]) -> dict[MatrixPlace, str]:
-    """Return the published output tokens/s by cell, with the measured ones in percent of them, as in `†2,691 98%`."""
+    """Return the published output tokens/s by cell, with the measured ones in percent of them, as in `†2,691 98%`.
+
+    Of a study that published no throughput it is the number of preemptions, with the measured one: `†1,294 ▲1,310`.
+    """
+    if publishes_preemptions(frame):
+        return _preemptions(frame, cells)
     found = {}
     for place, (published, rate) in _published(frame).items():
         ratio = _ratio(cells.get(place), rate)
         text = f"{PUBLISHED}{formats.count(rate)}{SUSPECT if published.suspect else ''}"
         found[place] = text if ratio is None else f"{text} {ratio * 100:.0f}%"
+    return found
+
+
+def publishes_preemptions(frame: Frame) -> bool:
+    """Whether a study published preemptions of these cells, and no throughput."""
+    study = frame.header.config.published
+    return study is not None and not _published(frame) and any(each.preemptions is not None for each in study.cells)
+
+
+def _preemptions(frame: Frame, cells: Mapping[MatrixPlace, Cell]) -> dict[MatrixPlace, str]:
+    found = {}
+    for published in frame.header.config.published.cells if frame.header.config.published is not None else ():
+        if published.preemptions is None:
+            continue
+        place = _place(frame, published)
+        text = f"{PUBLISHED}{formats.count(published.preemptions)}{SUSPECT if published.suspect else ''}"
+        cell = cells.get(place)
+        known = cell is not None and not cell.running_now and not math.isnan(cell.preemptions)
+        found[place] = f"{text} {PREEMPTIONS}{formats.count(cell.preemptions)}" if cell and known else text
     return found
 
 

@@ -23,7 +23,7 @@ from servetop.tui.state.sweep_cells import (
     rates_before,
     skipped_cells,
 )
-from servetop.tui.state.sweep_predictions import predicted, published_texts
+from servetop.tui.state.sweep_predictions import predicted, published_texts, publishes_preemptions
 from servetop.tui.state.sweep_spreads import sweep_spreads
 
 MatrixRow = tuple[str, int | None]
@@ -39,6 +39,8 @@ class SweepTable:
     predictions: dict[MatrixPlace, float] = field(default_factory=dict)
     published: Mapping[MatrixPlace, str] = field(default_factory=dict)
     """The output tokens/s of a study, and the measured ones in percent of them, as in `†2,691 98%`."""
+    publishes_preemptions: bool = False
+    """The published figures are numbers of preemptions, each with the measured one, as in `†1,294 ▲1,310`."""
     source: str = ""
     """Where that is published."""
     failed: Set[MatrixPlace] = frozenset()
@@ -70,6 +72,7 @@ class SweepTable:
             planned=planned_cells(frame),
             predictions=predicted(frame),
             published=published_texts(frame, cells),
+            publishes_preemptions=publishes_preemptions(frame),
             source="" if frame.header.config.published is None else sanitize_line(frame.header.config.published.source),
             failed=failed_cells(frame),
             skipped=skipped_cells(frame),

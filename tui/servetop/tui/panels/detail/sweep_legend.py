@@ -19,6 +19,8 @@ _GAPS = ("   ", "  ", " ")
 SKIPPED = "⊣"
 """Stands for the number of a cell that is not measured because its row has ended."""
 _LONGEST_SOURCE = 40
+_MEASURED = {False: "(measured in % of it)", True: "(preemptions, ▲ measured)"}
+"""What stands behind a published figure, by whether it is a number of preemptions."""
 _OUTCOMES = {
     CellOutcome.KEPT: "kept",
     CellOutcome.MISSED: "missed",
@@ -75,11 +77,11 @@ def _listed(table: SweepTable, per_batch: int) -> list[str]:
     """Return the figures below each throughput, as far as there is room for them in the matrix."""
     reference = "% vs baseline" if table.before else "≈ predicted"
     names = {
-        "spread": "± 95 % over n starts",
+        "spread": f"± 95 % over n starts{' (≤: from 0)' if '≤' in ''.join(table.spreads.values()) else ''}",
         "latency": f"{LABELS[table.metric]} p{PERCENTILE}",
         "goodput": "goodput req/s",
         "reference": reference,
-        "published": f"{PUBLISHED} {shortened(table.source, _LONGEST_SOURCE)} (measured in % of it)",
+        "published": f"{PUBLISHED} {shortened(table.source, _LONGEST_SOURCE)} {_MEASURED[table.publishes_preemptions]}",
     }
     *before, last = ["below:", *(f"{names[what]}," for what in table.below[: per_batch - 1])]
     return [*before, last.removesuffix(",")]

@@ -1,4 +1,4 @@
-"""When the server of a search restarted, from its counters and from the notes of its recording.
+"""When the server of a run restarted, from its counters and from the notes of its recording.
 
 A restarted server counts from 0 again, and its process has another start, if its metrics have that. An engine that
 servetop started itself and starts again for `--resume`, with the same command, is the same server.

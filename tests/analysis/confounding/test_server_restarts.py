@@ -1,14 +1,14 @@
-"""A search notices that its server restarted."""
+"""The counters of a server, and the start of its process, show that it restarted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from servetop.analysis.cells.attempts import RESUMED
+from servetop.analysis.confounding.server_restarts import ServerRestarts
 from servetop.core.events import EngineSample, Note, ReplicaSample, Severity
 from servetop.core.interfaces.series_scrape import PROCESS_START, SeriesScrape, pack_numbers
 from servetop.core.tick import ClientTick, Tick
-from servetop.run.search.server_restarts import ServerRestarts
 
 
 def ticks(*totals: float | None, first: int = 0) -> list[Tick]:
