@@ -106,10 +106,12 @@ def _capacity(summary: RunSummary) -> Markup:
     if set_by == _CLIENT and story is not None:
         rows.append((_CLIENT, story.cause))
     marked = [
-        (element("strong", f"▸ {name}") if name == set_by else name, text, "sets the limit" if name == set_by else "")
+        (element("strong", f"▸ {name}"), joined(element("strong", "sets the limit"), f" · {text}"))
+        if name == set_by
+        else (name, text)
         for name, text in rows
     ]
-    return data_table(("Limit of", "", ""), marked, caption="What limits the load")
+    return data_table(("Limit of", "What was measured"), marked, caption="What limits the load")
 
 
 def _capacities(summary: RunSummary) -> Iterator[tuple[str, str]]:
@@ -133,7 +135,7 @@ def _sustainable(story: StorySummary) -> str:
     limit = "" if story.ttft_objective_ms is None else f" with TTFT ≤ {story.ttft_objective_ms:g} ms"
     if story.sustainable_is_lower_bound:
         return f"at least {_rate(rate)}{limit}"
-    ends = "" if interval is None else f" (90 % interval {interval[0]:.3g} to {interval[1]:.3g})"
+    ends = "" if interval is None else f" (90\u00a0% interval {interval[0]:.3g} to {interval[1]:.3g})"
     return f"about {_rate(rate)}{limit}{ends}"
 
 

@@ -50,6 +50,27 @@ function shading(chart) {
   ctx.restore();
 }
 
+/** Draw the recorded limit of a latency as a line with its value. */
+function drawObjective(plot, name) {
+  const limit = DATA.objectives[name];
+  if (!limit || limit < plot.scales.y.min || limit > plot.scales.y.max) return;
+  const { ctx, bbox } = plot;
+  const top = Math.round(plot.valToPos(limit, "y", true)) + 0.5;
+  ctx.save();
+  ctx.strokeStyle = colour("ink");
+  ctx.fillStyle = colour("ink");
+  ctx.setLineDash([1, 3]);
+  ctx.beginPath();
+  ctx.moveTo(bbox.left, top);
+  ctx.lineTo(bbox.left + bbox.width, top);
+  ctx.stroke();
+  ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "bottom";
+  ctx.fillText(`limit ${written(limit, "seconds")}`, bbox.left + 4 * devicePixelRatio, top - 2);
+  ctx.restore();
+}
+
 /** Return a text of the legend while the cursor is on the chart, else nothing. */
 function hovered(plot, text) {
   return plot.cursor.idx === null || plot.cursor.idx === undefined ? "" : text;
@@ -89,7 +110,7 @@ function timeChart(chart, width) {
     scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3, range: around } : { range }, right: { range: (_, low, high) => [0, Math.max(high * 1.05, 1)] } },
     cursor: { sync: { key: "time", setSeries: false }, drag: { x: true, y: false }, points: { size: 6 } },
     legend: { markers: { width: 2, dash: (plot, i) => (plot.series[i].dash ? "dashed" : "solid") } },
-    hooks: { drawClear: [shading], setCursor: [(plot) => moveHeatCursor(plot)], setScale: [(plot, key) => key === "x" && zoomHeatMap(plot)] },
+    hooks: { drawClear: [shading], draw: [(plot) => drawObjective(plot, chart.name)], setCursor: [(plot) => moveHeatCursor(plot)], setScale: [(plot, key) => key === "x" && zoomHeatMap(plot)] },
   }, data];
 }
 
@@ -193,7 +214,8 @@ function chartKey(state, event) {
   event.preventDefault();
   const at = plot.cursor.idx === null || plot.cursor.idx === undefined ? (step > 0 ? -1 : plot.data[0].length) : plot.cursor.idx;
   const next = Math.min(plot.data[0].length - 1, Math.max(0, at + step));
-  plot.setCursor({ left: plot.valToPos(plot.data[0][next], "x"), top: plot.over.clientHeight / 2 });
+  const linked = plot.cursor.sync.key === "time" ? CHARTS.map((each) => each.plot).filter((each) => each.cursor.sync.key === "time") : [plot];
+  for (const each of linked) each.setCursor({ left: each.valToPos(each.data[0][next], "x"), top: each.over.clientHeight / 2 });
 }
 
 /** Show the whole run in all charts. */

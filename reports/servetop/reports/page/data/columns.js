@@ -30,15 +30,16 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-function threeDigits(value) {
+/** Return a value with three digits; those behind the point may be dropped if they are 0. */
+function threeDigits(value, always = false) {
   if (value === 0) return "0";
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value)) + 1e-9));
-  return value.toLocaleString("en", { minimumFractionDigits: 0, maximumFractionDigits: Math.min(6, digits) });
+  const digits = Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value)) + 1e-9)));
+  return value.toLocaleString("en", { minimumFractionDigits: always ? digits : 0, maximumFractionDigits: digits });
 }
 
 const UNITS = {
-  rate: threeDigits,
-  count: threeDigits,
+  rate: (value) => threeDigits(value),
+  count: (value) => threeDigits(value),
   seconds: (value) => (value < 0.9995 ? `${threeDigits(value * 1000)} ms` : `${threeDigits(value)} s`),
   share: (value) => `${threeDigits(value * 100)} %`,
   watts: (value) => `${threeDigits(value)} W`,

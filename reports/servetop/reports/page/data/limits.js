@@ -91,7 +91,7 @@ function showOutcome(place) {
   const share = total.ended ? total.good / total.ended : NaN;
   const limits = Object.entries(LIMITS).map(([name, limit]) => `${NAMES[name] || name} ≤ ${written(limit, "seconds")}`);
   place.replaceChildren(
-    make("div", {}, make("strong", { id: "goodput", "data-value": String(goodput) }, `${written(goodput, "rate")} req/s`), " goodput"),
+    make("div", {}, make("strong", { id: "goodput", "data-value": String(goodput) }, `${threeDigits(goodput, true)} req/s`), " goodput"),
     make("div", {}, make("strong", { id: "attainment", "data-value": String(share) }, shareText(share)), ` of ${total.ended.toLocaleString("en")} requests`),
     make("div", { class: "read" }, limits.length ? `within ${limits.join(", ")}` : "no limit: all successful requests count"),
   );
