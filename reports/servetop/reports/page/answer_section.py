@@ -101,7 +101,7 @@ def _story_line(line: StoryLineSummary) -> Markup:
 
 def _capacity(summary: RunSummary) -> Markup:
     story = summary.story
-    set_by = None if story is None else _SET_BY.get(story.cause)
+    set_by = None if story is None or summary.sweep is not None else _SET_BY.get(story.cause)
     rows = [(name, text) for name, text in _capacities(summary) if text]
     if set_by == _CLIENT and story is not None:
         rows.append((_CLIENT, story.cause))
@@ -116,11 +116,7 @@ def _capacity(summary: RunSummary) -> Markup:
 
 def _capacities(summary: RunSummary) -> Iterator[tuple[str, str]]:
     story, server = summary.story, summary.measured.server
-    capacity = None if story is None else story.capacity
-    yield (
-        _ENGINE,
-        "not reached in this run" if capacity is None else f"completed {_rate(capacity)} while requests waited",
-    )
+    yield _ENGINE, _engine_capacity(summary)
     if story is not None and story.sustainable_rate is not None:
         yield _OBJECTIVE, _sustainable(story)
     used = [] if server.max_kv_usage is None else [f"{formats.percent(server.max_kv_usage)} used at most"]
@@ -128,6 +124,17 @@ def _capacities(summary: RunSummary) -> Iterator[tuple[str, str]]:
     used += [f"of {blocks:,} blocks"] if used and blocks else []
     preempted = "" if server.preemptions is None else f"{formats.exact(server.preemptions)} preemptions"
     yield _MEMORY, ", ".join(filter(None, (" ".join(used), preempted))) or "not exported by the engine"
+
+
+def _engine_capacity(summary: RunSummary) -> str:
+    story = summary.story
+    if summary.sweep is not None:
+        return "of each cell: in the tables of the sweep"
+    if story is not None and story.capacity is not None:
+        return f"completed {_rate(story.capacity)} while requests waited"
+    if story is not None and story.cause in ("headroom", "objectives missed"):
+        return "not reached in this run"
+    return "no estimate from this run"
 
 
 def _sustainable(story: StorySummary) -> str:

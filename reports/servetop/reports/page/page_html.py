@@ -19,6 +19,7 @@ from servetop.reports.page.figure_tables import (
 )
 from servetop.reports.page.html_text import Markup, element, joined, json_text
 from servetop.reports.page.report_page import ReportPage
+from servetop.reports.page.sweep_matrix import sweep_part
 
 _STYLES = ("uPlot.min.css", "page.css")
 _SCRIPTS = ("uPlot.iife.min.js", "columns.js", "charts.js", "heat_map.js", "limits.js", "page.js")
@@ -47,6 +48,7 @@ def page_html(page: ReportPage) -> str:
 def _sections(page: ReportPage) -> list[Markup | None]:
     return [
         answer_section(page),
+        sweep_part(page.summary.sweep),
         element(
             "section",
             element("h2", "Figures"),
