@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.inspection.manifest_report import manifest_lines
 from servetop.cli.main import main
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.recordings.write.recorder import Recorder
+from servetop.reports.summary.manifest_sections import manifest_lines
 from tests.recordings.rows import change
 
 HEADER = RunHeader(

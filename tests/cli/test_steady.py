@@ -12,9 +12,9 @@ from servetop.analysis.summary.summary_types import StageSummary
 from servetop.cli.configuration.sweep_file import read_sweep
 from servetop.cli.configuration.sweep_plan import sweep_config
 from servetop.cli.report.stage_tables import steady_mark, steady_seconds
-from servetop.cli.report.summary_lines import steady_lines
 from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.summary.summary_lines import steady_lines
 from tests.cli.summaries import NO_STEADY, stage
 from tests.harness import Servetop
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import signal
 import subprocess
 import urllib.error
@@ -18,6 +17,7 @@ import pytest
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import Servetop, opened, received, wait_for
 from tests.hostile_recording import write_hostile_recording
+from tests.integration.headless_browser import started_browser
 from tests.reserved_port import reserved_port
 
 pytestmark = pytest.mark.integration
@@ -26,16 +26,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def browser() -> Iterator[Any]:
     """Chromium without a window."""
-    webdriver = pytest.importorskip("selenium.webdriver")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("needs chromium and chromedriver (tests/integration/install_browser.sh)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1600,1000"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    started = started_browser()
     yield started
     started.quit()
 

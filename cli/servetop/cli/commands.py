@@ -21,6 +21,7 @@ from servetop.cli.options.tool_options import (
     ListOptions,
     ManifestOptions,
     PredictOptions,
+    ReportOptions,
     StopOptions,
     SummaryOptions,
     VerifyOptions,
@@ -133,6 +134,13 @@ def summary(line: CommandLine[SummaryOptions]) -> int:
     )
 
 
+def report(line: CommandLine[ReportOptions]) -> int:
+    """Write a recording as one HTML file that works offline: verdict, capacity, charts, limits to move, manifest."""
+    from servetop.cli.report.report_file import run_report
+
+    return run_report(line.options)
+
+
 def rerun(line: CommandLine[RerunOptions]) -> int:
     """Repeat the run of a recording; options override it. Exit code 2 if something that it needs is missing here."""
     from servetop.cli.launch import output_of
@@ -241,6 +249,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(attach, AttachOptions),
     CommandSpec(replay, ReplayOptions),
     CommandSpec(summary, SummaryOptions),
+    CommandSpec(report, ReportOptions),
     CommandSpec(manifest, ManifestOptions),
     CommandSpec(compare, CompareOptions),
     CommandSpec(verify, VerifyOptions),

@@ -75,6 +75,18 @@ class SummaryOptions:
 
 
 @options_class
+class ReportOptions:
+    """The options of `servetop report`."""
+
+    file: Annotated[str, RECORDING] = "latest"
+    output: Annotated[
+        Path | None,
+        Option("-o --output", "File to write.", unit="FILE", default="the recording's name with .html, here"),
+    ] = None
+    price: Annotated[tuple[str, ...], PRICE] = ()
+
+
+@options_class
 class VerifyOptions:
     """The options of `servetop verify`."""
 

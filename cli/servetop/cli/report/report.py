@@ -29,15 +29,6 @@ from servetop.cli.report.run_tables import (
 )
 from servetop.cli.report.search_lines import search_lines
 from servetop.cli.report.stage_tables import PLOT_WIDTH, failed_lines, grid_plot, grid_tables, stages_table
-from servetop.cli.report.summary_lines import (
-    dataset_lines,
-    skipped_lines,
-    steady_lines,
-    story_lines,
-    story_markdown,
-    threshold_lines,
-    trust_lines,
-)
 from servetop.cli.tables import out_tables, stdout_console
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
@@ -47,6 +38,15 @@ from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.run_story import run_story
 from servetop.reports.summary.summary import run_summary
+from servetop.reports.summary.summary_lines import (
+    dataset_lines,
+    skipped_lines,
+    steady_lines,
+    story_lines,
+    story_markdown,
+    threshold_lines,
+    trust_lines,
+)
 from servetop.reports.tables import titled
 from servetop.run import console
 from servetop.run.search.search_result import search_result

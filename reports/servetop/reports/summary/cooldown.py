@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from servetop.analysis.columns.run_columns import RunColumns
+from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.reader import RecordingReader
 
 
@@ -42,3 +43,9 @@ class CoolDowns:
             if stage in starts and due >= starts[stage]:
                 requests[stage] += 1
         return cls(starts=starts, requests=requests)
+
+
+def whole_selection(run: RunColumns, cooldowns: CoolDowns) -> Selection:
+    """Return what selects the requests of a run's totals: without warm-up, cool-downs, and stages that do not count."""
+    start = None if run.warm_at == -math.inf else run.warm_at
+    return Selection(start=start, excluded=cooldowns.excluded(run))

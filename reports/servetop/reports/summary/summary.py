@@ -39,7 +39,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.breakdowns import model_summaries, replica_summaries
 from servetop.reports.summary.cache_metrics import IdealCache, computed_prompts, prefix_cache_text
 from servetop.reports.summary.cell_thresholds import cell_checks
-from servetop.reports.summary.cooldown import CoolDowns
+from servetop.reports.summary.cooldown import CoolDowns, whole_selection
 from servetop.reports.summary.dataset_metrics import dataset_summary
 from servetop.reports.summary.exported import engine_metrics
 from servetop.reports.summary.failure_metrics import failure_reasons
@@ -62,9 +62,8 @@ def run_summary(
     """
     source = _Source.load(reader, percentiles=percentiles, prices=prices, end=end)
     run = source.run
-    warm_at, cooldowns = run.warm_at, CoolDowns.load(reader, run)
-    period = Period(start=warm_at, pauses=run.left_out)
-    selection = Selection(start=None if warm_at == -math.inf else warm_at, excluded=cooldowns.excluded(run))
+    cooldowns = CoolDowns.load(reader, run)
+    period, selection = Period(start=run.warm_at, pauses=run.left_out), whole_selection(run, cooldowns)
     whole, only = _measured(source, selection, period, cooldowns=cooldowns)
     stages = _stage_summaries(source, cooldowns, only=only)
     summary = RunSummary(

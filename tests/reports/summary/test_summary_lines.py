@@ -14,7 +14,7 @@ from servetop.analysis.summary.summary_types import RunSummary
 from servetop.analysis.summary.trust_types import EngineTimesSummary
 from servetop.cli.main import main
 from servetop.cli.report.report import print_story
-from servetop.cli.report.summary_lines import story_lines, story_markdown, trust_lines
+from servetop.reports.summary.summary_lines import story_lines, story_markdown, trust_lines
 from tests.cli.summaries import TRUST, run, stage
 
 NO_SCRAPE = "the engine's metrics were not scraped while requests were in flight, for 1 s"
@@ -112,7 +112,7 @@ def test_texts_of_a_server_cannot_break_the_lines() -> None:
 
 
 def test_the_story_of_a_golden_recording_ends_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
-    recording = Path(__file__).parents[1] / "golden" / "whitepaper.servetop"
+    recording = Path(__file__).parents[2] / "golden" / "whitepaper.servetop"
     assert print_story(str(recording)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("verdict    highest throughput: batch 256 at 64 req/s (")
@@ -120,7 +120,7 @@ def test_the_story_of_a_golden_recording_ends_with_advice(capsys: pytest.Capture
 
 
 def test_the_story_as_json_is_that_of_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
-    recording = str(Path(__file__).parents[1] / "golden" / "whitepaper.servetop")
+    recording = str(Path(__file__).parents[2] / "golden" / "whitepaper.servetop")
     assert main(["summary", recording, "--story", "--json"]) == 0
     story = json.loads(capsys.readouterr().out)
     assert main(["summary", recording, "--json"]) == 0

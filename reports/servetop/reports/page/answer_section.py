@@ -1,0 +1,199 @@
+"""The beginning of a page: the verdict, why, what sets the capacity, whether to trust it, and what to try next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
+from servetop.analysis.summary.summary_types import RunSummary
+from servetop.core.text import formats
+from servetop.core.units import MS_PER_S
+from servetop.reports.page.html_text import Markup, data_table, element, items, joined
+from servetop.reports.page.report_page import ReportPage
+from servetop.reports.summary.summary_lines import steady_lines, trust_lines
+
+_ENGINE, _OBJECTIVE, _MEMORY, _CLIENT = "Engine", "Latency objective", "KV memory", "Client"
+_SET_BY = {
+    "KV-bound": _MEMORY,
+    "batch-bound": _ENGINE,
+    "rate above capacity": _ENGINE,
+    "long prompts": _ENGINE,
+    "overloaded": _ENGINE,
+    "objectives missed": _OBJECTIVE,
+    "concurrency-limited": _CLIENT,
+    "client-bound": _CLIENT,
+}
+"""The row of the capacities that a cause is about; none for other causes."""
+
+
+def answer_section(page: ReportPage) -> Markup:
+    """Return the heading with the verdict, and below it the parts that explain it."""
+    summary = page.summary
+    parts = [
+        element("section", element("h2", "What happened"), _story(summary.story)),
+        element("section", element("h2", "Capacity"), _capacity(summary)),
+        element("section", element("h2", "Try next"), _try_next(page)),
+        element("section", element("h2", "Trust"), _trust(summary)),
+    ]
+    return joined(
+        element(
+            "header",
+            element("p", " · ".join(_subject(page)), class_="subject"),
+            element("h1", _verdict(page)),
+            *(element("p", each, class_="answer") for each in page.answers[1:]),
+            element("p", " · ".join(_figures(summary)), class_="figures"),
+        ),
+        element("div", *parts, class_="answers"),
+    )
+
+
+def _verdict(page: ReportPage) -> str:
+    """The first answer of a search, else the headline of the story, else why there is none."""
+    if page.answers:
+        return page.answers[0]
+    story = page.summary.story
+    return (page.summary.error or "the recording has no requests yet") if story is None else story.headline
+
+
+def _subject(page: ReportPage) -> Iterator[str]:
+    """What was measured, and when."""
+    summary, facts = page.summary, page.record.header.engine
+    if summary.set_up.label:
+        yield summary.set_up.label
+    title = page.record.header.config.engine.known_as if facts is None else facts.title
+    yield f"{title} {summary.engine.version}" if summary.engine.version else title
+    if summary.set_up.model_id:
+        yield summary.set_up.model_id
+    yield from page.gpus
+    if summary.predicted:
+        yield "computed by the simulator"
+    yield page.manifest["run"]["start"]
+    if summary.recording_state != "finished":
+        yield f"recording {summary.recording_state}"
+
+
+def _figures(summary: RunSummary) -> Iterator[str]:
+    requests = summary.requests
+    yield f"{requests.completed:,} requests in {formats.clock(requests.duration)}"
+    if requests.failed:
+        yield f"{requests.failed:,} failed"
+    yield f"{formats.number(requests.request_throughput)} req/s"
+    yield f"{formats.number(requests.output_throughput)} output tok/s"
+    for metric, label in (("ttft", "TTFT"), ("tpot", "TPOT")):
+        p99 = requests.latency(metric, "p99")
+        if p99 is not None:
+            yield f"{label} p99 {formats.seconds(p99 / MS_PER_S)}"
+
+
+def _story(story: StorySummary | None) -> Markup:
+    lines = [] if story is None else [each for each in story.lines if not each.advice]
+    if not lines:
+        return element("p", "Nothing happened that needs an explanation.")
+    return items("ol", [_story_line(each) for each in lines], class_="story")
+
+
+def _story_line(line: StoryLineSummary) -> Markup:
+    if line.at is None:
+        return joined(element("span", "", class_="at"), element("span", line.text))
+    return joined(element("time", formats.clock(line.at), class_="at"), element("span", line.text))
+
+
+def _capacity(summary: RunSummary) -> Markup:
+    story = summary.story
+    set_by = None if story is None or summary.sweep is not None else _SET_BY.get(story.cause)
+    rows = [(name, text) for name, text in _capacities(summary) if text]
+    if set_by == _CLIENT and story is not None:
+        rows.append((_CLIENT, story.cause))
+    marked = [
+        (element("strong", f"▸ {name}"), joined(element("strong", "sets the limit"), f" · {text}"))
+        if name == set_by
+        else (name, text)
+        for name, text in rows
+    ]
+    return data_table(("Limit of", "What was measured"), marked, caption="What limits the load")
+
+
+def _capacities(summary: RunSummary) -> Iterator[tuple[str, str]]:
+    story, server = summary.story, summary.measured.server
+    yield _ENGINE, _engine_capacity(summary)
+    if story is not None and story.sustainable_rate is not None:
+        yield _OBJECTIVE, _sustainable(story)
+    used = [] if server.max_kv_usage is None else [f"{formats.percent(server.max_kv_usage)} used at most"]
+    blocks = summary.engine.kv_blocks_total
+    used += [f"of {blocks:,} blocks"] if used and blocks else []
+    preempted = "" if server.preemptions is None else f"{formats.exact(server.preemptions)} preemptions"
+    yield _MEMORY, ", ".join(filter(None, (" ".join(used), preempted))) or "not exported by the engine"
+
+
+def _engine_capacity(summary: RunSummary) -> str:
+    story = summary.story
+    if summary.sweep is not None:
+        return "of each cell: in the tables of the sweep"
+    if story is not None and story.capacity is not None:
+        return f"completed {_rate(story.capacity)} while requests waited"
+    if story is not None and story.cause in ("headroom", "objectives missed"):
+        return "not reached in this run"
+    return "no estimate from this run"
+
+
+def _sustainable(story: StorySummary) -> str:
+    rate, interval = story.sustainable_rate or 0.0, story.sustainable_rate_interval
+    limit = "" if story.ttft_objective_ms is None else f" with TTFT ≤ {story.ttft_objective_ms:g} ms"
+    if story.sustainable_is_lower_bound:
+        return f"at least {_rate(rate)}{limit}"
+    ends = "" if interval is None else f" (90\u00a0% interval {interval[0]:.3g} to {interval[1]:.3g})"
+    return f"about {_rate(rate)}{limit}{ends}"
+
+
+def _rate(value: float) -> str:
+    return f"{formats.rate_number(value)} req/s"
+
+
+def _trust(summary: RunSummary) -> Markup:
+    unsteady = [
+        each.replace("steady ", "no steady state ", 1).replace(" none", "", 1) for each in steady_lines(summary.stages)
+    ]
+    lines = [" ".join(each.split()) for each in (*trust_lines(summary), *unsteady)]
+    verdict = summary.measured.trust.verdict
+    first = lines[0].removeprefix("trust ").removeprefix(f"{verdict}: ")
+    return joined(
+        element("p", element("strong", verdict, class_=f"trust {verdict.split()[0]}"), f" · {first}"),
+        items("ul", lines[1:]) if lines[1:] else None,
+    )
+
+
+def _try_next(page: ReportPage) -> Markup:
+    story = page.summary.story
+    advice = [] if story is None else [each.text for each in story.lines if each.advice]
+    commands = list(_commands(page))
+    if not advice and not commands:
+        return element("p", "No change is advised by this run.")
+    return joined(
+        items("ul", advice) if advice else None,
+        *(element("p", text, _command(words)) for text, words in commands),
+    )
+
+
+def _commands(page: ReportPage) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the purpose of a command, and its arguments."""
+    story, sweep = page.summary.story, page.summary.sweep
+    batch = story.advised_max_num_seqs if story is not None else None
+    batch = sweep.advised_batch if sweep is not None else batch
+    if batch is not None and sweep is None:
+        yield (
+            "The same load with the advised batch size:",
+            ("servetop", "rerun", page.name, "--max-num-seqs", str(batch)),
+        )
+    rate = None if story is None else story.sustainable_rate
+    if rate is not None and story is not None and not story.sustainable_is_lower_bound:
+        rounded = f"{rate:.3g}"
+        yield "Confirm the sustainable rate:", (
+            "servetop", "rerun", page.name, "--request-rate", rounded, "--duration", "3m",
+        )  # fmt: skip
+
+
+def _command(words: Sequence[str]) -> Markup:
+    """Return a command that a button copies."""
+    button = element("button", "Copy", type="button", class_="copy", hidden="hidden")
+    return element("span", element("code", shlex.join(words)), button, class_="command")

@@ -1,0 +1,159 @@
+"""The charts of a page: their titles, units and lines, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.summary.summary_types import RunSummary
+from servetop.core.units import MS_PER_S
+from servetop.reports.page.report_page import ReportPage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlottedLine:
+    """One line of a chart."""
+
+    label: str
+    column: str
+    colour: int = 0
+    """Number of its colour in the page's palette; lines of one colour differ by their dashes."""
+    dashed: bool = False
+    band: bool = False
+    """Whether the range between its lowest and highest value in each bin is drawn behind it."""
+    right: bool = False
+    """Whether the axis on the right is its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartSpec:
+    """One chart over time; units are `rate`, `count`, `seconds`, `share`, `watts` or `bytes`."""
+
+    name: str
+    title: str
+    unit: str
+    lines: Sequence[PlottedLine]
+    logarithmic: bool = False
+    right_unit: str | None = None
+
+    def as_data(self) -> dict[str, object]:
+        """Return it for the page's script."""
+        lines = [
+            {"label": each.label, "column": each.column, "colour": each.colour, "dashed": each.dashed,
+             "band": each.band, "right": each.right}
+            for each in self.lines
+        ]  # fmt: skip
+        return {
+            "name": self.name, "title": self.title, "unit": self.unit, "lines": lines,
+            "logarithmic": self.logarithmic, "rightUnit": self.right_unit,
+        }  # fmt: skip
+
+
+_IF_ANY = ("failed", "queued")
+"""Columns that are left out if they are always 0."""
+
+
+def time_charts(page: ReportPage) -> list[ChartSpec]:
+    """Return the charts over time of which the recording has at least one line."""
+    known, shown = page.time.known - {each for each in _IF_ANY if not np.nanmax(page.time.columns[each], initial=0)}, []
+    for chart in _CHARTS:
+        lines = [each for each in chart.lines if each.column in known]
+        if any(each.column != "target" for each in lines):
+            right = chart.right_unit if any(each.right for each in lines) else None
+            shown.append(
+                ChartSpec(
+                    name=chart.name, title=chart.title, unit=chart.unit, lines=lines,
+                    logarithmic=chart.logarithmic, right_unit=right,
+                )
+            )  # fmt: skip
+    return shown
+
+
+def _latency_chart(name: str, title: str) -> ChartSpec:
+    return ChartSpec(
+        name=name,
+        title=title,
+        unit="seconds",
+        logarithmic=True,
+        lines=(
+            PlottedLine(label="p50", column=f"{name}_p50", dashed=True),
+            PlottedLine(label="p99", column=f"{name}_p99", colour=1),
+        ),
+    )
+
+
+_CHARTS = (
+    ChartSpec(
+        name="load",
+        title="Load: requests per second",
+        unit="rate",
+        lines=(
+            PlottedLine(label="target", column="target", colour=2, dashed=True),
+            PlottedLine(label="sent", column="sent", colour=0),
+            PlottedLine(label="completed", column="done", colour=1),
+            PlottedLine(label="failed", column="failed", colour=3),
+        ),
+    ),
+    ChartSpec(
+        name="tokens",
+        title="Throughput: output tokens per second",
+        unit="rate",
+        lines=(PlottedLine(label="output tok/s", column="output_tokens"),),
+    ),
+    _latency_chart("ttft", "TTFT: time to first token"),
+    _latency_chart("tpot", "TPOT: time per output token"),
+    ChartSpec(
+        name="queue",
+        title="Requests running, waiting, in flight",
+        unit="count",
+        lines=(
+            PlottedLine(label="in flight", column="in_flight", colour=2, dashed=True),
+            PlottedLine(label="running", column="running", band=True),
+            PlottedLine(label="waiting", column="waiting", colour=1, band=True),
+            PlottedLine(label="queued at the client", column="queued", colour=3, dashed=True),
+        ),
+    ),
+    ChartSpec(
+        name="memory",
+        title="KV cache used, and preemptions",
+        unit="share",
+        right_unit="rate",
+        lines=(
+            PlottedLine(label="KV used", column="kv_usage", band=True),
+            PlottedLine(label="preemptions/s", column="preemptions", colour=1, right=True),
+        ),
+    ),
+    _latency_chart("itl", "ITL: inter-token latency"),
+    _latency_chart("e2el", "E2EL: end-to-end latency"),
+    ChartSpec(
+        name="gpu",
+        title="GPU utilisation and power",
+        unit="share",
+        right_unit="watts",
+        lines=(
+            PlottedLine(label="utilisation", column="gpu_utilisation"),
+            PlottedLine(label="power", column="gpu_power", colour=1, dashed=True, right=True),
+        ),
+    ),
+)
+
+
+def load_points(summary: RunSummary) -> list[dict[str, object]]:
+    """Return the latencies of each stage against its throughput, in seconds; empty with fewer than two loads."""
+    points = [point for point in _points(summary) if point["x"] is not None]
+    return points if len({point["x"] for point in points}) > 1 else []
+
+
+def _points(summary: RunSummary) -> Iterator[dict[str, object]]:
+    for stage in summary.stages:
+        requests = stage.measured.requests
+        seconds = {
+            f"{metric}_{statistic}": None
+            if (value := requests.latency(metric, statistic)) is None
+            else value / MS_PER_S
+            for metric in ("ttft", "tpot", "e2el")
+            for statistic in ("p50", "p99")
+        }
+        yield {"label": stage.label, "x": requests.request_throughput, "tokens": requests.output_throughput, **seconds}

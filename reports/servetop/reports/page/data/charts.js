@@ -1,0 +1,224 @@
+// Line charts by uPlot: over time, with linked cursors and zoom, and distributions, and latency against load.
+"use strict";
+const TIMES = DATA.time.columns.at ? chartValues(DATA.time.columns.at) : [];
+const CHARTS = [];
+const HEIGHT = 190;
+const SHADED = mergedSpans(DATA.episodes);
+
+/** Return the spans in which at least one episode lasted, without overlaps. */
+function mergedSpans(episodes) {
+  const merged = [];
+  for (const each of [...episodes].sort((one, other) => one.begin - other.begin)) {
+    const last = merged[merged.length - 1];
+    if (last && each.begin <= last.end) last.end = Math.max(last.end, each.end);
+    else merged.push({ begin: each.begin, end: each.end });
+  }
+  return merged;
+}
+
+/** Return an axis whose values are written in a unit. */
+function axis(unit, more) {
+  return {
+    stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, size: 58, gap: 4,
+    font: "12px system-ui, sans-serif", values: (_, splits) => splits.map((each) => (each === null ? "" : written(each, unit))),
+    ...more,
+  };
+}
+
+/** Return a function that draws the episodes as shaded spans, and the starts of stages as ticks. */
+function shading(chart) {
+  const { ctx, bbox } = chart;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.fillStyle = colour("shade");
+  for (const each of SHADED) {
+    const left = chart.valToPos(each.begin, "x", true);
+    const right = chart.valToPos(each.end, "x", true);
+    ctx.fillRect(left, bbox.top, Math.max(1, right - left), bbox.height);
+  }
+  ctx.strokeStyle = colour("soft");
+  ctx.setLineDash([2, 4]);
+  ctx.beginPath();
+  for (const each of DATA.starts.slice(1)) {
+    const at = Math.round(chart.valToPos(each.at, "x", true)) + 0.5;
+    ctx.moveTo(at, bbox.top);
+    ctx.lineTo(at, bbox.top + bbox.height);
+  }
+  ctx.stroke();
+  ctx.restore();
+}
+
+/** Draw the recorded limit of a latency as a line with its value. */
+function drawObjective(plot, name) {
+  const limit = DATA.objectives[name];
+  if (!limit || limit < plot.scales.y.min || limit > plot.scales.y.max) return;
+  const { ctx, bbox } = plot;
+  const top = Math.round(plot.valToPos(limit, "y", true)) + 0.5;
+  ctx.save();
+  ctx.strokeStyle = colour("ink");
+  ctx.fillStyle = colour("ink");
+  ctx.setLineDash([1, 3]);
+  ctx.beginPath();
+  ctx.moveTo(bbox.left, top);
+  ctx.lineTo(bbox.left + bbox.width, top);
+  ctx.stroke();
+  ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "bottom";
+  ctx.fillText(`limit ${written(limit, "seconds")}`, bbox.left + 4 * devicePixelRatio, top - 2);
+  ctx.restore();
+}
+
+/** Return a text of the legend while the cursor is on the chart, else nothing. */
+function hovered(plot, text) {
+  return plot.cursor.idx === null || plot.cursor.idx === undefined ? "" : text;
+}
+
+function lineOf(line, unit) {
+  return {
+    label: line.label, scale: line.right ? "right" : "y", stroke: colour(`c${line.colour}`), width: 1.5,
+    dash: line.dashed ? [5, 4] : undefined, points: { show: false }, value: (plot, value) => hovered(plot, written(value, unit)), spanGaps: false,
+  };
+}
+
+function edgeOf(line, end) {
+  return { label: `${line.label} ${end}`, scale: "y", stroke: "transparent", width: 0, points: { show: false }, class: "edge" };
+}
+
+/** Return the options and the data of a chart over time. */
+function timeChart(chart, width) {
+  const columns = DATA.time.columns;
+  const series = [{ label: "time", value: (plot, value) => hovered(plot, value === null ? "–" : clock(value)) }];
+  const data = [TIMES];
+  const bands = [];
+  for (const line of chart.lines) {
+    series.push(lineOf(line, line.right ? chart.rightUnit : chart.unit));
+    data.push(chartValues(columns[line.column]));
+  }
+  for (const line of chart.lines.filter((each) => each.band && columns[`${each.column}_high`])) {
+    series.push(edgeOf(line, "highest"), edgeOf(line, "lowest"));
+    data.push(chartValues(columns[`${line.column}_high`]), chartValues(columns[`${line.column}_low`]));
+    bands.push({ series: [data.length - 2, data.length - 1], fill: `${colour(`c${line.colour}`)}33` });
+  }
+  const axes = [axis("count", { values: (_, splits) => splits.map(clock), size: 28, space: 70 }), axis(chart.unit, { splits: chart.logarithmic ? decades : undefined })];
+  if (chart.rightUnit) axes.push(axis(chart.rightUnit, { scale: "right", side: 1, grid: { show: false } }));
+  const range = (_, low, high) => (chart.unit === "share" && !(high > 1) ? [0, 1] : [0, Math.max(high * 1.05, 1e-9)]);
+  return [{
+    width, height: HEIGHT, series, axes, bands, focus: { alpha: 1 },
+    scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3, range: around } : { range }, right: { range: (_, low, high) => [0, Math.max(high * 1.05, 1)] } },
+    cursor: { sync: { key: "time", setSeries: false }, drag: { x: true, y: false }, points: { size: 6 } },
+    legend: { markers: { width: 2, dash: (plot, i) => (plot.series[i].dash ? "dashed" : "solid") } },
+    hooks: { drawClear: [shading], draw: [(plot) => drawObjective(plot, chart.name)], setCursor: [(plot) => moveHeatCursor(plot)], setScale: [(plot, key) => key === "x" && zoomHeatMap(plot)] },
+  }, data];
+}
+
+/** Return a range of a logarithmic axis that holds all values. */
+function around(_, low, high) {
+  if (!(low > 0)) return [0.001, 1];
+  return [low / 1.15, high * 1.15];
+}
+
+/** Return 1, 2 and 5 times the powers of ten of a logarithmic axis; without 2 and 5 over many decades. */
+function decades(plot, _, low, high) {
+  const steps = Math.log10(high / low) > 2.2 ? [1] : [1, 2, 5];
+  const found = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
+    for (const step of steps) if (step * 10 ** power >= low && step * 10 ** power <= high) found.push(step * 10 ** power);
+  }
+  return found;
+}
+
+/** Return the distribution of each latency: the share of requests at or below a latency. */
+function distributionChart(width) {
+  const shares = chartValues(DATA.curves.shares);
+  const lines = Object.entries(DATA.curves.curves).map(([name, column]) => ({ name, values: chartValues(column) }));
+  const tables = lines.map((line) => [line.values, shares.map((share) => share / 100)].map((each) => Array.from(each)));
+  for (const table of tables) keepRising(table);
+  const series = [{ label: "latency", value: (plot, value) => hovered(plot, written(value, "seconds")) }];
+  lines.forEach((line, i) => series.push({
+    ...lineOf({ label: `${line.name.toUpperCase()} ≤`, colour: i, dashed: i % 2 === 1 }, "share"), spanGaps: true,
+  }));
+  return [{
+    width, height: HEIGHT, series, axes: [axis("seconds", { size: 28, space: 60, splits: decades }), axis("share")],
+    scales: { x: { time: false, distr: 3 }, y: { range: [0, 1] } }, cursor: { drag: { x: true, y: false } },
+    legend: { markers: { width: 2, dash: (plot, i) => (plot.series[i].dash ? "dashed" : "solid") } },
+  }, uPlot.join(tables)];
+}
+
+/** Remove points at which the latency does not rise, since an axis needs rising values; the highest share stays. */
+function keepRising(table) {
+  const kept = [[], []];
+  table[0].forEach((value, i) => {
+    if (!(value > 0)) return;
+    const last = kept[0].length - 1;
+    if (last >= 0 && value <= kept[0][last]) kept[1][last] = table[1][i];
+    else { kept[0].push(value); kept[1].push(table[1][i]); }
+  });
+  [table[0], table[1]] = kept;
+}
+
+/** Return latencies of each stage against its throughput, as points: filled for p99, hollow for p50. */
+function loadChart(width) {
+  const points = [...DATA.load].sort((one, other) => one.x - other.x);
+  const place = (plot, i) => hovered(plot, points[i] ? `${written(points[i].x, "rate")} req/s (${points[i].label})` : "–");
+  const series = [{ label: "completed", value: (plot, _, __, i) => place(plot, i) }];
+  const data = [points.map((each) => each.x)];
+  [["ttft_p99", "TTFT p99", "c1", 9], ["ttft_p50", "TTFT p50", "c1", 9], ["tpot_p99", "TPOT p99", "c0", 6]].forEach(([key, label, name, size]) => {
+    if (!points.some((each) => each[key] > 0)) return;
+    const fill = key.endsWith("p99") ? colour(name) : colour("ground");
+    series.push({
+      label, stroke: colour(name), fill, paths: () => null, points: { show: true, size, fill, width: 2 },
+      value: (plot, value) => hovered(plot, written(value, "seconds")),
+    });
+    data.push(points.map((each) => (each[key] > 0 ? each[key] : null)));
+  });
+  const xRange = (_, low, high) => [Math.max(0, low - (high - low) * 0.06), high + (high - low) * 0.06];
+  return [{
+    width, height: HEIGHT, series, axes: [axis("rate", { size: 28 }), axis("seconds", { splits: decades })],
+    scales: { x: { time: false, range: xRange }, y: { distr: 3, range: around } }, cursor: { drag: { x: true, y: false } },
+    legend: { markers: { width: 2, fill: (plot, i) => plot.series[i].points.fill(plot, i) } },
+  }, data];
+}
+
+/** Add a figure with a chart; `build` returns its options and data for a width. */
+function addChart(place, title, build) {
+  const box = make("div", {});
+  const figure = make("figure", { tabindex: "0", role: "group", "aria-label": `${title}, chart` }, make("h3", {}, title), box);
+  place.append(figure);
+  const state = { figure, box, build, plot: null };
+  CHARTS.push(state);
+  figure.addEventListener("keydown", (event) => chartKey(state, event));
+  drawChart(state);
+}
+
+/** Draw a chart for the width of its place and the current colours. */
+function drawChart(state) {
+  const [options, data] = state.build(Math.max(260, state.box.clientWidth));
+  if (state.plot) state.plot.destroy();
+  state.plot = new uPlot(options, data, state.box);
+  for (const name of state.box.querySelectorAll(".u-legend tr:not(:first-child) th")) {
+    name.tabIndex = 0;
+    name.setAttribute("role", "button");
+    name.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); name.click(); } });
+  }
+}
+
+/** Move the cursor of a focused chart with the arrow keys; Escape zooms out. */
+function chartKey(state, event) {
+  const { plot } = state;
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (event.key === "Escape") zoomOut();
+  if (!step) return;
+  event.preventDefault();
+  const at = plot.cursor.idx === null || plot.cursor.idx === undefined ? (step > 0 ? -1 : plot.data[0].length) : plot.cursor.idx;
+  const next = Math.min(plot.data[0].length - 1, Math.max(0, at + step));
+  const linked = plot.cursor.sync.key === "time" ? CHARTS.map((each) => each.plot).filter((each) => each.cursor.sync.key === "time") : [plot];
+  for (const each of linked) each.setCursor({ left: each.valToPos(each.data[0][next], "x"), top: each.over.clientHeight / 2 });
+}
+
+/** Show the whole run in all charts. */
+function zoomOut() {
+  for (const { plot } of CHARTS) plot.setScale("x", { min: plot.data[0][0], max: plot.data[0][plot.data[0].length - 1] });
+}

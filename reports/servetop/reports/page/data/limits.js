@@ -1,0 +1,108 @@
+// Limits that the reader moves: goodput and attainment are counted again from the requests.
+"use strict";
+const NAMES = { ttft: "TTFT", tpot: "TPOT", e2el: "E2EL", ttfot: "TTFOT" };
+const ROWS = {
+  columns: Object.fromEntries(Object.entries(DATA.rows.columns).map(([name, column]) => [name, unpacked(column)])),
+  served: unpacked(DATA.rows.served),
+  stages: unpacked(DATA.rows.stages),
+  counts: DATA.rows.counts ? unpacked(DATA.rows.counts) : null,
+};
+const LIMITS = { ...DATA.objectives };
+const STEPS = 400;
+
+/** Count the requests within all limits, of the run and of each stage: `good` and `ended`. */
+function countWithin(limits) {
+  const stages = new Map();
+  const total = { good: 0, ended: 0 };
+  const active = Object.entries(limits).map(([name, limit]) => [ROWS.columns[name], limit]).filter(([column]) => column);
+  for (let row = 0; row < DATA.rows.rows; row += 1) {
+    const count = ROWS.counts ? ROWS.counts[row] : 1;
+    let good = ROWS.served[row] === 1;
+    for (const [column, limit] of active) if (column[row] > limit) { good = false; break; }
+    const stage = stages.get(ROWS.stages[row]) || { good: 0, ended: 0 };
+    stages.set(ROWS.stages[row], stage);
+    for (const each of [total, stage]) { each.ended += count; if (good) each.good += count; }
+  }
+  return { total, stages };
+}
+
+/** Return the lowest and highest latency of a column, and positions on a logarithmic slider. */
+function span(name) {
+  let low = Infinity;
+  let high = 0;
+  for (const value of ROWS.columns[name]) if (value > 0 && value < Infinity) { low = Math.min(low, value); high = Math.max(high, value); }
+  if (DATA.objectives[name]) { low = Math.min(low, DATA.objectives[name] / 2); high = Math.max(high, DATA.objectives[name] * 2); }
+  return high > low ? { low: Math.log(low), high: Math.log(high * 1.01) } : null;
+}
+
+/** Add a slider and a field for each latency, and the outcome beside them. */
+function addLimits(place) {
+  place.replaceChildren();
+  if (!DATA.rows.rows || !(DATA.duration > 0)) { place.append(make("p", {}, "No requests ended in this run.")); return; }
+  const sliders = make("div", {});
+  const outcome = make("div", { class: "outcome", "aria-live": "polite" });
+  const show = () => showOutcome(outcome);
+  const controls = Object.keys(ROWS.columns).map((name) => addLimit(sliders, name, show)).filter((each) => each);
+  const reset = make("button", { type: "button" }, "Recorded limits");
+  reset.addEventListener("click", () => {
+    for (const name of Object.keys(LIMITS)) delete LIMITS[name];
+    Object.assign(LIMITS, DATA.objectives);
+    controls.forEach((control) => control());
+    show();
+  });
+  sliders.append(reset);
+  place.append(sliders, outcome);
+  show();
+}
+
+function addLimit(place, name, show) {
+  const range = span(name);
+  if (!range) return null;
+  const label = NAMES[name] || name.toUpperCase();
+  const slider = make("input", { type: "range", min: "0", max: String(STEPS), step: "1", "aria-label": `Limit of ${label}`, "data-limit": name });
+  const field = make("input", { type: "number", min: "0", step: "any", placeholder: "none", "aria-label": `Limit of ${label} in milliseconds`, "data-field": name });
+  const control = () => {
+    const limit = LIMITS[name];
+    slider.value = limit === undefined ? STEPS : Math.min(STEPS - 1, Math.max(0, ((Math.log(limit) - range.low) / (range.high - range.low)) * STEPS));
+    slider.setAttribute("aria-valuetext", limit === undefined ? "no limit" : written(limit, "seconds"));
+    field.value = limit === undefined ? "" : String(Number((limit * 1000).toPrecision(4)));
+  };
+  slider.addEventListener("input", () => {
+    if (Number(slider.value) >= STEPS) delete LIMITS[name];
+    else LIMITS[name] = Number(Math.exp(range.low + (Number(slider.value) / STEPS) * (range.high - range.low)).toPrecision(3));
+    control();
+    show();
+  });
+  field.addEventListener("change", () => {
+    if (Number(field.value) > 0) LIMITS[name] = Number(field.value) / 1000;
+    else delete LIMITS[name];
+    control();
+    show();
+  });
+  place.append(make("div", { class: "limit" }, make("span", {}, label), slider, make("span", {}, field, " ms")));
+  control();
+  return control;
+}
+
+/** Write the counts of the limits in force, of the run and of each stage. */
+function showOutcome(place) {
+  const { total, stages } = countWithin(LIMITS);
+  const goodput = total.good / DATA.duration;
+  const share = total.ended ? total.good / total.ended : NaN;
+  const limits = Object.entries(LIMITS).map(([name, limit]) => `${NAMES[name] || name} ≤ ${written(limit, "seconds")}`);
+  place.replaceChildren(
+    make("div", {}, make("strong", { id: "goodput", "data-value": String(goodput) }, `${threeDigits(goodput, true)} req/s`), " goodput"),
+    make("div", {}, make("strong", { id: "attainment", "data-value": String(share) }, shareText(share)), ` of ${total.ended.toLocaleString("en")} requests`),
+    make("div", { class: "read" }, limits.length ? `within ${limits.join(", ")}` : "no limit: all successful requests count"),
+  );
+  for (const cell of document.querySelectorAll("[data-within-stage]")) {
+    const stage = stages.get(Number(cell.dataset.withinStage));
+    cell.textContent = stage ? shareText(stage.good / stage.ended) : "–";
+  }
+}
+
+/** Return a share in percent; less than all is never 100 %. */
+function shareText(share) {
+  if (!Number.isFinite(share)) return "–";
+  return share === 1 ? "100 %" : `${Math.min(99.9, Math.round(share * 1000) / 10).toFixed(1)} %`;
+}

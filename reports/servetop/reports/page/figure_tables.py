@@ -1,0 +1,150 @@
+"""The tables of a page: latencies, totals, stages, episodes, and the manifest."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from servetop.analysis.summary.cost_summary import CostSummary
+from servetop.analysis.summary.summary_types import RunSummary, StageSummary
+from servetop.core.text import formats
+from servetop.reports.page.html_text import Markup, data_table, element, joined
+from servetop.reports.page.report_page import ReportPage
+
+_LATENCIES = {"ttft": "TTFT", "ttft_from_due": "TTFT from due", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL"}
+_STATISTICS = ("mean", "p50", "p90", "p95", "p99")
+_DEFINITIONS = {
+    "TTFT": "time to first token: from sending the request to its first chunk with content; from due: from the time at "
+    "which the schedule wanted it sent, as a user feels it",
+    "TPOT": "time per output token: (E2EL − TTFT) / (output tokens − those of the first chunk), one value per request",
+    "ITL": "inter-token latency: gap between two chunks / tokens of the later chunk, pooled over tokens",
+    "E2EL": "end-to-end latency: from sending the request to its last byte",
+    "Goodput": "successful requests within every limit, per second of the run; latencies from sent",
+    "Attainment": "successful requests within every limit / requests that ended, without cancelled ones",
+    "Statistics": "latencies are those of successful requests; percentiles interpolate linearly. Charts over time show "
+    "percentiles of the last ten seconds, with an error of at most 1 %",
+    "As felt": "counted from the due time, including the wait for the client's own concurrency limit",
+}
+
+
+def latency_table(summary: RunSummary) -> Markup:
+    """Return the statistics of each latency in milliseconds."""
+    requests = summary.requests
+    rows = [
+        (label, *(formats.in_full(requests.latency(metric, each)) for each in _STATISTICS))
+        for metric, label in _LATENCIES.items()
+        if requests.latency(metric, "mean") is not None
+    ]
+    return data_table(("ms", *_STATISTICS), rows, caption="Latency of the successful requests")
+
+
+def totals_table(summary: RunSummary) -> Markup:
+    """Return the totals of the run."""
+    rows = [(name, text) for name, text in _totals(summary) if text not in ("", formats.UNKNOWN)]
+    return data_table(("", ""), rows, caption="Totals")
+
+
+def _totals(summary: RunSummary) -> Iterator[tuple[str, str]]:
+    requests, server, energy = summary.requests, summary.measured.server, summary.measured.energy
+    yield "Requests ok / failed / cancelled", f"{requests.completed:,} / {requests.failed:,} / {requests.cancelled:,}"
+    yield "Duration", formats.clock(requests.duration)
+    yield "Request throughput", _with(formats.number(requests.request_throughput), "req/s")
+    yield "Output throughput", _with(formats.number(requests.output_throughput), "tok/s")
+    yield "Total token throughput", _with(formats.number(requests.total_token_throughput), "tok/s")
+    if summary.set_up.goodput:
+        yield (
+            f"Goodput ({', '.join(summary.set_up.goodput)} ms)",
+            _with(formats.number(requests.request_goodput), "req/s"),
+        )
+    yield "Peak running / waiting", f"{formats.count(server.max_running)} / {formats.count(server.max_waiting)}"
+    yield "Peak requests in flight", formats.count(requests.max_concurrent_requests)
+    yield "Prefix cache hits", formats.percent(server.prefix_cache_hit_rate)
+    yield "Energy per output token", formats.joules(energy.joules_per_output_token)
+    yield from _cost(summary.measured.cost)
+
+
+def _cost(cost: CostSummary | None) -> Iterator[tuple[str, str]]:
+    if cost is not None:
+        yield (
+            f"Cost per million tokens at {cost.price}",
+            cost.reason or formats.money(cost.per_million_tokens, cost.currency),
+        )
+        yield "Cost per million output tokens", formats.money(cost.per_million_output_tokens, cost.currency)
+
+
+def _with(text: str, unit: str) -> str:
+    return text if text == formats.UNKNOWN else f"{text} {unit}"
+
+
+def stages_table(summary: RunSummary) -> Markup | None:
+    """Return a row for each stage, with its attainment for the limits of the page's script; None for one stage."""
+    if len(summary.stages) < 2:
+        return None
+    columns = (
+        "Stage", "Start", "ok", "failed", "req/s", "tok/s", "TTFT p50", "TTFT p99", "TPOT p99", "Preempt.",
+        "Steady s", "Within",
+    )  # fmt: skip
+    rows = [_stage_row(each) for each in summary.stages]
+    return data_table(columns, rows, caption="Stages (latencies in ms)")
+
+
+def _stage_row(stage: StageSummary) -> tuple[object, ...]:
+    requests = stage.measured.requests
+    repeat = f" #{stage.repeat + 1}" if stage.repeat else ""
+    batch = "" if stage.max_num_seqs is None else f" · batch {stage.max_num_seqs}"
+    named = stage.label if "batch" in stage.label else f"{stage.label}{batch}"
+    return (
+        f"{named}{repeat}",
+        formats.clock(stage.start),
+        f"{requests.completed:,}",
+        f"{requests.failed:,}",
+        formats.number(requests.request_throughput),
+        formats.number(requests.output_throughput),
+        *(formats.in_full(requests.latency(*each)) for each in (("ttft", "p50"), ("ttft", "p99"), ("tpot", "p99"))),
+        formats.count(stage.preemptions),
+        "–" if stage.steady.seconds is None else f"{stage.steady.seconds:.1f}",
+        element("span", "–", data_within_stage=stage.stage),
+    )
+
+
+def episodes_table(page: ReportPage) -> Markup | None:
+    """Return a row for each episode, which the charts shade; None without any."""
+    rows = [
+        (
+            each.kind.value,
+            formats.clock(each.begin),
+            "end of run" if each.end is None else formats.clock(each.end),
+            formats.seconds(each.seconds(page.record.until)),
+        )
+        for each in page.record.episodes
+    ]
+    return data_table(("Episode", "From", "To", "Length"), rows, caption="Episodes") if rows else None
+
+
+def definitions() -> Markup:
+    """Return the definitions of the page's figures."""
+    return element("dl", *(joined(element("dt", name), element("dd", text)) for name, text in _DEFINITIONS.items()))
+
+
+def manifest_part(page: ReportPage) -> Markup:
+    """Return the manifest, a table for each section."""
+    tables = [
+        data_table(("", ""), list(values.items()), caption=name.capitalize()) for name, values in page.manifest.items()
+    ]
+    return element("div", *tables, class_="manifest")
+
+
+def repeat_part(page: ReportPage) -> Markup:
+    """Return the commands that show, check and repeat the run."""
+    commands = {
+        "Repeat the run": ("servetop", "rerun", page.name),
+        "Open it on the dashboard": ("servetop", "replay", page.name),
+        "Print its figures": ("servetop", "summary", page.name),
+    }
+    recorded = page.record.header.manifest.get("command_line")
+    lines = [
+        element("dt", what) + element("dd", element("code", shlex.join(words))) for what, words in commands.items()
+    ]
+    if isinstance(recorded, list):
+        lines.append(element("dt", "Recorded as") + element("dd", element("code", shlex.join(map(str, recorded)))))
+    return element("dl", *(Markup(each) for each in lines))

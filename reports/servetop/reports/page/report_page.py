@@ -1,0 +1,64 @@
+"""What a page shows of one recording: the summary, and the columns that its charts and limits need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.summary.summary_types import RunSummary
+from servetop.core.events import GpuSample
+from servetop.recordings.read.load_requests import load_requests
+from servetop.recordings.read.load_run import load_run
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.page.latency_shapes import distribution_curves, heat_maps
+from servetop.reports.page.request_rows import RequestRows, request_rows
+from servetop.reports.page.time_columns import TimeColumns, time_columns
+from servetop.reports.summary.cooldown import CoolDowns, whole_selection
+from servetop.reports.summary.manifest_sections import manifest_sections
+from servetop.reports.summary.recorded_run import recorded_run
+from servetop.reports.summary.summary import run_summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReportPage:
+    """One recording as a page."""
+
+    name: str
+    """The recording, as a command names it."""
+    summary: RunSummary
+    record: RunRecord
+    answers: Sequence[str]
+    """The answers of a search, one sentence each; empty for other runs."""
+    manifest: Mapping[str, Mapping[str, str]]
+    rows: RequestRows
+    """The requests of the summary's totals."""
+    curves: Mapping[str, object]
+    heat: Mapping[str, object]
+    time: TimeColumns
+    gpus: Sequence[str]
+    """The names of the GPUs, each once."""
+
+
+def report_page(
+    reader: RecordingReader, *, name: str, prices: Sequence[str] = (), answers: Sequence[str] = ()
+) -> ReportPage:
+    """Read what a page shows; `prices` replace the recorded ones. RecordingError or UsageError, in one line."""
+    summary = run_summary(reader, prices=prices)
+    record = recorded_run(reader)
+    run = load_run(reader)
+    requests = load_requests(reader, whole_selection(run, CoolDowns.load(reader, run)), others=("stage",))
+    samples: Sequence[GpuSample] = reader.gpu_samples()
+    return ReportPage(
+        name=name,
+        summary=summary,
+        record=record,
+        answers=answers,
+        manifest=manifest_sections(reader.header),
+        rows=request_rows(requests, objectives=reader.header.config.goodput),
+        curves=distribution_curves(requests),
+        heat=heat_maps(requests),
+        time=time_columns(record.history, samples, since=0.0 if math.isnan(record.load_since) else record.load_since),
+        gpus=sorted({each.name for each in samples}),
+    )
