@@ -30,7 +30,7 @@ _NEGLIGIBLE = 1e-4
 """Weight from which the curve near a load counts at all."""
 _BUSY = 0.9
 """Part of what an engine can complete that the largest load within an objective usually is."""
-_RELAXATION, _LONGEST_RELAXATION = 2.0, 100.0
+_RELAXATION, _LONGEST_RELAXATION = 2.0, 40.0
 """Requests after which a queue has forgotten how it began: this over the square of the logarithm of the part of what the
 engine can complete, as 4 of a queue with exponential times, 1 / (1 - √part)² (Morse 1955), and at most; both were set
 on servers and seeds apart from the judgement's.

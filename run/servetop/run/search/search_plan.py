@@ -259,7 +259,7 @@ class SearchPlan:
         middle, kind = tier.whole.quantile(0.5), tier.kind
         lowest = min(range(len(tier.parts)), key=lambda index: tier.parts[index].quantile(0.5))
         if kind is AnswerKind.ABOVE:
-            return TierAnswer(kind=kind, load=None, low=self._limits.high, high=math.inf, binding="")
+            return TierAnswer(kind=kind, load=None, low=min(low, self._limits.high), high=math.inf, binding="")
         if kind is AnswerKind.BELOW:
             return TierAnswer(kind=kind, load=None, low=0.0, high=self._limits.low, binding=tier.text[lowest])
         left = used * ((tier.width / self._limits.precision) ** 2 - 1) / 60
