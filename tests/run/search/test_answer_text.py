@@ -45,6 +45,10 @@ WIDE = TierAnswer(kind=AnswerKind.WIDE, load=10.0, low=8.1, high=13.0, binding="
             "vLLM serves ≥ 100 req/s within p99 TTFT ≤ 500 ms: the largest load allowed is within the objectives",
         ),
         (
+            TierAnswer(kind=AnswerKind.ABOVE, load=None, low=96.0, high=math.inf, binding=""),
+            "vLLM serves ≥ 96 req/s within p99 TTFT ≤ 500 ms: perhaps 100 req/s too, the largest load allowed",
+        ),
+        (
             TierAnswer(kind=AnswerKind.BELOW, load=None, low=0.0, high=1.0, binding="p99_ttft<500ms"),
             "vLLM does not serve 1 req/s within p99 TTFT ≤ 500 ms: the least load allowed is beyond the objectives",
         ),

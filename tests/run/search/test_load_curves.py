@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,9 +13,11 @@ from servetop.run.search.load_curves import SLOPES, CurveDeviance, ShownLoads, j
 ALLOWED = 0.05
 
 
-def shown(*loads: tuple[float, float], trials: float = 100.0) -> ShownLoads:
+def shown(*loads: tuple[float, float], trials: float = 100.0, requests: float = math.inf) -> ShownLoads:
     at, shares = np.array(loads).reshape(-1, 2).T
-    return ShownLoads(at=at, events=shares * trials, trials=np.full(at.shape, trials))
+    return ShownLoads(
+        at=at, events=shares * trials, trials=np.full(at.shape, trials), requests=np.full(at.shape, requests)
+    )
 
 
 def rising(loads: ShownLoads, *answers: float, plateau: float | None = None) -> CurveDeviance:
@@ -72,3 +77,19 @@ def test_a_plateau_that_is_not_flat_misses_ever_more_far_above_the_answer() -> N
     assert level == pytest.approx(0.0, abs=1e-6)
     assert slanted > 4.0
     assert rising(shown((10.0, 0.0), (13.0, 0.13)), 12.0, plateau=1.0).monotone[0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_few_requests_of_an_open_loop_tell_little_of_loads_near_theirs_and_more_of_others() -> None:
+    kept = shown((10.0, 0.0), trials=10.0)
+    long, short = (rising(replace(kept, requests=np.array([each])), 3.0, 9.0) for each in (1000.0, 15.0))
+    assert short.monotone[0] > 0.9 * long.monotone[0]
+    assert short.monotone[1] < 0.1 * long.monotone[1]
+    assert short.curve[1, -1] < 0.1 * long.curve[1, -1]
+    assert long.monotone[1] == pytest.approx(rising(kept, 9.0).monotone[0])
+
+
+def test_a_load_that_missed_counts_as_one_event_however_few_requests_it_had() -> None:
+    found, one = shown((10.0, 1.0), requests=5.0), shown((10.0, 1.0), trials=1.0)
+    assert rising(found, 11.0).monotone[0] == pytest.approx(rising(one, 11.0).monotone[0])
+    jumps = [jump_deviance(each, np.array([11.0]), allowed=ALLOWED).monotone[0] for each in (found, one)]
+    assert jumps[0] == pytest.approx(jumps[1])

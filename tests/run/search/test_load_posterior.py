@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -23,9 +24,10 @@ def window(
     )  # fmt: skip
 
 
-def posterior(*windows: LoadWindow, allowed: float = 0.01) -> LoadPosterior:
-    coarse = load_posterior(windows, allowed=allowed, loads=possible_loads(0.1, 1000.0))
-    return load_posterior(windows, allowed=allowed, loads=possible_loads(0.1, 1000.0, near=coarse))
+def posterior(*windows: LoadWindow, allowed: float = 0.01, concurrency: bool = True) -> LoadPosterior:
+    of = partial(load_posterior, windows, allowed=allowed, concurrency=concurrency)
+    coarse = of(loads=possible_loads(0.1, 1000.0))
+    return of(loads=possible_loads(0.1, 1000.0, near=coarse))
 
 
 def test_the_answer_lies_between_a_load_that_was_kept_and_one_that_was_not() -> None:
@@ -33,6 +35,13 @@ def test_the_answer_lies_between_a_load_that_was_kept_and_one_that_was_not() -> 
     low, high = found.interval
     assert 9.0 < low < high < 12.0
     assert found.below(12.0) > 0.99
+
+
+def test_an_open_loop_needs_more_time_for_the_same_interval() -> None:
+    pair = window(10.0, 0.0), window(12.0, 0.5)
+    closed, short, long = posterior(*pair), posterior(*pair, concurrency=False), posterior(*6 * pair, concurrency=False)
+    widths = [each.interval[1] / each.interval[0] for each in (closed, long, short)]
+    assert widths == sorted(widths)
 
 
 def test_more_windows_make_the_interval_narrower() -> None:
@@ -73,8 +82,8 @@ def test_a_jump_between_two_loads_close_together_is_found_between_them() -> None
     coarse, tried = possible_loads(0.1, 1000.0), [each.load for each in windows]
     assert not ((coarse > 10.0) & (coarse < 10.02)).any()
     coarse = possible_loads(0.1, 1000.0, tried=tried)
-    near = load_posterior(windows, allowed=0.01, loads=coarse)
-    found = load_posterior(windows, allowed=0.01, loads=possible_loads(0.1, 1000.0, tried=tried, near=near))
+    of = partial(load_posterior, windows, allowed=0.01, concurrency=True)
+    found = of(loads=possible_loads(0.1, 1000.0, tried=tried, near=of(loads=coarse)))
     assert found.jump > 0.9
     assert 9.99 < found.interval[0] < found.interval[1] < 10.03
     assert 10.0 <= found.quantile(0.5) <= 10.02

@@ -42,6 +42,13 @@ def test_a_rise_far_beyond_what_smaller_loads_suggest_is_one_at_once() -> None:
     assert shares(CALM, window(20.0, trend=Trend.RISING, seconds=5.0, level=50.0, reached=90.0))[1] == (20.0, 20.0)
 
 
+def test_a_rise_that_random_arrivals_would_make_too_is_none() -> None:
+    """80 requests that are due come and end with a standard error of 13."""
+    few, many = (window(4.0, trend=Trend.RISING, seconds=20.0, level=10.0, reached=each) for each in (37.0, 39.0))
+    assert shares(few) == [(0.0, 0.0)]
+    assert shares(many) == [(20.0, 20.0)]
+
+
 def test_requests_in_flight_grow_with_the_load() -> None:
     assert expected_in_flight([CALM], 20.0) == 20.0
     assert expected_in_flight([], 20.0) == 2.0

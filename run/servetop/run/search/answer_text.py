@@ -95,7 +95,9 @@ def answer_sentence(subject: str, answer: TierAnswer, objectives: Sequence[LoadO
     within = f"within {', '.join(map(objective_label, objectives))}"
     match answer.kind:
         case AnswerKind.ABOVE:
-            most = load_text(search.high, search)
+            least, most = load_text(answer.low, search), load_text(search.high, search)
+            if answer.low < search.high:
+                return f"{subject} serves ≥ {least} {within}: perhaps {most} too, the largest load allowed"
             return f"{subject} serves ≥ {most} {within}: the largest load allowed is within the objectives"
         case AnswerKind.BELOW:
             least = load_text(search.low, search)

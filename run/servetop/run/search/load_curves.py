@@ -28,6 +28,13 @@ _NEAR = 0.15
 """Relative distance of a load within which the shape of a curve is taken as true."""
 _NEGLIGIBLE = 1e-4
 """Weight from which the curve near a load counts at all."""
+_BUSY = 0.9
+"""Part of what an engine can complete that the largest load within an objective usually is."""
+_RELAXATION, _LONGEST_RELAXATION = 2.0, 40.0
+"""Requests after which a queue has forgotten how it began: this over the square of the logarithm of the part of what the
+engine can complete, as 4 of a queue with exponential times, 1 / (1 - √part)² (Morse 1955), and at most; both were set
+on servers and seeds apart from the judgement's.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,6 +47,8 @@ class ShownLoads:
     """Independent samples that missed the limit."""
     trials: FloatArray
     """Independent samples, above 0."""
+    requests: FloatArray
+    """Requests that were due; infinity where each load is at its level at once, as in a closed loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,15 +73,16 @@ def rising_deviance(
     if plateau is not None:
         most = min(max(2 * allowed, _PLATEAU), _MOST_PLATEAU)
         least = np.minimum(least, _logistic(most, np.maximum(distance, 0.0) * plateau))
-    far = _binomial(shown, _held(shown, answers, most=allowed, least=least, above=distance > 0))
+    known = _known(shown, distance)
+    far = known * _binomial(shown, _held(shown, answers, most=allowed, least=least, above=distance > 0))
     monotone = far.sum(axis=0)
     curve = np.repeat(monotone[:, None], SLOPES.size, axis=1)
-    for events, trials, apart, rest in zip(shown.events, shown.trials, distance, far, strict=True):
+    for place, apart in enumerate(distance):
         near = _nearness(apart)
         close = np.flatnonzero(near)
-        one = ShownLoads(at=shown.at[:1], events=np.array([events]), trials=np.array([trials]))
-        fitted = _binomial(one, _logistic(allowed, apart[close, None] * SLOPES))
-        curve[close] += near[close, None] * (fitted - rest[close, None])
+        share = _logistic(allowed, apart[close, None] * SLOPES)
+        fitted = known[place, close, None] * _deviance(shown.events[place], shown.trials[place], share)
+        curve[close] += near[close, None] * (fitted - far[place, close, None])
     return CurveDeviance(curve=curve, monotone=monotone)
 
 
@@ -80,10 +90,11 @@ def jump_deviance(shown: ShownLoads, answers: FloatArray, *, allowed: float) -> 
     """Return the deviance of curves that jump at the answer, with one share below the jump and another above it."""
     distance = np.log(shown.at[:, None] / answers)
     above, most, least = distance > 0, _BEFORE_JUMP * allowed, np.full(distance.shape, _AFTER_JUMP)
-    far = _binomial(shown, _held(shown, answers, most=most, least=least, above=above))
+    known = _known(shown, distance)
+    far = known * _binomial(shown, _held(shown, answers, most=most, least=least, above=above))
     near = _nearness(distance)
     low, high = (_pooled(shown, near * side) for side in (~above, above))
-    fitted = _binomial(shown, np.where(above, np.maximum(high, _AFTER_JUMP), np.minimum(low, most)))
+    fitted = known * _binomial(shown, np.where(above, np.maximum(high, _AFTER_JUMP), np.minimum(low, most)))
     monotone = far.sum(axis=0)
     return CurveDeviance(curve=(monotone + (near * (fitted - far)).sum(axis=0))[:, None], monotone=monotone)
 
@@ -92,6 +103,18 @@ def _held(shown: ShownLoads, answers: FloatArray, *, most: float, least: FloatAr
     """Return the monotone fits, held at `most` for loads up to the answer, and at `least` above it."""
     fits = monotone_fits(shown.events, shown.trials)[np.searchsorted(shown.at, answers, side="right")].T
     return np.where(above, np.maximum(fits, least), np.minimum(fits, most))
+
+
+def _known(shown: ShownLoads, distance: FloatArray) -> FloatArray:
+    """Return how much each load counts for each answer: less where its queue would need longer to show its level.
+
+    It counts one independent sample at least where anything was missed: that was an event.
+    """
+    part = np.log(_BUSY) + distance
+    needed = np.minimum(_RELAXATION / np.maximum(part**2, 1e-12), _LONGEST_RELAXATION)
+    trials = np.minimum(shown.trials[:, None], shown.requests[:, None] / needed)
+    trials = np.maximum(trials, np.minimum(shown.events, 1.0)[:, None])
+    return np.asarray(np.minimum(trials / shown.trials[:, None], 1.0))
 
 
 def _nearness(distance: FloatArray) -> FloatArray:
@@ -113,9 +136,12 @@ def _logistic(allowed: float, shift: FloatArray) -> FloatArray:
 
 
 def _binomial(shown: ShownLoads, share: FloatArray) -> FloatArray:
-    """Return the deviance of loads from expected shares; shape (loads, answers), or of one load any shape."""
+    """Return the deviance of loads from expected shares; shape (loads, answers)."""
+    return _deviance(shown.events[:, None], shown.trials[:, None], share)
+
+
+def _deviance(events: FloatArray, trials: FloatArray, share: FloatArray) -> FloatArray:
     share = np.clip(share, 1e-12, 1 - 1e-12)
-    events, trials = shown.events[:, None], shown.trials[:, None]
     seen = events / trials
     hit = events * np.log(np.maximum(seen, 1e-300) / share)
     rest = (trials - events) * np.log(np.maximum(1 - seen, 1e-300) / (1 - share))

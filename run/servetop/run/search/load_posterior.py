@@ -41,7 +41,9 @@ _OFTEN = 30.0
 _LEAST_TRIALS = 5.0
 """Independent samples of a window at least: missing the limit from begin to end is more than one event."""
 DEPENDENCE = 1.4
-"""Factor of the variance of shares: events come together too (set on servers and seeds apart from the judgement's)."""
+"""Factor of the variance of shares: events come together too (set on servers and seeds apart from the judgement's), ..."""
+_OPEN_DEPENDENCE = 1.2
+"""... and in an open loop, where each load counts no more than what its queue remembers lets it."""
 CONFIDENCE = 0.95
 _NORMAL = 1.96
 """Standard errors to either side of an interval of that confidence."""
@@ -101,13 +103,13 @@ def load_posterior(
     Each load is as unlikely as the less favourable of two views finds it: that of the curves, and that of any curve of
     which no more is known than that a larger load never misses less.
     """
-    shown = _shown(windows, allowed)
+    shown = _shown(windows, allowed, concurrency=concurrency)
     kinds = [rising_deviance(shown, loads, allowed=allowed, plateau=plateau) for plateau in (None, _PLATEAU, 0.0)]
     kinds.append(jump_deviance(shown, loads, allowed=allowed))
     least = min(float(each.curve.min()) for each in kinds)
     least_monotone = min(float(each.monotone.min()) for each in kinds)
     misfit = least / max(len(windows) - 2, 1)  # the answer is less sure where no curve fits
-    scale = DEPENDENCE * max(1.0, misfit)
+    scale = (DEPENDENCE if concurrency else _OPEN_DEPENDENCE) * max(1.0, misfit)
     usual = (np.log(SLOPES / _USUAL_SLOPE) / _SLOPE_SPREAD) ** 2
     anywhere = np.full(1, -2 * math.log(np.exp(-usual / 2).sum()))  # as much as all slopes together
     flat = _UNLIKELY_PLATEAU if concurrency else _UNLIKELY_FLAT
@@ -171,13 +173,14 @@ def _mean_size(events: Sequence[float]) -> float:
     return sum(size**2 for size in events) / total if total else 0.0
 
 
-def _shown(windows: Sequence[LoadWindow], allowed: float) -> ShownLoads:
+def _shown(windows: Sequence[LoadWindow], allowed: float, *, concurrency: bool) -> ShownLoads:
     """Return what windows show, in ascending order of their loads; those that show nothing are left out."""
     found = []
     for window, size in zip(windows, event_sizes(windows, allowed), strict=True):
         kept = window.share <= allowed
         unknown = (window.trend is Trend.RISING and kept) or (window.trend is Trend.FALLING and not kept)
         if window.counted and not unknown:
-            found.append((window.load, window.missed / size, window.counted / size))
-    at, events, trials = np.array(sorted(found)).reshape(-1, 3).T
-    return ShownLoads(at=at, events=events, trials=trials)
+            requests = math.inf if concurrency else window.load * window.seconds
+            found.append((window.load, window.missed / size, window.counted / size, requests))
+    at, events, trials, requests = np.array(sorted(found)).reshape(-1, 4).T
+    return ShownLoads(at=at, events=events, trials=trials, requests=requests)

@@ -4,6 +4,7 @@ cannot complete is sustained, however long its queue stays within the limits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,7 +21,9 @@ _LATENCIES = 8.0
 _RUNAWAY = 4.0
 """A queue grows without end if requests in flight rise to this many times what smaller loads lead to expect, ..."""
 _LEAST_RUNAWAY = 20.0
-"""... and to this number at least."""
+"""... and to this number at least, ..."""
+_RUNAWAY_ERRORS = 3.0
+"""... and by this many standard errors of the arrivals and the ends, which are as random as each other."""
 
 
 def expected_in_flight(windows: Sequence[LoadWindow], load: float) -> float:
@@ -42,7 +45,8 @@ def _queue_window(window: LoadWindow, before: Sequence[LoadWindow], longest: flo
     latency = window.latency if window.latency > 0 else 1.0
     window = replace(window, latency=0.0)  # its parts are independent of each other
     parts = _PARTS * min(1.0, window.seconds / (_LATENCIES * latency))
-    runaway = window.reached > max(_LEAST_RUNAWAY, _RUNAWAY * expected_in_flight(before, window.load))
+    random = _RUNAWAY_ERRORS * math.sqrt(2 * window.load * window.seconds)
+    runaway = window.reached > max(_LEAST_RUNAWAY, _RUNAWAY * expected_in_flight(before, window.load), random)
     if window.trend is Trend.RISING and (runaway or window.seconds >= longest):
         return replace(window, counted=_GROWING, missed=_GROWING, events=(1.0,), trend=Trend.SETTLED)
     return replace(window, counted=parts if window.trend is Trend.SETTLED else 0.0, missed=0.0, events=())

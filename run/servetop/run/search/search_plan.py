@@ -50,8 +50,10 @@ _RECOVERED = 1.3
 """A backlog is gone when requests in flight are no more than this many times those expected at the answer."""
 _NEARLY = 1.05
 """The latency at a load is that of loads up to this many times as large."""
+_CONFIRMED = 30.0
+"""Least seconds of a confirmation in an open loop, where a queue that grows shows late, ..."""
 _CONFIRM_SHARE = 0.25
-"""Share of the budget that a confirmation takes at most, unless that is shorter than any load."""
+"""... and the share of the budget that it takes at most, unless that is shorter than any load."""
 _LONGEST_ADVICE = 600.0
 """A budget beyond these minutes is not advised."""
 
@@ -235,7 +237,8 @@ class SearchPlan:
         """Return for how long a load is confirmed: by the latency at the largest load that is hardly beyond it."""
         load = _NEARLY * self._claimed(tiers)
         like = max((each for each in view if each.load <= load), key=attrgetter("load"), default=view[-1])
-        return max(_FIRST, min(self._seconds(like), _CONFIRM_SHARE * self._limits.budget))
+        least = _FIRST if self._limits.concurrency else _CONFIRMED
+        return max(_FIRST, min(max(least, self._seconds(like)), _CONFIRM_SHARE * self._limits.budget))
 
     def _claimed(self, tiers: Sequence[TierPosterior]) -> float:
         """Return the lower end of the narrowest claim."""
@@ -256,7 +259,7 @@ class SearchPlan:
         middle, kind = tier.whole.quantile(0.5), tier.kind
         lowest = min(range(len(tier.parts)), key=lambda index: tier.parts[index].quantile(0.5))
         if kind is AnswerKind.ABOVE:
-            return TierAnswer(kind=kind, load=None, low=self._limits.high, high=math.inf, binding="")
+            return TierAnswer(kind=kind, load=None, low=min(low, self._limits.high), high=math.inf, binding="")
         if kind is AnswerKind.BELOW:
             return TierAnswer(kind=kind, load=None, low=0.0, high=self._limits.low, binding=tier.text[lowest])
         left = used * ((tier.width / self._limits.precision) ** 2 - 1) / 60

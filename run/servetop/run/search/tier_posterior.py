@@ -53,13 +53,18 @@ class TierPosterior:
         low, high = self.whole.interval
         middle, precision = self.whole.quantile(0.5), self.limits.precision
         narrow = high <= (1 + precision) * middle and low >= (1 - precision) * middle
-        return not narrow and low < self.limits.high and high > self.limits.low
+        return not narrow and not self._is_above and high > self.limits.low
+
+    @property
+    def _is_above(self) -> bool:
+        """Whether the answer is beyond the loads that may be tried, as far as the precision tells."""
+        return self.whole.interval[0] >= (1 - self.limits.precision) * self.limits.high
 
     @property
     def kind(self) -> AnswerKind:
         """The kind of the answer, unless the server drifted."""
         low, high = self.whole.interval
-        if low >= self.limits.high:
+        if self._is_above:
             return AnswerKind.ABOVE
         if high <= self.limits.low:
             return AnswerKind.BELOW
