@@ -41,9 +41,9 @@ _OFTEN = 30.0
 _LEAST_TRIALS = 5.0
 """Independent samples of a window at least: missing the limit from begin to end is more than one event."""
 DEPENDENCE = 1.4
-"""Factor of the variance of shares: events come together too (set on servers and seeds apart from the judgement's), ..."""
+"""Factor of the variance of shares: events come together too (set on servers and seeds apart from the judges'), ..."""
 _OPEN_DEPENDENCE = 1.2
-"""... and in an open loop, where each load counts no more than what its queue remembers lets it."""
+"""... and in an open loop, where a load counts less anyway, as its queue remembers how it began."""
 CONFIDENCE = 0.95
 _NORMAL = 1.96
 """Standard errors to either side of an interval of that confidence."""
@@ -180,7 +180,7 @@ def _shown(windows: Sequence[LoadWindow], allowed: float, *, concurrency: bool) 
         kept = window.share <= allowed
         unknown = (window.trend is Trend.RISING and kept) or (window.trend is Trend.FALLING and not kept)
         if window.counted and not unknown:
-            requests = math.inf if concurrency else window.load * window.seconds
-            found.append((window.load, window.missed / size, window.counted / size, requests))
+            due = math.inf if concurrency else window.load * window.seconds
+            found.append((window.load, window.missed / size, window.counted / size, due))
     at, events, trials, requests = np.array(sorted(found)).reshape(-1, 4).T
     return ShownLoads(at=at, events=events, trials=trials, requests=requests)
