@@ -30,7 +30,7 @@ _NEGLIGIBLE = 1e-4
 """Weight from which the curve near a load counts at all."""
 _BUSY = 0.9
 """Part of what an engine can complete that the largest load within an objective usually is."""
-_RELAXATION, _LONGEST_RELAXATION = 2.0, 40.0
+_RELAXATION, _LONGEST_RELAXATION = 2.0, 60.0
 """Requests after which a queue has forgotten how it began: this / ln(part)² at a part of what the engine can complete,
 and at most. With exponential times it is 1 / (1 - √part)², which is about 4 / ln(part)² (Morse 1955); both were set on
 servers and seeds apart from the judgement's.
