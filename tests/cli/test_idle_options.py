@@ -66,6 +66,7 @@ COMMANDS_OWN = {
         "input_len", "output_len", "num_prompts", "arrivals", "record", "as_json",
     },
     "validate": {"as_json"},
+    "report": {"file", "output", "price"},
     "serve": {option.name for option in declared(ServeOptions)},
 }  # fmt: skip
 """Options of each command that always have an effect there, or exclude another one by an error of their own."""
