@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-import tracemalloc
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -89,7 +89,7 @@ async def test_a_finished_run_cannot_be_stopped(
 
 @pytest.mark.integration
 async def test_replays_at_64_times_leak_no_memory(canned: ModuleType) -> None:
-    """Plays the run three times: the last pass must not hold more memory than the second."""
+    """Plays the run three times: the last pass must not hold more blocks of memory than the second."""
     length, clock = 600.0, ManualClock()
     run = canned.finished()
     run.ticks, run.end = canned.ticks(seconds=length), None
@@ -98,7 +98,6 @@ async def test_replays_at_64_times_leak_no_memory(canned: ModuleType) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press(*["+"] * 6)
         assert app.viewer.view.playhead.speed == 64
-        tracemalloc.start()
         for _ in range(3):
             await pilot.press("home")
             if not app.viewer.view.playhead.playing:
@@ -111,10 +110,9 @@ async def test_replays_at_64_times_leak_no_memory(canned: ModuleType) -> None:
                 await pilot.pause()
             assert app.viewer.view.playhead.at == pytest.approx(app.viewer.run.edge)
             gc.collect()
-            held.append(tracemalloc.get_traced_memory()[0])
-        tracemalloc.stop()
+            held.append(sys.getallocatedblocks())
         assert app.screen.query_one(ThroughputPanel).frame is not None
-    assert held[2] - held[1] < 1_000_000
+    assert held[2] - held[1] < 3_000
 
 
 async def test_a_read_only_dashboard_rejects_steering_keys(
