@@ -104,7 +104,7 @@ judge-cache: .venv/.installed  ## judge asked hit rates and planted prefix cache
 judge-price: .venv/.installed  ## judge the intervals of costs on simulated runs, and write docs/how-to/price.md (4 minutes; SEED: another draw)
 	$(BIN)/python -m tests.judgement.cost_intervals --seed $(or $(SEED),11) $(if $(SEED),,--report docs/how-to/price.md)
 
-judge-search: .venv/.installed  ## judge searches of simulated servers with known largest loads, and write docs/how-to/search.md (6 minutes; SEEDS: other arrivals)
+judge-search: .venv/.installed  ## judge searches of simulated servers with known largest loads, and write docs/how-to/search.md (12 minutes; SEEDS: other arrivals)
 	$(BIN)/python -m tests.judgement.judge_search $(if $(SEEDS),--seeds $(SEEDS),--report docs/how-to/search.md)
 
 judge-search-kills: .venv/.installed  ## kill searches at 120 drawn moments and resume them, and write docs/how-to/search.md (4 minutes; SEED: other arrivals and moments)

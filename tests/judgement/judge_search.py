@@ -6,9 +6,10 @@ import argparse
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from servetop.run.search.search_answer import AnswerKind, TierAnswer
@@ -22,6 +23,10 @@ TRUTHS = Path(__file__).with_name("largest_loads.json")
 CLOSE = 0.05
 """Relative error up to which an answer counts as close."""
 
+_COARSE, _COARSE_SECONDS = 0.3, 480.0
+"""Precision and budget of coarse searches, ..."""
+_PRIORS = {"coarse": None, "coarse, 4 times the load expected": 4.0, "coarse, a quarter expected": 0.25}
+"""... and the names of those that begin at `--low`, or with an expected load: that many times the largest one."""
 MARK = "<!-- make judge-search -->"
 """Encloses the table in the page."""
 _HEAD = (
@@ -86,13 +91,18 @@ def judge(
     return JudgedSearch(kind=kind, server=server, seed=seed, true=true, answer=answer, minutes=engine.now / 60)
 
 
-def table(found: Sequence[JudgedSearch]) -> list[str]:
-    """Return the results as Markdown: a row for each kind, and every search that missed."""
+def table(found: Sequence[JudgedSearch], coarse: Mapping[str, Sequence[JudgedSearch]] | None = None) -> list[str]:
+    """Return the results as Markdown: a row for each kind and each sort of coarse searches, and all that missed."""
+    coarse = coarse or {}
     rows = [f"| {' | '.join(_HEAD)} |", "|---" * len(_HEAD) + "|"]
     for kind in [*KINDS, ""]:
         rows += [_row(kind or "all", [each for each in found if kind in ("", each.kind)])]
-    missed = [each for each in found if not each.covers]
-    return [*rows, "", "Searches whose interval does not contain the largest load:", "", *map(_result, missed)]
+    rows += [_row(name, searches) for name, searches in coarse.items()]
+    missed = [_result(each) for each in found if not each.covers]
+    missed += [f"{_result(each)}, {name}" for name, searches in coarse.items() for each in searches if not each.covers]
+    if not missed:
+        return [*rows, "", "Every interval contains the largest load."]
+    return [*rows, "", "Searches whose interval does not contain the largest load:", "", *missed]
 
 
 def _row(name: str, found: Sequence[JudgedSearch]) -> str:
@@ -140,15 +150,16 @@ def main() -> None:
         return
     known = json.loads(TRUTHS.read_text(encoding="utf-8"))
     cases = [(kind, server, seed) for kind in KINDS for server in options.servers for seed in options.seeds]
+    trues = [known[f"{kind} {server}"] for kind, server, _ in cases]
     with ProcessPoolExecutor(max_workers=2) as pool:
-        waiting = [
-            pool.submit(judge, *case, known[f"{case[0]} {case[1]}"], budget=60 * options.minutes) for case in cases
-        ]
-        found = []
-        for each in waiting:
-            found.append(each.result())
-            say(_result(found[-1]))
-    lines = table(found)
+
+        def judged(judge_of: Callable[[str, int, int, float], JudgedSearch]) -> list[JudgedSearch]:
+            return list(pool.map(judge_of, *zip(*cases, strict=True), trues))
+
+        found = judged(partial(judge, budget=60 * options.minutes))
+        coarse_judge = partial(judge, budget=_COARSE_SECONDS, precision=_COARSE)
+        coarse = {name: judged(partial(coarse_judge, prior=prior)) for name, prior in _PRIORS.items()}
+    lines = table(found, coarse)
     say("\n".join(lines))
     if options.report is not None:
         write_between_marks(options.report, lines, mark=MARK)

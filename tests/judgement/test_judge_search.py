@@ -58,3 +58,12 @@ def test_the_table_lists_every_search_that_missed() -> None:
     assert "| KV-bound | 2 | 50 % | 2 | 50 % | 50 % | 8 % | 5.0 |" in lines
     assert "| wide lengths | 0 | – | 0 | – | – | – | – |" in lines
     assert lines[-1] == "- KV-bound 21, seed 1: 12 [11.5, 12.5] for 10.1"
+    assert table(found[:1])[-1] == "Every interval contains the largest load."
+
+
+def test_coarse_searches_have_a_row_for_each_sort() -> None:
+    answer = TierAnswer(kind=AnswerKind.FOUND, load=12.0, low=11.0, high=14.0, binding="")
+    far = JudgedSearch(kind="KV-bound", server=21, seed=1, true=10.1, answer=answer, minutes=5.0)
+    lines = table([], {"coarse": [far]})
+    assert "| coarse | 1 | 0 % | 1 | 0 % | 0 % | 27 % | 5.0 |" in lines
+    assert lines[-1] == "- KV-bound 21, seed 1: 12 [11, 14] for 10.1, coarse"
