@@ -63,6 +63,16 @@ def test_an_incomplete_last_transaction_is_not_damage(copied_recording: Path) ->
     assert check_wal(copied_recording).damage is None
 
 
+def test_a_newest_transaction_that_is_half_written_over_an_older_log_is_not_damage(copied_recording: Path) -> None:
+    """As if killed between the head of its last frame and the page."""
+    log = log_of(copied_recording)
+    data = log.read_bytes()
+    log.write_bytes(data[: -FRAME // 2] + data[:FRAME])
+    state = check_wal(copied_recording)
+    assert (state.commits, state.dropped, state.damage) == (TICKS - 1, 0, None)
+    assert ticks_and_damage(copied_recording) == (TICKS - 1, "")
+
+
 def test_commits_after_a_torn_frame_are_counted_and_reported(copied_recording: Path) -> None:
     log = log_of(copied_recording)
     alter(log, log.stat().st_size // 2)

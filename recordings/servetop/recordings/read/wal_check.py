@@ -25,7 +25,10 @@ class WalState:
     commits: int
     """Transactions that SQLite reads."""
     dropped: int
-    """Recognisable transactions after the damage."""
+    """Recognisable transactions after the damage; 0 if that is the newest one, which a kill -9 may have interrupted.
+
+    Its frames are written over those of an older log, each head before its page, so the last one may look complete.
+    """
     damage: str | None = None
     """Why they are dropped; None for a sound log, which may end within a transaction after a kill -9."""
 
@@ -67,7 +70,8 @@ def _checked(data: bytes) -> WalState:
     valid = count if matching.all() else int(matching.argmin())
     commits = heads[:, 1] > 0
     last = int(np.flatnonzero(commits[:valid])[-1]) + 1 if commits[:valid].any() else 0
-    dropped = int((own & commits)[last:].sum())
+    lost = last + np.flatnonzero((own & commits)[last:])
+    dropped = 0 if lost.size == 1 and lost[0] == np.flatnonzero(own)[-1] else lost.size
     damage = f"its write-ahead log is torn: at least {dropped} later commits were dropped" if dropped else None
     return WalState(commits=int(commits[:last].sum()), dropped=dropped, damage=damage)
 
