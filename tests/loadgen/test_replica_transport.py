@@ -95,7 +95,8 @@ async def test_while_all_replicas_are_down_each_request_fails_with_a_reason(
     run = start(server.url, more_urls=(other_server.url,), arrivals="constant")
     run.begin(StageConfig(num_prompts=6, request_rate=20.0))
     await run.finish()
-    assert [record.replica for record in run.records] == [0, 1] * 3
+    assert len(run.records) == 6
+    assert {record.replica for record in run.records} == {0, 1}  # in which order, depends on when each fails
     assert all("connection refused" in (record.error or "") for record in run.records)
 
 
