@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -40,7 +41,10 @@ def test_a_table_is_written_to_standard_output_and_to_a_file(
         (["--format", "xml"], "servetop: invalid --format xml: use csv"),
         (["--table", "users"], "servetop: invalid --table users: use requests, ticks, stages, engine or gpu"),
         (["--table", "gpu"], "servetop: overload has no rows for --table gpu: no GPU was read\n"),
-        (["-o", "."], "servetop: --output . is a folder: give the name of a file"),
+        (["--stage", "1"], "servetop: --stage has no effect with --format csv"),
+        (["--format", "vllm", "--table", "ticks"], "servetop: --table is for csv and jsonl"),
+        (["--format", "vllm", "--stage", "9"], "servetop: overload has no stage 9 with requests: it has 0, 1, 2, 3\n"),
+        (["--format", "vllm"], "servetop: overload has 4 stages, and a file of format vllm holds one: add --stage"),
         (["-o", "x.servetop"], "servetop: --output x.servetop is a recording by its suffix"),
     ],
 )
@@ -52,6 +56,21 @@ def test_what_cannot_be_written_is_one_line(
     assert printed.out == ""
     assert printed.err.startswith(error)
     assert printed.err.count("\n") == 1
+
+
+def test_each_stage_is_written_to_a_folder_and_what_is_lost_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "results"
+    assert main(["export", "sample", "--format", "vllm", "-o", str(folder)]) == 0
+    printed = capsys.readouterr()
+    assert sorted(printed.out.splitlines()) == sorted(str(each) for each in folder.iterdir())
+    assert [json.loads(each.read_bytes())["completed"] for each in sorted(folder.iterdir())] == [390, 200, 54, 159]
+    assert printed.err.startswith("servetop: not in format vllm: engine, GPU and tick samples; ")
+    assert printed.err.count("\n") == 1
+    (tmp_path / "file").touch()
+    assert main(["export", "sample", "--format", "vllm", "-o", str(tmp_path / "file")]) == 1
+    assert "file exists" in capsys.readouterr().err
 
 
 def test_a_missing_recording_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from servetop.cli.options.output_options import PRICE, AsJson, MetricPercentiles
 from servetop.cli.options.parsers import parse_batch_sizes, parse_goodput, parse_rates, parse_settings
 from servetop.cli.options.run_options import RECORDING, SWEEP
 
-EXPORT_FORMATS = ("csv", "jsonl")
+EXPORT_FORMATS = ("csv", "jsonl", "vllm")
 EXPORT_TABLES = ("requests", "ticks", "stages", "engine", "gpu")
 
 
@@ -101,16 +101,17 @@ class ExportOptions:
     table: Annotated[
         str | None,
         Option(
-            "--table",
-            "What the rows of csv and jsonl are.",
-            unit="TABLE",
-            default="requests",
-            choices=EXPORT_TABLES,
+            "--table", "What the rows of csv and jsonl are.", unit="TABLE", default="requests", choices=EXPORT_TABLES
         ),
     ] = None
-    output: Annotated[Path | None, Option("-o --output", "File to write.", unit="FILE", default="standard output")] = (
-        None
-    )
+    stage: Annotated[
+        int | None,
+        Option("--stage", "The only stage to write, where a file holds one.", unit="NUMBER", default="all", minimum=0),
+    ] = None
+    output: Annotated[
+        Path | None,
+        Option("-o --output", "File to write, or folder for several.", unit="FILE", default="standard output"),
+    ] = None
 
 
 @options_class

@@ -35,6 +35,21 @@ def json_line(value: object) -> str:
     return json.dumps(plain(value), allow_nan=False, separators=(",", ":")).replace("##", "#\\u0023") + "\n"
 
 
+def json_object(members: Iterable[tuple[str, object]]) -> Iterator[str]:
+    """Yield one JSON object as `json_line` writes it; an iterator is a list whose values are computed while written."""
+    lead = "{"
+    for name, value in members:
+        if isinstance(value, Iterator):
+            yield f"{lead}{json.dumps(name)}:["
+            for number, block in enumerate(_blocks(value, lambda each: "," + json_line(each).removesuffix("\n"))):
+                yield block if number else block[1:]
+            yield "]"
+        else:
+            yield f"{lead}{json.dumps(name)}:{json_line(value)[:-1]}"
+        lead = ","
+    yield "}\n"
+
+
 def plain(value: Any) -> Any:
     """Return a value with infinity as "inf" and NaN as None, which JSON has not."""
     if isinstance(value, float) and not math.isfinite(value):
