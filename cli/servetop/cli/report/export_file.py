@@ -30,8 +30,8 @@ def run_export(options: ExportOptions) -> int:
             _write(files, target)
         elif len(files) > 1:
             raise UsageError(
-                f"{reader.name} has {counted(len(files), 'stage')}, and a file of format {options.format} holds one: "
-                "add --stage NUMBER, or -o FOLDER for one file each"
+                f"{reader.name} is {counted(len(files), 'file')} in format {options.format}: add -o FOLDER for all, or "
+                "--stage NUMBER for one stage"
             )
         else:
             console.out_data(files[0].parts())
@@ -59,5 +59,7 @@ def _write(files: Sequence[ExportedFile], target: Path) -> None:
             raise ServetopError(f"cannot write to {target} ({system_reason(error)}): give a folder with -o") from error
     for each in files:
         path = target / each.name if target.is_dir() else target
+        if "/" in each.name:
+            path.parent.mkdir(exist_ok=True)
         write_whole(path, each.parts())
         console.out(str(path))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.export.aiperf_records import NOT_CARRIED as NOT_IN_AIPERF
+from servetop.reports.export.aiperf_records import RECORDS_FILE, SUMMARY_FILE, aiperf_records, aiperf_summary
 from servetop.reports.export.exported_tables import TABLES, table_rows
 from servetop.reports.export.row_formats import csv_text, json_lines
 from servetop.reports.export.stage_rows import exported_stages
@@ -19,7 +21,7 @@ class ExportedFile:
     """One file of an export."""
 
     name: str
-    """Its name in a folder of several."""
+    """Its name in a folder of several; `/` separates a folder of its own."""
     parts: Callable[[], Iterator[str]]
     """Returns its text, computed while it is read."""
 
@@ -64,8 +66,20 @@ def _vllm(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]
     ]
 
 
+def _aiperf(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
+    stages = exported_stages(reader, part.stage)
+    return [
+        ExportedFile(
+            name=f"{stage.file_stem}/{name}" if len(stages) > 1 else name, parts=functools.partial(text, reader, stage)
+        )
+        for stage in stages
+        for name, text in ((RECORDS_FILE, aiperf_records), (SUMMARY_FILE, aiperf_summary))
+    ]
+
+
 FORMATS: Mapping[str, ExportFormat] = {
     "csv": ExportFormat(files=_csv),
     "jsonl": ExportFormat(files=_json_lines),
     "vllm": ExportFormat(files=_vllm, by_stage=True, not_carried=NOT_IN_VLLM_RESULT),
+    "aiperf": ExportFormat(files=_aiperf, by_stage=True, not_carried=NOT_IN_AIPERF),
 }
