@@ -10,9 +10,6 @@ from typing import Any
 
 from servetop.core.events import EngineSample, GpuSample, RequestRecord
 
-Value = str | int | float | bool | None
-"""A value of a table; None is unknown."""
-
 
 @dataclass(frozen=True, slots=True)
 class ExportedColumn:
