@@ -50,6 +50,8 @@ COMMANDS_OWN = {
     "attach": {"run", "theme", "against", "reduced_motion"},
     "replay": {"file", "theme", "against", "reduced_motion", "read_only", "web"},
     "summary": {"file", "story", "markdown", "as_json"},
+    "report": {"file", "output", "price"},
+    "export": {"file", "format", "table", "stage", "output"},
     "manifest": {"file", "as_json"},
     "compare": {"recordings", "metric", "margin", "start_spread", "price", "anyway", "markdown", "as_json"},
     "verify": {"files", "as_json"},

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from servetop.cli.main import main
-from servetop.cli.report.report_file import write_whole
-from servetop.core.errors import ServetopError
 
 
 def test_a_report_is_written_where_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,11 +44,3 @@ def test_a_missing_recording_and_a_missing_folder_are_one_line(
     assert main(["report", "sample", "-o", str(target)]) == 1
     error = capsys.readouterr().err
     assert error == f"servetop: cannot write {target}: no such file or directory: give another file with -o\n"
-
-
-def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) -> None:
-    target = tmp_path / "page.html"
-    (target / "inside").mkdir(parents=True)
-    with pytest.raises(ServetopError, match=r"cannot write .*page\.html"):
-        write_whole(target, "text")
-    assert [each.name for each in tmp_path.iterdir()] == ["page.html"]

@@ -17,6 +17,7 @@ from servetop.cli.options.serve_options import ServeOptions
 from servetop.cli.options.tool_options import (
     DatasetOptions,
     EnginesOptions,
+    ExportOptions,
     JsonOptions,
     ListOptions,
     ManifestOptions,
@@ -141,6 +142,13 @@ def report(line: CommandLine[ReportOptions]) -> int:
     return run_report(line.options)
 
 
+def export(line: CommandLine[ExportOptions]) -> int:
+    """Write a recording in the format of another tool, or as a table of its requests, ticks, stages or samples."""
+    from servetop.cli.report.export_file import run_export
+
+    return run_export(line.options)
+
+
 def rerun(line: CommandLine[RerunOptions]) -> int:
     """Repeat the run of a recording; options override it. Exit code 2 if something that it needs is missing here."""
     from servetop.cli.launch import output_of
@@ -250,6 +258,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(replay, ReplayOptions),
     CommandSpec(summary, SummaryOptions),
     CommandSpec(report, ReportOptions),
+    CommandSpec(export, ExportOptions),
     CommandSpec(manifest, ManifestOptions),
     CommandSpec(compare, CompareOptions),
     CommandSpec(verify, VerifyOptions),

@@ -31,6 +31,17 @@ def out_commands(*lines: str) -> None:
     _write(sys.stdout, "".join(f"{sanitize_line(line)}\n" for line in lines))
 
 
+def out_data(parts: Iterable[str]) -> None:
+    """Write the contents of a file to stdout: unchanged into a pipe or file, sanitized to a terminal.
+
+    Ends quietly, without reading the remaining parts, when the other end of the pipe is closed.
+    """
+    shown = sys.stdout is not None and sys.stdout.isatty()
+    for part in parts:
+        if not _write(sys.stdout, break_ci_commands(sanitize_text(part)) if shown else part):
+            return
+
+
 def out_json(value: object, *, indent: int | None = None, default: Any = None) -> None:
     """Write JSON to stdout in printable ASCII, with all other characters escaped.
 
@@ -105,21 +116,24 @@ def write(stream: TextIO | None, text: str) -> None:
     _write(stream, break_ci_commands(text))
 
 
-def _write(stream: TextIO | None, text: str) -> None:
+def _write(stream: TextIO | None, text: str) -> bool:
+    """Write text as it is, and flush; False if the stream is closed."""
     if stream is None:
-        return
+        return False
     try:
         try:
             stream.write(text)
         except UnicodeEncodeError:
             stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
         stream.flush()
+        return True
     except BrokenPipeError:
         _discard(stream)
     except OSError as error:
         _discard(stream)
         if stream is sys.stdout:
             raise ServetopError(f"cannot write to standard output ({system_reason(error)})") from error
+    return False
 
 
 def _discard(stream: TextIO) -> None:

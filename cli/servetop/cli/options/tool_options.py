@@ -13,6 +13,9 @@ from servetop.cli.options.output_options import PRICE, AsJson, MetricPercentiles
 from servetop.cli.options.parsers import parse_batch_sizes, parse_goodput, parse_rates, parse_settings
 from servetop.cli.options.run_options import RECORDING, SWEEP
 
+EXPORT_FORMATS = ("csv", "jsonl", "vllm", "aiperf")
+EXPORT_TABLES = ("requests", "ticks", "stages", "engine", "gpu")
+
 
 @options_class
 class JsonOptions:
@@ -84,6 +87,31 @@ class ReportOptions:
         Option("-o --output", "File to write.", unit="FILE", default="the recording's name with .html, here"),
     ] = None
     price: Annotated[tuple[str, ...], PRICE] = ()
+
+
+@options_class
+class ExportOptions:
+    """The options of `servetop export`."""
+
+    file: Annotated[str, RECORDING] = "latest"
+    format: Annotated[
+        str,
+        Option("--format", "Format to write.", unit="FORMAT", choices=EXPORT_FORMATS),
+    ] = "csv"
+    table: Annotated[
+        str | None,
+        Option(
+            "--table", "What the rows of csv and jsonl are.", unit="TABLE", default="requests", choices=EXPORT_TABLES
+        ),
+    ] = None
+    stage: Annotated[
+        int | None,
+        Option("--stage", "The only stage to write, where a file holds one.", unit="NUMBER", default="all", minimum=0),
+    ] = None
+    output: Annotated[
+        Path | None,
+        Option("-o --output", "File to write, or folder for several.", unit="FILE", default="standard output"),
+    ] = None
 
 
 @options_class

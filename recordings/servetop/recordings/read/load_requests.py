@@ -26,7 +26,7 @@ from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.core.arrays import FloatArray
 from servetop.core.chunk_codec import chunk_sizes_known
 from servetop.core.errors import RecordingError
-from servetop.core.events import RequestStatus, TokenSource
+from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.recordings.format.column_bounds import NOT_NULL
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.read.growing_column import GrowingColumn
@@ -88,6 +88,16 @@ class Selection:
         exclusions = ["NOT (stage = ? AND due >= ?)"] * len(self.excluded)
         parameters = (*active.values(), *(value for pair in self.excluded for value in pair))
         return " AND ".join([*active, *exclusions]), parameters
+
+    def selects(self, request: RequestRecord) -> bool:
+        """Whether the SQL condition holds for a request."""
+        equal = {"stage": self.stage, "model": self.model, "replica": self.replica}
+        return (
+            all(value is None or getattr(request, name) == value for name, value in equal.items())
+            and (self.start is None or request.due >= self.start)
+            and (self.until is None or request.due < self.until)
+            and not any(request.stage == stage and request.due >= start for stage, start in self.excluded)
+        )
 
 
 def load_requests(reader: RecordingReader, selection: Selection, *, others: Sequence[str] = ()) -> RequestColumns:

@@ -241,6 +241,10 @@ class RecordingReader:
             "request", names, where=f"({where}) AND {condition}" if where else condition, parameters=parameters
         )
 
+    def stream(self, table: schema.EventTable, *, where: str = "", parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield the events of a table in the order of writing; memory does not grow with their number."""
+        return self._tables.streamed(table, where=where, parameters=parameters)
+
     def check_requests(self) -> None:
         """Record invalid rows of table `request` as damage; sums and statistics omit them."""
         check_request_rows(self._tables)

@@ -130,6 +130,10 @@ class TableReader:
         with _collector_paused():
             return list(self._numbered(table, where=where, parameters=parameters, order=order))
 
+    def streamed(self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield events in the order of writing, with at most a thousand in memory."""
+        return (event for _, event in self._numbered(table, where=where, parameters=parameters, order="seq"))
+
     def events_after(self, table: EventTable, seq: int, *, most: int | None = None) -> tuple[list[Any], int]:
         """Return at most `most` events after number `seq`, and the number of the last one."""
         order = "seq" if most is None else f"seq LIMIT {most:d}"

@@ -1,0 +1,54 @@
+"""Writes a file as a whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from servetop.core.errors import ServetopError, UsageError, system_reason
+from servetop.recordings.library.paths import SUFFIX
+
+
+def refuse_target(target: Path, *, instead: str) -> None:
+    """Raise UsageError for a folder or a recording, which must not be overwritten; `instead` is what to give."""
+    if target.suffix == SUFFIX or target.is_dir():
+        kind = "a folder" if target.is_dir() else f"a recording by its suffix {SUFFIX}"
+        raise UsageError(f"--output {target} is {kind}: give {instead}")
+
+
+def write_whole(target: Path, parts: Iterable[str]) -> None:
+    """Write the parts of a file one by one, and name it when it is complete; ServetopError if that fails.
+
+    A device or named pipe is written in place.
+    """
+    try:
+        if target.exists() and not target.is_file():
+            with target.open("w", encoding="utf-8", errors="replace") as file:
+                file.writelines(parts)
+        else:
+            _replace(target, parts)
+    except OSError as error:
+        raise ServetopError(f"cannot write {target}: {system_reason(error)}: give another file with -o") from error
+
+
+def _replace(target: Path, parts: Iterable[str]) -> None:
+    number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
+    try:
+        with os.fdopen(number, "w", encoding="utf-8", errors="replace") as file:
+            file.writelines(parts)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    """Return the permissions that new files of this process do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

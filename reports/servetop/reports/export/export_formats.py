@@ -1,0 +1,85 @@
+"""The formats that a recording can be exported to, by name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.export.aiperf_records import NOT_CARRIED as NOT_IN_AIPERF
+from servetop.reports.export.aiperf_records import RECORDS_FILE, SUMMARY_FILE, aiperf_records, aiperf_summary
+from servetop.reports.export.exported_tables import TABLES, table_rows
+from servetop.reports.export.row_formats import csv_text, json_lines
+from servetop.reports.export.stage_rows import exported_stages
+from servetop.reports.export.vllm_result import NOT_CARRIED as NOT_IN_VLLM_RESULT
+from servetop.reports.export.vllm_result import vllm_result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedFile:
+    """One file of an export."""
+
+    name: str
+    """Its name in a folder of several; `/` separates a folder of its own."""
+    parts: Callable[[], Iterator[str]]
+    """Returns its text, computed while it is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedPart:
+    """Which part of a recording to export."""
+
+    table: str = "requests"
+    stage: int | None = None
+    """None for all stages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportFormat:
+    """A format that `servetop export` writes."""
+
+    files: Callable[[RecordingReader, ExportedPart], Sequence[ExportedFile]]
+    """Returns the files of a recording; UsageError if it has nothing to export."""
+    by_stage: bool = False
+    """Whether a file holds one stage, rather than one table."""
+    not_carried: Sequence[str] = ()
+    """What the format has no place for: phrases of a message to the user."""
+
+
+def _csv(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
+    rows = table_rows(reader, part.table)
+    name = f"{reader.name}-{part.table}.csv"
+    return [ExportedFile(name=name, parts=lambda: csv_text(TABLES[part.table].columns, rows))]
+
+
+def _json_lines(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
+    rows, table = table_rows(reader, part.table), TABLES[part.table]
+    name = f"{reader.name}-{part.table}.jsonl"
+    return [ExportedFile(name=name, parts=lambda: json_lines((*table.columns, *table.lists), rows))]
+
+
+def _vllm(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
+    return [
+        ExportedFile(name=f"{stage.file_stem}.json", parts=functools.partial(vllm_result, reader, stage))
+        for stage in exported_stages(reader, part.stage)
+    ]
+
+
+def _aiperf(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
+    stages = exported_stages(reader, part.stage)
+    return [
+        ExportedFile(
+            name=f"{stage.file_stem}/{name}" if len(stages) > 1 else name, parts=functools.partial(text, reader, stage)
+        )
+        for stage in stages
+        for name, text in ((RECORDS_FILE, aiperf_records), (SUMMARY_FILE, aiperf_summary))
+    ]
+
+
+FORMATS: Mapping[str, ExportFormat] = {
+    "csv": ExportFormat(files=_csv),
+    "jsonl": ExportFormat(files=_json_lines),
+    "vllm": ExportFormat(files=_vllm, by_stage=True, not_carried=NOT_IN_VLLM_RESULT),
+    "aiperf": ExportFormat(files=_aiperf, by_stage=True, not_carried=NOT_IN_AIPERF),
+}

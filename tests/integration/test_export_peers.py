@@ -1,0 +1,52 @@
+"""Exported results are read by the tools whose formats they have, which find the same figures in them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from servetop.cli.main import main
+from tests.integration.harness import Vllm
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+PROGRAM = Path(__file__).with_name("vllm_statistics.py")
+AIPERF = Path("/tmp/aiperf-venv/bin/python")
+"""An environment with AIPerf 0.13, which is too large to be made for one test."""
+LOADS = """
+import sys
+from pathlib import Path
+from aiperf.common.models.export_models import JsonExportData
+from aiperf.common.models.record_models import MetricRecordInfo
+records, summary = (Path(each).read_text() for each in sys.argv[1:])
+found = [MetricRecordInfo.model_validate_json(each) for each in records.splitlines()]
+data = JsonExportData.model_validate_json(summary)
+assert data.schema_version == JsonExportData.SCHEMA_VERSION
+print(len(found), int(data.request_count.avg), data.time_to_first_token.p99)
+"""
+
+
+@pytest.mark.parametrize("stage", ["0", "1"])
+def test_vllm_computes_the_exported_statistics_from_the_exported_lists(
+    vllm: Vllm, tmp_path: Path, stage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "result.json"
+    assert main(["export", "sample", "--format", "vllm", "--stage", stage, "-o", str(target)]) == 0
+    capsys.readouterr()
+    done = subprocess.run([vllm.python, str(PROGRAM), str(target)], check=True, capture_output=True, text=True)
+    result, found = json.loads(target.read_bytes()), json.loads(done.stdout)
+    lengths = found.pop("output_lens")
+    assert {name: result[name] for name in found} == pytest.approx(found, rel=1e-12)
+    assert lengths == result["output_lens"]
+
+
+@pytest.mark.skipif(not AIPERF.exists(), reason="AIPerf is not installed")
+def test_aiperf_loads_the_exported_artifacts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "sample", "--format", "aiperf", "--stage", "0", "-o", str(tmp_path)]) == 0
+    files = capsys.readouterr().out.split()
+    done = subprocess.run([AIPERF, "-c", LOADS, *files], check=True, capture_output=True, text=True)
+    summary = json.loads(Path(files[1]).read_bytes())
+    assert done.stdout.split() == ["54", "54", str(summary["time_to_first_token"]["p99"])]
