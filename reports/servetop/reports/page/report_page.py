@@ -40,11 +40,23 @@ class ReportPage:
     gpus: Sequence[str]
     """The names of the GPUs, each once."""
 
+    def run_data(self, letter: str) -> dict[str, object]:
+        """Return the requests for the page's script, under a letter if there are several runs."""
+        return {"name": letter, "duration": self.summary.requests.duration, "rows": self.rows.as_data()}
+
 
 def report_page(
-    reader: RecordingReader, *, name: str, prices: Sequence[str] = (), answers: Sequence[str] = ()
+    reader: RecordingReader,
+    *,
+    name: str,
+    prices: Sequence[str] = (),
+    answers: Sequence[str] = (),
+    objectives: Mapping[str, float] | None = None,
 ) -> ReportPage:
-    """Read what a page shows; `prices` replace the recorded ones. RecordingError or UsageError, in one line."""
+    """Read what a page shows; `prices` replace the recorded ones. RecordingError or UsageError, in one line.
+
+    `objectives` are limits (seconds by metric) at which requests are counted exactly, in place of the recorded ones.
+    """
     summary = run_summary(reader, prices=prices)
     record = recorded_run(reader)
     run = load_run(reader)
@@ -56,7 +68,7 @@ def report_page(
         record=record,
         answers=answers,
         manifest=manifest_sections(reader.header),
-        rows=request_rows(requests, objectives=reader.header.config.goodput),
+        rows=request_rows(requests, objectives=reader.header.config.goodput if objectives is None else objectives),
         curves=distribution_curves(requests),
         heat=heat_maps(requests),
         time=time_columns(record.history, samples, since=0.0 if math.isnan(record.load_since) else record.load_since),
