@@ -10,6 +10,7 @@ from pathlib import Path
 
 from servetop.cli.options.tool_options import ReportOptions
 from servetop.cli.report.report_markdown import recording_markdown
+from servetop.cli.report.search_lines import confirmation_text, load_used
 from servetop.core.errors import ExitCode, ServetopError, UsageError, system_reason
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.library.paths import SUFFIX
@@ -75,10 +76,10 @@ def _format(options: ReportOptions) -> str:
 
 def _recording_text(name: str, options: ReportOptions, kind: str) -> str:
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
-        answers = _answers(reader)
+        answers, remarks = _search_texts(reader)
         if kind == MARKDOWN:
             return _lines_text(recording_markdown(reader, answers=answers))
-        return page_html(report_page(reader, name=name, prices=options.price, answers=answers))
+        return page_html(report_page(reader, name=name, prices=options.price, answers=answers, remarks=remarks))
 
 
 def _pair_text(options: ReportOptions, kind: str) -> str:
@@ -93,12 +94,14 @@ def _lines_text(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _answers(reader: RecordingReader) -> Sequence[str]:
-    """Return a sentence for each `--slo` of a search; none for other runs."""
+def _search_texts(reader: RecordingReader) -> tuple[Sequence[str], Sequence[str]]:
+    """Return a sentence for each `--slo` of a search, and what supports or limits them; nothing for other runs."""
     if reader.header.config.search is None:
-        return ()
+        return (), ()
     result = search_result(reader, run_summary(reader))
-    return [answer_line(result, tier) for tier in result.tiers]
+    remarks = [] if result.confirmation is None else [confirmation_text(result.confirmation)]
+    remarks += [f"Warning: {text}" for text in result.warnings]
+    return [answer_line(result, tier) for tier in result.tiers], [*remarks, f"Load: {load_used(result)}"]
 
 
 def write_whole(target: Path, text: str) -> None:

@@ -42,6 +42,7 @@ def answer_section(page: ReportPage) -> Markup:
             element("p", " · ".join(_subject(page)), class_="subject"),
             element("h1", _verdict(page)),
             *(element("p", each, class_="answer") for each in page.answers[1:]),
+            *(element("p", each, class_="figures") for each in page.remarks),
             element("p", " · ".join(_figures(summary)), class_="figures"),
         ),
         element("div", *parts, class_="answers"),

@@ -161,4 +161,5 @@ def _data(page: ComparisonPage) -> dict[str, object]:
         "distributions": compared_distributions(page.pages),
         "heat": {},
         "load": load_charts({letter: each.summary for letter, each in page.pages.items()}),
+        "search": None,
     }

@@ -10,7 +10,7 @@ from servetop.core.system.package_data import package_path
 from servetop.reports.page.html_text import Markup, element, joined, json_text
 
 _STYLES = ("uPlot.min.css", "page.css")
-_SCRIPTS = ("uPlot.iife.min.js", "columns.js", "charts.js", "heat_map.js", "limits.js", "page.js")
+_SCRIPTS = ("uPlot.iife.min.js", "columns.js", "charts.js", "heat_map.js", "search.js", "limits.js", "page.js")
 
 
 def html_file(title: str, sections: Sequence[Markup | None], data: object) -> str:

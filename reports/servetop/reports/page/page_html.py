@@ -17,6 +17,7 @@ from servetop.reports.page.html_file import charts_section, details, footer, htm
 from servetop.reports.page.html_text import Markup, element
 from servetop.reports.page.latency_charts import distribution_charts, load_charts
 from servetop.reports.page.report_page import ReportPage
+from servetop.reports.page.search_section import search_data, search_section
 from servetop.reports.page.sweep_matrix import sweep_part
 
 
@@ -28,6 +29,7 @@ def page_html(page: ReportPage) -> str:
 def _sections(page: ReportPage) -> list[Markup | None]:
     return [
         answer_section(page),
+        search_section(page.search),
         sweep_part(page.summary.sweep),
         element(
             "section",
@@ -78,4 +80,5 @@ def _data(page: ReportPage) -> dict[str, object]:
         "distributions": distribution_charts(page),
         "heat": page.heat,
         "load": load_charts({"": page.summary}),
+        "search": search_data(page.search),
     }

@@ -19,6 +19,7 @@ from servetop.reports.summary.cooldown import CoolDowns, whole_selection
 from servetop.reports.summary.manifest_sections import manifest_sections
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.summary import run_summary
+from servetop.tui.state.search_progress import SearchHistory, SearchProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,6 +32,10 @@ class ReportPage:
     record: RunRecord
     answers: Sequence[str]
     """The answers of a search, one sentence each; empty for other runs."""
+    remarks: Sequence[str]
+    """What supports or limits the answers of a search, such as its confirmation, one sentence each."""
+    search: SearchProgress | None
+    """The loads of a search and its answers at each decision; None for other runs."""
     manifest: Mapping[str, Mapping[str, str]]
     rows: RequestRows
     """The requests of the summary's totals."""
@@ -51,6 +56,7 @@ def report_page(
     name: str,
     prices: Sequence[str] = (),
     answers: Sequence[str] = (),
+    remarks: Sequence[str] = (),
     objectives: Mapping[str, float] | None = None,
 ) -> ReportPage:
     """Read what a page shows; `prices` replace the recorded ones. RecordingError or UsageError, in one line.
@@ -67,6 +73,8 @@ def report_page(
         summary=summary,
         record=record,
         answers=answers,
+        remarks=remarks,
+        search=recorded_search(reader),
         manifest=manifest_sections(reader.header),
         rows=request_rows(requests, objectives=reader.header.config.goodput if objectives is None else objectives),
         curves=distribution_curves(requests),
@@ -74,3 +82,11 @@ def report_page(
         time=time_columns(record.history, samples, since=0.0 if math.isnan(record.load_since) else record.load_since),
         gpus=sorted({each.name for each in samples}),
     )
+
+
+def recorded_search(reader: RecordingReader) -> SearchProgress | None:
+    """Return what a search knew at its end, as the screen has it; None for other runs."""
+    history = SearchHistory(reader.header.config.search)
+    history.fold(reader.search_states())
+    ended = max((tick.end for tick in reader.ticks()[-1:]), default=0.0) if reader.end is None else reader.end.at
+    return history.at(ended, stages=reader.stages(), notes=reader.notes())

@@ -29,6 +29,7 @@ function addCopyButtons() {
 }
 
 addLimits(document.getElementById("limits"));
+addSearch(document.getElementById("search"));
 addCharts();
 addCopyButtons();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
