@@ -50,6 +50,7 @@ COMMANDS_OWN = {
     "attach": {"run", "theme", "against", "reduced_motion"},
     "replay": {"file", "theme", "against", "reduced_motion", "read_only", "web"},
     "summary": {"file", "story", "markdown", "as_json"},
+    "report": {"files", "output", "format", "price", "anyway"},
     "manifest": {"file", "as_json"},
     "compare": {"recordings", "metric", "margin", "start_spread", "price", "anyway", "markdown", "as_json"},
     "verify": {"files", "as_json"},
