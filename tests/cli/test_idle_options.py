@@ -50,7 +50,7 @@ COMMANDS_OWN = {
     "attach": {"run", "theme", "against", "reduced_motion"},
     "replay": {"file", "theme", "against", "reduced_motion", "read_only", "web"},
     "summary": {"file", "story", "markdown", "as_json"},
-    "report": {"file", "output", "price"},
+    "report": {"files", "output", "format", "price", "anyway"},
     "export": {"file", "format", "table", "stage", "output"},
     "manifest": {"file", "as_json"},
     "compare": {"recordings", "metric", "margin", "start_spread", "price", "anyway", "markdown", "as_json"},
@@ -68,7 +68,6 @@ COMMANDS_OWN = {
         "input_len", "output_len", "num_prompts", "arrivals", "record", "as_json",
     },
     "validate": {"as_json"},
-    "report": {"file", "output", "price"},
     "serve": {option.name for option in declared(ServeOptions)},
 }  # fmt: skip
 """Options of each command that always have an effect there, or exclude another one by an error of their own."""

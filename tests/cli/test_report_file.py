@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from servetop.cli.main import main
+from servetop.core.config import StageConfig
+from tests.judgement.brief_recordings import record_briefly
 
 
 def test_a_report_is_written_where_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,6 +35,74 @@ def test_a_recording_is_never_overwritten(tmp_path: Path, capsys: pytest.Capture
     assert "give the name of an HTML file, as in -o report.html" in capsys.readouterr().err
     assert main(["report", "sample", "-o", str(tmp_path)]) == 2
     assert "is a folder" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    folder = tmp_path_factory.mktemp("pair")
+    load = StageConfig(request_rate=20.0, duration=15.0)
+    return tuple(  # type: ignore[return-value]
+        str(record_briefly(folder / f"{name}.servetop", load, settings={"c0": c0}))
+        for name, c0 in (("old", "0.001"), ("new", "0.004"))
+    )
+
+
+def test_two_recordings_are_compared(
+    pair: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", *pair]) == 0
+    assert capsys.readouterr().out == "old-vs-new.html\n"
+    assert "<h1>B is worse: TTFT mean +" in (tmp_path / "old-vs-new.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "words", [["-o", "x.md"], ["--format", "md", "-o", "x"], ["--format", "md", "-o", "x.txt"], ["--format", "md"]]
+)
+def test_markdown_is_that_of_compare_and_of_summary(
+    pair: tuple[str, str],
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for names, command in ((["sample"], "summary"), ([*pair], "compare")):
+        assert main(["report", *names, *words]) == 0
+        target = tmp_path / capsys.readouterr().out.strip()
+        assert main([command, *names, "--markdown"]) == 0
+        assert target.read_text(encoding="utf-8") == capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ["sample", "sample", "sample"],
+            "report compares two recordings, not 3: leave some out, or use servetop compare",
+        ),
+        (["sample", "-o", "x.pdf"], "--output x.pdf: no format has the suffix .pdf: use .html or .md, or --format"),
+        (["sample", "-o", "x.html", "--format", "md"], "--format md and --output x.html exclude each other"),
+        (["sample", "--format", "pdf"], "html or md"),
+        (["sample", "--anyway"], "--anyway is for two recordings: name another one, or leave it out"),
+        (["sample", "--format", "md", "--price", "2/h"], "--price has no effect on the Markdown of one recording"),
+        (["sample,latest", "sample"], "sample,latest names several recordings: name one"),
+        (["sample", "sample"], "is given twice"),
+    ],
+)
+def test_what_does_not_fit_together_is_one_line(
+    words: list[str],
+    error: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", *words]) == 2
+    found = capsys.readouterr().err
+    assert error in found
+    assert found.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_recording_and_a_missing_folder_are_one_line(

@@ -12,12 +12,18 @@ from typing import Any
 import pytest
 
 from servetop.analysis.summary.summary_types import RunSummary
+from servetop.core.config import StageConfig
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.page.comparison_html import comparison_html
+from servetop.reports.page.comparison_page import comparison_page
 from servetop.reports.page.page_html import page_html
 from servetop.reports.page.report_page import report_page
 from tests.hostile_recording import write_hostile_recording
 from tests.integration.headless_browser import started_browser
+from tests.judgement.brief_recordings import record_briefly
+from tests.judgement.recorded_search import record_search
+from tests.judgement.searched_servers import draw_case
 
 pytestmark = pytest.mark.integration
 ATTACK = "</script><script>window.owned=1</script><img src=x onerror=window.owned=1>\"><svg onload='window.owned=1'>"
@@ -162,6 +168,38 @@ def test_the_page_prints(browser: Any, sample: tuple[str, RunSummary], tmp_path:
     (tmp_path / "page.pdf").write_bytes(pdf)
     assert pdf.startswith(b"%PDF")
     assert len(pdf) > 50_000
+
+
+def test_the_page_of_two_recordings_counts_both_at_other_limits(browser: Any, tmp_path: Path) -> None:
+    loads = (StageConfig(request_rate=10.0, duration=10.0), StageConfig(request_rate=20.0, duration=15.0))
+    for name, slower in (("old", None), ("new", {"c0": "0.004"})):
+        record_briefly(tmp_path / f"{name}.servetop", *loads, settings=slower, goodput={"ttft": 0.02})
+    page = comparison_page((str(tmp_path / "old.servetop"), str(tmp_path / "new.servetop")))
+    (tmp_path / "page.html").write_text(comparison_html(page), encoding="utf-8")
+    errors(browser)
+    browser.get((tmp_path / "page.html").as_uri())
+    assert errors(browser) == []
+    for letter, each in page.pages.items():
+        assert number(browser, f"goodput-{letter}") == each.summary.requests.request_goodput
+    set_limit(browser, "ttft", "")
+    for letter, each in page.pages.items():
+        assert number(browser, f"goodput-{letter}") == each.summary.requests.request_throughput
+        assert browser.find_element("css selector", f"[data-within-run={letter}]").text == "100 %"
+    assert len(browser.find_elements("css selector", "#charts canvas")) >= 12
+
+
+def test_the_page_of_a_search_shows_the_load_under_the_cursor(browser: Any, tmp_path: Path) -> None:
+    record_search(tmp_path / "run.servetop", draw_case("closed loop", 21), seed=1, budget=60.0, cuts={})
+    address, _ = written(tmp_path / "run.servetop", tmp_path)
+    errors(browser)
+    browser.get(address)
+    assert errors(browser) == []
+    figures = browser.find_elements("css selector", "#search figure")
+    assert len(figures) == 2
+    figures[0].send_keys("\ue014")  # arrow to the right: the smallest load
+    texts = [each.text for each in figures[0].find_elements("css selector", ".u-legend .u-value")]
+    assert texts[0].startswith("1 from 0:00")
+    assert " of " in texts[1]
 
 
 def test_what_a_stranger_wrote_into_a_recording_is_text(browser: Any, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def summary(line: CommandLine[SummaryOptions]) -> int:
 
 
 def report(line: CommandLine[ReportOptions]) -> int:
-    """Write a recording as one HTML file that works offline: verdict, capacity, charts, limits to move, manifest."""
+    """Write a recording, or the comparison of two, as one HTML file that works offline, or as Markdown."""
     from servetop.cli.report.report_file import run_report
 
     return run_report(line.options)

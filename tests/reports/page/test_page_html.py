@@ -64,7 +64,7 @@ def test_the_tables_have_the_figures_of_the_summary(sample: tuple[ReportPage, st
     row = '<th scope="row">TTFT</th><td>1,042</td><td>25.1</td><td>3,977</td><td>4,736</td><td>5,835</td>'
     assert row in text
     assert "Goodput (ttft:500 ms)</th><td>4.89 req/s" in text
-    assert data_of(text)["duration"] == sample[0].summary.requests.duration
+    assert data_of(text)["runs"][0]["duration"] == sample[0].summary.requests.duration
 
 
 def test_the_policy_allows_nothing_but_the_pages_own_script_and_style(sample: tuple[ReportPage, str]) -> None:

@@ -81,12 +81,29 @@ class SummaryOptions:
 class ReportOptions:
     """The options of `servetop report`."""
 
-    file: Annotated[str, RECORDING] = "latest"
+    files: Annotated[
+        tuple[str, ...],
+        Argument(
+            "FILE|latest|sample",
+            "A recording, or two to compare; latest is the newest one, sample one that ships with servetop.",
+            complete=completions.recordings,
+        ),
+    ] = ()
     output: Annotated[
         Path | None,
-        Option("-o --output", "File to write.", unit="FILE", default="the recording's name with .html, here"),
+        Option("-o --output", "File to write.", unit="FILE", default="the recording's name with the suffix, here"),
+    ] = None
+    format: Annotated[
+        str | None,
+        Option(
+            "--format",
+            "html: a page that works offline; md: Markdown, as for a ticket or a pull request.",
+            default="by the suffix of --output, else html",
+            choices=("html", "md"),
+        ),
     ] = None
     price: Annotated[tuple[str, ...], PRICE] = ()
+    anyway: Annotated[bool, Option("--anyway", "Compare unlike workloads, with a warning.")] = False
 
 
 @options_class

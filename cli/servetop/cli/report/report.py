@@ -13,9 +13,10 @@ from rich.text import Text
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.cli.report.cost_table import cost_table
-from servetop.cli.report.goodput_tables import goodput_markdown, goodput_tables
-from servetop.cli.report.reference_tables import reference_markdown, reference_tables
+from servetop.cli.report.goodput_tables import goodput_tables
+from servetop.cli.report.reference_tables import reference_tables
 from servetop.cli.report.repeats_table import repeats_table
+from servetop.cli.report.report_markdown import story_and_tables
 from servetop.cli.report.run_tables import (
     exported_table,
     failures_table,
@@ -43,7 +44,6 @@ from servetop.reports.summary.summary_lines import (
     skipped_lines,
     steady_lines,
     story_lines,
-    story_markdown,
     threshold_lines,
     trust_lines,
 )
@@ -84,9 +84,7 @@ def print_story(name: str, *, markdown: bool = False, as_json: bool = False) -> 
     if as_json:
         console.out_json(asdict(story))
     else:
-        console.out(*(story_markdown(story) if markdown else story_lines(story)))
-        if markdown and sweep is not None:
-            console.out(*goodput_markdown(sweep), *reference_markdown(sweep))
+        console.out(*(story_and_tables(story, sweep) if markdown else story_lines(story)))
     return int(ExitCode.OK)
 
 

@@ -1,4 +1,4 @@
-"""`servetop report`: writes a recording as one HTML file that works offline."""
+"""`servetop report`: writes a recording, or the comparison of two, as one HTML file or as Markdown."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from servetop.cli.options.tool_options import ReportOptions
+from servetop.cli.report.report_markdown import recording_markdown
+from servetop.cli.report.search_lines import confirmation_text, load_used
 from servetop.cli.report.whole_file import refuse_target, write_whole
-from servetop.core.errors import ExitCode
+from servetop.core.errors import ExitCode, UsageError
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.comparison.compare_recordings import compare_recordings
+from servetop.reports.comparison.comparison_markdown import markdown_lines
+from servetop.reports.page.comparison_html import comparison_html
+from servetop.reports.page.comparison_page import comparison_page
 from servetop.reports.page.page_html import page_html
 from servetop.reports.page.report_page import report_page
 from servetop.reports.summary.summary import run_summary
@@ -18,22 +24,78 @@ from servetop.run import console
 from servetop.run.search.answer_line import answer_line
 from servetop.run.search.search_result import search_result
 
+HTML, MARKDOWN = "html", "md"
+_SUFFIXES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, "": HTML}
+"""Formats by the suffix of a file."""
+
 
 def run_report(options: ReportOptions) -> int:
-    """Write the report of a recording and print where it is; OK, whatever its contents."""
-    source = resolve(options.file)
-    target = options.output or Path(f"{source.stem}.html")
-    refuse_target(target, instead="the name of an HTML file, as in -o report.html")
-    with contextlib.closing(RecordingReader.open(source)) as reader:
-        page = report_page(reader, name=options.file, prices=options.price, answers=_answers(reader))
-    write_whole(target, [page_html(page)])
+    """Write the report of a recording, or of two, and print where it is; OK, whatever its contents."""
+    names = options.files or ("latest",)
+    if len(names) > 2:
+        raise UsageError(
+            f"report compares two recordings, not {len(names)}: leave some out, or use servetop compare for more"
+        )
+    kind = _format(options)
+    sources = [_source(name) for name in names]
+    if len(names) == 1 and options.anyway:
+        raise UsageError("--anyway is for two recordings: name another one, or leave it out")
+    if len(names) == 1 and kind == MARKDOWN and options.price:
+        raise UsageError("--price has no effect on the Markdown of one recording: leave it out, or give --format html")
+    target = options.output or Path(f"{'-vs-'.join(each.stem for each in sources)}.{kind}")
+    text = _recording_text(names[0], options, kind) if len(names) == 1 else _pair_text(options, kind)
+    write_whole(target, [text])
     console.out(str(target))
     return int(ExitCode.OK)
 
 
-def _answers(reader: RecordingReader) -> Sequence[str]:
-    """Return a sentence for each `--slo` of a search; none for other runs."""
+def _source(name: str) -> Path:
+    """Return the file of one recording; UsageError for a name of several."""
+    path = Path(name).expanduser()
+    if path.is_dir() or ("," in name and not path.is_file()):
+        raise UsageError(f"{name} names several recordings: name one, or use servetop compare --markdown")
+    return resolve(name)
+
+
+def _format(options: ReportOptions) -> str:
+    """Return the format that is asked for, or that of the suffix; UsageError for a target that does not fit it."""
+    target = options.output
+    if target is None:
+        return options.format or HTML
+    refuse_target(target, instead="the name of an HTML file, as in -o report.html")
+    named = _SUFFIXES.get(target.suffix.lower())
+    if options.format is None and named is None:
+        raise UsageError(f"--output {target}: no format has the suffix {target.suffix}: use .html or .md, or --format")
+    if options.format is not None and target.suffix and named not in (None, options.format):
+        raise UsageError(f"--format {options.format} and --output {target} exclude each other: leave out --format")
+    return options.format or named or HTML
+
+
+def _recording_text(name: str, options: ReportOptions, kind: str) -> str:
+    with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        answers, remarks = _search_texts(reader)
+        if kind == MARKDOWN:
+            return _lines_text(recording_markdown(reader, answers=answers))
+        return page_html(report_page(reader, name=name, prices=options.price, answers=answers, remarks=remarks))
+
+
+def _pair_text(options: ReportOptions, kind: str) -> str:
+    first, second = options.files
+    if kind == MARKDOWN:
+        found = compare_recordings(options.files, prices=options.price, anyway=options.anyway)
+        return _lines_text(markdown_lines(found))
+    return comparison_html(comparison_page((first, second), prices=options.price, anyway=options.anyway))
+
+
+def _lines_text(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _search_texts(reader: RecordingReader) -> tuple[Sequence[str], Sequence[str]]:
+    """Return a sentence for each `--slo` of a search, and what supports or limits them; nothing for other runs."""
     if reader.header.config.search is None:
-        return ()
+        return (), ()
     result = search_result(reader, run_summary(reader))
-    return [answer_line(result, tier) for tier in result.tiers]
+    remarks = [] if result.confirmation is None else [confirmation_text(result.confirmation)]
+    remarks += [f"Warning: {text}" for text in result.warnings]
+    return [answer_line(result, tier) for tier in result.tiers], [*remarks, f"Load: {load_used(result)}"]

@@ -10,7 +10,7 @@ from servetop.core.text.sanitize import sanitize_line
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.search.answer_line import answer_line
-from servetop.run.search.search_result import SearchResult, search_result
+from servetop.run.search.search_result import Confirmation, SearchResult, search_result
 
 
 def search_lines(result: SearchResult) -> list[str]:
@@ -20,11 +20,21 @@ def search_lines(result: SearchResult) -> list[str]:
         label = "confirmed " if result.confirmation.kept else "not kept  "
         lines.append(f"{label} {result.confirmation.text}")
     lines += [f"warning    {text}" for text in result.warnings]
-    budget = f"{formats.clock(round(result.seconds))} of {formats.clock(result.budget)}"
-    lines.append(f"load       {budget}, {counted(result.probes, 'probe')}")
+    lines.append(f"load       {load_used(result)}")
     if not result.complete:
         lines.append(f"unfinished to continue: servetop search --resume {result.recording}")
     return [sanitize_line(line) for line in lines]
+
+
+def confirmation_text(found: Confirmation) -> str:
+    """Return the confirmation as a sentence for a page."""
+    return f"{'Confirmed' if found.kept else 'Not kept when it was confirmed'}: {found.text}"
+
+
+def load_used(result: SearchResult) -> str:
+    """Return the time of load of the budget that was used, and the number of loads."""
+    budget = f"{formats.clock(round(result.seconds))} of {formats.clock(result.budget)}"
+    return f"{budget}, {counted(result.probes, 'probe')}"
 
 
 def print_search(reader: RecordingReader, summary: RunSummary, *, as_json: bool) -> None:

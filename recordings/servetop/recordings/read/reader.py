@@ -29,6 +29,7 @@ from servetop.core.events import (
 from servetop.core.interfaces.recording_store import RecordingResults
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
+from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import Tick
@@ -207,6 +208,10 @@ class RecordingReader:
         """Return all notes, in order."""
         return self._tables.events(schema.NOTE)
 
+    def search_states(self) -> list[SearchState]:
+        """Return the decisions of a search, in order; empty before format 1.16."""
+        return self._tables.events(schema.SEARCH_STATE)
+
     def commands(self) -> list[Command]:
         """Return all commands, in order."""
         return self._tables.events(schema.COMMAND)
@@ -276,9 +281,8 @@ class RecordingReader:
                 checkpoint_wal(connection)
 
     def _writer_is_gone(self) -> bool:
-        return (
-            (writer := Writer.from_json(self._run["writer"])) is not None and writer.is_here() and not writer.is_alive()
-        )
+        writer = Writer.from_json(self._run["writer"])
+        return writer is not None and writer.is_here() and not writer.is_alive()
 
     def _new(self, table: schema.EventTable, *, most: int | None = None) -> list[Any]:
         events, self._seen[table.name] = self._tables.events_after(table, self._seen.get(table.name, 0), most=most)

@@ -42,6 +42,7 @@ def answer_section(page: ReportPage) -> Markup:
             element("p", " · ".join(_subject(page)), class_="subject"),
             element("h1", _verdict(page)),
             *(element("p", each, class_="answer") for each in page.answers[1:]),
+            *(element("p", each, class_="figures") for each in page.remarks),
             element("p", " · ".join(_figures(summary)), class_="figures"),
         ),
         element("div", *parts, class_="answers"),
@@ -171,7 +172,7 @@ def _try_next(page: ReportPage) -> Markup:
         return element("p", "No change is advised by this run.")
     return joined(
         items("ul", advice) if advice else None,
-        *(element("p", text, _command(words)) for text, words in commands),
+        *(element("p", text, command_line(shlex.join(words))) for text, words in commands),
     )
 
 
@@ -193,7 +194,7 @@ def _commands(page: ReportPage) -> Iterator[tuple[str, Sequence[str]]]:
         )  # fmt: skip
 
 
-def _command(words: Sequence[str]) -> Markup:
+def command_line(text: str) -> Markup:
     """Return a command that a button copies."""
     button = element("button", "Copy", type="button", class_="copy", hidden="hidden")
-    return element("span", element("code", shlex.join(words)), button, class_="command")
+    return element("span", element("code", text), button, class_="command")

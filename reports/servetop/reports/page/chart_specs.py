@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.summary.summary_types import RunSummary
-from servetop.core.units import MS_PER_S
 from servetop.reports.page.report_page import ReportPage
 
 
@@ -138,22 +136,3 @@ _CHARTS = (
         ),
     ),
 )
-
-
-def load_points(summary: RunSummary) -> list[dict[str, object]]:
-    """Return the latencies of each stage against its throughput, in seconds; empty with fewer than two loads."""
-    points = [point for point in _points(summary) if point["x"] is not None]
-    return points if len({point["x"] for point in points}) > 1 else []
-
-
-def _points(summary: RunSummary) -> Iterator[dict[str, object]]:
-    for stage in summary.stages:
-        requests = stage.measured.requests
-        seconds = {
-            f"{metric}_{statistic}": None
-            if (value := requests.latency(metric, statistic)) is None
-            else value / MS_PER_S
-            for metric in ("ttft", "tpot", "e2el")
-            for statistic in ("p50", "p99")
-        }
-        yield {"label": stage.label, "x": requests.request_throughput, "tokens": requests.output_throughput, **seconds}

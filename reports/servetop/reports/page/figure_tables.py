@@ -11,8 +11,9 @@ from servetop.core.text import formats
 from servetop.reports.page.html_text import Markup, data_table, element, joined
 from servetop.reports.page.report_page import ReportPage
 
-_LATENCIES = {"ttft": "TTFT", "ttft_from_due": "TTFT from due", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL"}
-_STATISTICS = ("mean", "p50", "p90", "p95", "p99")
+LATENCIES = {"ttft": "TTFT", "ttft_from_due": "TTFT from due", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL"}
+STATISTICS = ("mean", "p50", "p90", "p95", "p99")
+LATENCY_CAPTION = "Latency of the successful requests"
 _DEFINITIONS = {
     "TTFT": "time to first token: from sending the request to its first chunk with content; from due: from the time at "
     "which the schedule wanted it sent, as a user feels it",
@@ -29,19 +30,28 @@ _DEFINITIONS = {
 
 def latency_table(summary: RunSummary) -> Markup:
     """Return the statistics of each latency in milliseconds."""
+    rows = [(LATENCIES[metric], *texts) for metric, texts in latency_texts(summary).items()]
+    return data_table(("ms", *STATISTICS), rows, caption=LATENCY_CAPTION)
+
+
+def latency_texts(summary: RunSummary) -> dict[str, list[str]]:
+    """Return the texts of STATISTICS, in milliseconds, of each of LATENCIES that was measured."""
     requests = summary.requests
-    rows = [
-        (label, *(formats.in_full(requests.latency(metric, each)) for each in _STATISTICS))
-        for metric, label in _LATENCIES.items()
+    return {
+        metric: [formats.in_full(requests.latency(metric, each)) for each in STATISTICS]
+        for metric in LATENCIES
         if requests.latency(metric, "mean") is not None
-    ]
-    return data_table(("ms", *_STATISTICS), rows, caption="Latency of the successful requests")
+    }
 
 
 def totals_table(summary: RunSummary) -> Markup:
     """Return the totals of the run."""
-    rows = [(name, text) for name, text in _totals(summary) if text not in ("", formats.UNKNOWN)]
-    return data_table(("", ""), rows, caption="Totals")
+    return data_table(("", ""), total_rows(summary), caption="Totals")
+
+
+def total_rows(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return the names and texts of the totals that are known."""
+    return [(name, text) for name, text in _totals(summary) if text not in ("", formats.UNKNOWN)]
 
 
 def _totals(summary: RunSummary) -> Iterator[tuple[str, str]]:
@@ -76,19 +86,23 @@ def _with(text: str, unit: str) -> str:
     return text if text == formats.UNKNOWN else f"{text} {unit}"
 
 
-def stages_table(summary: RunSummary) -> Markup | None:
-    """Return a row for each stage, with its attainment for the limits of the page's script; None for one stage."""
+def stages_table(summary: RunSummary, letter: str = "") -> Markup | None:
+    """Return a row for each stage, with its attainment for the limits of the page's script; None for one stage.
+
+    `letter` is that of the run if the page has several.
+    """
     if len(summary.stages) < 2:
         return None
     columns = (
         "Stage", "Start", "ok", "failed", "req/s", "tok/s", "TTFT p50", "TTFT p99", "TPOT p99", "Preempt.",
         "Steady s", "Within",
     )  # fmt: skip
-    rows = [_stage_row(each) for each in summary.stages]
-    return data_table(columns, rows, caption="Stages (latencies in ms)")
+    rows = [_stage_row(each, letter) for each in summary.stages]
+    caption = " ".join(filter(None, ("Stages", letter and f"of {letter}", "(latencies in ms)")))
+    return data_table(columns, rows, caption=caption)
 
 
-def _stage_row(stage: StageSummary) -> tuple[object, ...]:
+def _stage_row(stage: StageSummary, letter: str) -> tuple[object, ...]:
     requests = stage.measured.requests
     repeat = f" #{stage.repeat + 1}" if stage.repeat else ""
     batch = "" if stage.max_num_seqs is None else f" · batch {stage.max_num_seqs}"
@@ -103,7 +117,7 @@ def _stage_row(stage: StageSummary) -> tuple[object, ...]:
         *(formats.in_full(requests.latency(*each)) for each in (("ttft", "p50"), ("ttft", "p99"), ("tpot", "p99"))),
         formats.count(stage.preemptions),
         "–" if stage.steady.seconds is None else f"{stage.steady.seconds:.1f}",
-        element("span", "–", data_within_stage=stage.stage),
+        element("span", "–", data_within_run=letter, data_within_stage=stage.stage),
     )
 
 

@@ -19,6 +19,7 @@ from servetop.reports.summary.cooldown import CoolDowns, whole_selection
 from servetop.reports.summary.manifest_sections import manifest_sections
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.summary import run_summary
+from servetop.tui.state.search_progress import SearchHistory, SearchProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,6 +32,10 @@ class ReportPage:
     record: RunRecord
     answers: Sequence[str]
     """The answers of a search, one sentence each; empty for other runs."""
+    remarks: Sequence[str]
+    """What supports or limits the answers of a search, such as its confirmation, one sentence each."""
+    search: SearchProgress | None
+    """The loads of a search and its answers at each decision; None for other runs."""
     manifest: Mapping[str, Mapping[str, str]]
     rows: RequestRows
     """The requests of the summary's totals."""
@@ -40,11 +45,24 @@ class ReportPage:
     gpus: Sequence[str]
     """The names of the GPUs, each once."""
 
+    def run_data(self, letter: str) -> dict[str, object]:
+        """Return the requests for the page's script, under a letter if there are several runs."""
+        return {"name": letter, "duration": self.summary.requests.duration, "rows": self.rows.as_data()}
+
 
 def report_page(
-    reader: RecordingReader, *, name: str, prices: Sequence[str] = (), answers: Sequence[str] = ()
+    reader: RecordingReader,
+    *,
+    name: str,
+    prices: Sequence[str] = (),
+    answers: Sequence[str] = (),
+    remarks: Sequence[str] = (),
+    objectives: Mapping[str, float] | None = None,
 ) -> ReportPage:
-    """Read what a page shows; `prices` replace the recorded ones. RecordingError or UsageError, in one line."""
+    """Read what a page shows; `prices` replace the recorded ones. RecordingError or UsageError, in one line.
+
+    `objectives` are limits (seconds by metric) at which requests are counted exactly, in place of the recorded ones.
+    """
     summary = run_summary(reader, prices=prices)
     record = recorded_run(reader)
     run = load_run(reader)
@@ -55,10 +73,20 @@ def report_page(
         summary=summary,
         record=record,
         answers=answers,
+        remarks=remarks,
+        search=recorded_search(reader),
         manifest=manifest_sections(reader.header),
-        rows=request_rows(requests, objectives=reader.header.config.goodput),
+        rows=request_rows(requests, objectives=reader.header.config.goodput if objectives is None else objectives),
         curves=distribution_curves(requests),
         heat=heat_maps(requests),
         time=time_columns(record.history, samples, since=0.0 if math.isnan(record.load_since) else record.load_since),
         gpus=sorted({each.name for each in samples}),
     )
+
+
+def recorded_search(reader: RecordingReader) -> SearchProgress | None:
+    """Return what a search knew at its end, as the screen has it; None for other runs."""
+    history = SearchHistory(reader.header.config.search)
+    history.fold(reader.search_states())
+    ended = max((tick.end for tick in reader.ticks()[-1:]), default=0.0) if reader.end is None else reader.end.at
+    return history.at(ended, stages=reader.stages(), notes=reader.notes())

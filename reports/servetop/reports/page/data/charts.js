@@ -120,8 +120,9 @@ function around(_, low, high) {
   return [low / 1.15, high * 1.15];
 }
 
-/** Return 1, 2 and 5 times the powers of ten of a logarithmic axis; without 2 and 5 over many decades. */
+/** Return 1, 2 and 5 times the powers of ten of a logarithmic axis: without 2 and 5 over many decades, evenly spaced within one. */
 function decades(plot, _, low, high) {
+  if (high / low < 5) return evenly(low, high);
   const steps = Math.log10(high / low) > 2.2 ? [1] : [1, 2, 5];
   const found = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
@@ -130,16 +131,22 @@ function decades(plot, _, low, high) {
   return found;
 }
 
-/** Return the distribution of each latency: the share of requests at or below a latency. */
-function distributionChart(width) {
-  const shares = chartValues(DATA.curves.shares);
-  const lines = Object.entries(DATA.curves.curves).map(([name, column]) => ({ name, values: chartValues(column) }));
-  const tables = lines.map((line) => [line.values, shares.map((share) => share / 100)].map((each) => Array.from(each)));
+/** Return a few round values between two. */
+function evenly(low, high) {
+  const least = (high - low) / 6;
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= least * (1 - 1e-9));
+  const found = [];
+  for (let count = Math.ceil(low / step); count * step <= high; count += 1) found.push(count * step);
+  return found;
+}
+
+/** Return the options and the data of a chart of distributions: the share at or below each latency. */
+function distributionChart(chart, width) {
+  const tables = chart.lines.map((line) => [chartValues(line.column), chartValues(chart.shares).map((share) => share / 100)]);
   for (const table of tables) keepRising(table);
   const series = [{ label: "latency", value: (plot, value) => hovered(plot, written(value, "seconds")) }];
-  lines.forEach((line, i) => series.push({
-    ...lineOf({ label: `${line.name.toUpperCase()} ≤`, colour: i, dashed: i % 2 === 1 }, "share"), spanGaps: true,
-  }));
+  for (const line of chart.lines) series.push({ ...lineOf({ ...line, label: `${line.label} ≤` }, "share"), spanGaps: true });
   return [{
     width, height: HEIGHT, series, axes: [axis("seconds", { size: 28, space: 60, splits: decades }), axis("share")],
     scales: { x: { time: false, distr: 3 }, y: { range: [0, 1] } }, cursor: { drag: { x: true, y: false } },
@@ -159,27 +166,24 @@ function keepRising(table) {
   [table[0], table[1]] = kept;
 }
 
-/** Return latencies of each stage against its throughput, as points: filled for p99, hollow for p50. */
-function loadChart(width) {
-  const points = [...DATA.load].sort((one, other) => one.x - other.x);
-  const place = (plot, i) => hovered(plot, points[i] ? `${written(points[i].x, "rate")} req/s (${points[i].label})` : "–");
-  const series = [{ label: "completed", value: (plot, _, __, i) => place(plot, i) }];
-  const data = [points.map((each) => each.x)];
-  [["ttft_p99", "TTFT p99", "c1", 9], ["ttft_p50", "TTFT p50", "c1", 9], ["tpot_p99", "TPOT p99", "c0", 6]].forEach(([key, label, name, size]) => {
-    if (!points.some((each) => each[key] > 0)) return;
-    const fill = key.endsWith("p99") ? colour(name) : colour("ground");
+/** Return latencies against throughput, one point for each stage: filled for p99, hollow for p50. */
+function loadChart(chart, width) {
+  const lists = chart.series.map((each) => [...each.points].sort((one, other) => one[0] - other[0]));
+  const names = new Map(lists.flat().map(([x, , label]) => [x, label]));
+  const series = [{ label: "completed", value: (plot, value) => hovered(plot, names.has(value) ? `${written(value, "rate")} req/s (${names.get(value)})` : "–") }];
+  for (const each of chart.series) {
+    const fill = colour(each.filled ? `c${each.colour}` : "ground");
     series.push({
-      label, stroke: colour(name), fill, paths: () => null, points: { show: true, size, fill, width: 2 },
+      label: each.label, stroke: colour(`c${each.colour}`), fill, paths: () => null, points: { show: true, size: each.size, fill, width: 2 },
       value: (plot, value) => hovered(plot, written(value, "seconds")),
     });
-    data.push(points.map((each) => (each[key] > 0 ? each[key] : null)));
-  });
+  }
   const xRange = (_, low, high) => [Math.max(0, low - (high - low) * 0.06), high + (high - low) * 0.06];
   return [{
     width, height: HEIGHT, series, axes: [axis("rate", { size: 28 }), axis("seconds", { splits: decades })],
     scales: { x: { time: false, range: xRange }, y: { distr: 3, range: around } }, cursor: { drag: { x: true, y: false } },
     legend: { markers: { width: 2, fill: (plot, i) => plot.series[i].points.fill(plot, i) } },
-  }, data];
+  }, uPlot.join(lists.map((points) => [points.map(([x]) => x), points.map(([, y]) => y)]))];
 }
 
 /** Add a figure with a chart; `build` returns its options and data for a width. */

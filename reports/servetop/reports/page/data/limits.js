@@ -1,26 +1,28 @@
 // Limits that the reader moves: goodput and attainment are counted again from the requests.
 "use strict";
 const NAMES = { ttft: "TTFT", tpot: "TPOT", e2el: "E2EL", ttfot: "TTFOT" };
-const ROWS = {
-  columns: Object.fromEntries(Object.entries(DATA.rows.columns).map(([name, column]) => [name, unpacked(column)])),
-  served: unpacked(DATA.rows.served),
-  stages: unpacked(DATA.rows.stages),
-  counts: DATA.rows.counts ? unpacked(DATA.rows.counts) : null,
-};
+const RUNS = DATA.runs.map(({ name, duration, rows }) => ({
+  name, duration, rows: rows.rows,
+  columns: Object.fromEntries(Object.entries(rows.columns).map(([metric, column]) => [metric, unpacked(column)])),
+  served: unpacked(rows.served),
+  stages: unpacked(rows.stages),
+  counts: rows.counts ? unpacked(rows.counts) : null,
+})).filter((run) => run.rows && run.duration > 0);
+const LIMITED = [...new Set(RUNS.flatMap((run) => Object.keys(run.columns)))];
 const LIMITS = { ...DATA.objectives };
 const STEPS = 400;
 
-/** Count the requests within all limits, of the run and of each stage: `good` and `ended`. */
-function countWithin(limits) {
+/** Count the requests of a run within all limits, in total and of each stage: `good` and `ended`. */
+function countWithin(run, limits) {
   const stages = new Map();
   const total = { good: 0, ended: 0 };
-  const active = Object.entries(limits).map(([name, limit]) => [ROWS.columns[name], limit]).filter(([column]) => column);
-  for (let row = 0; row < DATA.rows.rows; row += 1) {
-    const count = ROWS.counts ? ROWS.counts[row] : 1;
-    let good = ROWS.served[row] === 1;
+  const active = Object.entries(limits).map(([name, limit]) => [run.columns[name], limit]).filter(([column]) => column);
+  for (let row = 0; row < run.rows; row += 1) {
+    const count = run.counts ? run.counts[row] : 1;
+    let good = run.served[row] === 1;
     for (const [column, limit] of active) if (column[row] > limit) { good = false; break; }
-    const stage = stages.get(ROWS.stages[row]) || { good: 0, ended: 0 };
-    stages.set(ROWS.stages[row], stage);
+    const stage = stages.get(run.stages[row]) || { good: 0, ended: 0 };
+    stages.set(run.stages[row], stage);
     for (const each of [total, stage]) { each.ended += count; if (good) each.good += count; }
   }
   return { total, stages };
@@ -30,7 +32,7 @@ function countWithin(limits) {
 function span(name) {
   let low = Infinity;
   let high = 0;
-  for (const value of ROWS.columns[name]) if (value > 0 && value < Infinity) { low = Math.min(low, value); high = Math.max(high, value); }
+  for (const { columns } of RUNS) for (const value of columns[name] || []) if (value > 0 && value < Infinity) { low = Math.min(low, value); high = Math.max(high, value); }
   if (DATA.objectives[name]) { low = Math.min(low, DATA.objectives[name] / 2); high = Math.max(high, DATA.objectives[name] * 2); }
   return high > low ? { low: Math.log(low), high: Math.log(high * 1.01) } : null;
 }
@@ -38,11 +40,11 @@ function span(name) {
 /** Add a slider and a field for each latency, and the outcome beside them. */
 function addLimits(place) {
   place.replaceChildren();
-  if (!DATA.rows.rows || !(DATA.duration > 0)) { place.append(make("p", {}, "No requests ended in this run.")); return; }
+  if (!RUNS.length) { place.append(make("p", {}, "No requests ended in this run.")); return; }
   const sliders = make("div", {});
-  const outcome = make("div", { class: "outcome", "aria-live": "polite" });
+  const outcome = make("div", { class: RUNS.length > 1 ? "outcome runs" : "outcome", "aria-live": "polite" });
   const show = () => showOutcome(outcome);
-  const controls = Object.keys(ROWS.columns).map((name) => addLimit(sliders, name, show)).filter((each) => each);
+  const controls = LIMITED.map((name) => addLimit(sliders, name, show)).filter((each) => each);
   const reset = make("button", { type: "button" }, "Recorded limits");
   reset.addEventListener("click", () => {
     for (const name of Object.keys(LIMITS)) delete LIMITS[name];
@@ -84,18 +86,31 @@ function addLimit(place, name, show) {
   return control;
 }
 
-/** Write the counts of the limits in force, of the run and of each stage. */
+/** Write the counts of the limits in force, of each run and of each of its stages. */
 function showOutcome(place) {
-  const { total, stages } = countWithin(LIMITS);
-  const goodput = total.good / DATA.duration;
-  const share = total.ended ? total.good / total.ended : NaN;
   const limits = Object.entries(LIMITS).map(([name, limit]) => `${NAMES[name] || name} ≤ ${written(limit, "seconds")}`);
-  place.replaceChildren(
-    make("div", {}, make("strong", { id: "goodput", "data-value": String(goodput) }, `${threeDigits(goodput, true)} req/s`), " goodput"),
-    make("div", {}, make("strong", { id: "attainment", "data-value": String(share) }, shareText(share)), ` of ${total.ended.toLocaleString("en")} requests`),
-    make("div", { class: "read" }, limits.length ? `within ${limits.join(", ")}` : "no limit: all successful requests count"),
+  const parts = RUNS.map((run) => {
+    const { total, stages } = countWithin(run, LIMITS);
+    showStages(run.name, stages);
+    return outcomeOf(run, total);
+  });
+  place.replaceChildren(...parts, make("div", { class: "read" }, limits.length ? `within ${limits.join(", ")}` : "no limit: all successful requests count"));
+}
+
+function outcomeOf(run, total) {
+  const goodput = total.good / run.duration;
+  const share = total.ended ? total.good / total.ended : NaN;
+  const id = (name) => `${name}${run.name && `-${run.name}`}`;
+  return make("div", {},
+    ...(run.name ? [make("span", { class: "letter" }, run.name)] : []),
+    make("div", {}, make("strong", { id: id("goodput"), "data-value": String(goodput) }, `${threeDigits(goodput, true)} req/s`), " goodput"),
+    make("div", {}, make("strong", { id: id("attainment"), "data-value": String(share) }, shareText(share)), ` of ${total.ended.toLocaleString("en")} requests`),
   );
-  for (const cell of document.querySelectorAll("[data-within-stage]")) {
+}
+
+/** Write the share within the limits into the cells of a run's stages. */
+function showStages(name, stages) {
+  for (const cell of document.querySelectorAll(`[data-within-run="${name}"]`)) {
     const stage = stages.get(Number(cell.dataset.withinStage));
     cell.textContent = stage ? shareText(stage.good / stage.ended) : "–";
   }

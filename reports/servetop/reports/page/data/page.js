@@ -4,8 +4,8 @@ function addCharts() {
   const place = document.getElementById("charts");
   for (const chart of TIMES.length > 1 ? DATA.charts : []) addChart(place, chart.title, (width) => timeChart(chart, width));
   addHeatMap(place);
-  if (Object.keys(DATA.curves.curves).length) addChart(place, "Share of requests (ITL: of tokens) at or below a latency", distributionChart);
-  if (DATA.load.length) addChart(place, "Latency of each stage against its throughput, req/s", loadChart);
+  for (const chart of DATA.distributions) addChart(place, chart.title, (width) => distributionChart(chart, width));
+  for (const chart of DATA.load) addChart(place, chart.title, (width) => loadChart(chart, width));
 }
 
 function redraw() {
@@ -29,6 +29,7 @@ function addCopyButtons() {
 }
 
 addLimits(document.getElementById("limits"));
+addSearch(document.getElementById("search"));
 addCharts();
 addCopyButtons();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);

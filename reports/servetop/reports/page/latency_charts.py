@@ -1,0 +1,87 @@
+"""The charts of a page that are not over time: distributions of latencies, and latency against throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from servetop.analysis.summary.summary_types import RunSummary
+from servetop.core.units import MS_PER_S
+from servetop.reports.page.latency_shapes import LABELS
+from servetop.reports.page.report_page import ReportPage
+
+_TITLE = "Share of requests (ITL: of tokens) at or below a latency"
+_AGAINST = (("ttft", "p99", 1, 9), ("ttft", "p50", 1, 9), ("tpot", "p99", 0, 6))
+"""Metric, statistic, colour and size of the points of one run."""
+_COMPARED = (("ttft", "p99", 9), ("tpot", "p99", 6))
+"""Metric, statistic and size of the points of several runs, which have a colour each."""
+
+
+def distribution_charts(page: ReportPage) -> list[dict[str, object]]:
+    """Return one chart with a line for each latency of a run; none without successful requests."""
+    lines = [
+        {"label": LABELS[name], "column": column, "colour": place, "dashed": place % 2 == 1}
+        for place, (name, column) in enumerate(_curves(page).items())
+    ]
+    return [{"title": _TITLE, "shares": page.curves["shares"], "lines": lines}] if lines else []
+
+
+def compared_distributions(pages: Mapping[str, ReportPage]) -> list[dict[str, object]]:
+    """Return a chart for each latency that all runs have, with a line for each run, by its name."""
+    first = next(iter(pages.values()))
+    return [
+        {
+            "title": f"{LABELS[metric]}: share of {'tokens' if metric == 'itl' else 'requests'} at or below a latency",
+            "shares": first.curves["shares"],
+            "lines": [
+                {"label": name, "column": _curves(page)[metric], "colour": place, "dashed": place > 0}
+                for place, (name, page) in enumerate(pages.items())
+            ],
+        }
+        for metric in _curves(first)
+        if all(metric in _curves(page) for page in pages.values())
+    ]
+
+
+def _curves(page: ReportPage) -> Mapping[str, object]:
+    found = page.curves["curves"]
+    return found if isinstance(found, Mapping) else {}
+
+
+def load_charts(summaries: Mapping[str, RunSummary]) -> list[dict[str, object]]:
+    """Return a chart of latencies (seconds) against throughput, a point for each stage; none with fewer than two loads.
+
+    `summaries` are by the name of the run, empty for the only one.
+    """
+    several = len(summaries) > 1
+    series = list(_compared_series(summaries) if several else _series(next(iter(summaries.values()))))
+    loads = {point[0] for each in series for point in each["points"]}  # type: ignore[attr-defined]
+    if len(loads) < 2:
+        return []
+    title = "Latency of each stage against its throughput, req/s"
+    return [{"title": f"{title}" + (" (large: TTFT, small: TPOT)" if several else ""), "series": series}]
+
+
+def _series(summary: RunSummary) -> Iterator[dict[str, object]]:
+    for metric, statistic, colour, size in _AGAINST:
+        if points := _points(summary, metric, statistic):
+            label = f"{LABELS[metric]} {statistic}"
+            yield {"label": label, "colour": colour, "size": size, "filled": statistic == "p99", "points": points}
+
+
+def _compared_series(summaries: Mapping[str, RunSummary]) -> Iterator[dict[str, object]]:
+    for metric, statistic, size in _COMPARED:
+        for place, (name, summary) in enumerate(summaries.items()):
+            if points := _points(summary, metric, statistic):
+                label = f"{name} {LABELS[metric]} {statistic}"
+                yield {"label": label, "colour": place, "size": size, "filled": place == 0, "points": points}
+
+
+def _points(summary: RunSummary, metric: str, statistic: str) -> Sequence[tuple[float, float, str]]:
+    """Return throughput, latency and label of each stage that has both."""
+    found = []
+    for stage in summary.stages:
+        requests = stage.measured.requests
+        throughput, latency = requests.request_throughput, requests.latency(metric, statistic)
+        if throughput is not None and latency is not None and latency > 0:
+            found.append((throughput, latency / MS_PER_S, stage.label))
+    return found

@@ -1,0 +1,72 @@
+"""The charts over time of two runs on one axis: seconds since the load of each began."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from servetop.core.arrays import FloatArray
+from servetop.reports.page.chart_specs import ChartSpec, PlottedLine
+from servetop.reports.page.report_page import ReportPage
+from servetop.reports.page.time_columns import TimeColumns
+
+_CHARTS = (
+    ("done", "load", "Completed requests per second", "rate"),
+    ("output_tokens", "tokens", "Throughput: output tokens per second", "rate"),
+    ("ttft_p99", "ttft", "TTFT p99: time to first token", "seconds"),
+    ("tpot_p99", "tpot", "TPOT p99: time per output token", "seconds"),
+    ("ttft_p50", "ttft", "TTFT p50", "seconds"),
+    ("tpot_p50", "tpot", "TPOT p50", "seconds"),
+    ("running", "running", "Requests running", "count"),
+    ("waiting", "waiting", "Requests waiting", "count"),
+    ("kv_usage", "memory", "KV cache used", "share"),
+    ("gpu_power", "gpu", "GPU power", "watts"),
+)
+"""Column, name, title and unit of each chart; latencies are on a logarithmic axis."""
+
+
+def paired_columns(pages: Mapping[str, ReportPage]) -> TimeColumns:
+    """Return the columns of all runs, as `LETTER_NAME`, in the bins of the longest; runs that ended are unknown."""
+    seconds = max(page.time.seconds for page in pages.values())
+    places = {letter: _places(page, seconds) for letter, page in pages.items()}
+    size = max((int(each[-1]) + 1 for each in places.values() if each.size), default=0)
+    columns: dict[str, FloatArray] = {"at": (np.arange(size, dtype=np.float64) + 0.5) * seconds}
+    for letter, page in pages.items():
+        for name, *_ in _CHARTS:
+            if name in page.time.known:
+                columns[f"{letter}_{name}"] = _means(page.time.columns[name], places[letter], size=size)
+    return TimeColumns(seconds=seconds, columns=columns)
+
+
+def _places(page: ReportPage, seconds: float) -> FloatArray:
+    """Return the number of the bin of each value, counted from the beginning of the load."""
+    since = page.record.load_since
+    at = page.time.columns["at"] - (0.0 if math.isnan(since) else since)
+    return np.maximum(np.floor(at / seconds), 0.0)
+
+
+def _means(values: FloatArray, places: FloatArray, *, size: int) -> FloatArray:
+    """Return the mean of the known values of each bin; NaN without any."""
+    known = ~np.isnan(values)
+    positions = places[known].astype(np.int64)
+    counts = np.bincount(positions, minlength=size)
+    sums = np.bincount(positions, weights=values[known], minlength=size)
+    with np.errstate(invalid="ignore"):
+        found: FloatArray = np.where(counts > 0, sums / counts, math.nan)
+    return found
+
+
+def paired_charts(pages: Mapping[str, ReportPage]) -> list[ChartSpec]:
+    """Return the charts over time with a line for each run that has the column."""
+    found = []
+    for column, name, title, unit in _CHARTS:
+        lines = [
+            PlottedLine(label=letter, column=f"{letter}_{column}", colour=place, dashed=place > 0)
+            for place, (letter, page) in enumerate(pages.items())
+            if column in page.time.known
+        ]
+        if lines:
+            found.append(ChartSpec(name=name, title=title, unit=unit, lines=lines, logarithmic=unit == "seconds"))
+    return found
