@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from servetop.cli.main import main
+from servetop.recordings.format.schema import SEARCH_STATE
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.html_text import json_text
 from servetop.reports.page.report_page import recorded_search
@@ -91,7 +92,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_recorded_search_has_the_states_of_its_recording(recording: Path) -> None:
     with contextlib.closing(RecordingReader.open(recording)) as reader:
-        progress, states = recorded_search(reader), reader.search_states()
+        progress, states = recorded_search(reader), list(reader.stream(SEARCH_STATE))
     assert progress is not None
     assert progress.states == tuple(states)
     assert len(progress.loads) == len({load.number for state in states for load in state.loads}) >= 3

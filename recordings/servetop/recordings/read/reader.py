@@ -29,7 +29,6 @@ from servetop.core.events import (
 from servetop.core.interfaces.recording_store import RecordingResults
 from servetop.core.interfaces.request_in_flight import MOST_IN_FLIGHT, RequestInFlight
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
-from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import Tick
@@ -207,10 +206,6 @@ class RecordingReader:
     def notes(self) -> list[Note]:
         """Return all notes, in order."""
         return self._tables.events(schema.NOTE)
-
-    def search_states(self) -> list[SearchState]:
-        """Return the decisions of a search, in order; empty before format 1.16."""
-        return self._tables.events(schema.SEARCH_STATE)
 
     def commands(self) -> list[Command]:
         """Return all commands, in order."""

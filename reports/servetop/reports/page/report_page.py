@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.core.events import GpuSample
+from servetop.recordings.format.schema import SEARCH_STATE
 from servetop.recordings.read.load_requests import load_requests
 from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
@@ -87,6 +88,6 @@ def report_page(
 def recorded_search(reader: RecordingReader) -> SearchProgress | None:
     """Return what a search knew at its end, as the screen has it; None for other runs."""
     history = SearchHistory(reader.header.config.search)
-    history.fold(reader.search_states())
+    history.fold(list(reader.stream(SEARCH_STATE)))
     ended = max((tick.end for tick in reader.ticks()[-1:]), default=0.0) if reader.end is None else reader.end.at
     return history.at(ended, stages=reader.stages(), notes=reader.notes())
