@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-tui sample picture options evidence schema clean
+.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui sample picture options evidence schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -131,6 +131,9 @@ bench-compare: .venv/.installed  ## measure the comparison of two recordings of 
 
 bench-memory: .venv/.installed  ## measure the memory of reading a recording of 5,000,000 requests (20 minutes, 1 GB in the temporary folder)
 	$(BIN)/python bench/run.py --only memory.py
+
+bench-report: .venv/.installed  ## measure the pages of recordings of 100,000 and 1,000,000 requests (5 minutes)
+	$(BIN)/python bench/report.py
 
 bench-tui: .venv/.installed  ## measure the dashboard: frames, CPU, judging, an hour with 1,000,000 requests (8 minutes)
 	$(BIN)/python bench/run.py --only tui.py --only tui_hour.py
