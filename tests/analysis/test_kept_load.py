@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 
 from servetop.analysis.diagnosis.kept_load import kept_rate
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.run_verdict import run_verdict
 from servetop.core.config import StageConfig
+from servetop.core.config_values.search_config import SearchConfig
 from servetop.core.tick import Tick
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from tests.analysis.test_run_verdict import LIGHT, record_of, with_objectives
@@ -50,3 +53,19 @@ def test_a_load_whose_tpot_is_near_its_objective_is_no_bound(above: float, *, ke
     config = replace(run.header.config, goodput={"ttft": 0.5, "tpot": above * slowest})
     judged = replace(run, header=replace(run.header, config=config))
     assert (kept_rate(judged, at=50.0) is not None) is kept
+
+
+def as_search(run: RunRecord) -> RunRecord:
+    search = SearchConfig(slo=("ttft<500ms@90%",), low=1.0, high=100.0)
+    return replace(run, header=replace(run.header, config=replace(run.header.config, search=search)))
+
+
+def test_a_search_claims_no_rate_beside_its_answer() -> None:
+    kept = record_of(steady_run())
+    assert kept_rate(kept, at=50.0) is not None
+    assert kept_rate(as_search(kept), at=50.0) is None
+    plan = plan_of(StageConfig(request_rate=40.0, duration=60.0), workload=LIGHT, max_num_seqs=4)
+    overloaded = record_of(run_virtually(with_objectives(plan, ttft=0.5)))
+    found, searched = run_verdict(overloaded), run_verdict(as_search(overloaded))
+    assert found.sustainable is not None
+    assert (searched.cause, searched.sustainable, searched.knee) == (found.cause, None, None)

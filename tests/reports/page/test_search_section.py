@@ -110,6 +110,7 @@ def test_the_report_of_a_search_begins_with_what_the_summary_prints(
     assert f"<h1>{printed[0].removeprefix('answer     ')}</h1>" in text
     assert printed[-1].startswith("load       ")
     assert f"Load: {printed[-1].removeprefix('load       ')}</p>" in text
+    assert "servetop rerun" not in text
     assert main(["report", str(recording), "-o", str(tmp_path / "page.md")]) == 0
     first = (tmp_path / "page.md").read_text(encoding="utf-8").splitlines()[0]
     assert first.replace("\\", "") == f"**{printed[0].removeprefix('answer     ')}**"

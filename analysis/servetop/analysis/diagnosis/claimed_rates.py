@@ -34,8 +34,13 @@ class ClaimedRates:
 
 
 def claimed_rates(limit: Limit, capacity: Capacity | None, main: Overload, run: RunRecord) -> ClaimedRates:
-    """Return what the engine sustains by an overload; nothing without a capacity, or if too little completed."""
-    return ClaimedRates() if capacity is None or _is_vague(limit, main, run) else _modelled(limit, capacity, main, run)
+    """Return what the engine sustains by an overload; nothing without a capacity, or if too little completed.
+
+    Nothing of a search either, whose answer is the rate within its own objectives.
+    """
+    if capacity is None or run.header.config.search is not None or _is_vague(limit, main, run):
+        return ClaimedRates()
+    return _modelled(limit, capacity, main, run)
 
 
 def _is_vague(limit: Limit, main: Overload, run: RunRecord) -> bool:

@@ -55,8 +55,10 @@ _UNSERVED = 0.01
 def kept_rate(run: RunRecord, *, at: float) -> float | None:
     """Return the highest rate that the run shows to be sustained with the batch size of a time, or None.
 
-    In requests/s.
+    In requests/s. None for a search, whose answer is the rate within its own objectives.
     """
+    if run.header.config.search is not None:
+        return None
     open_loops = [stage for stage in run.loads_as_at(at) if math.isfinite(stage.request_rate or math.inf)]
     stages = sorted(open_loops, key=lambda stage: -(stage.request_rate or 0.0))[:_STAGES]
     return next((rate for rate in (_kept_in(run, stage) for stage in stages) if rate is not None), None)

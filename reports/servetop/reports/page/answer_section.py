@@ -177,7 +177,9 @@ def _try_next(page: ReportPage) -> Markup:
 
 
 def _commands(page: ReportPage) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the purpose of a command, and its arguments."""
+    """Yield the purpose of a command, and its arguments; none for a search, whose loads cannot be run again."""
+    if page.search is not None:
+        return
     story, sweep = page.summary.story, page.summary.sweep
     batch = story.advised_max_num_seqs if story is not None else None
     batch = sweep.advised_batch if sweep is not None else batch

@@ -149,9 +149,10 @@ def manifest_part(page: ReportPage) -> Markup:
 
 
 def repeat_part(page: ReportPage) -> Markup:
-    """Return the commands that show, check and repeat the run."""
+    """Return the commands that show, check and repeat the run; a search is repeated by its own command only."""
+    again = {} if page.search is not None else {"Repeat the run": ("servetop", "rerun", page.name)}
     commands = {
-        "Repeat the run": ("servetop", "rerun", page.name),
+        **again,
         "Open it on the dashboard": ("servetop", "replay", page.name),
         "Print its figures": ("servetop", "summary", page.name),
     }
