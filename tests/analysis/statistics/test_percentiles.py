@@ -38,6 +38,12 @@ def test_parts_can_be_merged(left: list[tuple[float, int]], right: list[tuple[fl
     assert merged.weights.tolist() == whole.weights.tolist()
 
 
+def test_several_percentiles_at_once_are_those_one_by_one() -> None:
+    found, shares = Distribution.of(np.array([3.0, 1.0, 4.0, 1.0, 5.0])), np.array([0.0, 12.5, 50.0, 99.0, 100.0])
+    assert found.percentiles(shares).tolist() == [found.percentile(each) for each in shares.tolist()]
+    assert np.isnan(Distribution.of(np.array([])).percentiles(shares)).all()
+
+
 def test_nan_and_zero_weights_are_omitted() -> None:
     left = Distribution.of(np.array([math.nan, 2.0, 1.0, 2.0]), weights=np.array([5, 1, 0, 1]))
     assert (left.values.tolist(), left.weights.tolist(), left.count) == ([2.0], [2], 2)

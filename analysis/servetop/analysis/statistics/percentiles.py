@@ -66,13 +66,18 @@ class Distribution:
 
     def percentile(self, q: float) -> float:
         """Return the q-th percentile (0..100) by linear interpolation between order statistics (NumPy's default)."""
+        return float(self.percentiles(np.array([q]))[0])
+
+    def percentiles(self, q: FloatArray) -> FloatArray:
+        """Return several percentiles (0..100) at once; NaN without samples."""
         if not self.values.size:
-            return math.nan
+            return np.full(q.shape, math.nan)
         cumulative = np.cumsum(self.weights)
         rank = q / 100 * (int(cumulative[-1]) - 1)
-        low, high = np.searchsorted(cumulative, [math.floor(rank), math.ceil(rank)], side="right")
-        below, above = float(self.values[low]), float(self.values[high])
-        return below + (above - below) * (rank - math.floor(rank))
+        lower = np.floor(rank)
+        low, high = (np.searchsorted(cumulative, each, side="right") for each in (lower, np.ceil(rank)))
+        below, above = self.values[low], self.values[high]
+        return np.asarray(below + (above - below) * (rank - lower))
 
 
 def _combined(values: FloatArray, weights: IntArray) -> tuple[FloatArray, IntArray]:

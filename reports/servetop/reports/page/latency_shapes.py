@@ -27,7 +27,7 @@ def distribution_curves(requests: RequestColumns) -> dict[str, object]:
     pools = {name: Distribution.of(latencies[name][ok]) for name in ("ttft", "tpot", "e2el")}
     pools["itl"] = requests.itl
     curves = {
-        name: packed(np.array([pool.percentile(share) for share in SHARES.tolist()]))
+        name: packed(pool.percentiles(SHARES))
         for name in ("ttft", "tpot", "itl", "e2el")
         if (pool := pools[name]).values.size
     }
