@@ -37,7 +37,7 @@ def write_page(recording: Path, page: Path) -> tuple[float, float]:
 
 
 def measure(requests: int, scratch: Path) -> None:
-    """Record a run of at most so many requests, write its page, and print the table."""
+    """Record a run of about `requests` requests, write its page, and print the table."""
     per_tick = max(1, round(requests / TICKS))
     ticks = requests // per_tick
     recording, page = scratch / f"{requests}.servetop", scratch / f"{requests}.html"

@@ -52,7 +52,7 @@ def growing() -> RunRecord:
 
 
 def _needs(run: RunRecord) -> tuple[float, float]:
-    """What `reserved_request` and `whole_request` say of a run."""
+    """Return the fractions of the KV blocks by `reserved_request` and `whole_request`."""
     history, facts = run.history, run.header.engine
     return reserved_request(history, facts, 0, len(history)), whole_request(history, facts, len(history))
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from servetop.cli.main import main
+from tests.clean_environment import MACHINE
 from tests.integration.harness import Vllm
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 PROGRAM = Path(__file__).with_name("vllm_statistics.py")
-AIPERF = Path("/tmp/aiperf-venv/bin/python")
-"""An environment with AIPerf 0.13, which is too large to be made for one test."""
+AIPERF = MACHINE.get("AIPERF", "")
+"""The Python of an environment with AIPerf 0.13, as in `make judge-search-aiperf`; it is too large for one test."""
 LOADS = """
 import sys
 from pathlib import Path
@@ -43,7 +44,7 @@ def test_vllm_computes_the_exported_statistics_from_the_exported_lists(
     assert lengths == result["output_lens"]
 
 
-@pytest.mark.skipif(not AIPERF.exists(), reason="AIPerf is not installed")
+@pytest.mark.skipif(not AIPERF, reason="AIPERF names no Python with AIPerf 0.13")
 def test_aiperf_loads_the_exported_artifacts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "sample", "--format", "aiperf", "--stage", "0", "-o", str(tmp_path)]) == 0
     files = capsys.readouterr().out.split()

@@ -26,7 +26,7 @@ NOT_CARRIED = (
     "texts of prompts and completions",
     "AIPerf's input_config",
 )
-"""What the artifacts of AIPerf have no place for."""
+"""What the result files of AIPerf cannot hold."""
 _CANCELLED = {"code": 499, "type": "RequestCancellationError"}
 _PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _UNITS = {

@@ -28,7 +28,7 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedPart:
-    """Which part of a recording to export."""
+    """The part of a recording to export."""
 
     table: str = "requests"
     stage: int | None = None

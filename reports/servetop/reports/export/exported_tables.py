@@ -40,7 +40,7 @@ class ExportedTable:
     """A table that can be exported."""
 
     rows: str
-    """What a row is, and their order; for the docs."""
+    """What a row is and how rows are ordered, for the docs."""
     empty: str
     """Why a recording may have no row: a clause for an error."""
     columns: Sequence[ExportedColumn]

@@ -25,7 +25,7 @@ NOT_CARRIED = (
     "tokens of each chunk (ITL is per chunk, and TPOT takes the first chunk for one token, as in vLLM)",
     "cancelled requests as such (they are failed)",
 )
-"""What a result of vLLM has no place for."""
+"""What a result file of vLLM cannot hold."""
 
 
 def vllm_result(reader: RecordingReader, stage: ExportedStage) -> Iterator[str]:
