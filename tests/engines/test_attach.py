@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
+from servetop.engines import handle as handle_module
 from servetop.engines.attach import attach_engine
 from servetop.engines.control import patient_client
 from servetop.engines.control.control_client import is_local
@@ -221,6 +223,18 @@ async def test_a_stopped_server_is_detected_soon(vllm_server: PageServer, clock:
             assert await handle.sample() is None
         await clock.sleep_until(clock.now() + 0.1)
     assert handle.exit_reason() == f"vLLM at {vllm_server.url} stopped responding (connection refused)"
+    await handle.stop()
+
+
+async def test_a_server_that_stays_silent_is_reported_with_the_length_of_its_silence(
+    vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle_module, "SILENT_LIMIT", 1.0)
+    handle = await attached(vllm_server.url, clock)
+    vllm_server.answering.clear()
+    assert await handle.sample() is None
+    await asyncio.wait_for(handle.died.wait(), 30.0 * SLOW_MACHINE)
+    assert re.fullmatch(r"vLLM at \S+ stopped responding \(no response for [1-9]\d* s\)", handle.exit_reason())
     await handle.stop()
 
 

@@ -30,6 +30,13 @@ install() {  # ENVIRONMENT LOCK: installs the pinned packages, and nothing else;
     "$1/bin/pip" install --quiet --disable-pip-version-check --no-deps --requirement "$2"
 }
 
+wait_asleep() {  # ENVIRONMENT: its Python's os.sched_yield sleeps for 50 µs.
+    # vLLM's processes wait for each other in a loop of sched_yield for up to a second after every message. On two
+    # processors Linux 6.18 then leaves everything else that is ready without one, for up to 39 s measured here:
+    # servers that answer no health check, clients that are late, tests that fail at random.
+    echo 'import functools, os, time; os.sched_yield = functools.partial(time.sleep, 5e-5)' > "$(packages_of "$1")/wait_asleep.pth"
+}
+
 packages_of() {  # Prints the folder of an environment's packages.
     "$1/bin/python" -c 'import site; print(site.getsitepackages()[0])'
 }

@@ -9,6 +9,7 @@ if [ ! -e "$home/.ready" ]; then
     echo "servetop: installing Ray Serve LLM $version into $home (two minutes, once)" >&2
     environment_over "$vllm"
     install "$home" "$locks/ray-serve-llm.txt"
+    wait_asleep "$home"
     cp -r "$vllm/tiny-llama" "$home/"
     "$home/bin/python" "$here/real_engines.py" ray-serve-llm "$home"  # it starts, answers and ends, or this script fails
     touch "$home/.ready"

@@ -3,7 +3,7 @@
 # Prints the folder. Takes about 5 minutes and 3.4 GB the first time, nothing after that.
 . "$(dirname "$0")/install_lib.sh"
 version=0.32.0
-lock_home "vllm-$version" "$locks/vllm.txt" "$0"
+lock_home "vllm-$version" "$locks/vllm.txt" "$0" "$here/install_lib.sh"
 if [ ! -e "$home/.ready" ]; then
     echo "servetop: installing vLLM $version for the CPU into $home (about 5 minutes, once)" >&2
     rm -rf "$home"
@@ -16,6 +16,7 @@ if [ ! -e "$home/.ready" ]; then
     site="$(packages_of "$home")"
     mkdir "$site/vllm-$version+cpu.dist-info"
     printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n' "$version" > "$site/vllm-$version+cpu.dist-info/METADATA"
+    wait_asleep "$home"
     "$home/bin/python" "$here/make_model.py" tiny "$home/tiny-llama"
     touch "$home/.ready"
 fi

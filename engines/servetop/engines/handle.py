@@ -265,7 +265,7 @@ class EngineHandle:
         if not result.error:
             self._responded_at = self._clock.now()
         elif silence >= (REFUSED_LIMIT if result.refused else SILENT_LIMIT):
-            self._stop_reason = result.error
+            self._stop_reason = f"no response for {silence:.0f} s" if result.late else result.error
 
 
 async def stop_process(
