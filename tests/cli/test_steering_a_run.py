@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from servetop.core.clock import ManualClock
 from servetop.core.config import StageConfig
 from servetop.core.events import Action, Command, StageChange
+from servetop.core.interfaces.search_state import SEARCH_REFUSES
 from servetop.recordings.read.reader import RecordingReader
+from servetop.run.search.search_setup import SearchSetup
 from servetop.tui.options import DashboardOptions
 from servetop.tui.run_viewer import RunViewer
 from servetop.tui.steering import Steering
@@ -59,6 +63,34 @@ def test_a_run_goes_back_a_stage_switches_its_loop_and_stops(servetop: Servetop,
         process.communicate(timeout=120)
         assert process.returncode in RAN
         reader.close()
+
+
+def test_a_load_is_handed_to_a_search_taken_back_and_searched_on(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    load = ("--request-rate", "8", "--duration", "600", "--output-len", "16", "--goodput", "ttft:500")
+    with servetop.started("--headless", *load, "--json", "--record", str(recording)) as process:
+        reader = wait_for(lambda: opened(recording), seconds=15, what="the recording")
+        wait_for(lambda: received(reader), seconds=30, what="the first tokens")
+        assert reply_to(reader, Action.SEARCH) == "the search chooses the load"
+        first = began(reader, 1)
+        assert first.request_rate == 4.0
+        wait_for(lambda: reader.ticks()[-1].end > first.at + 1.0, seconds=15, what="a second of the first load")
+        assert reply_to(reader, Action.SET_RATE, 3.0) == SEARCH_REFUSES
+        assert reply_to(reader, Action.SEARCH) == "the load is yours: it stays as it is"
+        assert reply_to(reader, Action.SET_RATE, 3.0).startswith("sending 3 requests/s")
+        assert reply_to(reader, Action.SEARCH) == "the search chooses the load"
+        assert began(reader, 2).index == 2
+        reply_to(reader, Action.STOP)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode in RAN, err
+    reader.close()
+    assert json.loads(out)["completed"] > 0, "as JSON it is the summary of the run"
+    with contextlib.closing(RecordingReader.open(recording)) as whole:
+        evidence = SearchSetup.of(whole.header.config).evidence(whole)
+    assert evidence.probes[0].load == 4.0
+    shown = servetop("summary", str(recording)).out
+    assert shown.startswith("answer     the load of servetop simulator with llama-2-7b within goodput")
+    assert "Request throughput" in shown
 
 
 def test_each_batch_size_key_steps_from_the_size_in_force(servetop: Servetop, tmp_path: Path) -> None:

@@ -111,8 +111,9 @@ class RecordedSearch:
 
     def run(self) -> None:
         """Search to the end, and close the recording."""
-        probe = self._decider.first()
-        self._notes.append(self._decider.note_of(probe, stage=self._stage))
+        first = self._decider.first()
+        probe = first.probe
+        self._notes.append(first.note(self._stage))
         self._begin(probe)
         until = self._server.now + probe.seconds
         decision: ProbeDecision | None = None

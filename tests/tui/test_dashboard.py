@@ -41,12 +41,13 @@ async def test_a_steering_key_sends_its_command_and_shows_the_reply(growing: Gro
             ("x", Action.BURST, 20.0),
             ("N", Action.PREVIOUS_STAGE, None),
             ("o", Action.CLOSE_LOOP, 141.0),
+            ("F", Action.SEARCH, None),
         ):
             await pilot.press(key)
             assert (run.sent[-1].action, run.sent[-1].value) == (action, value)
             assert f"✓ {action.value} applied" in text_of(app, "#status")
             assert f"{action.value} applied" in text_of(app, "#timeline")
-        assert len(run.sent) == 13
+        assert len(run.sent) == 14
 
 
 async def test_a_note_of_a_full_disk_is_shown_at_once_and_once(

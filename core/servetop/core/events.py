@@ -39,7 +39,7 @@ class TokenSource(StrEnum):
 
 
 class Action(StrEnum):
-    """Commands that a person or a script can send to a live run."""
+    """Commands that a person or a script can send to a live run; SEARCH hands its load to a search, or takes it back."""
 
     SET_RATE = "set_rate"
     SET_CONCURRENCY = "set_concurrency"
@@ -56,6 +56,7 @@ class Action(StrEnum):
     CLOSE_LOOP = "close_loop"
     """Keep a number of requests (the value) in flight: each is sent when another ends."""
     BURST = "burst"
+    SEARCH = "search"
     MARK = "mark"
     STOP = "stop"
     """Send nothing more; let requests in flight finish."""
@@ -268,12 +269,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """An entry on the time line: a mark, a warning, an error."""
+    """A mark, a warning or an error on the time line, of a source such as `load`, `engine`, `metrics` or `user`."""
 
     at: float
     severity: Severity
     source: str
-    """Origin of the note: `load`, `engine`, `metrics`, `cache`, `recorder`, `user`."""
     text: str
     fact: str | None = None
     """What `count` counts, such as `rows_skipped`, of `subject` if there are several; None: nothing, or before 1.12."""

@@ -39,7 +39,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
             steady = steady_windows(load_run(reader))
             story = summary.story if summary is not None else None
             headline = (story or run_story(reader, end=end)[0]).headline
-            if config.search is not None:
+            if reader.header.config.search is not None:
                 end, headline, state = searched_end(reader, summary, end)
                 recorder.commit(TickTransaction(search_states=[state]))
     except RecordingError as error:

@@ -60,6 +60,10 @@ class Outcome:
         self._deaths: list[str] = []
         self._failures = FailureTally()
 
+    def allow_failures(self, limit: str) -> None:
+        """Replace the limit of failed requests, as when a search takes them for evidence."""
+        self._max_failures = FailureLimit.parse(limit)
+
     def take(
         self, records: Sequence[RequestRecord], stages: Sequence[StageChange] = (), deaths: Sequence[str] = ()
     ) -> None:

@@ -15,10 +15,10 @@ from servetop.core.interfaces.stage_row import planned_row
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.loadgen.messages import SenderReport
 from servetop.run.loop.plan_progress import PlanProgress
-from servetop.run.loop.search_driver import SearchDriver, refusal, search_driver
+from servetop.run.loop.search_driver import SearchDriver
 from servetop.run.loop.stage_plan import Segment
-from servetop.run.search.probe_decision import ProbeDecision
-from servetop.run.search.recorded_probes import probe_note
+from servetop.run.search.probe_decision import FirstProbe, ProbeDecision
+from servetop.run.search.recorded_probes import PROBE, TAKEN_BACK, probe_note
 from servetop.run.search.search_evidence import NextProbe, Purpose
 from servetop.workload.stages.plan import LoadPhase
 
@@ -34,14 +34,9 @@ class GivenDecisions:
     closed: bool = False
     warnings: tuple[Note, ...] = ()
 
-    def first(self) -> NextProbe:
-        return FIRST
-
-    def note_of(self, probe: NextProbe, *, stage: int) -> Note:
-        return probe_note("begins", at=0.0, stage=stage, purpose=probe.purpose)
-
-    def state_of(self, probe: NextProbe) -> SearchState:
-        return SearchState(at=0.0, seconds_left=60.0, load=probe.load)
+    def first(self) -> FirstProbe:
+        state = SearchState(at=0.0, seconds_left=60.0, load=FIRST.load)
+        return FirstProbe(probe=FIRST, text="begins", at=0.0, state=state)
 
     def stage(self, probe: NextProbe) -> StageConfig:
         return StageConfig(request_rate=probe.load, duration=probe.seconds)
@@ -85,14 +80,18 @@ class Sent:
 class Search:
     """A driver whose reports are made by hand."""
 
-    def __init__(self, *decisions: NextProbe | None, permitted: bool = True) -> None:
+    def __init__(self, *decisions: NextProbe | None, permitted: bool = True, planned: bool = True) -> None:
         config = RunConfig(stages=(StageConfig(request_rate=4.0, duration=8.0),))
         self.decider = GivenDecisions(deque(decisions))
         if permitted:
             self.decider.permission.set()
         self.sent, self.progress = Sent(), PlanProgress(config, first_stage=0)
         anything = cast("Any", self.sent)
-        self.driver = SearchDriver(cast("Any", self.decider), self.progress, starter=anything, ticks=anything)
+        self.driver = SearchDriver(
+            cast("Any", self.decider), self.progress, starter=anything, ticks=anything, returns=not planned
+        )
+        if planned:
+            self.driver.begin()
         self.progress.next()
 
     async def until(self, end: float, *, state: LoadPhase = LoadPhase.RUNNING, begins: float | None = None) -> None:
@@ -100,9 +99,9 @@ class Search:
         started = [] if begins is None else [planned_row(StageConfig(request_rate=1.0), at=begins, index=self.stage)]
         tick = ClientTick(index=round(end * 4) - 1, gauges=LoadGauges(stage=self.stage))
         await self.driver.follow(SenderReport(state=state, tick=tick, stages=tuple(started), in_flight=()))
-        decision = self.driver._decision
-        if decision is not None and self.decider.permission.is_set():
-            await asyncio.wait({decision})
+        pending = {each for each in (self.driver._first, self.driver._decision) if each is not None}
+        if pending and self.decider.permission.is_set():
+            await asyncio.wait(pending)
 
     @property
     def stage(self) -> int:
@@ -175,11 +174,6 @@ def test_a_row_of_a_stage_has_its_planned_length() -> None:
     assert progress.plan.row(planned_row(StageConfig(request_rate=6.0), index=4), max_num_seqs=None).duration == 5.0
 
 
-def test_a_run_without_a_search_has_no_driver() -> None:
-    nothing = cast("Any", None)
-    assert search_driver(RunConfig(), nothing, nothing, nothing, nothing) is None
-
-
 def test_a_confirmation_is_named_in_the_note() -> None:
     assert probe_note("", at=0.0, stage=1, purpose=Purpose.CONFIRM).subject == "confirm"
 
@@ -198,11 +192,38 @@ async def test_a_warning_is_noted_when_the_next_load_begins() -> None:
     await search.driver.close()
 
 
-async def test_a_search_takes_no_command_that_changes_what_it_measures() -> None:
-    search = Search()
-    taken = {Action.MARK, Action.STOP, Action.CANCEL}
-    for action in Action:
-        command = Command(id=1, at=1.0, action=action, source="user", value=8.0)
-        assert bool(refusal(search.driver, command)) == (action not in taken), action
-        assert refusal(None, command) == ""
+async def test_a_load_that_is_handed_over_is_replaced_and_taken_back() -> None:
+    search = Search(SECOND, planned=False)
+    await search.until(1.0)
+    assert search.sent.segments == []
+    search.driver.take_over()
+    for end in (2.0, 2.25):
+        await search.until(end)
+    (segment,) = search.sent.segments
+    assert segment.stages == ((1, StageConfig(request_rate=FIRST.load)),)
+    search.driver.take_back(3.0)
+    assert not search.driver.active
+    for end in (10.0, 11.0):
+        await search.until(end)
+    assert (len(search.sent.segments), search.sent.commands) == (1, [])
+    assert [(note.fact, note.at) for note in search.sent.notes] == [(PROBE, 0.0), (TAKEN_BACK, 3.0)]
+    assert [state.load for state in search.sent.states] == [FIRST.load, None]
+    search.driver.take_over()
+    for end in (12.0, 12.25):
+        await search.until(end)
+    assert len(search.sent.segments) == 2
+    await search.driver.close()
+
+
+async def test_a_search_that_was_handed_the_load_leaves_it_as_it_is() -> None:
+    search = Search(None, planned=False)
+    search.driver.take_over()
+    for end in (0.5, 0.75):
+        await search.until(end)
+    await search.until(1.0, begins=1.0)
+    for end in (8.0, 9.0):
+        await search.until(end)
+    assert search.sent.commands == []
+    assert [note.fact for note in search.sent.notes] == [PROBE, None, TAKEN_BACK]
+    assert not search.driver.active
     await search.driver.close()

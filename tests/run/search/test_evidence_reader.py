@@ -18,7 +18,7 @@ from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
-from servetop.run.search.evidence_reader import EvidenceReader, evidence_of
+from servetop.run.search.evidence_reader import EvidenceReader
 from servetop.run.search.objective_text import parse_objective
 from tests.run.search.restarted_run import record_restart
 from tests.run.search.searches import config, record
@@ -28,7 +28,7 @@ TTFT = (parse_objective("p99_ttft<300ms"),)
 
 def test_every_request_of_a_recording_counts(tmp_path: Path) -> None:
     with contextlib.closing(RecordingReader.open(record(tmp_path / "run.servetop", 5.0, 10.0))) as reader:
-        evidence = evidence_of(reader, TTFT, goodput={})
+        evidence = EvidenceReader(reader, TTFT, goodput={}).read()
         requests = reader.requests(0.0, math.inf)
     assert [each.load for each in evidence.probes] == [5.0, 10.0]
     assert evidence.probes[0].end == pytest.approx(evidence.probes[1].begin)
@@ -114,7 +114,7 @@ def test_requests_beyond_the_recorded_number_are_in_flight_too(recorder: Recorde
 
 def test_what_was_seen_before_a_restart_of_the_server_is_set_apart(tmp_path: Path) -> None:
     with contextlib.closing(RecordingReader.open(record_restart(tmp_path / "run.servetop"))) as opened:
-        evidence = evidence_of(opened, TTFT, goodput={})
+        evidence = EvidenceReader(opened, TTFT, goodput={}).read()
     assert [(each.begin, each.end) for each in evidence.earlier] == [(0.0, 8.0)]
     assert [(each.begin, each.end) for each in evidence.probes] == [(8.0, 12.0)]
     assert (evidence.restarted_at, evidence.seconds) == (8.0, 12.0)

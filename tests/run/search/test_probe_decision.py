@@ -70,13 +70,13 @@ def test_the_first_note_says_where_the_search_begins_and_why(tmp_path: Path, pri
     write_recording(run_virtually(VirtualRunPlan(config=warmup)), tmp_path / "run.servetop")
     with contextlib.closing(RecordingReader.open(tmp_path / "run.servetop")) as nothing:
         first = ProbeDecider(search, search.evidence_reader(nothing), nothing)
-        assert first.note_of(first.first(), stage=0).text == text
+        assert first.first().text == text
 
 
 def test_a_search_that_continues_says_so(reader: RecordingReader) -> None:
     search = setup(FIVE, TEN, search=replace(SEARCH, prior=10.0))
     resumed = ProbeDecider(search, search.evidence_reader(reader), reader)
-    assert resumed.note_of(resumed.first(), stage=1).text == "the search continues at 10 req/s"
+    assert resumed.first().text == "the search continues at 10 req/s"
 
 
 def test_a_search_ends_without_a_next_load(reader: RecordingReader) -> None:
@@ -85,9 +85,9 @@ def test_a_search_ends_without_a_next_load(reader: RecordingReader) -> None:
 
 
 def test_a_session_begins_with_a_load_of_the_plan(reader: RecordingReader) -> None:
-    found = decider(reader, FIVE, TEN)
-    assert found.first() == TEN
-    note = found.note_of(TEN, stage=1)
+    found = decider(reader, FIVE, TEN).first()
+    assert found.probe == TEN
+    note = found.note(1)
     assert (note.text, note.count) == ("the search continues at 10 req/s", 1)
 
 
@@ -113,6 +113,5 @@ def test_a_restart_of_the_server_is_told_once(tmp_path: Path) -> None:
         assert found.decide().warnings == ()
     with contextlib.closing(RecordingReader.open(path)) as opened:
         resumed = decider(opened, FIVE, TEN)
-        resumed.first()
-        assert resumed.note_of(TEN, stage=1).text == "the search continues at 10 req/s"
+        assert resumed.first().text == "the search continues at 10 req/s"
         assert resumed.decide().warnings == (), "it was told in the session before"

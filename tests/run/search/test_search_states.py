@@ -161,7 +161,7 @@ def test_a_decision_has_its_state(tmp_path: Path) -> None:
     with contextlib.closing(RecordingReader.open(record(tmp_path / "run.servetop", 5.0))) as reader:
         search = setup(NEXT, NEXT)
         decider = ProbeDecider(search, search.evidence_reader(reader), reader)
-        before = decider.state_of(decider.first())
+        before = decider.first().state
         state = decider.decide().state
     assert (before.load, before.reason) == (12.0, NEXT.reason)
     assert state is not None

@@ -51,6 +51,8 @@ STEERING = (
     Key("n", "next_stage", label="next", tooltip="Start the next stage now"),
     Key("N", "previous_stage", tooltip="Repeat the previous stage"),
     Key("o", "switch_loop", tooltip="Open loop (at the current rate) or closed loop (at the current concurrency)"),
+    Key("F", "switch_search",
+        tooltip="Find the largest load within --goodput: hand the load to a search, or take it back"),
     Key("s", "stop", tooltip="Stop the run: asks whether to drain or cancel; while it drains, cancels"),
     Key("x", "burst", label="burst", tooltip="Send a second's worth of requests at once"),
     Key("m", "mark", label="mark", tooltip="Mark this time with a note on the timeline"),

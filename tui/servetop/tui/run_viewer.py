@@ -83,8 +83,13 @@ class RunViewer:
 
     @property
     def is_search(self) -> bool:
-        """Whether the run is a search for the largest load."""
+        """Whether the run is a search for the largest load, or its load was handed to one."""
         return self.run.header.config.search is not None
+
+    @property
+    def search_chooses(self) -> bool:
+        """Whether a search chooses the load now."""
+        return self.is_search and not self.run.search.over
 
     @property
     def can_steer(self) -> bool:

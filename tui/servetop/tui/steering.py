@@ -61,7 +61,7 @@ class Steering:
         if not self.check():
             return
         taken = isinstance(request, CommandRequest) and request.action in SEARCH_COMMANDS
-        if self._viewer.is_search and not taken:
+        if self._viewer.search_chooses and not taken:
             self._viewer.show_message(SEARCH_REFUSES)
         elif isinstance(request, Rejected):
             self._viewer.show_message(request.why)
@@ -124,6 +124,10 @@ class Steering:
     def switch_loop(self) -> None:
         """Switch from an open loop to a closed one, or back."""
         self.request(command_requests.switched_loop(self._target))
+
+    def switch_search(self) -> None:
+        """Hand the load to a search for the largest one within the objectives, or take it back."""
+        self.request_action(Action.SEARCH)
 
     def mark(self, note: str | None) -> None:
         """Mark this time with a note; None does nothing."""

@@ -48,19 +48,20 @@ def run_headless(
 
 
 def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
-    from servetop.cli.report.report import print_end, print_failed_cells, print_summary
+    from servetop.cli.report.report import print_end, print_failed_cells, print_run
     from servetop.recordings.library.empty_recordings import never_attached
 
     summary = final_summary(run)
     with contextlib.closing(run.recorder.reader()) as reader:
         if throw_away or never_attached(reader):
             summary = dataclasses.replace(summary, recording=None)
-        if reader.header.config.search is not None and summary.requests.num_prompts:
+        search = reader.header.config.search
+        if search is not None and search.since is None and summary.requests.num_prompts:
             from servetop.cli.report.search_lines import print_search
 
             print_search(reader, summary, as_json=as_json)
         elif as_json or summary.requests.num_prompts:
-            print_summary(summary, as_json=as_json)
+            print_run(reader, summary, as_json=as_json)
         else:
             print_failed_cells(summary)
         print_end(run.end, reader, unrecorded=run.recorder.unrecorded)

@@ -67,14 +67,19 @@ def print_recording(
     reader = RecordingReader.open(resolve(name))
     try:
         summary = run_summary(reader, percentiles=percentiles, prices=prices)
-        if reader.header.config.search is not None and not as_json:
-            console.out(*search_lines(search_result(reader, summary)), "")
-        print_summary(summary if kept else replace(summary, recording=None), as_json=as_json)
+        print_run(reader, summary if kept else replace(summary, recording=None), as_json=as_json)
         if reader.damage is not None:
             console.message(reader.damage)
     finally:
         reader.close()
     return int(ExitCode.OK)
+
+
+def print_run(reader: RecordingReader, summary: RunSummary, *, as_json: bool) -> None:
+    """Print the answers of a run that searched, and its summary; as JSON the summary alone."""
+    if reader.header.config.search is not None and not as_json:
+        console.out(*search_lines(search_result(reader, summary)), "")
+    print_summary(summary, as_json=as_json)
 
 
 def print_story(name: str, *, markdown: bool = False, as_json: bool = False) -> int:

@@ -24,6 +24,8 @@ class SearchConfig:
     """Share of the answer to which its interval reaches to either side."""
     prior: float | None = None
     """A load near which the answer is expected; None without a prediction."""
+    since: float | None = field(default=None, metadata={"unit": "s"})
+    """Run time at which a running load was handed to the search; None for a run that is a search from its start."""
 
     @property
     def concurrency(self) -> bool:

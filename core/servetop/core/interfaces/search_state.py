@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from servetop.core.events import Action
 
-SEARCH_COMMANDS = frozenset({Action.MARK, Action.STOP, Action.CANCEL})
-"""Commands that a search takes; all others change the load or the engine that it measures."""
+SEARCH_COMMANDS = frozenset({Action.MARK, Action.SEARCH, Action.STOP, Action.CANCEL})
+"""Commands that a search takes; others change the load or the engine that it measures. SEARCH takes the load back."""
 SEARCH_REFUSES = "the search chooses the load and keeps the engine as it is: s stops it"
 """The reply to others."""
 

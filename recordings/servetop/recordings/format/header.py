@@ -23,7 +23,7 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
     return {
         "origin_ns": header.anchor.origin_ns,
         "wall_epoch_s": header.anchor.wall_epoch_s,
-        "config": _dumped(redactor.data(to_data(header.config))),
+        "config": encode_config(header.config, redactor=redactor),
         "versions": _dumped(redactor.data(header.versions)),
         "host": _dumped(redactor.data(header.host)),
         "engine": None if header.engine is None else encode_engine(header.engine, redactor=redactor),
@@ -38,8 +38,13 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
 
 def as_recorded(config: RunConfig) -> RunConfig:
     """Return a configuration as read from its recording, without secrets, for comparison with a recorded one."""
-    data = _dumped(redactor_of(config).data(to_data(config)))
+    data = encode_config(config, redactor=redactor_of(config))
     return from_data(RunConfig, orjson.loads(data), strict=False, where="configuration")
+
+
+def encode_config(config: RunConfig, *, redactor: Redactor) -> str:
+    """Return the value of the column `config`, without secrets."""
+    return _dumped(redactor.data(to_data(config)))
 
 
 def encode_engine(facts: EngineFacts, *, redactor: Redactor) -> str:

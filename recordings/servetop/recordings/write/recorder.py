@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from servetop.analysis.trust.steady_state import SteadyWindow
+from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 from servetop.core.events import Command, Note, RunEnd, Severity
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
@@ -20,7 +21,7 @@ from servetop.core.text.encodable import encodable
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
 from servetop.recordings.format import schema
-from servetop.recordings.format.header import encode_engine, encode_header, encode_manifest
+from servetop.recordings.format.header import encode_config, encode_engine, encode_header, encode_manifest
 from servetop.recordings.format.liveness import Writer
 from servetop.recordings.format.row_codec import COMMANDS
 from servetop.recordings.format.steady_codec import encode_windows
@@ -176,6 +177,14 @@ class Recorder:
         """Record the facts of the engine, or replace them after a restart."""
         row = (encode_engine(facts, redactor=self._redactor),)
         self._add(EncodedBatch(statements=[("UPDATE run SET engine = ?", [row])]))
+
+    def set_config(self, config: RunConfig) -> None:
+        """Replace the recorded configuration, as when a running load is handed to a search."""
+        self._add(
+            EncodedBatch(
+                statements=[("UPDATE run SET config = ?", [(encode_config(config, redactor=self._redactor),)])]
+            )
+        )
 
     def set_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Record the manifest, or replace it."""

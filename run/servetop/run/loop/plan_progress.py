@@ -61,6 +61,12 @@ class PlanProgress:
         return self.current is None or self.stage >= self.current.stages[0][0]
 
     @property
+    def count_left(self) -> int:
+        """The number of planned stages that have not started."""
+        segments = (*self.left, self.current) if self.current is not None else self.left
+        return sum(index > self.stage for segment in segments for index, _ in segment.stages)
+
+    @property
     def stages_left(self) -> tuple[StageConfig, ...]:
         """The stages that follow the current segment."""
         return tuple(stage for segment in self.left for _, stage in segment.stages)

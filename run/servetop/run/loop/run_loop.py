@@ -22,7 +22,8 @@ from servetop.run.loop.engine_session import EngineSession
 from servetop.run.loop.pending_batch_change import PendingBatchChange
 from servetop.run.loop.plan_progress import PlanProgress
 from servetop.run.loop.row_ends import RowEnds
-from servetop.run.loop.search_driver import SearchDriver, refusal, search_driver
+from servetop.run.loop.run_commands import RunCommands
+from servetop.run.loop.search_control import SearchControl
 from servetop.run.loop.segment_start import SegmentStarter
 from servetop.run.loop.sender_setup import set_up_sender
 from servetop.run.loop.stage_plan import EngineNeeds
@@ -53,9 +54,10 @@ class RunLoop:
         self._first_sender = sender
         self._sender: LoadSenders | None = None
         self._progress = PlanProgress(config, first_stage=start.first_stage)
+        self._search = SearchControl(config, recorder, self._progress, self._outcome, self.ticks)
         self._rows = RowEnds(config, recorder, self.ticks, clock=self._clock)
         self._starter: SegmentStarter | None = None
-        self._search: SearchDriver | None = None
+        self._commands: RunCommands | None = None
         self._max_num_seqs: int | None = None
         self._batch_change = PendingBatchChange()
         self.first_launched = self._engine.first_launched
@@ -103,7 +105,12 @@ class RunLoop:
             self._first_sender, left, self._engine, ticks=self.ticks, start=self._start
         )
         self._starter = SegmentStarter(self._config, self._sender, setup, engine=self._engine, ticks=self.ticks)
-        self._search = search_driver(self._config, self._recorder.path, self._progress, self._starter, self.ticks)
+        self._commands = RunCommands(
+            starter=self._starter, engine=self._engine, attached=self._config.engine.url is not None,
+            progress=self._progress, outcome=self._outcome, batch_change=self._batch_change, search=self._search,
+            ticks=self.ticks,
+        )  # fmt: skip
+        self._search.begin(self._starter)
         await self._start_next_at(self._starter, self._progress.left[0].needs)
 
     async def _engine_started(self, facts: EngineFacts) -> None:
@@ -118,9 +125,8 @@ class RunLoop:
             return
         async for report in self._sender.reports():
             self._take(report)
-            await self._apply_new_commands(self._sender)
-            await self._apply_stop_requests(self._sender)
-            if self._search is not None and self._outcome.stopped_by is None:
+            await self._apply_commands(report)
+            if self._outcome.stopped_by is None:
                 await self._search.follow(report)
             self._draining = self._outcome.stopped_by is not None or report.state is LoadPhase.DRAINING
             if self._engine.dead and not self._batch_change.is_running:
@@ -156,8 +162,8 @@ class RunLoop:
         if self._batch_change.is_running:
             if self._batch_change.is_done:
                 await self._batch_changed(starter)
-                if self._sender is not None and (waiting := self._batch_change.next_waiting()) is not None:
-                    await self._change_batch(self._sender, waiting)
+                if self._commands is not None and (waiting := self._batch_change.next_waiting()) is not None:
+                    await self._commands.change_batch(waiting)
             elif self._outcome.stopped_by is not None and self._progress.current is None:
                 return True  # nothing is in flight during a restart
             return False
@@ -204,68 +210,13 @@ class RunLoop:
         changes = not needs.met_by(self._engine.provides) and self._engine.must_restart(needs)
         return self._config.drain_at_stages or self._progress.left[0].fresh or changes
 
-    async def _apply_new_commands(self, sender: LoadSenders) -> None:
-        for command in self._recorder.new_commands():
-            match command.action:
-                case _ if why := refusal(self._search, command):
-                    self.ticks.reply(command, why)
-                case Action.MARK:
-                    self.ticks.note(Severity.INFO, "user", text=command.text or "mark")
-                    self.ticks.reply(command, "marked")
-                case Action.SET_MAX_NUM_SEQS:
-                    await self._change_batch(sender, command)
-                case Action.PREVIOUS_STAGE:
-                    await self._to_previous_stage(sender, command)
-                case Action.STOP | Action.CANCEL:
-                    await self._stop(sender, command)
-                case _:
-                    await sender.command(command)
-
-    async def _apply_stop_requests(self, sender: LoadSenders) -> None:
+    async def _apply_commands(self, report: SenderReport) -> None:
+        if self._commands is None:
+            return
+        await self._commands.apply(self._recorder.new_commands(), report)
         wanted = self.stop_requests.action
         if wanted is not None and self._outcome.stopped_by not in (wanted, Action.CANCEL):
-            await self._stop(sender, Command(id=0, at=self._clock.now(), action=wanted, source="signal"))
-
-    async def _stop(self, sender: LoadSenders, command: Command) -> None:
-        self._progress.left.clear()
-        self._outcome.stopped_by = command.action
-        await sender.command(command)
-
-    async def _change_batch(self, sender: LoadSenders, command: Command) -> None:
-        batch = int(command.value or 0)
-        changing = self._batch_change.is_pending
-        needs = dataclasses.replace(self._engine.provides, max_num_seqs=batch)
-        restarts = self._engine.must_restart(needs)
-        if batch >= 1 and changing and not restarts:
-            self._batch_change.wait(command)
-        elif batch < 1 or changing:
-            reason = "the batch size must be at least 1" if batch < 1 else "the batch size is already being changed"
-            self.ticks.reply(command, reason)
-        elif not restarts:
-            self._batch_change.accept(command)
-            self._batch_change.start(self._engine.change(needs))
-        elif self._config.engine.url is not None:
-            self.ticks.reply(command, "an attached engine keeps its batch size: change the concurrency")
-        else:
-            self._batch_change.accept(command)
-            # repeat the current stage and those after it as new stages
-            self._progress.follow(self._progress.plan.again(self._progress.stage, max_num_seqs=batch))
-            await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="restart"))
-
-    async def _to_previous_stage(self, sender: LoadSenders, command: Command) -> None:
-        """Repeat the previous stage and those after it, as new stages."""
-        if self._batch_change.is_pending:
-            self.ticks.reply(command, "the batch size is already being changed")
-        elif self._starter is not None and self._starter.preparing:
-            self.ticks.reply(command, "the prefix cache is being prepared")
-        elif self._outcome.stopped_by is not None:
-            self.ticks.reply(command, "the run is being stopped")
-        elif back := self._progress.plan.before(self._progress.stage):
-            self._progress.follow(back)
-            self.ticks.reply(command, f"back to {back[0].stages[0][1].label}")
-            await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="previous stage"))
-        else:
-            self.ticks.reply(command, "this is the first stage")
+            await self._commands.stop(Command(id=0, at=self._clock.now(), action=wanted, source="signal"))
 
     async def _batch_changed(self, starter: SegmentStarter) -> None:
         command, change = self._batch_change.take()
@@ -286,8 +237,7 @@ class RunLoop:
 
     async def _wind_down(self) -> None:
         self._winding_down = True
-        if self._search is not None:
-            await self._search.close()
+        await self._search.close()
         if self._starter is not None:
             await self._starter.cancel()
         await self._batch_change.cancel()

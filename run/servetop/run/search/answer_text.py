@@ -32,8 +32,11 @@ def load_unit(search: SearchConfig) -> str:
 
 
 def prior_text(search: SearchConfig) -> str:
-    """Return the load that is expected, as the beginning of a sentence; empty without one."""
-    return "" if search.prior is None else f"about {load_text(search.prior, search)} expected, so "
+    """Return the load that is expected, or was there before, as the beginning of a sentence; empty without one."""
+    if search.prior is None:
+        return ""
+    load = load_text(search.prior, search)
+    return f"about {load} expected, so " if search.since is None else f"the load was {load}: "
 
 
 def interval_text(answer: TierAnswer, search: SearchConfig) -> str:

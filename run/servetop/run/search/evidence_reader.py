@@ -39,11 +39,12 @@ class EvidenceReader:
         *,
         goodput: Mapping[str, float],
         concurrency: bool = False,
+        since: float = 0.0,
     ) -> None:
         self._reader = reader
         self._objectives = objectives
         self._goodput = goodput
-        self._probes = RecordedProbes(concurrency=concurrency)
+        self._probes = RecordedProbes(concurrency=concurrency, since=since)
         engine = reader.header.config.engine
         self._restarts = ServerRestarts(managed=engine.url is None, replicas=bool(engine.more_urls))
         self._others = OtherRequests()
@@ -180,14 +181,3 @@ def _ended_times(times: Mapping[str, FloatArray], columns: Mapping[str, Any]) ->
         failed=np.array([status in FAILED for status in statuses], dtype=np.bool_),
         chunks=chunks,
     )
-
-
-def evidence_of(
-    reader: RecordingReader,
-    objectives: Sequence[LoadObjective],
-    *,
-    goodput: Mapping[str, float],
-    concurrency: bool = False,
-) -> Evidence:
-    """Return the evidence of a whole recording."""
-    return EvidenceReader(reader, objectives, goodput=goodput, concurrency=concurrency).read()

@@ -66,6 +66,21 @@ class ProbeDecision:
         return Note(at=at, severity=Severity.INFO, source=SOURCE, text=self.seen)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FirstProbe:
+    """What a session of a search begins with."""
+
+    probe: NextProbe
+    text: str
+    at: float
+    state: SearchState
+    """What was known before."""
+
+    def note(self, stage: int) -> Note:
+        """Return the note of the load, as that of stage `stage`."""
+        return probe_note(self.text, at=self.at, stage=stage, purpose=self.probe.purpose)
+
+
 class ProbeDecider:
     """Reads the growing recording of a search; one call at a time."""
 
@@ -78,7 +93,6 @@ class ProbeDecider:
         self._history_of = math.nan
         """The load that the ticks in the history are of."""
         self._late = 0
-        self._resumes = False
         self._restarted_at: float | None = None
         """The last restart of the server that a note has."""
         self._others = False
@@ -91,21 +105,19 @@ class ProbeDecider:
         reader = RecordingReader.open(recording)
         return cls(setup, setup.evidence_reader(reader), reader)
 
-    def first(self) -> NextProbe:
-        """Return the load that the session begins with."""
-        evidence = self._evidence.read()
-        self._resumes, probe = bool(evidence.probes or evidence.earlier), self._setup.planner.next(evidence)
+    def first(self) -> FirstProbe:
+        """Return what the session begins with."""
+        evidence, search = self._evidence.read(), self._setup.search
         self._restarted_at, self._others = evidence.restarted_at, evidence.others is not None
-        return probe or NextProbe(load=self._setup.search.low, seconds=1.0)
-
-    def note_of(self, probe: NextProbe, *, stage: int) -> Note:
-        """Return the note of the first load of a session."""
-        search = self._setup.search
-        if self._resumes:
-            text = f"the search continues at {load_text(probe.load, search)}"
-        else:
-            text = f"{prior_text(search)}the search begins at {load_text(probe.load, search)}"
-        return probe_note(text, at=self._evidence.now, stage=stage, purpose=probe.purpose)
+        probe = self._setup.planner.next(evidence) or NextProbe(load=search.low, seconds=1.0)
+        load = load_text(probe.load, search)
+        begins = f"{prior_text(search)}the search begins at {load}"
+        return FirstProbe(
+            probe=probe,
+            text=f"the search continues at {load}" if evidence.probes or evidence.earlier else begins,
+            at=self._evidence.now,
+            state=self._state(evidence, self._setup.planner.answers(evidence), probe),
+        )
 
     def stage(self, probe: NextProbe) -> StageConfig:
         """Return the stage of a probe."""
@@ -142,11 +154,6 @@ class ProbeDecider:
         same = found is not None and self._same_load(found, current)
         then = "" if found is None else self._then(found)
         return ProbeDecision(next=found, continues=same, seen=f"{seen}{then}", state=state)
-
-    def state_of(self, probe: NextProbe) -> SearchState:
-        """Return the state before the first load of a session."""
-        evidence = self._evidence.read()
-        return self._state(evidence, self._setup.planner.answers(evidence), probe)
 
     def _state(self, evidence: Evidence, answers: Sequence[TierAnswer], probe: NextProbe | None) -> SearchState:
         subject = subject_of(self._reader.header)

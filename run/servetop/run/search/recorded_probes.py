@@ -20,6 +20,8 @@ OTHERS = "other_clients"
 """Fact of the note that other clients use the server."""
 RESTARTED = "restarted"
 """Fact of the note that the server restarted; its `count` is the number of loads before that, which do not count."""
+TAKEN_BACK = "taken_back"
+"""Fact of the note that a user took the load back: what is sent from then to the next probe does not count."""
 
 
 def probe_note(text: str, *, at: float, stage: int, purpose: Purpose) -> Note:
@@ -27,14 +29,22 @@ def probe_note(text: str, *, at: float, stage: int, purpose: Purpose) -> Note:
     return Note(at=at, severity=Severity.INFO, source=SOURCE, text=text, fact=PROBE, subject=str(purpose), count=stage)
 
 
+def taken_back_note(text: str, *, at: float) -> Note:
+    """Return the note that the search no longer chooses the load of a run that continues."""
+    return Note(at=at, severity=Severity.INFO, source=SOURCE, text=text, fact=TAKEN_BACK)
+
+
 class RecordedProbes:
     """Collects stages, notes and ticks in the order in which they were recorded."""
 
-    def __init__(self, *, concurrency: bool) -> None:
+    def __init__(self, *, concurrency: bool, since: float = 0.0) -> None:
+        """`since` is the run time from which stages are those of the search."""
         self._concurrency = concurrency
+        self._since = since
         self._stages: list[StageChange] = []
         self._seams: list[float] = []
         self._purposes: dict[int, Purpose] = {}
+        self._taken_back: list[float] = []
         self._loaded: list[tuple[float, float]] = []
         """Spans of ticks with load, which ends before the requests in flight have."""
         self.now = 0.0
@@ -47,6 +57,8 @@ class RecordedProbes:
         for note in notes:
             if note.source == SOURCE and note.fact == PROBE and note.count is not None:
                 self._purposes[note.count] = Purpose(note.subject or Purpose.MEASURE)
+            elif note.source == SOURCE and note.fact == TAKEN_BACK:
+                self._taken_back.append(note.at)
         for tick in ticks:
             self.now = tick.end
             if tick.client.gauges.request_rate is None:
@@ -64,7 +76,8 @@ class RecordedProbes:
             load = self._load(stage)
             if load is None or stage.warmup:
                 continue
-            end = min(next_at, now, *(seam for seam in self._seams if seam > stage.at))
+            ends = (at for at in (*self._seams, *self._taken_back) if at > stage.at)
+            end = min(next_at, now, *ends)
             end = min(end, max((until for since, until in self._loaded if since < end), default=stage.at))
             if end > stage.at:
                 purpose = self._purposes.get(stage.index, Purpose.MEASURE)
@@ -73,7 +86,10 @@ class RecordedProbes:
 
     def _load(self, stage: StageChange) -> float | None:
         """Return the load of a stage; None if it is not one of this search."""
-        if stage.request_rate is None:
+        others = stage.at < self._since or (
+            stage.index not in self._purposes and any(at <= stage.at for at in self._taken_back)
+        )
+        if stage.request_rate is None or others:
             return None
         if self._concurrency:
             return None if stage.max_concurrency is None else float(stage.max_concurrency)

@@ -22,7 +22,8 @@ def searched_end(reader: RecordingReader, summary: RunSummary | None, end: RunEn
     setup = SearchSetup.of(reader.header.config)
     evidence = setup.evidence(reader)
     result = search_result(reader, summary or run_summary(reader, end=end), end=end, setup=setup, evidence=evidence)
-    found = RunEnd(at=end.at, exit_code=result.exit_code, reason=result.error or end.reason)
+    handed = setup.search.since is not None  # the run ends as it would without the search
+    found = end if handed else RunEnd(at=end.at, exit_code=result.exit_code, reason=result.error or end.reason)
     answers = setup.planner.answers(evidence)
     state = SearchStates(setup).state(evidence, answers, at=end.at, subject=subject_of(reader.header), probe=None)
     texts = (answer_line(result, tier) for tier in result.tiers)

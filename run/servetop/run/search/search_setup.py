@@ -15,7 +15,7 @@ from servetop.core.config_values.search_config import SEARCHED_LOADS, SearchConf
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.units import MAX_REQUEST_RATE
 from servetop.recordings.read.reader import RecordingReader
-from servetop.run.search.evidence_reader import EvidenceReader, evidence_of
+from servetop.run.search.evidence_reader import EvidenceReader
 from servetop.run.search.objective_text import Tiers, parse_tiers
 from servetop.run.search.search_answer import TierAnswer
 from servetop.run.search.search_evidence import Evidence, NextProbe, SearchLimits
@@ -69,11 +69,17 @@ class SearchSetup:
 
     def evidence(self, reader: RecordingReader) -> Evidence:
         """Return the evidence of a whole recording."""
-        return evidence_of(reader, self.tiers.objectives, goodput=self.goodput, concurrency=self.search.concurrency)
+        return self.evidence_reader(reader).read()
 
     def evidence_reader(self, reader: RecordingReader) -> EvidenceReader:
         """Return a reader of the evidence of a growing recording."""
-        return EvidenceReader(reader, self.tiers.objectives, goodput=self.goodput, concurrency=self.search.concurrency)
+        return EvidenceReader(
+            reader,
+            self.tiers.objectives,
+            goodput=self.goodput,
+            concurrency=self.search.concurrency,
+            since=self.search.since or 0.0,
+        )
 
     def load(self, probe: NextProbe) -> float:
         """Return the load of a probe as it is sent: requests in flight are whole."""

@@ -58,7 +58,7 @@ def tabs_of(frame: Frame | None, shown: str) -> Sequence[Tab]:
     The screen of the sweep is another one for a search.
     """
     tabs = ALL_TABS if shown == ALL_TABS[-1].screen or (frame is not None and frame.against) else TABS
-    if frame is None or frame.header.config.search is None:
+    if frame is None or frame.search is None:
         return tabs
     return [replace(tab, title=SEARCH_TITLE) if tab.screen == SWEEP else tab for tab in tabs]
 

@@ -147,6 +147,10 @@ class FrameScreen(Screen[object]):
         """Send about one second's worth of requests at once."""
         self.controls.steering.burst()
 
+    def action_switch_search(self) -> None:
+        """Hand the load to a search, or take it back."""
+        self.controls.steering.switch_search()
+
     def action_switch_loop(self) -> None:
         """Switch from an open loop to a closed one, or back."""
         self.controls.steering.switch_loop()

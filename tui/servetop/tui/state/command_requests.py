@@ -172,6 +172,7 @@ def described(action: Action, value: float | None, text: str = "") -> str:
         Action.OPEN_LOOP: f"open loop at {formats.number(value)} req/s",
         Action.CLOSE_LOOP: f"closed loop of {shown}",
         Action.BURST: f"burst of {shown}",
+        Action.SEARCH: "search, or take the load back",
         Action.MARK: f"mark {text}".strip(),
         Action.STOP: "drain and stop",
         Action.CANCEL: "cancel and stop",

@@ -109,6 +109,7 @@ class RunState:
         _extend(self.log, update.log_lines)
         del self.log[:-MOST_LOG_LINES]
         self.header = update.header or self.header
+        self.search.searched = self.header.config.search
         judging = not self.judged.complete
         leaving = len(self.history) - self._keep  # they would have to be read again to be judged later
         until = leaving if update.more else None

@@ -69,10 +69,16 @@ class SearchHistory:
     """The decisions of a search, from which its progress at any time follows."""
 
     def __init__(self, search: SearchConfig | None) -> None:
-        self._search = search
+        self.searched = search
+        """The search of the run; None while there is none."""
         self._states: list[SearchState] = []
         self._merged: tuple[int, tuple[SearchedLoad, ...]] = (0, ())
         """Loads of the first states, and of how many."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the newest decision was the last one: the search has ended, or its load was taken back."""
+        return bool(self._states) and self._states[-1].load is None
 
     def fold(self, states: Sequence[SearchState]) -> None:
         """Add decisions, in order of time."""
@@ -80,15 +86,16 @@ class SearchHistory:
 
     def at(self, known: float, *, stages: Sequence[StageChange], notes: Sequence[Note]) -> SearchProgress | None:
         """Return the progress at a time, up to which there were these stages and notes; None if nothing is searched."""
-        if self._search is None:
+        search = self.searched
+        if search is None or known < (search.since or 0.0):
             return None
         count = bisect.bisect_right(self._states, known, key=attrgetter("at"))
         if not self._states:
-            return _derived(self._search, known, stages, notes)
+            return _derived(search, known, stages, notes)
         if self._merged[0] != count:
             self._merged = count, _newest_of(self._states[:count])
         return SearchProgress(
-            search=self._search,
+            search=search,
             at=known,
             states=tuple(self._states[:count]),
             loads=self._merged[1],
