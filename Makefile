@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui sample picture options evidence schema clean
+.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui sample picture options evidence schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -115,6 +115,10 @@ judge-search-curves: .venv/.installed  ## judge searches of 60 synthetic curves,
 
 judge-search-aiperf: .venv/.installed  ## compare searches with those of AIPerf 0.13, and write docs/how-to/search.md (8 minutes; AIPERF: the Python of its environment; SEED: other requests)
 	$(BIN)/python -m tests.judgement.judge_search_aiperf --aiperf $(or $(AIPERF),python) $(if $(SEED),--seed $(SEED),--report docs/how-to/search.md)
+
+judge-search-vllm: .venv/.installed  ## repeat searches of a real vLLM on the CPU, and write docs/how-to/search.md (an hour on a quiet machine)
+	bash tests/integration/install_vllm.sh
+	$(BIN)/python -m tests.judgement.judge_search_vllm --report docs/how-to/search.md
 
 judge-wild: .venv/.installed  ## compare how other clients read tests/corpus, and write docs/reference/compatibility.md (3 minutes)
 	$(BIN)/python -m tests.corpus.peers --report docs/reference/compatibility.md
