@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.latency_shapes import distribution_curves, heat_maps
 from servetop.reports.page.request_rows import RequestRows, request_rows
-from servetop.reports.page.time_columns import TimeColumns, time_columns
+from servetop.reports.page.time_columns import TimeColumns, load_columns
 from servetop.reports.summary.cooldown import CoolDowns, whole_selection
 from servetop.reports.summary.manifest_sections import manifest_sections
 from servetop.reports.summary.recorded_run import recorded_run
@@ -80,7 +79,7 @@ def report_page(
         rows=request_rows(requests, objectives=reader.header.config.goodput if objectives is None else objectives),
         curves=distribution_curves(requests),
         heat=heat_maps(requests),
-        time=time_columns(record.history, samples, since=0.0 if math.isnan(record.load_since) else record.load_since),
+        time=load_columns(record, samples),
         gpus=sorted({each.name for each in samples}),
     )
 
