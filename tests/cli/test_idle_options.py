@@ -51,6 +51,7 @@ COMMANDS_OWN = {
     "replay": {"file", "theme", "against", "reduced_motion", "read_only", "web"},
     "summary": {"file", "story", "markdown", "as_json"},
     "report": {"files", "output", "format", "price", "anyway"},
+    "plot": {"file", "metric", "width"},
     "export": {"file", "format", "table", "stage", "output"},
     "manifest": {"file", "as_json"},
     "compare": {"recordings", "metric", "margin", "start_spread", "price", "anyway", "markdown", "as_json"},

@@ -9,7 +9,8 @@ from servetop.core.interfaces.run_source import RunSource
 from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.library.samples import sample_path
 from servetop.tui.app import DashboardApp
-from tests.tui.picture import SIZE, portable, screens
+from servetop.tui.drawing.screen_picture import portable
+from tests.tui.picture import SIZE, screens
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]

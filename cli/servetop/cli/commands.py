@@ -21,6 +21,7 @@ from servetop.cli.options.tool_options import (
     JsonOptions,
     ListOptions,
     ManifestOptions,
+    PlotOptions,
     PredictOptions,
     ReportOptions,
     StopOptions,
@@ -142,6 +143,13 @@ def report(line: CommandLine[ReportOptions]) -> int:
     return run_report(line.options)
 
 
+def plot(line: CommandLine[PlotOptions]) -> int:
+    """Draw the charts of a recording as text, for ssh and CI logs."""
+    from servetop.cli.report.plot_text import print_plots
+
+    return print_plots(line.options)
+
+
 def export(line: CommandLine[ExportOptions]) -> int:
     """Write a recording in the format of another tool, or as a table of its requests, ticks, stages or samples."""
     from servetop.cli.report.export_file import run_export
@@ -258,6 +266,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(replay, ReplayOptions),
     CommandSpec(summary, SummaryOptions),
     CommandSpec(report, ReportOptions),
+    CommandSpec(plot, PlotOptions),
     CommandSpec(export, ExportOptions),
     CommandSpec(manifest, ManifestOptions),
     CommandSpec(compare, CompareOptions),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from servetop.analysis.checks.thresholds import threshold_keys
+from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.summary.summary_json import set_up_json, summary_json
 from servetop.analysis.trust.objectives import meets_objectives
 from servetop.core.config import StageConfig
@@ -240,6 +241,18 @@ def test_requests_read_in_blocks_give_the_same_summary(
     for part in ("server", "energy", "trust"):
         assert in_blocks.pop(part) == whole.pop(part)
     assert in_blocks == pytest.approx(whole)
+
+
+def test_the_requests_of_the_totals_are_given_once_with_their_stages(
+    recorder: Recorder, reader: RecordingReader, make_request: MakeRequest
+) -> None:
+    warm, load = stage(0, 0.0, warmup=True), stage(1, 1.0)
+    requests = [make_request(number, number * 0.1, stage=number // 10, tokens_at=[0.1]) for number in range(20)]
+    recorder.commit(TickTransaction(stages=[warm, load], requests=requests))
+    seen: list[RequestColumns] = []
+    summary = run_summary(reader, totals=seen.append)
+    assert [each.others["stage"].tolist() for each in seen] == [[1.0] * 10]
+    assert summary.requests.completed == 10
 
 
 def test_every_key_of_a_threshold_is_a_number_of_the_summary(

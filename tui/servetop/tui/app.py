@@ -29,6 +29,7 @@ from servetop.tui.run_viewer import RunViewer
 from servetop.tui.screens.frame_screen import Controls, FrameScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.question import QuestionScreen
+from servetop.tui.screens.saved_files import save_picture, write_report
 from servetop.tui.screens.screen_types import screen_type
 from servetop.tui.state.command_requests import Choice, Question
 from servetop.tui.steering import STOP_ACTIONS, Steering
@@ -249,6 +250,14 @@ class DashboardApp(App[str]):
         self.viewer.open(source, path=path)  # an owned run continues, and quitting still asks what should happen to it
         self.action_show_screen(SWEEP if self.viewer.is_search else "live")
         self.redraw()
+
+    def action_save_picture(self) -> None:
+        """Save a picture of the screen."""
+        save_picture(self.viewer, self.export_screenshot())
+
+    def action_write_report(self) -> None:
+        """Write the report of the recording on the screen."""
+        self.run_worker(write_report(self.viewer))
 
     async def action_quit(self) -> None:
         """Ask what should happen to an owned run that is live; a repeated Ctrl-C cancels it."""

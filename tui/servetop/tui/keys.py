@@ -104,6 +104,8 @@ VIEWING = (
         tooltip="Batch film: the slots of the running batch over time; age, prefill, preemptions"),
     Key("9", "show_screen('comparison')", tab="Compare",
         tooltip="Comparison with the baseline (--against): changed keys, curves over the load, verdicts"),
+    Key("P", "save_picture", tooltip="Save a picture of the screen (SVG) in the present directory"),
+    Key("W", "write_report", tooltip="Write the report of a run that has ended (HTML) in the present directory"),
     Key("r", "recordings", tooltip="Open, rename or delete a recording"),
     Key("T", "next_theme", tooltip="Theme: dark, light, high contrast, 16 colours, none"),
     Key("ctrl+p,colon", "command_palette", shown=":", tooltip="Find any action"),
@@ -135,6 +137,8 @@ TABS = ALL_TABS[:-1]
 """Those of a run without a baseline."""
 _DIGITS = f"{TABS[0].digit}-{TABS[-1].digit}"
 
+_WRITING = ("save_picture", "write_report")
+"""Actions that write files, which a read-only dashboard does not have."""
 _PLAYING = (
     Key("space", "toggle_clock", tooltip="Play, pause"),
     Key("left_square_bracket", "bracket(-1)", shown="[", tooltip="Previous event"),
@@ -149,7 +153,8 @@ def tables(*, read_only: bool) -> Mapping[str, Sequence[Key]]:
     """Return the keys that have an effect, by what they act on."""
     if not read_only:
         return {"Steer the load (live runs)": STEERING, "Move through time": MOVING, "Change the view": VIEWING}
-    viewing = [replace(key, tooltip="Open a recording") if key.action == "recordings" else key for key in VIEWING]
+    shown = [key for key in VIEWING if key.action not in _WRITING]
+    viewing = [replace(key, tooltip="Open a recording") if key.action == "recordings" else key for key in shown]
     return {"Move through time": (*_PLAYING, *MOVING), "Change the view": viewing}
 
 
@@ -171,7 +176,7 @@ _GROUPS = ("Load", "Time", "View", "Screens", "Recording", "servetop")
 def _group(key: Key) -> str:
     if key.tab:
         return "Screens"
-    own = {"recordings": "Recording", "mark": "Recording", "help": "servetop", "quit": "servetop"}
+    own = dict.fromkeys(("recordings", "mark", *_WRITING), "Recording") | {"help": "servetop", "quit": "servetop"}
     table = "Time" if key in MOVING or key in _PLAYING else "Load" if key in STEERING else "View"
     return own.get(key.action, table)
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from servetop.analysis.comparison.comparison import Comparison
     from servetop.analysis.sweep.sweep_verdict import SweepVerdict
 
+SavePicture = Callable[[str, str], Path]
+"""Writes an SVG to a new file with this name, without its suffix, and returns where it is; ServetopError."""
+WriteReport = Callable[[Path], Path]
+"""Writes the report of a recording to a new file, and returns where it is; ServetopError."""
 Compare = Callable[[Path], "Comparison"]
 """Compares the stages of a recording that are over with those of the baseline; RecordingError if it cannot be read."""
 ReadSweep = Callable[[Path], "SweepVerdict | None"]
@@ -50,6 +54,10 @@ class DashboardOptions:
     """Called in a thread, again after each stage of a live run."""
     baseline: OpenBaseline | None = None
     """Opens the run that the one on the screen is compared with; called in a thread after the first frame."""
+    save_picture: SavePicture | None = None
+    """Called with the name and the SVG of a picture; None refuses it."""
+    write_report: WriteReport | None = None
+    """Called in a thread with the recording on the screen; None refuses it."""
     read_sweep: ReadSweep | None = None
     """Called in a thread for a sweep that has ended."""
     on_first_frame: Callable[[], None] | None = None

@@ -15,6 +15,7 @@ from servetop.cli.options.run_options import RECORDING, SWEEP
 
 EXPORT_FORMATS = ("csv", "jsonl", "vllm", "aiperf")
 EXPORT_TABLES = ("requests", "ticks", "stages", "engine", "gpu")
+PLOT_METRICS = ("load", "tokens", "ttft", "tpot", "queue", "kv", "itl", "e2el", "gpu", "latency")
 
 
 @options_class
@@ -104,6 +105,34 @@ class ReportOptions:
     ] = None
     price: Annotated[tuple[str, ...], PRICE] = ()
     anyway: Annotated[bool, Option("--anyway", "Compare unlike workloads, with a warning.")] = False
+
+
+@options_class
+class PlotOptions:
+    """The options of `servetop plot`."""
+
+    file: Annotated[str, RECORDING] = "latest"
+    metric: Annotated[
+        tuple[str, ...],
+        Option(
+            "--metric",
+            "Draw only this chart; repeat.",
+            unit="NAME",
+            default="load, tokens, ttft, itl, queue, kv and latency, as far as they were recorded",
+            choices=PLOT_METRICS,
+        ),
+    ] = ()
+    width: Annotated[
+        int | None,
+        Option(
+            "--width",
+            "Columns of each chart.",
+            unit="COLUMNS",
+            default="those of the terminal up to 120; 80 in a file or pipe",
+            minimum=40,
+            maximum=1000,
+        ),
+    ] = None
 
 
 @options_class

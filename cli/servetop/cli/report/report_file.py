@@ -71,12 +71,19 @@ def _format(options: ReportOptions) -> str:
     return options.format or named or HTML
 
 
-def _recording_text(name: str, options: ReportOptions, kind: str) -> str:
+def recording_html(name: str, *, prices: Sequence[str] = ()) -> str:
+    """Return the page of one recording; RecordingError if it cannot be read, UsageError for prices without sense."""
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
         answers, remarks = _search_texts(reader)
-        if kind == MARKDOWN:
-            return _lines_text(recording_markdown(reader, answers=answers))
-        return page_html(report_page(reader, name=name, prices=options.price, answers=answers, remarks=remarks))
+        return page_html(report_page(reader, name=name, prices=prices, answers=answers, remarks=remarks))
+
+
+def _recording_text(name: str, options: ReportOptions, kind: str) -> str:
+    if kind == HTML:
+        return recording_html(name, prices=options.price)
+    with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        answers, _ = _search_texts(reader)
+        return _lines_text(recording_markdown(reader, answers=answers))
 
 
 def _pair_text(options: ReportOptions, kind: str) -> str:

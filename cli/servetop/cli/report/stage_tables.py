@@ -114,13 +114,13 @@ def grid_plot(stages: Sequence[StageSummary], *, width: int) -> Group | None:
     names, rates = _axes(stages)
     if len(rates) < 2 or not names:
         return None
-    from servetop.tui.drawing.report_plots import curves
+    from servetop.tui.drawing.report_plots import ValueAxis, curves
 
     named = {_row_title(name, word="batch "): _curve(_row(stages, name), rates) for name in names}
     measured = {name: points for name, points in named.items() if points}
     if not measured:
         return None
-    drawn = curves(measured, across="requests/s", up="tok/s", width=width)
+    drawn = curves(measured, across="requests/s", up=ValueAxis(name="tok/s"), width=width)
     return titled("Output throughput over request rate", Text(drawn))
 
 

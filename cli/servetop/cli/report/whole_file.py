@@ -19,10 +19,10 @@ def refuse_target(target: Path, *, instead: str) -> None:
         raise UsageError(f"--output {target} is {kind}: give {instead}")
 
 
-def write_whole(target: Path, parts: Iterable[str]) -> None:
-    """Write the parts of a file one by one, and name it when it is complete; ServetopError if that fails.
+def write_whole(target: Path, parts: Iterable[str], *, instead: str = "give another file with -o") -> None:
+    """Write the parts of a file one by one, and name it when it is complete.
 
-    A device or named pipe is written in place.
+    A device or named pipe is written in place. ServetopError if that fails; `instead` is what to do then.
     """
     try:
         if target.exists() and not target.is_file():
@@ -31,7 +31,7 @@ def write_whole(target: Path, parts: Iterable[str]) -> None:
         else:
             _replace(target, parts)
     except OSError as error:
-        raise ServetopError(f"cannot write {target}: {system_reason(error)}: give another file with -o") from error
+        raise ServetopError(f"cannot write {target}: {system_reason(error)}: {instead}") from error
 
 
 def _replace(target: Path, parts: Iterable[str]) -> None:

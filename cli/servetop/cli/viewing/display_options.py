@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from servetop.cli.options.output_options import DisplayOptions
 from servetop.cli.viewing.baseline_file import baseline_opener, comparer
+from servetop.cli.viewing.new_files import save_picture, write_report
 from servetop.core.errors import UsageError
 from servetop.tui.drawing.palette import THEME_NAMES
 
@@ -60,6 +61,8 @@ def dashboard_options(
         baseline=baseline_opener(display),
         compare=comparer(display),
         read_sweep=read_sweep,
+        save_picture=None if read_only else save_picture,
+        write_report=None if read_only else write_report,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.reports.page.report_page import ReportPage
+from servetop.reports.page.time_columns import TimeColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,10 @@ _IF_ANY = ("failed", "queued")
 """Columns that are left out if they are always 0."""
 
 
-def time_charts(page: ReportPage) -> list[ChartSpec]:
+def time_charts(time: TimeColumns) -> list[ChartSpec]:
     """Return the charts over time of which the recording has at least one line."""
-    known, shown = page.time.known - {each for each in _IF_ANY if not np.nanmax(page.time.columns[each], initial=0)}, []
-    for chart in _CHARTS:
+    known, shown = time.known - {each for each in _IF_ANY if not np.nanmax(time.columns[each], initial=0)}, []
+    for chart in CHARTS:
         lines = [each for each in chart.lines if each.column in known]
         if any(each.column != "target" for each in lines):
             right = chart.right_unit if any(each.right for each in lines) else None
@@ -82,7 +82,7 @@ def _latency_chart(name: str, title: str) -> ChartSpec:
     )
 
 
-_CHARTS = (
+CHARTS = (
     ChartSpec(
         name="load",
         title="Load: requests per second",
@@ -114,7 +114,7 @@ _CHARTS = (
         ),
     ),
     ChartSpec(
-        name="memory",
+        name="kv",
         title="KV cache used, and preemptions",
         unit="share",
         right_unit="rate",

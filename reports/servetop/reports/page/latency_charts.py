@@ -10,6 +10,7 @@ from servetop.reports.page.latency_shapes import LABELS
 from servetop.reports.page.report_page import ReportPage
 
 _TITLE = "Share of requests (ITL: of tokens) at or below a latency"
+LOAD_TITLE = "Latency of each stage against its throughput, req/s"
 _AGAINST = (("ttft", "p99", 1, 9), ("ttft", "p50", 1, 9), ("tpot", "p99", 0, 6))
 """Metric, statistic, colour and size of the points of one run."""
 _COMPARED = (("ttft", "p99", 9), ("tpot", "p99", 6))
@@ -47,6 +48,12 @@ def _curves(page: ReportPage) -> Mapping[str, object]:
     return found if isinstance(found, Mapping) else {}
 
 
+def stage_points(summary: RunSummary) -> Mapping[str, Sequence[tuple[float, float, str]]]:
+    """Return throughput (requests/s), latency (seconds) and label of each stage, by latency, such as `TTFT p99`."""
+    found = {f"{LABELS[metric]} {statistic}": _points(summary, metric, statistic) for metric, statistic, *_ in _AGAINST}
+    return {label: points for label, points in found.items() if points}
+
+
 def load_charts(summaries: Mapping[str, RunSummary]) -> list[dict[str, object]]:
     """Return a chart of latencies (seconds) against throughput, a point for each stage; none with fewer than two loads.
 
@@ -57,14 +64,14 @@ def load_charts(summaries: Mapping[str, RunSummary]) -> list[dict[str, object]]:
     loads = {point[0] for each in series for point in each["points"]}  # type: ignore[attr-defined]
     if len(loads) < 2:
         return []
-    title = "Latency of each stage against its throughput, req/s"
-    return [{"title": f"{title}" + (" (large: TTFT, small: TPOT)" if several else ""), "series": series}]
+    return [{"title": LOAD_TITLE + (" (large: TTFT, small: TPOT)" if several else ""), "series": series}]
 
 
 def _series(summary: RunSummary) -> Iterator[dict[str, object]]:
+    known = stage_points(summary)
     for metric, statistic, colour, size in _AGAINST:
-        if points := _points(summary, metric, statistic):
-            label = f"{LABELS[metric]} {statistic}"
+        label = f"{LABELS[metric]} {statistic}"
+        if points := known.get(label):
             yield {"label": label, "colour": colour, "size": size, "filled": statistic == "p99", "points": points}
 
 

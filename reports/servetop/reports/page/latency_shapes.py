@@ -13,6 +13,7 @@ from servetop.core.arrays import FloatArray
 from servetop.core.events import RequestStatus
 from servetop.reports.page.packed_columns import packed
 
+_OF_REQUESTS = ("ttft", "tpot", "e2el")
 LABELS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2el": "E2EL", "ttfot": "TTFOT"}
 SHARES = np.unique(np.concatenate((np.linspace(0, 100, 201), np.linspace(95, 99.9, 50), [99.95, 99.99])))
 """The percentiles of a distribution's curve, closer together in its tail."""
@@ -23,8 +24,8 @@ _TIMES, _ROWS = 120, 36
 def distribution_curves(requests: RequestColumns) -> dict[str, object]:
     """Return the curves of the successful requests: seconds at each percentile of `shares`, by metric."""
     ok = requests.with_status(RequestStatus.OK)
-    latencies = latencies_by_request(requests)
-    pools = {name: Distribution.of(latencies[name][ok]) for name in ("ttft", "tpot", "e2el")}
+    latencies = latencies_by_request(requests, only=_OF_REQUESTS)
+    pools = {name: Distribution.of(each[ok]) for name, each in latencies.items()}
     pools["itl"] = requests.itl
     curves = {
         name: packed(pool.percentiles(SHARES))
@@ -39,10 +40,10 @@ def heat_maps(requests: RequestColumns) -> dict[str, object]:
 
     `times` and `heights` are edges in seconds; `counts` is row by row, the lowest latency first.
     """
-    ok, latencies = requests.with_status(RequestStatus.OK), latencies_by_request(requests)
+    ok, latencies = requests.with_status(RequestStatus.OK), latencies_by_request(requests, only=_OF_REQUESTS)
     sent = requests.sent[ok]
     maps: Mapping[str, object] = {
-        name: found for name in ("ttft", "tpot", "e2el") if (found := _heat_map(sent, latencies[name][ok])) is not None
+        name: found for name in _OF_REQUESTS if (found := _heat_map(sent, latencies[name][ok])) is not None
     }
     return dict(maps)
 

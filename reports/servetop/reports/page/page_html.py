@@ -71,7 +71,7 @@ def _data(page: ReportPage) -> dict[str, object]:
         "objectives": dict(page.record.header.config.goodput),
         "runs": [page.run_data("")],
         "time": page.time.as_data(),
-        "charts": [each.as_data() for each in time_charts(page)],
+        "charts": [each.as_data() for each in time_charts(page.time)],
         "episodes": [
             {"kind": each.kind.value, "begin": each.begin, "end": page.record.until if each.end is None else each.end}
             for each in page.record.episodes

@@ -21,7 +21,7 @@ _CHARTS = (
     ("tpot_p50", "tpot", "TPOT p50", "seconds"),
     ("running", "running", "Requests running", "count"),
     ("waiting", "waiting", "Requests waiting", "count"),
-    ("kv_usage", "memory", "KV cache used", "share"),
+    ("kv_usage", "kv", "KV cache used", "share"),
     ("gpu_power", "gpu", "GPU power", "watts"),
 )
 """Column, name, title and unit of each chart; latencies are on a logarithmic axis."""

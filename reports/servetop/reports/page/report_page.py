@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.core.events import GpuSample
 from servetop.recordings.format.schema import SEARCH_STATE
-from servetop.recordings.read.load_requests import load_requests
-from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.latency_shapes import distribution_curves, heat_maps
 from servetop.reports.page.request_rows import RequestRows, request_rows
-from servetop.reports.page.time_columns import TimeColumns, time_columns
-from servetop.reports.summary.cooldown import CoolDowns, whole_selection
+from servetop.reports.page.time_columns import TimeColumns, load_columns
 from servetop.reports.summary.manifest_sections import manifest_sections
 from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.summary import run_summary
@@ -64,10 +61,16 @@ def report_page(
 
     `objectives` are limits (seconds by metric) at which requests are counted exactly, in place of the recorded ones.
     """
-    summary = run_summary(reader, prices=prices)
+    limits = reader.header.config.goodput if objectives is None else objectives
+    shapes: list[tuple[RequestRows, Mapping[str, object], Mapping[str, object]]] = []
+
+    def keep_shapes(requests: RequestColumns) -> None:
+        rows = request_rows(requests, objectives=limits)
+        shapes.append((rows, distribution_curves(requests), heat_maps(requests)))
+
+    summary = run_summary(reader, prices=prices, totals=keep_shapes)
+    ((rows, curves, heat),) = shapes
     record = recorded_run(reader)
-    run = load_run(reader)
-    requests = load_requests(reader, whole_selection(run, CoolDowns.load(reader, run)), others=("stage",))
     samples: Sequence[GpuSample] = reader.gpu_samples()
     return ReportPage(
         name=name,
@@ -77,10 +80,10 @@ def report_page(
         remarks=remarks,
         search=recorded_search(reader),
         manifest=manifest_sections(reader.header),
-        rows=request_rows(requests, objectives=reader.header.config.goodput if objectives is None else objectives),
-        curves=distribution_curves(requests),
-        heat=heat_maps(requests),
-        time=time_columns(record.history, samples, since=0.0 if math.isnan(record.load_since) else record.load_since),
+        rows=rows,
+        curves=curves,
+        heat=heat,
+        time=load_columns(record, samples),
         gpus=sorted({each.name for each in samples}),
     )
 

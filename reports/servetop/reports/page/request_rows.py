@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,25 +59,25 @@ def request_rows(requests: RequestColumns, *, objectives: Mapping[str, float], m
     served = requests.with_status(RequestStatus.OK)[ended]
     stages = np.nan_to_num(requests.others["stage"][ended]).astype(np.int64)
     metrics = [*LIMITED, *(each for each in objectives if each not in LIMITED)]
-    latencies = latencies_by_request(requests)
-    columns = {metric: _judged(latencies, metric)[ended] for metric in metrics if metric in latencies}
+    columns = {metric: values[ended] for metric, values in _judged(requests, metrics).items()}
     if served.size <= most:
         return _packed_rows(columns, served, stages, objectives=objectives)
     for share in _BIN_SHARES:
-        binned = {metric: _upper_edges(each, objectives.get(metric), share) for metric, each in columns.items()}
-        first, counts = _distinct(binned, served, stages)
+        binned = (_upper_edges(each, objectives.get(metric), share) for metric, each in columns.items())
+        first, counts = _distinct(itertools.chain((served, stages), binned), rows=served.size)
         if first.size <= most or share == _BIN_SHARES[-1]:
             break
-    chosen = {metric: values[first] for metric, values in binned.items()}
+    chosen = {metric: _upper_edges(each[first], objectives.get(metric), share) for metric, each in columns.items()}
     return _packed_rows(chosen, served[first], stages[first], objectives=objectives, counts=counts, bin_share=share)
 
 
-def _judged(latencies: Mapping[str, FloatArray], metric: str) -> FloatArray:
-    """Return a latency as objectives judge it: NaN for a request that meets any limit, infinity for none."""
-    values = latencies[metric]
-    if metric != "ttfot":
-        return values
-    return np.where(np.isnan(values) & ~np.isnan(latencies["ttft"]), np.inf, values)
+def _judged(requests: RequestColumns, metrics: Sequence[str]) -> dict[str, FloatArray]:
+    """Return latencies as objectives judge them: NaN for a request that meets any limit, infinity for none."""
+    latencies = latencies_by_request(requests, only=metrics)
+    if "ttfot" in latencies:
+        late = np.isnan(latencies["ttfot"]) & ~np.isnan(latencies["ttft"])
+        latencies["ttfot"] = np.where(late, np.inf, latencies["ttfot"])
+    return {metric: latencies[metric] for metric in metrics if metric in latencies}
 
 
 def _upper_edges(values: FloatArray, limit: float | None, share: float) -> FloatArray:
@@ -91,10 +93,10 @@ def _upper_edges(values: FloatArray, limit: float | None, share: float) -> Float
     return np.where(within, np.minimum(edges, limit), np.maximum(edges, np.nextafter(limit, np.inf)))
 
 
-def _distinct(columns: Mapping[str, FloatArray], served: BoolArray, stages: IntArray) -> tuple[IntArray, IntArray]:
+def _distinct(columns: Iterable[npt.NDArray[Any]], *, rows: int) -> tuple[IntArray, IntArray]:
     """Return the positions of the first of each group of equal rows, and the number of rows in each group."""
-    keys = np.zeros(served.size, dtype=np.int64)
-    for each in (served, stages, *columns.values()):
+    keys = np.zeros(rows, dtype=np.int64)
+    for each in columns:
         values, codes = np.unique(each, return_inverse=True)
         keys = np.unique(keys * (values.size + 1) + codes, return_inverse=True)[1]
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)

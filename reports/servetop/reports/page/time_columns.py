@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.events import GpuSample
@@ -48,6 +49,12 @@ class TimeColumns:
         known = self.known
         columns = {name: packed(values) for name, values in self.columns.items() if name in known}
         return {"seconds": self.seconds, "columns": columns}
+
+
+def load_columns(record: RunRecord, gpus: Sequence[GpuSample], *, most: int = MOST_BINS) -> TimeColumns:
+    """Return the columns of a run from the beginning of its load on, without its warm-up; of all of it without one."""
+    since = record.load_since
+    return time_columns(record.history, gpus, since=0.0 if math.isnan(since) else since, most=most)
 
 
 def time_columns(

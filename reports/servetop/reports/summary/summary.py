@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from servetop.analysis.cells.attempts import AttemptState, CellAttempt
@@ -47,6 +47,8 @@ from servetop.reports.summary.recorded_run import recorded_run
 from servetop.reports.summary.set_up import set_up_of
 from servetop.reports.summary.turn_metrics import TURN_COLUMNS, turn_summaries
 
+UseRequests = Callable[[RequestColumns], None]
+
 
 def run_summary(
     reader: RecordingReader,
@@ -54,17 +56,17 @@ def run_summary(
     percentiles: Sequence[float] | None = None,
     prices: Sequence[str] = (),
     end: RunEnd | None = None,
+    totals: UseRequests | None = None,
 ) -> RunSummary:
     """Summarise each stage and the whole run, except warm-ups.
 
-    `percentiles` and `prices` replace those of the run's configuration; `end` is the end of a run, if it is not
-    recorded yet. UsageError for prices that make no sense.
+    `percentiles` and `prices` (UsageError if they make no sense) replace those of the configuration, `end` an end that
+    is not recorded yet. `totals` is called once with the requests of the totals, with their stages.
     """
     source = _Source.load(reader, percentiles=percentiles, prices=prices, end=end)
-    run = source.run
-    cooldowns = CoolDowns.load(reader, run)
+    run, cooldowns = source.run, CoolDowns.load(reader, source.run)
     period, selection = Period(start=run.warm_at, pauses=run.left_out), whole_selection(run, cooldowns)
-    whole, only = _measured(source, selection, period, cooldowns=cooldowns)
+    whole, only = _measured(source, selection, period, cooldowns=cooldowns, totals=totals)
     stages = _stage_summaries(source, cooldowns, only=only)
     summary = RunSummary(
         set_up=set_up_of(run),
@@ -90,13 +92,15 @@ def run_summary(
 
 
 def _measured(
-    source: _Source, selection: Selection, period: Period, *, cooldowns: CoolDowns
+    source: _Source, selection: Selection, period: Period, *, cooldowns: CoolDowns, totals: UseRequests | None
 ) -> tuple[Measurements, Measurements | None]:
     """Measure the whole run, and its only stage if it has one and no warm-up: that one has the same requests.
 
     They are released before any others are loaded.
     """
-    run, samples = source.run, source.requests(selection)
+    run, samples = source.run, source.requests(selection, others=() if totals is None else ("stage",))
+    if totals is not None:
+        totals(samples)
     whole = source.costed(source.measure(selection, period, samples=samples), selection)
     if len(run.every_stage) != 1 or run.warm_at > -math.inf:
         return whole, None
@@ -146,10 +150,10 @@ class _Source:
             prices=Prices.parse(prices) if prices else recorded_prices(run.header.config),
         )
 
-    def requests(self, selection: Selection) -> RequestColumns:
-        """Load the selected requests, with what the summaries of turns need in a run with conversations."""
+    def requests(self, selection: Selection, *, others: Sequence[str] = ()) -> RequestColumns:
+        """Load the selected requests, with `others` and, in conversations, what the summaries of turns need."""
         conversational = self.run.header.config.workload.conversational
-        return load_requests(self.reader, selection, others=TURN_COLUMNS if conversational else ())
+        return load_requests(self.reader, selection, others=(*others, *(TURN_COLUMNS if conversational else ())))
 
     def measure(self, selection: Selection, period: Period, *, samples: RequestColumns | None = None) -> Measurements:
         """Measure the selected requests, loaded already if `samples` is given, and the period."""

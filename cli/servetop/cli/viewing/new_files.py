@@ -1,0 +1,29 @@
+"""Writes what the keys of a dashboard save, to new files in the present directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from servetop.cli.report.whole_file import write_whole
+
+
+def save_picture(name: str, svg: str) -> Path:
+    """Write a picture and return its name; ServetopError if that fails."""
+    return _write(f"{name}.svg", svg)
+
+
+def write_report(recording: Path) -> Path:
+    """Write the report of a recording as HTML and return its name; ServetopError if that fails."""
+    from servetop.cli.report.report_file import recording_html
+
+    return _write(f"{recording.stem}.html", recording_html(str(recording)))
+
+
+def _write(name: str, text: str) -> Path:
+    """Write to a file of this name, or with a number behind it if there is one already."""
+    target, number = Path(name), 1
+    while target.exists():
+        number += 1
+        target = Path(name).with_stem(f"{Path(name).stem}-{number}")
+    write_whole(target, [text], instead="start servetop in a folder that can be written")
+    return target
