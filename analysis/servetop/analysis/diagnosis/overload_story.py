@@ -12,7 +12,7 @@ from servetop.analysis.diagnosis.limit_text import limit_parts, rate_text
 from servetop.analysis.diagnosis.overload import Overload, limit_of, named_at
 from servetop.analysis.diagnosis.overload_rates import holds_too_few
 from servetop.analysis.diagnosis.rate_interval import RateInterval
-from servetop.analysis.diagnosis.recovery import load_fell, queue_end, still_waits
+from servetop.analysis.diagnosis.recovery import few_wait_after, load_fell, queue_end, still_waits
 from servetop.analysis.diagnosis.replica_text import replica_advice, replica_blocks, replica_queues
 from servetop.analysis.diagnosis.run_record import FEW_PAGES, RunRecord
 from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
@@ -120,6 +120,8 @@ def _recovery(run: RunRecord, main: Overload) -> Iterable[PlannedLine]:
         text = "requests still wait at the end of the run"
         yield PlannedLine(at=run.until, parts=[Phrase(clauses.STILL_WAIT, text)])
     if end is None or run.sees_little or run.count("cancelled", end - 1.0):  # given up, not served
+        return
+    if by_client and not few_wait_after(run, main, end):
         return
     fell = load_fell(run, main, end)
     after = "" if fell is None else f", {end - fell:.0f} s after the load fell"
