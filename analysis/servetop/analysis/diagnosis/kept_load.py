@@ -107,11 +107,16 @@ def proves_headroom(run: RunRecord, kept: float | None) -> bool:
     return math.isinf(highest) or (kept is not None and kept >= _OFFERED * highest)
 
 
+def given_up(run: RunRecord, since: float) -> int:
+    """Return how many requests were cancelled from a time on because the run ended; 0 if its workload cancels any."""
+    return 0 if run.header.config.workload.cancel_fraction else run.count("cancelled", since)
+
+
 def unserved_share(run: RunRecord) -> float:
-    """Return the fraction of an open loop's requests that were cancelled at the end of the run; 0 if it cancels any."""
-    if run.header.config.workload.cancel_fraction or any(math.isinf(each.request_rate or 0.0) for each in run.loads):
+    """Return the fraction of an open loop's requests that were given up; 0 of a closed loop."""
+    if any(math.isinf(each.request_rate or 0.0) for each in run.loads):
         return 0.0
-    cancelled, sent = run.count("cancelled", run.load_since), run.count("sent", run.load_since)
+    cancelled, sent = given_up(run, run.load_since), run.count("sent", run.load_since)
     return cancelled / sent if sent else 0.0
 
 
