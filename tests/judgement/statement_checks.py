@@ -187,6 +187,9 @@ def _still_wait(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _shorter(said: Statement, truth: KnownTruth) -> bool | None:
+    """Nothing needs to wait in the engine for one of the engine or the network."""
+    if truth.cause is Cause.NETWORK and said.values["cause"] == "engine or network overloaded":
+        return None
     return None if truth.waiting_between(0.0, math.inf)[1] > SHORT_QUEUE else False
 
 
