@@ -51,6 +51,15 @@ def test_an_overload_without_its_cause_may_begin_with_the_requests_that_miss_the
     assert not felt_onsets(prompts, 5.0)
 
 
+def test_a_queue_that_is_not_known_is_told_with_the_share_of_late_requests(healthy: KnownTruth) -> None:
+    text = (
+        "whether the engine keeps up is unknown: its queue is not known, and {}% of the requests missed the objectives"
+    )
+    missed = round(100 * (1 - healthy.state.share_met()))
+    assert _verdict(text.format(missed), healthy) is True
+    assert _verdict(text.format(missed + 20), healthy) is False
+
+
 def test_a_shorter_overload_of_engine_or_network_needs_no_queue_in_the_engine() -> None:
     thin = KnownTruth(scenario("thin-network", 1, seed=86))
     assert _verdict("a shorter overload, for 12 s: engine or network overloaded", thin) is None

@@ -108,6 +108,12 @@ def _cold_start(said: Statement, truth: KnownTruth) -> bool | None:
     return False if met < 0.9 or truth.kept_at(truth.last_rate) is False else None
 
 
+def _queue_not_known(said: Statement, truth: KnownTruth) -> bool:
+    """Histograms know each time within two percent; nothing is claimed of the engine."""
+    low, high = (100 * (1 - truth.state.share_met(slack=slack)) for slack in (1.02, 0.98))
+    return low - 2 <= said.number("percent") <= high + 2
+
+
 def _throttled(said: Statement, truth: KnownTruth) -> bool:
     gpus = truth.scenario.plan.gpus
     if gpus is None or not math.isfinite(gpus.throttle_from):
@@ -152,6 +158,7 @@ UNNAMED_CHECKS: dict[str, Check] = {
     "batch limit": _batch_limit,
     "limit unknown": _limit_unknown,
     "cold start": _cold_start,
+    "queue not known": _queue_not_known,
     "throttled": _throttled,
     "held": _held,
     "no more offered": _no_more_offered,

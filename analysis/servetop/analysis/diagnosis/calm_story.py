@@ -11,7 +11,13 @@ from servetop.analysis.diagnosis import clauses
 from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.diagnosis.clauses import Part, Phrase
 from servetop.analysis.diagnosis.held_back import cache_filled, longest_client_queue
-from servetop.analysis.diagnosis.kept_load import given_up, kept_up, share_kept, unserved_share
+from servetop.analysis.diagnosis.kept_load import (
+    given_up,
+    hidden_misses,
+    kept_up,
+    share_kept,
+    unserved_share,
+)
 from servetop.analysis.diagnosis.marks import WINDOW
 from servetop.analysis.diagnosis.overload_story import sustainable_phrase
 from servetop.analysis.diagnosis.passing_overload import length
@@ -186,6 +192,13 @@ def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
         return Phrase(
             clauses.PASSED, f"an overload of {seconds(length(run, verdict.passed))} passed within the objectives"
         )
+    hidden = hidden_misses(run, _since(run, verdict))
+    if verdict.cause is RunCause.UNCLEAR and kept_up(run) and hidden:
+        text = (
+            "whether the engine keeps up is unknown: its queue is not known, "
+            f"and {whole_percent(hidden)} of the requests missed the objectives"
+        )
+        return Phrase(clauses.UNCLEAR, text)
     if verdict.cause is RunCause.UNCLEAR and kept_up(run):
         return Phrase(clauses.UNCLEAR, "too few bursts came to tell whether the engine keeps up with their rate")
     if verdict.cause is RunCause.UNCLEAR:
