@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from servetop.analysis.diagnosis.kept_load import kept_rate
+from servetop.analysis.diagnosis.kept_load import hidden_misses, kept_rate
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.run_verdict import run_verdict
+from servetop.analysis.story.story import story_of
 from servetop.core.config import StageConfig
 from servetop.core.config_values.search_config import SearchConfig
 from servetop.core.tick import Tick
 from servetop.simulator.virtual_run.virtual_run import VirtualRun, run_virtually
 from tests.analysis.test_run_verdict import LIGHT, record_of, with_objectives
+from tests.judgement.observed import without_metrics
 from tests.simulator.virtual_run.runs import plan_of
 
 
@@ -53,6 +55,26 @@ def test_a_load_whose_tpot_is_near_its_objective_is_no_bound(above: float, *, ke
     config = replace(run.header.config, goodput={"ttft": 0.5, "tpot": above * slowest})
     judged = replace(run, header=replace(run.header, config=config))
     assert (kept_rate(judged, at=50.0) is not None) is kept
+
+
+@pytest.mark.parametrize(("misses", "hidden", "cause"), [(0, False, "headroom"), (12, False, "headroom"),
+    (12, True, "unclear"), (2, True, "headroom")])  # fmt: skip
+def test_requests_that_missed_the_objectives_may_be_those_of_a_queue_that_is_not_seen(
+    misses: int, *, hidden: bool, cause: str
+) -> None:
+    """Of the 480 requests, one in each of some seconds."""
+    run, left, ticks = steady_run(), misses, []
+    for tick in run.ticks:
+        late = bool(left and tick.client.good_due and tick.client.index % 8 == 0)
+        left -= late
+        ticks.append(replace(tick, client=replace(tick.client, good_due=(tick.client.good_due or 0) - late)))
+    seen = replace(run, ticks=tuple(ticks))
+    verdict = run_verdict(told := record_of(without_metrics(seen) if hidden else seen))
+    assert verdict.cause == cause
+    assert hidden_misses(told, told.load_since) == pytest.approx(misses / 480 if cause == "unclear" else 0.0, rel=0.05)
+    lines = " ".join(line.text for line in story_of(told, verdict).lines)
+    text = "whether the engine keeps up is unknown: its queue is not known, and 2% of the requests missed"
+    assert (text in lines) is (cause == "unclear")
 
 
 def as_search(run: RunRecord) -> RunRecord:

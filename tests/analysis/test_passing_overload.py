@@ -19,7 +19,7 @@ from servetop.analysis.diagnosis.passing_overload import (
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.run_verdict import RunCause, run_verdict
 from servetop.analysis.story.story import story_of
-from servetop.core.histogram import LogHistogram
+from servetop.core.histogram import EMPTY, LogHistogram
 from servetop.core.tick import Tick
 from tests.analysis.story_runs import LENGTH, ramp, record_from
 
@@ -121,6 +121,36 @@ def test_a_silence_in_a_queue_is_no_stall() -> None:
     run, main = _seen(silent)
     assert [each.begin for each in stalls_apart_from(run, None)] == [32.75]
     assert stalls_apart_from(run, main) == []
+
+
+def _without_tokens(*, decoding: int, exports: bool, url: str | None) -> RunRecord:
+    """A run without tokens from 30 s to 33 s, while `decoding` requests that had a first token are in flight."""
+    ticks, in_flight = [], 0
+    for tick in ramp(waiting=CALM):
+        silent = 30.0 <= tick.start < 33.0
+        in_flight = in_flight + 3 if silent else 0
+        client = replace(tick.client, gauges=replace(tick.client.gauges, in_flight=in_flight + decoding))
+        if silent:
+            client = replace(client, ok=0, output_tokens=0, prompt_tokens=0, ttft=EMPTY, ttft_due=EMPTY)
+        ticks.append(Tick(client=client, engine=tick.engine if exports else None))
+    run = record_from(ticks)
+    config = run.header.config
+    attached = replace(config, engine=replace(config.engine, url=url))
+    return replace(run, header=replace(run.header, config=attached))
+
+
+@pytest.mark.parametrize(
+    ("decoding", "exports", "url", "stalls"),
+    [(0, False, "http://gpu-1:8000", 0), (4, False, "http://gpu-1:8000", 1), (0, True, "http://gpu-1:8000", 1),
+     (0, False, None, 1)],
+    ids=["all wait", "some had tokens", "the queue is known", "no other clients"],
+)  # fmt: skip
+def test_requests_that_all_wait_at_a_server_without_a_queue_are_not_known_to_be_paused(
+    decoding: int, *, exports: bool, url: str | None, stalls: int
+) -> None:
+    run = _without_tokens(decoding=decoding, exports=exports, url=url)
+    assert len(run.of_kind(EpisodeKind.STALL)) == 1
+    assert len(stalls_apart_from(run, None)) == stalls
 
 
 def _paused(waiting: list[float], *silences: tuple[float, float], rise: float = 1.0) -> list[Tick]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from servetop.analysis.diagnosis.overload import overloads
-from servetop.analysis.diagnosis.recovery import queue_end, still_waits
+import pytest
+
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.overload import Overload, overloads
+from servetop.analysis.diagnosis.recovery import few_wait_after, queue_end, still_waits
+from servetop.core.histogram import EMPTY
 from servetop.core.tick import Tick
 from tests.analysis.story_runs import QUEUE, ramp, record_from, story_from
 
@@ -52,3 +56,19 @@ def test_a_queue_that_the_end_of_the_run_gave_up_did_not_end() -> None:
         ticks[200] = replace(ticks[200], client=replace(ticks[200].client, cancelled=cancelled))
         texts = " ".join(line.text for line in story_from(ticks).lines)
         assert ("nothing waits any more" in texts) is said
+
+
+@pytest.mark.parametrize(
+    ("again", "seconds", "few"), [(0, 0.0, True), (30, 0.5, True), (30, 2.0, False), (8, 5.0, True)]
+)
+def test_few_requests_wait_after_an_overload_if_a_quarter_of_the_most_do_for_more_than_a_moment(
+    again: int, seconds: float, *, few: bool
+) -> None:
+    """After it, which ended at 30 s, `again` requests wait for their first token from 31 s on."""
+    ticks = []
+    for tick in ramp(waiting=[0.0] * 40):  # no request ever has one
+        waiting = again if 31.0 <= tick.start < 31.0 + seconds else 0
+        gauges = replace(tick.client.gauges, in_flight=waiting)
+        ticks.append(replace(tick, client=replace(tick.client, ttft=EMPTY, gauges=gauges)))
+    most = Episode(kind=EpisodeKind.AWAITING, begin=20.0, detected_at=22.0, end=30.0, worst=40.0, worst_at=25.0)
+    assert few_wait_after(record_from(ticks), Overload(episodes=(most,)), 30.0) is few

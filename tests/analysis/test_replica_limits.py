@@ -147,6 +147,18 @@ def test_an_overload_that_may_be_a_hidden_queue_has_no_onset() -> None:
     assert " at 12.0 req/s" in text or "objectives missed" in text
 
 
+def test_rates_are_those_of_the_slots_that_are_seen_and_no_batch_size_is_advised() -> None:
+    plan = replace(plan_of(replace(LOAD, duration=60.0), workload=SHAPE, max_num_seqs=4), replicas=2)
+    run = run_virtually(with_objectives(plan, ttft=0.5))
+    whole, half = (run_verdict(record(each)) for each in (run, without_second_replica(run)))
+    assert whole.cause is half.cause is RunCause.BATCH
+    assert whole.sustainable is not None
+    assert half.sustainable == pytest.approx(whole.sustainable, rel=0.02)
+    assert whole.advised_batch == 32
+    assert half.advised_batch is None
+    assert "try a larger max_num_seqs" in told(record(without_second_replica(run)))[1]
+
+
 @pytest.mark.parametrize(("in_flight", "more"), [(30.0, False), (60.0, True)])
 def test_replicas_without_metrics_hold_more_if_most_requests_are_not_seen(in_flight: float, *, more: bool) -> None:
     assert holds_more(in_flight, 15.0, seen=1, count=2) is more

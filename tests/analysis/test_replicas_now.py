@@ -12,7 +12,16 @@ from servetop.analysis.diagnosis.overload import Limit
 from servetop.analysis.diagnosis.replicas_now import busy_replicas
 from servetop.analysis.diagnosis.verdict_now import verdict_now
 from servetop.core.events import ReplicaSample
-from tests.analysis.test_verdict_now import FACTS, FALLING_BEHIND, KEEPING_UP, SAMPLE, STAGE, stats_of
+from tests.analysis.test_verdict_now import (
+    FACTS,
+    FALLING_BEHIND,
+    KEEPING_UP,
+    KV,
+    PREEMPTING,
+    SAMPLE,
+    STAGE,
+    stats_of,
+)
 
 POOL = replace(FACTS, managed=False, max_num_seqs=None, replica_urls=("http://a", "http://b", "http://c"))
 
@@ -75,3 +84,12 @@ def test_headroom_is_judged_by_the_fullest_replica() -> None:
     line = verdict_now(moment_of(replica(0), replica(1, kv_usage=0.97), replica(2), limit=None)).line
     assert "KV up to 97.0 %" in line
     assert "hold the load: the KV cache is nearly full" in line
+
+
+def test_a_batch_size_is_advised_only_with_metrics_of_every_replica() -> None:
+    full = [replica(number, waiting=9.0, kv_usage=0.99) for number in range(3)]
+    all_seen, one_unseen = (
+        replace(moment_of(*seen, limit=Limit.KV), episodes=(KV, PREEMPTING)) for seen in (full, full[:2])
+    )
+    assert "max_num_seqs ≈ 192 or more KV memory" in verdict_now(all_seen).line
+    assert "→ more KV memory, or shorter requests" in verdict_now(one_unseen).line

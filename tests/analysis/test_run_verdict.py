@@ -114,6 +114,16 @@ def test_requests_that_were_cancelled_at_the_end_were_not_served() -> None:
     assert "served at" not in text
 
 
+@pytest.mark.parametrize(("drain", "given_up"), [(1.0, True), (300.0, False)])
+def test_a_closed_loop_whose_last_requests_were_given_up_was_not_completed(drain: float, *, given_up: bool) -> None:
+    users = StageConfig(max_concurrency=40, duration=15.0)
+    plan = plan_of(users, workload=LIGHT, max_num_seqs=2, drain_timeout=drain)
+    cause, text = told(without_metrics(run_virtually(with_objectives(plan, ttft=0.5))))
+    assert cause is RunCause.MISSED
+    assert ("cancelled unserved" in text) is given_up
+    assert ("the engine completed the load" in text) is not given_up
+
+
 @pytest.mark.parametrize(("rate", "served"), [(0.8, 0.0), (6.0, 6.0)])
 def test_a_rate_counts_as_served_with_enough_requests(rate: float, served: float) -> None:
     load = StageConfig(request_rate=rate, duration=40.0)

@@ -100,6 +100,10 @@ PATTERNS: dict[str, str] = {
     "still grew": r"requests in flight still grew when the load ended: the engine may not keep up",
     "left unserved": r"requests were left unserved when the load ended: the engine may not keep up",
     "few bursts": r"too few bursts came to tell whether the engine keeps up with their rate",
+    "queue not known": (
+        rf"whether the engine keeps up is unknown: its queue is not known, and (?P<percent>{_NUMBER})% of the requests"
+        r" missed the objectives"
+    ),
     "short stages": rf"no stage lasted (?P<seconds>{_SECONDS}): too short to tell whether the engine keeps up",
     "cancelled": rf"(?P<count>{_NUMBER}) cancelled unserved",
     "batch limit": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
 from tests.judgement.further_checks import FURTHER_CHECKS
@@ -13,7 +13,13 @@ from tests.judgement.queue_truth import SHORT_QUEUE
 from tests.judgement.rate_checks import is_about, is_at_least, is_below, is_between
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
-from tests.judgement.unnamed_checks import UNNAMED_CHECKS, kept_up_after, overload_verdict
+from tests.judgement.unnamed_checks import (
+    UNNAMED_CHECKS,
+    UNNAMED_OVERLOADS,
+    felt_onsets,
+    kept_up_after,
+    overload_verdict,
+)
 
 FAR_ONSET = 10.0
 """Seconds by which an onset is false; what is nearer counts among the onsets within two seconds, or not."""
@@ -48,15 +54,24 @@ def _cause(said: Statement, truth: KnownTruth) -> bool | None:
 def onset_error(said: Statement, truth: KnownTruth) -> float:
     """Seconds between the onset that a headline names and the nearest true one; NaN without either.
 
-    Of failures beside another cause, the true one is that of the first failure.
+    Of failures beside another cause, the true one is that of the first failure; of an overload without a named limit,
+    also that of requests that miss their objectives.
     """
-    at = seconds_of(said.values.get("at"))
+    at, cause = seconds_of(said.values.get("at")), said.values["cause"] or ""
     # Printed without its fraction.
     first = truth.state.queues[0].start if truth.state.queues else truth.state.load_end
     if truth.outgrown and truth.state.last_load[0] <= at <= first:
         return 0.0
-    fails = CAUSES.get(said.values["cause"] or "") is Cause.FAILING and truth.state.first_failure is not None
+    fails = CAUSES.get(cause) is Cause.FAILING and truth.state.first_failure is not None
     onsets = [*truth.onsets, *([truth.state.first_failure or 0.0] if fails else [])]
+    error = _distance(said, at, onsets)
+    if cause in UNNAMED_OVERLOADS and error > FAR_ONSET:
+        return _distance(said, at, [*onsets, *felt_onsets(truth, at)])
+    return error
+
+
+def _distance(said: Statement, at: float, onsets: Sequence[float]) -> float:
+    """Seconds from a time to the nearest onset, or to the first one if it is said to be older; NaN without any."""
     if said.values.get("since") == "by":  # at that time or before
         return max(min(onsets, default=math.nan) - at - 1.0, 0.0)
     return min((max(onset - at - 1.0, at - onset, 0.0) for onset in onsets), default=math.nan)
@@ -187,6 +202,9 @@ def _still_wait(said: Statement, truth: KnownTruth) -> bool:
 
 
 def _shorter(said: Statement, truth: KnownTruth) -> bool | None:
+    """Nothing needs to wait in the engine for one of the engine or the network."""
+    if truth.cause is Cause.NETWORK and said.values["cause"] == "engine or network overloaded":
+        return None
     return None if truth.waiting_between(0.0, math.inf)[1] > SHORT_QUEUE else False
 
 

@@ -57,6 +57,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "', '.join((clock(each.begin) for each in others[:3]))": ("1:05, 1:25",),
     "calm_story:clock": ("", ", counted from due"),
     "calm_story:after": ("", " after its cold start"), "limit_text:count": ("about 12 sequences",),
+    "overload_story:name": ("KV-bound", "engine or network overloaded"),
     "replica_text:place": ("replica 2",), "overload_story:count": ("1 request", "12 requests"),
     "cache_check:held": ("of an earlier run", "that it should not have"), "engine_changes:listed": ("64 → 256",),
     "', '.join(map(str, numbers[:-1]))": ("1", "1, 2"),

@@ -8,6 +8,7 @@ from tests.judgement.kinds import scenario
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.statement_checks import check
 from tests.judgement.statements import statements_of
+from tests.judgement.unnamed_checks import felt_onsets
 
 SEED = 22
 UNKNOWN = "the queue grows at 5.0 req/s; which limit holds it is unknown: the engine exports no queue and KV usage"
@@ -37,6 +38,32 @@ def held() -> KnownTruth:
 def test_an_overload_is_one_without_its_cause(text: str, batch: KnownTruth, healthy: KnownTruth) -> None:
     assert _verdict(text, batch) is True
     assert _verdict(text, healthy) is False
+
+
+def test_an_overload_without_its_cause_may_begin_with_the_requests_that_miss_their_objectives() -> None:
+    """The engine computes prompts in its batch for half a minute before any request waits for it."""
+    prompts = KnownTruth(scenario("ramp", 0, seed=75))
+    assert prompts.state.queues[0].start > 80.0
+    assert _verdict("overloaded from 1:00 at 6.7 req/s", prompts) is True
+    assert _verdict("rate above capacity from 1:00 at 6.7 req/s", prompts) is False
+    assert _verdict("overloaded from 0:05 at 2.8 req/s", prompts) is False
+    assert felt_onsets(prompts, 60.0)
+    assert not felt_onsets(prompts, 5.0)
+
+
+def test_a_queue_that_is_not_known_is_told_with_the_share_of_late_requests(healthy: KnownTruth) -> None:
+    text = (
+        "whether the engine keeps up is unknown: its queue is not known, and {}% of the requests missed the objectives"
+    )
+    missed = round(100 * (1 - healthy.state.share_met()))
+    assert _verdict(text.format(missed), healthy) is True
+    assert _verdict(text.format(missed + 20), healthy) is False
+
+
+def test_a_shorter_overload_of_engine_or_network_needs_no_queue_in_the_engine() -> None:
+    thin = KnownTruth(scenario("thin-network", 1, seed=86))
+    assert _verdict("a shorter overload, for 12 s: engine or network overloaded", thin) is None
+    assert _verdict("a shorter overload, for 12 s: overloaded", thin) is False
 
 
 def test_an_inferred_batch_limit_is_that_of_the_engine(batch: KnownTruth) -> None:

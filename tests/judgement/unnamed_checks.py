@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from servetop.core.arrays import IntArray
 from tests.judgement.known_truth import SHARE_KEPT, KnownTruth
 from tests.judgement.live_checks import STALE, WINDOW, full_there_now, near, waits_there_now
-from tests.judgement.queue_truth import SHORT_QUEUE
+from tests.judgement.queue_truth import LASTING, SHORT_QUEUE
 from tests.judgement.scenario import Cause
 from tests.judgement.statements import Statement, seconds_of
 
 Check = Callable[[Statement, KnownTruth], bool | None]
+UNNAMED_OVERLOADS = ("overloaded", "engine or network overloaded")
+"""The names of an overload whose limit is unknown."""
 _SOON = 2.0
 """Seconds by which a time may be off."""
 _FEW = 0.25
@@ -23,9 +27,23 @@ def overload_verdict(cause: str, truth: KnownTruth) -> bool | None:
     """Whether the run is overloaded: a headline that names no cause; None for those that claim nothing."""
     if cause == "engine or network overloaded" and truth.cause is Cause.NETWORK:
         return True if truth.state.share_met() < SHARE_KEPT else None
-    if cause in ("overloaded", "engine or network overloaded"):
+    if cause in UNNAMED_OVERLOADS:
         return True if truth.overloaded else None if truth.disturbed and truth.cause is not Cause.NETWORK else False
     return None
+
+
+def felt_onsets(truth: KnownTruth, at: float) -> list[float]:
+    """Times from which more than 5 % of the requests of five seconds miss their objectives; none at a sustained rate.
+
+    An engine computes the prompts of requests in its batch one after the other: these wait for their first token as
+    well, before any waits for the batch. The rate is that in force at a time, in seconds of the run.
+    """
+    rates = (each.client.gauges.request_rate for each in truth.state.run.ticks if each.start <= at <= each.end)
+    if truth.kept_at(next(rates, None) or 0.0) is not False:
+        return []
+    times = np.arange(0.0, truth.state.load_end, 1.0)
+    missed = np.array([truth.state.share_met(each, each + LASTING) < SHARE_KEPT for each in times.tolist()])
+    return [float(each) for each in times[missed & ~np.append(False, missed[:-1])]]
 
 
 def _limit_unknown(said: Statement, truth: KnownTruth) -> bool | None:
@@ -90,6 +108,12 @@ def _cold_start(said: Statement, truth: KnownTruth) -> bool | None:
     return False if met < 0.9 or truth.kept_at(truth.last_rate) is False else None
 
 
+def _queue_not_known(said: Statement, truth: KnownTruth) -> bool:
+    """Histograms know each time within two percent; nothing is claimed of the engine."""
+    low, high = (100 * (1 - truth.state.share_met(slack=slack)) for slack in (1.02, 0.98))
+    return low - 2 <= said.number("percent") <= high + 2
+
+
 def _throttled(said: Statement, truth: KnownTruth) -> bool:
     gpus = truth.scenario.plan.gpus
     if gpus is None or not math.isfinite(gpus.throttle_from):
@@ -134,6 +158,7 @@ UNNAMED_CHECKS: dict[str, Check] = {
     "batch limit": _batch_limit,
     "limit unknown": _limit_unknown,
     "cold start": _cold_start,
+    "queue not known": _queue_not_known,
     "throttled": _throttled,
     "held": _held,
     "no more offered": _no_more_offered,

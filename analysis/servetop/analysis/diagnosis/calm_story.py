@@ -11,7 +11,13 @@ from servetop.analysis.diagnosis import clauses
 from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.diagnosis.clauses import Part, Phrase
 from servetop.analysis.diagnosis.held_back import cache_filled, longest_client_queue
-from servetop.analysis.diagnosis.kept_load import kept_up, share_kept, unserved_share
+from servetop.analysis.diagnosis.kept_load import (
+    given_up,
+    hidden_misses,
+    kept_up,
+    share_kept,
+    unserved_share,
+)
 from servetop.analysis.diagnosis.marks import WINDOW
 from servetop.analysis.diagnosis.overload_story import sustainable_phrase
 from servetop.analysis.diagnosis.passing_overload import length
@@ -82,8 +88,8 @@ def missed_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
     """
     history, first = run.history, run.history.first_from(_since(run, verdict))
     judged = float(np.nansum(history.column("judged", start=first)))
-    given_up = run.count("cancelled", _since(run, verdict)) if unserved_share(run) else 0
-    served = judged / (judged + given_up) if judged else 1.0
+    unserved = given_up(run, _since(run, verdict)) if unserved_share(run) else 0
+    served = judged / (judged + unserved) if judged else 1.0
     kept = served * share_kept(run, first, len(history))
     sent, due = (np.nansum(history.column(each, start=first, stop=len(history))) for each in ("good", "good_due"))
     clock = ", counted from due" if due < sent else ""
@@ -100,7 +106,7 @@ def served_lines(run: RunRecord, verdict: RunVerdict) -> Iterable[PlannedLine]:
     rates = [
         each.request_rate for each in run.loads if each.request_rate is not None and math.isfinite(each.request_rate)
     ]
-    cancelled = run.count("cancelled", start) if unserved_share(run) else 0
+    cancelled = given_up(run, start)
     less = bool(cancelled) or verdict.cause is RunCause.CONCURRENCY  # the engine was sent, or served, less than that
     load = "" if less or not rates else f" at {_span(min(rates), max(rates))} req/s"
     parts = [
@@ -186,13 +192,20 @@ def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
         return Phrase(
             clauses.PASSED, f"an overload of {seconds(length(run, verdict.passed))} passed within the objectives"
         )
+    hidden = hidden_misses(run, _since(run, verdict))
+    if verdict.cause is RunCause.UNCLEAR and kept_up(run) and hidden:
+        text = (
+            "whether the engine keeps up is unknown: its queue is not known, "
+            f"and {whole_percent(hidden)} of the requests missed the objectives"
+        )
+        return Phrase(clauses.UNCLEAR, text)
     if verdict.cause is RunCause.UNCLEAR and kept_up(run):
         return Phrase(clauses.UNCLEAR, "too few bursts came to tell whether the engine keeps up with their rate")
     if verdict.cause is RunCause.UNCLEAR:
         grew = "requests were left unserved" if unserved_share(run) else "requests in flight still grew"
         return Phrase(clauses.UNCLEAR, f"{grew} when the load ended: the engine may not keep up")
     if verdict.cause is RunCause.MISSED:
-        return Phrase(clauses.KEPT_UP, "" if unserved_share(run) else "the engine completed the load")
+        return Phrase(clauses.KEPT_UP, "" if given_up(run, run.load_since) else "the engine completed the load")
     after = "" if verdict.cold_until is None else " after its cold start"
     return Phrase(clauses.KEPT_UP, f"the engine kept up with the whole load{after}")
 

@@ -128,7 +128,11 @@ SUSTAINS_BETWEEN = clause(
 )
 SUSTAINS_LESS = clause("sustainable < 11 req/s (the batch has not drained)", {O.QUEUE, O.TTFT})
 SUSTAINS_MORE = clause("sustainable ≥ 12 req/s with TTFT ≤ 500 ms", {O.STEADY_WINDOW, O.TARGET_RATE})
-TRY_BATCH = clause("try max_num_seqs 128", {O.RUNNING, O.QUEUE, O.KV}, {O.RUNNING, O.KV, O.PREEMPTIONS})
+TRY_BATCH = clause(
+    "try max_num_seqs 128",
+    {O.RUNNING, O.QUEUE, O.KV, O.REPLICAS},
+    {O.RUNNING, O.KV, O.PREEMPTIONS, O.REPLICAS},
+)
 TRY_LARGER_BATCH = clause("try a larger max_num_seqs", {O.RUNNING, O.QUEUE})
 TRY_KV = clause("try more KV memory", {O.KV}, {O.PREEMPTIONS})
 TRY_RESTART = clause(

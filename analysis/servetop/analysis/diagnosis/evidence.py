@@ -8,6 +8,7 @@ import numpy as np
 
 from servetop.analysis.diagnosis.observation import Observation
 from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.signals import replica_count
 
 _COLUMNS: Mapping[Observation, tuple[str, ...]] = {
     Observation.QUEUE: ("waiting",),
@@ -50,9 +51,14 @@ def knows_batch_limit(run: RunRecord) -> bool:
 
 def knows_every_replica(run: RunRecord) -> bool:
     """Whether no server of the run is without metrics: the sum of the others does not include it."""
-    facts = run.header.engine
-    count = 0 if facts is None else len(facts.replica_urls)
+    count = replica_count(run.header.engine)
     return count < 2 or len({each.replica for each in run.replica_samples}) == count
+
+
+def seen_replicas(run: RunRecord) -> int:
+    """Return the number of servers whose sequences the engine's samples add up; without any sample, of all."""
+    seen = len({each.replica for each in run.replica_samples})
+    return seen or replica_count(run.header.engine)
 
 
 _FACTS: Mapping[Observation, Callable[[RunRecord], bool]] = {

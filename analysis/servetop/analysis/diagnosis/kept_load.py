@@ -96,22 +96,40 @@ def kept_up(run: RunRecord) -> bool:
     return _window(run, longest).start is not None or _is_balanced(run)
 
 
-def proves_headroom(run: RunRecord, kept: float | None) -> bool:
-    """Whether a load that the engine kept up with shows that it keeps up with its rate.
+def proves_headroom(run: RunRecord, kept: float | None, *, since: float) -> bool:
+    """Whether a load that the engine kept up with, from a time on, shows that it keeps up with its rate.
 
-    Bursty arrivals may be fewer than the rate for long: then only a rate that was kept, as `kept_rate` finds it, does.
+    Requests that missed the objectives may have been in a queue that is not seen. Bursty arrivals may be fewer than the
+    rate for long: then only a rate that was kept, as `kept_rate` finds it, shows that.
     """
+    if hidden_misses(run, since):
+        return False
     if largest_variability(run.header.config) <= BURSTY:
         return True
     highest = max((stage.request_rate or 0.0 for stage in run.loads), default=0.0)
     return math.isinf(highest) or (kept is not None and kept >= _OFFERED * highest)
 
 
+def hidden_misses(run: RunRecord, since: float) -> float:
+    """Return the fraction of the requests that missed the objectives from a time on, if the queue is not seen.
+
+    0 if it is, or if hardly any did.
+    """
+    first, stop = run.history.first_from(since), len(run.history)
+    kept = share_kept(run, first, stop)
+    return 1 - kept if kept < CLEARER_SHARE and _hides_queue(run, first, stop) else 0.0
+
+
+def given_up(run: RunRecord, since: float) -> int:
+    """Return how many requests were cancelled from a time on because the run ended; 0 if its workload cancels any."""
+    return 0 if run.header.config.workload.cancel_fraction else run.count("cancelled", since)
+
+
 def unserved_share(run: RunRecord) -> float:
-    """Return the fraction of an open loop's requests that were cancelled at the end of the run; 0 if it cancels any."""
-    if run.header.config.workload.cancel_fraction or any(math.isinf(each.request_rate or 0.0) for each in run.loads):
+    """Return the fraction of an open loop's requests that were given up; 0 of a closed loop."""
+    if any(math.isinf(each.request_rate or 0.0) for each in run.loads):
         return 0.0
-    cancelled, sent = run.count("cancelled", run.load_since), run.count("sent", run.load_since)
+    cancelled, sent = given_up(run, run.load_since), run.count("sent", run.load_since)
     return cancelled / sent if sent else 0.0
 
 
@@ -136,8 +154,7 @@ def _kept_in(run: RunRecord, stage: StageChange) -> float | None:
     first, stop = run.history.first_from(window.start), run.history.up_to(window.end)
     seconds = window.end - window.start
     due, done, queued = (run.history.column(each, start=first, stop=stop).sum() for each in ("due", "ok", "queued"))
-    unseen = bool(np.isnan(run.history.column("waiting", start=first, stop=stop)).all()) or not knows_every_replica(run)
-    clear = CLEARER_SHARE if unseen else CLEAR_SHARE
+    clear = CLEARER_SHARE if _hides_queue(run, first, stop) else CLEAR_SHARE
     if due < _MIN_DUE or queued or not share_kept(run, first, stop) >= clear:
         return None
     begin, end = _period(run, stage)  # more requests than in the window tell how much their lengths vary
@@ -210,11 +227,16 @@ def work_error(run: RunRecord, first: int, stop: int, due: float) -> float:
 
 def _waiting_share(run: RunRecord, first: int, stop: int) -> float:
     waiting = run.history.column("waiting", start=first, stop=stop)
-    if np.isnan(waiting).all() or not knows_every_replica(run):
+    if _hides_queue(run, first, stop):
         rate = run.history.column("first_tokens", start=first, stop=stop).mean()
         quick = run.history.histogram("ttft", start=first, stop=stop).percentile(25)
         waiting = awaiting_first_token(run.history, first, stop) - 2 * ticks_of(1) * rate * quick
     return float((waiting > SHORT_QUEUE).mean())
+
+
+def _hides_queue(run: RunRecord, first: int, stop: int) -> bool:
+    """Whether the queue of an engine, or of a replica, is not known in ticks `first` to `stop`."""
+    return bool(np.isnan(run.history.column("waiting", start=first, stop=stop)).all()) or not knows_every_replica(run)
 
 
 def _overloaded(run: RunRecord) -> BoolArray:

@@ -83,6 +83,12 @@ class Moment:
         return self.facts is not None and len(self.facts.replica_urls) > 1 and self.stats.trust.holds_too_few
 
     @property
+    def knows_every_replica(self) -> bool:
+        """Whether each of several replicas has metrics; True of a single server."""
+        count = 0 if self.facts is None else len(self.facts.replica_urls)
+        return count < 2 or len(self.replicas) == count
+
+    @property
     def limit_is_elsewhere(self) -> bool:
         """Whether the limit of some replicas says little of the others, which have no metrics.
 

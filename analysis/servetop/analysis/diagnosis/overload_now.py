@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from servetop.analysis.diagnosis import live_clauses as clauses
 from servetop.analysis.diagnosis.clauses import Part, Phrase
 from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
-from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
+from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.live_clauses import diagnosis
 from servetop.analysis.diagnosis.moment import Moment
 from servetop.analysis.diagnosis.overload import QUEUES, Limit
@@ -35,13 +34,16 @@ def kv_bound(moment: Moment) -> Diagnosis | None:
         Phrase(clauses.PREEMPTED, preempted if preempting else ""),
         waiting(moment),
     )
-    return diagnosis(moment, Bottleneck.KV, evidence, [Phrase(clauses.TRY_BATCH, kv_advice(moment.episodes))])
+    return diagnosis(moment, Bottleneck.KV, evidence, [Phrase(clauses.TRY_BATCH, _kv_advice(moment))])
 
 
-def kv_advice(episodes: Sequence[Episode]) -> str:
-    """Return what to change about a full KV cache, by the state when it was detected, so that it does not change."""
-    preempting = any(each.kind is EpisodeKind.PREEMPTIONS for each in episodes)
-    size = next((each for each in episodes if each.fits), None)
+def _kv_advice(moment: Moment) -> str:
+    """Return what to change about a full KV cache, by the state when it was detected, so that it does not change.
+
+    A batch size is that of each replica, which is not known if one has no metrics.
+    """
+    preempting = moment.episode(EpisodeKind.PREEMPTIONS) is not None
+    size = next((each for each in moment.episodes if each.fits), None) if moment.knows_every_replica else None
     if preempting and size is not None and not size.fits >= size.batch:
         return f"max_num_seqs ≈ {size.fits} or more KV memory"
     return "more KV memory, or shorter requests"

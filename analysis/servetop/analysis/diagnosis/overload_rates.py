@@ -17,6 +17,7 @@ from servetop.analysis.diagnosis.capacity import (
     sustainable_rate,
 )
 from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis.evidence import knows_every_replica, seen_replicas
 from servetop.analysis.diagnosis.overload import Limit, Overload, full_batch
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.signals import replica_count
@@ -43,13 +44,14 @@ def _waits(main: Overload) -> bool:
 def overload_rates(limit: Limit, capacity: Capacity, run: RunRecord) -> tuple[float | None, float | None]:
     """Return the sustainable rate by the objective on TTFT, and the knee; None if only a bound of them is known.
 
-    Each of several replicas serves its part of the requests with its own slots.
+    Each of several replicas serves its part of the requests with its own slots; the sequences are those of the
+    replicas with metrics.
     """
     if capacity.is_upper_bound:
         return None, None
-    count = replica_count(run.header.engine)
-    each = replace(capacity, rate=capacity.rate / count, running=capacity.running / count)
-    rates = _rates_of_one(limit, each, run, replicas=count)
+    count, seen = replica_count(run.header.engine), seen_replicas(run)
+    each = replace(capacity, rate=capacity.rate / count, running=capacity.running / seen)
+    rates = _rates_of_one(limit, each, run, replicas=seen)
     sustainable, knee = (None if rate is None else count * rate for rate in rates)
     return sustainable, knee
 
@@ -75,7 +77,9 @@ def _service(limit: Limit, capacity: Capacity, run: RunRecord, *, replicas: int)
 
 
 def advised_batch(limit: Limit, main: Overload, run: RunRecord) -> int | None:
-    """Return the batch size of a replica to try; None if there is no advice on it."""
+    """Return the batch size of a replica to try; None if there is no advice on it, or if a replica has no metrics."""
+    if not knows_every_replica(run):
+        return None
     if limit is Limit.KV:
         if holds_too_few(run, main):
             return None

@@ -9,10 +9,10 @@ from servetop.analysis.diagnosis.clauses import Part, Phrase
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.evidence import observed
 from servetop.analysis.diagnosis.limit_text import limit_parts, rate_text
-from servetop.analysis.diagnosis.overload import Overload, limit_of, named_at
+from servetop.analysis.diagnosis.overload import Limit, Overload, limit_of, named_at
 from servetop.analysis.diagnosis.overload_rates import holds_too_few
 from servetop.analysis.diagnosis.rate_interval import RateInterval
-from servetop.analysis.diagnosis.recovery import load_fell, queue_end, still_waits
+from servetop.analysis.diagnosis.recovery import few_wait_after, load_fell, queue_end, still_waits
 from servetop.analysis.diagnosis.replica_text import replica_advice, replica_blocks, replica_queues
 from servetop.analysis.diagnosis.run_record import FEW_PAGES, RunRecord
 from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
@@ -106,7 +106,14 @@ def _others_text(run: RunRecord, others: Sequence[Overload]) -> str:
     (only,) = others
     limit = limit_of(only, run.history, run.header.engine, until=run.until)
     length = (run.until if only.end is None else only.end) - only.begin
-    return f"a shorter overload, for {seconds(length)}: {limit.value}"
+    unknown = limit is Limit.UNKNOWN and _may_be_the_network(run)
+    name = clauses.PATH_OVERLOADED.example if unknown else limit.value
+    return f"a shorter overload, for {seconds(length)}: {name}"
+
+
+def _may_be_the_network(run: RunRecord) -> bool:
+    """Whether an overload without a known limit may as well be one between client and engine."""
+    return not clauses.OVERLOADED.is_supported(observed(run))
 
 
 def _recovery(run: RunRecord, main: Overload) -> Iterable[PlannedLine]:
@@ -121,6 +128,8 @@ def _recovery(run: RunRecord, main: Overload) -> Iterable[PlannedLine]:
         yield PlannedLine(at=run.until, parts=[Phrase(clauses.STILL_WAIT, text)])
     if end is None or run.sees_little or run.count("cancelled", end - 1.0):  # given up, not served
         return
+    if by_client and not few_wait_after(run, main, end):
+        return
     fell = load_fell(run, main, end)
     after = "" if fell is None else f", {end - fell:.0f} s after the load fell"
     ended = Phrase(clauses.ALL_STARTED, f"few requests wait for their first token any more{after}")
@@ -133,7 +142,7 @@ def _advice(verdict: RunVerdict, run: RunRecord, main: Overload) -> Iterable[Seq
     """Advice by the cause, from the most specific to one that needs no metrics."""
     weakest = Phrase(clauses.TRY, "try a lower concurrency or more replicas")
     lower = Phrase(clauses.TRY_LOWER, "try a lower rate or more replicas")
-    if verdict.cause is RunCause.UNKNOWN and not clauses.OVERLOADED.is_supported(observed(run)):
+    if verdict.cause is RunCause.UNKNOWN and _may_be_the_network(run):
         lower = Phrase(clauses.TRY_METRICS, clauses.TRY_METRICS.example)
     stronger: list[Phrase] = []
     size = verdict.advised_batch

@@ -196,9 +196,21 @@ def _period(run: RunRecord) -> Callable[[Episode], Period]:
 
 
 def _pauses(run: RunRecord) -> list[Episode]:
-    """Return the times without a token that the prefill of the prompts after them does not explain."""
-    stalls = run.of_kind(EpisodeKind.STALL)
+    """Return the times without a token that neither the prompts after them explain, nor a queue that is not seen."""
+    stalls = [each for each in run.of_kind(EpisodeKind.STALL) if not _only_waited(run, each)]
     return [each for each in stalls if each.end is None or not is_prefill(run.history, each.begin, each.end)]
+
+
+def _only_waited(run: RunRecord, stall: Episode) -> bool:
+    """Whether all requests in flight waited for their first token when no token arrived any more.
+
+    At a server that servetop attached to they may be behind those of others, unless the engine exports its queue.
+    """
+    first = run.history.first_from(stall.begin)
+    if run.header.config.engine.url is None or not np.isnan(run.history.column("waiting")).all():
+        return False
+    waiting = awaiting_first_token(run.history, first, first + 1)
+    return bool((waiting >= run.history.column("in_flight", start=first, stop=first + 1)).all())
 
 
 def _silent_seconds(run: RunRecord, main: Overload) -> float:

@@ -8,12 +8,17 @@ from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.overload import Overload
 from servetop.analysis.diagnosis.queue_detectors import SHORT_QUEUE
 from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.diagnosis.signals import awaiting_first_token
 from servetop.analysis.diagnosis.trailing import ticks_of
 
 _BEFORE_LONGEST = 5.0
 """Seconds before the longest queue in which the load may have fallen, because a queue shrinks with a delay."""
 _AGAIN = 5.0
 """Seconds within which another queue continues the one before."""
+_FEW = 0.25
+"""Most requests without a first token after an overload, relative to the most in it, that are few."""
+_NEARLY_ALL = 80
+"""Percentile of the requests without a first token, so that a burst of a moment does not count."""
 
 
 def queue_end(run: RunRecord, main: Overload) -> float | None:
@@ -38,6 +43,15 @@ def queue_end(run: RunRecord, main: Overload) -> float | None:
     newest = run.until if None in ends else max(end for end in ends if end is not None)
     last = np.searchsorted(starts, run.history.up_to(newest) - first - 1, side="right") - 1
     return run.history.ticks[first + int(stops[last])].end if last >= 0 else main.begin
+
+
+def few_wait_after(run: RunRecord, main: Overload, end: float) -> bool:
+    """Whether few requests wait for their first token for nearly all of _AGAIN seconds, of the most in an overload."""
+    first, stop = run.history.first_from(end), run.history.up_to(end + _AGAIN)
+    after = awaiting_first_token(run.history, first, max(first, stop))
+    longest = main.worst(EpisodeKind.AWAITING)
+    few = max(2 * SHORT_QUEUE, _FEW * (0.0 if longest is None else longest.worst))
+    return not after.size or float(np.percentile(after, _NEARLY_ALL)) <= few
 
 
 def still_waits(run: RunRecord) -> bool:

@@ -269,7 +269,7 @@ def without_overload(run: RunRecord, *, cold_until: float | None = None) -> RunV
     keeps_up = not missed and held_back is None and kept_up(run)
     kept = kept_rate(run, at=run.until) if keeps_up else None
     cause = RunCause.MISSED if missed else RunCause.UNCLEAR
-    if keeps_up and proves_headroom(run, kept):
+    if keeps_up and proves_headroom(run, kept, since=since):
         cause = RunCause.HEADROOM
     elif held_back is not None:
         cause = RunCause.CONCURRENCY
