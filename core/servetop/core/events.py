@@ -39,7 +39,7 @@ class TokenSource(StrEnum):
 
 
 class Action(StrEnum):
-    """Commands that a person or a script can send to a live run; SEARCH hands its load to a search, or takes it back."""
+    """Commands that a person or a script can send to a live run; SEARCH hands the load to a search or takes it back."""
 
     SET_RATE = "set_rate"
     SET_CONCURRENCY = "set_concurrency"
