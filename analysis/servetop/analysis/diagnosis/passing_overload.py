@@ -196,8 +196,12 @@ def _period(run: RunRecord) -> Callable[[Episode], Period]:
 
 
 def _pauses(run: RunRecord) -> list[Episode]:
-    """Return the times without a token that the prefill of the prompts after them does not explain."""
-    stalls = run.of_kind(EpisodeKind.STALL)
+    """Return the times without a token that the prefill of the prompts after them does not explain.
+
+    While the clocks of a GPU are throttled, the speed of earlier prefills says nothing of what a prompt takes.
+    """
+    slowed = [(each.begin, run.until if each.end is None else each.end) for each in run.of_kind(EpisodeKind.THROTTLED)]
+    stalls = [each for each in run.of_kind(EpisodeKind.STALL) if not any(each.overlaps(*part) for part in slowed)]
     return [each for each in stalls if each.end is None or not is_prefill(run.history, each.begin, each.end)]
 
 
