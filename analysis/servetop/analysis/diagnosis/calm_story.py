@@ -11,7 +11,7 @@ from servetop.analysis.diagnosis import clauses
 from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.diagnosis.clauses import Part, Phrase
 from servetop.analysis.diagnosis.held_back import cache_filled, longest_client_queue
-from servetop.analysis.diagnosis.kept_load import kept_up, share_kept, unserved_share
+from servetop.analysis.diagnosis.kept_load import gave_up, kept_up, share_kept, unserved_share
 from servetop.analysis.diagnosis.marks import WINDOW
 from servetop.analysis.diagnosis.overload_story import sustainable_phrase
 from servetop.analysis.diagnosis.passing_overload import length
@@ -192,7 +192,7 @@ def _kept_phrase(run: RunRecord, verdict: RunVerdict) -> Phrase:
         grew = "requests were left unserved" if unserved_share(run) else "requests in flight still grew"
         return Phrase(clauses.UNCLEAR, f"{grew} when the load ended: the engine may not keep up")
     if verdict.cause is RunCause.MISSED:
-        return Phrase(clauses.KEPT_UP, "" if unserved_share(run) else "the engine completed the load")
+        return Phrase(clauses.KEPT_UP, "" if gave_up(run) else "the engine completed the load")
     after = "" if verdict.cold_until is None else " after its cold start"
     return Phrase(clauses.KEPT_UP, f"the engine kept up with the whole load{after}")
 

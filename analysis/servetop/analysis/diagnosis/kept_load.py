@@ -107,6 +107,11 @@ def proves_headroom(run: RunRecord, kept: float | None) -> bool:
     return math.isinf(highest) or (kept is not None and kept >= _OFFERED * highest)
 
 
+def gave_up(run: RunRecord) -> bool:
+    """Whether requests were cancelled at the end of a run, also those of a closed loop; False if it cancels any."""
+    return not run.header.config.workload.cancel_fraction and run.count("cancelled", run.load_since) > 0
+
+
 def unserved_share(run: RunRecord) -> float:
     """Return the fraction of an open loop's requests that were cancelled at the end of the run; 0 if it cancels any."""
     if run.header.config.workload.cancel_fraction or any(math.isinf(each.request_rate or 0.0) for each in run.loads):
