@@ -100,7 +100,7 @@ def missed_rate(main: Overload, run: RunRecord) -> float | None:
 
 
 def _was_served_later(main: Overload, run: RunRecord) -> bool:
-    """Whether the rate at which an overload ended went on for longer than it lasted, as after a cold start."""
+    """Whether the rate at which an overload ended stayed the same for longer than it lasted, as after a cold start."""
     if main.end is None:
         return False
     needed = ticks_of(max(MIN_SECONDS, main.end - main.begin))

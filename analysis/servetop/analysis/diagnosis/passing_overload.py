@@ -198,7 +198,7 @@ def _period(run: RunRecord) -> Callable[[Episode], Period]:
 def _pauses(run: RunRecord) -> list[Episode]:
     """Return the times without a token that the prefill of the prompts after them does not explain.
 
-    While the clocks of a GPU are throttled, the speed of earlier prefills says nothing of what a prompt takes. An
+    While the clocks of a GPU are throttled, the fastest prefill before is no measure of what a prompt takes. An
     engine that generates tokens in such a time, by pages of that time, serves other clients, or what lies before it
     holds them.
     """
