@@ -31,7 +31,7 @@ def claimed(run: RunRecord, limit: Limit, *, running: float) -> ClaimedRates:
 
 @pytest.mark.parametrize(
     ("limit", "running", "known"),
-    [(Limit.KV, 9.0, False), (Limit.KV, 11.0, True), (Limit.RATE, 250.0, True), (Limit.RATE, 260.0, False)],
+    [(Limit.KV, 7.0, False), (Limit.KV, 9.0, True), (Limit.RATE, 250.0, True), (Limit.RATE, 260.0, False)],
 )
 def test_no_rate_is_claimed_of_fewer_or_more_sequences_than_those_with_known_errors(
     limit: Limit, running: float, *, known: bool

@@ -21,11 +21,8 @@ MODEL_ERROR = 0.75
 """Fraction of what a run itself served below which a rate of the model is not believed."""
 _FAR_BELOW = 0.4
 """Sustainable rate / knee of an estimate, below which the errors of the model are hardly known, and were large."""
-_FEWEST = 10.0
-"""Fewest sequences in a full KV cache of which a rate is claimed: how many of fewer fit depends on their lengths.
-
-The caches that set the errors of the model held eight whole requests or more, and run more of them half-grown.
-"""
+_FEWEST = 8.0
+"""Fewest sequences in a full KV cache of which a rate is claimed: how many of fewer fit depends on their lengths."""
 _MOST = 256.0
 """Most sequences of a replica that prefill limits of which a rate is claimed: no batch behind those errors was larger.
 
