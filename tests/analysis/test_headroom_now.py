@@ -71,3 +71,20 @@ def test_a_queue_that_is_not_exported_may_drain_or_stay_in_a_closed_loop() -> No
     assert line_of(stats_of(Rates(offered=12.0, completed=16.0), engine=bare)).startswith("unclear")
     assert line_of(stats_of(KEEPING_UP, engine=bare, load=closed)).startswith("unclear")
     assert line_of(stats_of(KEEPING_UP, load=closed)).startswith("headroom")
+
+
+@pytest.mark.parametrize(("kv_usage", "name"), [(0.85, "headroom"), (0.93, "unclear")])
+def test_a_nearly_full_cache_is_no_headroom(kv_usage: float, name: str) -> None:
+    line = line_of(stats_of(KEEPING_UP, engine=replace(SAMPLE, kv_usage=kv_usage)))
+    assert line.startswith(f"{name}: ")
+    assert line.endswith("→ raise the rate" if name == "headroom" else "→ hold the load: the KV cache is nearly full")
+
+
+@pytest.mark.parametrize("managed", [True, False])
+def test_without_the_queue_of_a_server_elsewhere_the_network_may_hold_the_requests(*, managed: bool) -> None:
+    waits = episode(EpisodeKind.AWAITING, worst=90.0)
+    facts = replace(FACTS, managed=managed, url="http://gpu7:8000")
+    stats = stats_of(FALLING_BEHIND, engine=replace(SAMPLE, waiting=None))
+    line = line_of(stats, facts=facts, limit=Limit.UNKNOWN, episodes=(waits,))
+    assert line.startswith("overloaded: " if managed else "engine or network overloaded: ")
+    assert line.endswith("→ lower the rate below 12.0" if managed else "until it is steady, or lower the rate")

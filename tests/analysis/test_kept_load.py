@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from servetop.analysis.diagnosis.kept_load import hidden_misses, kept_rate
+from servetop.analysis.diagnosis.kept_load import given_up, hidden_misses, kept_rate
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.run_verdict import run_verdict
 from servetop.analysis.story.story import story_of
@@ -91,3 +92,16 @@ def test_a_search_claims_no_rate_beside_its_answer() -> None:
     found, searched = run_verdict(overloaded), run_verdict(as_search(overloaded))
     assert found.sustainable is not None
     assert (searched.cause, searched.sustainable, searched.knee) == (found.cause, None, None)
+
+
+@pytest.mark.parametrize(("share", "gave"), [(0.0, True), (0.1, False)])
+def test_a_closed_loop_may_give_up_requests_at_its_end(share: float, *, gave: bool) -> None:
+    run = steady_run()
+    last = run.ticks[-1]
+    ticks = (*run.ticks[:-1], replace(last, client=replace(last.client, cancelled=3)))
+    workload = replace(run.header.config.workload, cancel_fraction=share)
+    header = replace(run.header, config=replace(run.header.config, workload=workload))
+    closed = tuple(replace(each, request_rate=math.inf) for each in run.stages)
+    closed_run = record_of(replace(run, ticks=ticks, stages=closed, header=header))
+    assert bool(given_up(closed_run, closed_run.load_since)) is gave
+    assert not given_up(record_of(run), 0.0)

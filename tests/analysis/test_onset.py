@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from servetop.analysis.diagnosis.episode import Episode, EpisodeKind
 from servetop.analysis.diagnosis.onset import onset_text
-from servetop.analysis.diagnosis.overload import overloads
+from servetop.analysis.diagnosis.overload import Overload, overloads
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
 from servetop.core.histogram import LogHistogram
@@ -54,3 +55,15 @@ def test_a_pause_after_earlier_misses_has_begun_by_its_onset() -> None:
 
 def test_without_an_onset_none_is_named() -> None:
     assert onset_text(record_from(ramp(waiting=[0.0] * 25)), RunVerdict(cause=RunCause.HEADROOM)) == ""
+
+
+@pytest.mark.parametrize(("usual", "said"), [(0.05, " from 0:20"), (0.3, "")])
+def test_slow_first_tokens_before_an_overload_leave_its_onset_open(usual: float, said: str) -> None:
+    """Without the engine's queue, prompts that take long to compute look like ones that wait."""
+    ticks = [
+        replace(tick, engine=None, client=replace(tick.client, ttft_due=LogHistogram.of([usual] * 3)))
+        for tick in ramp(waiting=[0.0] * 25, running=SLOTS)
+    ]
+    waits = Episode(kind=EpisodeKind.AWAITING, begin=20.0, detected_at=22.0, worst=9.0, worst_at=24.0)
+    verdict = RunVerdict(cause=RunCause.UNKNOWN, onset=20.0, main=Overload(episodes=(waits,)))
+    assert onset_text(record_from(ticks, goodput=OBJECTIVE), verdict) == said

@@ -84,6 +84,14 @@ def test_an_interval_ends_at_the_constant_rate_that_was_missed() -> None:
     assert intervals(run, replace(RATES, sustainable=11.9))[0] == (11.9 * SUSTAINABLE[RateEvidence.LITTLE][0], 12.0)
 
 
+def test_a_rate_that_was_served_for_longer_afterwards_is_not_missed() -> None:
+    ticks = ramp(waiting=[*QUEUE, *[0.0] * 20], kv=0.99, running=SLOTS)
+    run = record_from(ticks, goodput=TTFT)
+    (main,) = overloads(run.episodes)
+    assert missed_rate(main, run) is None
+    assert missed_rate(main, record_from(ticks[:-80], goodput=TTFT)) == 12.0
+
+
 def test_a_short_overload_or_a_changing_rate_proves_nothing() -> None:
     short = record_from(ramp(waiting=[*QUEUE[:30], *[0.0] * 20], kv=0.99, running=SLOTS), goodput=TTFT)
     assert missed_rate(overloads(short.episodes)[0], short) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from servetop.analysis.diagnosis.passing_overload import (
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.run_verdict import RunCause, run_verdict
 from servetop.analysis.story.story import story_of
+from servetop.core.events import GpuSample
 from servetop.core.histogram import EMPTY, LogHistogram
 from servetop.core.tick import Tick
 from tests.analysis.story_runs import LENGTH, ramp, record_from
@@ -208,3 +210,11 @@ def test_a_queue_that_grows_in_several_pauses_only_is_theirs(pauses: int, cause:
         ticks.append(replace(tick, client=client))
     run = record_from(ticks, goodput={"ttft": 0.5})
     assert run_verdict(run).cause is cause
+
+
+@pytest.mark.parametrize(("since", "found"), [(math.inf, 4), (15.0, 0)], ids=["full clocks", "throttled"])
+def test_pauses_of_a_throttled_gpu_may_be_its_slower_prefills(since: float, found: int) -> None:
+    pauses = [(float(at), at + 2.5) for at in range(20, 60, 10)]
+    gpu = GpuSample(at=0.0, index=0, name="GPU", throttled="power cap")
+    ticks = [replace(each, gpus=(gpu,) if each.start >= since else ()) for each in _paused(CALM, *pauses)]
+    assert len(stalls_apart_from(record_from(ticks, goodput={"ttft": 0.5}), None)) == found

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.episode_fold import EpisodeFold
 from servetop.analysis.diagnosis.signals import Signals
-from servetop.analysis.diagnosis.stalls import due_in_pauses, is_prefill, joined, silences
+from servetop.analysis.diagnosis.stalls import due_in_pauses, generates, is_prefill, joined, silences
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 
@@ -139,3 +140,19 @@ def test_requests_of_a_pause_count_when_it_is_a_second_long() -> None:
     assert counted(usual(0, 2), silence(2, 6), usual(8, 10)) == [0, 0, 0, 0, 0, 4, 1, 1, 0, 0]
     assert counted(usual(0, 2), silence(2, 3), usual(5, 7)) == [0.0] * 7
     assert counted(usual(0, 2), silence(2, 6), usual(8, 10), streamed=False) == [0.0] * 10
+
+
+@pytest.mark.parametrize(("totals", "grows"), [((5.0, 5.0), False), ((5.0, 9.0), True), ((5.0,), False), ((), False)])
+def test_an_engine_that_generates_tokens_does_not_stall(totals: tuple[float, ...], *, grows: bool) -> None:
+    """What it generated before the silence of two seconds says nothing."""
+    pages = [EngineSample(scrape_start=0.5, scrape_end=0.6, generation_tokens_total=1.0)]
+    starts = [1.25 + n for n in range(len(totals))]
+    pages += [
+        EngineSample(scrape_start=at, scrape_end=at + 0.1, generation_tokens_total=total)
+        for at, total in zip(starts, totals, strict=True)
+    ]
+    ticks = [
+        replace(each, engine=next((page for page in reversed(pages) if page.scrape_end <= each.end), None))
+        for each in [*(tick(n) for n in range(4)), *silence(4, 8)]
+    ]
+    assert generates(TickHistory(ticks), 1.0, 3.0) is grows

@@ -37,3 +37,17 @@ def test_the_tick_in_which_the_load_began_counts() -> None:
 def test_without_a_first_token_nothing_is_worst() -> None:
     ticks = [replace(each, client=replace(each.client, ttft_due=LogHistogram.of([]))) for each in _slow()]
     assert worst_ttft(record_from(ticks), 0.0, 60.0) is None
+
+
+def test_the_last_ten_seconds_end_with_the_last_first_token() -> None:
+    """One slow request is 1 of the 120 of ten seconds, and 1 of 3 of the last quarter of a second."""
+    times = [[0.05] * 3] * 199 + [[0.05, 0.05, 2.0]] + [[]] * 40
+    ticks = [
+        replace(each, client=replace(each.client, ttft=LogHistogram.of(found), ttft_due=LogHistogram.of(found)))
+        for each, found in zip(_slow(), times, strict=True)
+    ]
+    whole = LogHistogram.of([0.05] * 119 + [2.0]).percentile(99)
+    found = worst_ttft(record_from(ticks), 0.0, 60.0)
+    assert found is not None
+    assert found.seconds == pytest.approx(whole, rel=0.02)
+    assert found.seconds < 2.0

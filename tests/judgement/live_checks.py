@@ -51,7 +51,8 @@ def cause_now(cause: str, at: float, truth: KnownTruth, *, settled: float = SETT
             return None if waits or grows else False
         case "headroom":
             begin, end = state.last_load
-            grows = truth.outgrown and at > (begin + end) / 2
+            leaks = truth.scenario.plan.leak is not None  # it served the load before
+            grows = truth.outgrown and not leaks and at > (begin + end) / 2
             return False if grows or state.queue_acts(at, since=settled) else None
         case "concurrency-limited":
             return state.closed or any(stage.max_concurrency for stage in state.run.stages)

@@ -107,3 +107,12 @@ def test_the_pauses_are_counted_and_dated(paused: KnownTruth) -> None:
 )
 def test_the_longest_request_is_that_of_the_distribution(workload: WorkloadConfig, tokens: float) -> None:
     assert longest(workload) == tokens
+
+
+def test_the_headroom_before_a_leak_is_not_denied_by_the_growth_behind_it(leaking: KnownTruth) -> None:
+    begin, end = leaking.state.last_load
+    queue = leaking.state.harmful_queues[0]
+    for at, right in ((queue.start + 2.0, None), (queue.start + 12.0, False)):
+        (statement,) = statements_of("headroom", at=at, live=True)
+        assert begin < at < end
+        assert check(statement, leaking) is right

@@ -11,6 +11,7 @@ from servetop.analysis.diagnosis.kept_load import MIN_SECONDS, UNCERTAIN, kept_r
 from servetop.analysis.diagnosis.overload import Limit, Overload
 from servetop.analysis.diagnosis.overload_rates import holds_too_few, overload_rates
 from servetop.analysis.diagnosis.run_record import FEW_PAGES, RunRecord
+from servetop.analysis.diagnosis.signals import replica_count
 
 _BURST_SECONDS = 0.5
 """Delay of the metrics pages from which bursts come and go unseen."""
@@ -22,6 +23,11 @@ _FAR_BELOW = 0.4
 """Sustainable rate / knee of an estimate, below which the errors of the model are hardly known, and were large."""
 _FEWEST = 8.0
 """Fewest sequences in a full KV cache of which a rate is claimed: how many of fewer fit depends on their lengths."""
+_MOST = 256.0
+"""Most sequences of a replica that prefill limits of which a rate is claimed: no batch behind those errors was larger.
+
+At the rate that is kept, far fewer run, and steps with fewer sequences take less time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +94,12 @@ def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) 
     The error of the model was measured for an objective on TTFT alone: with others the rate is what the run kept.
 
     An engine whose blocks are held by something else no longer serves what it did before; nothing is claimed of one
-    whose full cache holds fewer sequences than those of which the errors of the model are known.
+    that runs fewer, or more, sequences than those of which the errors of the model are known.
     """
     few = holds_too_few(run, main)
     if limit is Limit.KV and capacity.running < _FEWEST:
+        return ClaimedRates()
+    if limit is Limit.RATE and capacity.running > _MOST * replica_count(run.header.engine):
         return ClaimedRates()
     sustainable, knee = overload_rates(limit, capacity, run)
     if run.header.config.goodput.keys() - {"ttft"}:

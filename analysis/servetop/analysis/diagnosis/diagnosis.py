@@ -42,6 +42,8 @@ class Bottleneck(StrEnum):
     QUEUE = "queue growing"
     OVERLOADED = "overloaded"
     """More requests arrive than complete, and none of them waits visibly."""
+    PATH_OVERLOADED = "engine or network overloaded"
+    """The same where the requests may wait in front of the engine."""
     MISSED = "objectives missed"
     SETTLING = "settling"
     HEADROOM = "headroom"

@@ -51,6 +51,7 @@ VERDICTS: Mapping[Bottleneck, Clause] = {
     Bottleneck.CONCURRENCY: clause("concurrency-limited", {O.CLIENT_QUEUE}),
     Bottleneck.QUEUE: clause("queue growing", {O.QUEUE}),
     Bottleneck.OVERLOADED: clause("overloaded", {O.IN_FLIGHT}),
+    Bottleneck.PATH_OVERLOADED: clause("engine or network overloaded", {O.IN_FLIGHT}),
     Bottleneck.MISSED: clause("objectives missed", {O.OBJECTIVES, O.COMPLETIONS}),
     Bottleneck.SETTLING: clause("settling", {O.IN_FLIGHT}),
     Bottleneck.HEADROOM: clause("headroom", {O.COMPLETIONS}),

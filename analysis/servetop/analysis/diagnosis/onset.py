@@ -14,6 +14,8 @@ from servetop.analysis.diagnosis.run_verdict import RunCause, RunVerdict
 from servetop.analysis.engine_gauges import KV_FULL
 from servetop.core.text.formats import clock
 
+_SLOW = 0.5
+"""95th percentile of TTFT relative to its objective, above which slow prefills look like a queue."""
 _EARLY = 10.0
 """Seconds before an onset from which a sign of the same cause is another beginning."""
 
@@ -27,9 +29,23 @@ def onset_text(run: RunRecord, verdict: RunVerdict) -> str:
 
 
 def _is_unseen(run: RunRecord, verdict: RunVerdict) -> bool:
-    """Whether only requests in flight show an overload, which may be a queue at a replica without metrics."""
-    queued = verdict.main is not None and any(verdict.main.first(kind) for kind in QUEUES)
-    return verdict.cause is RunCause.UNKNOWN and not queued and not knows_every_replica(run)
+    """Whether no queue shows when an overload began.
+
+    Only requests in flight show it, which may be a queue at a replica without metrics; or requests wait for their
+    first token where the engine exports no queue, and that took them long before, so that slow prefills may be all.
+    """
+    main = verdict.main
+    if main is None:
+        return False
+    if not any(main.first(kind) for kind in QUEUES):
+        return verdict.cause is RunCause.UNKNOWN and not knows_every_replica(run)
+    return main.first(EpisodeKind.QUEUE) is None and _was_slow(run, verdict.onset or main.begin)
+
+
+def _was_slow(run: RunRecord, onset: float) -> bool:
+    """Whether TTFT was near its objective in the ten seconds that ended five before a time."""
+    first, stop = (run.history.first_from(max(onset - before, 0.0)) for before in (1.5 * _EARLY, 0.5 * _EARLY))
+    return run.history.histogram("ttft_due", start=first, stop=stop).percentile(95) > _SLOW * run.ttft_objective
 
 
 def _began_before(run: RunRecord, verdict: RunVerdict, onset: float) -> bool:

@@ -86,11 +86,24 @@ def _is_measured(run: RunRecord) -> bool:
 def missed_rate(main: Overload, run: RunRecord) -> float | None:
     """Return the constant rate at which an overload began and the objectives were missed for MIN_SECONDS.
 
-    Requests/s; None if the rate changed before, if the overload was shorter, or if none was missed.
+    Requests/s; None if the rate changed before, if the overload was shorter, ended before half of its load, or
+    if none was missed.
     """
     until = run.until if main.end is None else main.end
+    if _was_served_later(main, run):
+        return None
     first, stop = run.history.first_from(main.begin), run.history.up_to(until)
     early = run.history.column("request_rate", start=first, stop=max(first, min(stop, first + ticks_of(MIN_SECONDS))))
     if early.size < ticks_of(MIN_SECONDS) or not math.isfinite(early[0]) or (early != early[0]).any():
         return None
     return float(early[0]) if share_kept(run, first, stop) < KEPT_SHARE else None
+
+
+def _was_served_later(main: Overload, run: RunRecord) -> bool:
+    """Whether the rate at which an overload ended stayed the same for longer than it lasted, as after a cold start."""
+    if main.end is None:
+        return False
+    needed = ticks_of(max(MIN_SECONDS, main.end - main.begin))
+    first = run.history.first_from(main.end)
+    rates = run.history.column("request_rate", start=first, stop=first + needed)
+    return rates.size >= needed and bool((rates == rates[0]).all())

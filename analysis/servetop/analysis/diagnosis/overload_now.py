@@ -81,12 +81,22 @@ def queue_growing(moment: Moment) -> Diagnosis | None:
         done(moment),
         Phrase(clauses.UNKNOWN_CAUSE, f"cause unknown without the engine's {missing}" if missing else ""),
     ]
+    path = _may_wait_before(moment)
     lower = f"lower the rate below {rates.completed:.1f}" if rates.completed > 0 else "lower the rate"
+    lower = "hold this stage until it is steady, or lower the rate" if path else lower
     lower = "lower the concurrency limit" if is_closed(moment) else lower
     elsewhere = "" if busy is None else f"send less to {busy.name}, or {lower}"
     advice = [Phrase(clauses.SEND_LESS, elsewhere), Phrase(clauses.HINT, lower)]
-    names = (Bottleneck.QUEUE, Bottleneck.OVERLOADED) if visible else (Bottleneck.OVERLOADED,)
+    weaker = Bottleneck.PATH_OVERLOADED if path else Bottleneck.OVERLOADED
+    names = (Bottleneck.QUEUE, weaker) if visible else (weaker,)
     return next(filter(None, (diagnosis(moment, name, evidence, advice) for name in names)), None)
+
+
+def _may_wait_before(moment: Moment) -> bool:
+    """Whether the network may hold the requests: no limit is seen, nor the queue of a server that was there before."""
+    sample, facts = moment.stats.engine, moment.facts
+    attached = facts is not None and facts.attached
+    return attached and moment.limit is Limit.UNKNOWN and (sample is None or sample.waiting is None)
 
 
 def long_prompts(moment: Moment) -> Diagnosis | None:

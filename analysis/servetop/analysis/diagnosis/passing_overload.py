@@ -15,7 +15,7 @@ from servetop.analysis.diagnosis.overload import CLIENT_SIDE, OVERLOAD, Overload
 from servetop.analysis.diagnosis.recovery import still_waits
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.signals import awaiting_first_token
-from servetop.analysis.diagnosis.stalls import STALL_SECONDS, Period, is_prefill, joined, silences
+from servetop.analysis.diagnosis.stalls import STALL_SECONDS, Period, generates, is_prefill, joined, silences
 from servetop.analysis.diagnosis.trailing import ticks_of
 
 _SHORTEST = 5.0
@@ -196,9 +196,22 @@ def _period(run: RunRecord) -> Callable[[Episode], Period]:
 
 
 def _pauses(run: RunRecord) -> list[Episode]:
-    """Return the times without a token that neither the prompts after them explain, nor a queue that is not seen."""
-    stalls = [each for each in run.of_kind(EpisodeKind.STALL) if not _only_waited(run, each)]
-    return [each for each in stalls if each.end is None or not is_prefill(run.history, each.begin, each.end)]
+    """Return the times without a token that neither the prompts after them explain, nor a queue that is not seen.
+
+    While the clocks of a GPU are throttled, the fastest prefill before is no measure of what a prompt takes. An
+    engine that generates tokens in such a time, by pages of that time, serves other clients, or what lies before it
+    holds them.
+    """
+    slowed = [(each.begin, run.until if each.end is None else each.end) for each in run.of_kind(EpisodeKind.THROTTLED)]
+    stalls = [each for each in run.of_kind(EpisodeKind.STALL) if not any(each.overlaps(*part) for part in slowed)]
+    current = run.header.engine is None or not run.header.engine.page_age
+    return [
+        each
+        for each in stalls
+        if not _only_waited(run, each)
+        and not (current and generates(run.history, *_period(run)(each)))
+        and (each.end is None or not is_prefill(run.history, each.begin, each.end))
+    ]
 
 
 def _only_waited(run: RunRecord, stall: Episode) -> bool:

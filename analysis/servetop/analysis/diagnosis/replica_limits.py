@@ -46,6 +46,8 @@ class LimitedReplica:
     """The size of its full batch; NaN if that was not the limit, or is unknown."""
     inferred: bool = False
     """Whether `batch` is the number of sequences that ran while others waited."""
+    full_since: float = math.nan
+    """When that batch was full first, seconds of the run; NaN if it was not the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +173,7 @@ def _judged(
         seconds=seconds,
         batch=math.nan if size is None else size.batch,
         inferred=size is not None and size.inferred,
+        full_since=math.nan if size is None else size.begin,
     )
 
 

@@ -13,6 +13,7 @@ from servetop.analysis.diagnosis.held_back import cold_start_end, held_back_sinc
 from servetop.analysis.diagnosis.kept_load import kept_rate, kept_up, proves_headroom, share_kept
 from servetop.analysis.diagnosis.overload import Limit, Overload, limit_of, overloads
 from servetop.analysis.diagnosis.overload_intervals import overload_intervals
+from servetop.analysis.diagnosis.overload_onset import overload_onset
 from servetop.analysis.diagnosis.overload_rates import advised_batch, overload_capacity
 from servetop.analysis.diagnosis.passing_overload import (
     is_long,
@@ -89,8 +90,8 @@ LATE_SHARE = 0.10
 """Fraction of the load's time with a late client from which the figures describe the client."""
 CLIENT_TOO = "the client was late too"
 """What is said of a late client beside an overload of the engine."""
-_TOGETHER, _DYING = 2.0, 10.0
-"""Seconds between a limit and the queue behind it that are one onset; within which an engine's failure is noted."""
+_DYING = 10.0
+"""Seconds within which an engine's failure is noted."""
 
 
 class RunCause(StrEnum):
@@ -213,7 +214,7 @@ def _overloaded(main: Overload, groups: list[Overload], run: RunRecord) -> RunVe
     capacity = overload_capacity(limit, main, run) if pooled else None
     rates = claimed_rates(limit, capacity, main, run)
     intervals = overload_intervals(rates, main, run)
-    onset = _onset(limit, main, uneven=uneven)
+    onset = overload_onset(limit, main, replicas)
     return RunVerdict(
         cause=RunCause(limit.value),
         onset=onset,
@@ -240,20 +241,6 @@ def _limit_of_replicas(together: Limit, replicas: ReplicaLimits | None) -> Limit
     """The limit of the replica that is overloaded longest: sums over all replicas hide that one of them is full."""
     found = None if replicas is None else replicas.limit
     return together if found is None or Limit.UNKNOWN is found or together is Limit.LONG_PROMPTS else found
-
-
-def _onset(limit: Limit, main: Overload, *, uneven: bool) -> float:
-    """When the queue or earlier preemptions began, or just before them the cause; of long prompts the first one."""
-    long, preempting = main.first(EpisodeKind.LONG_PROMPTS), main.first(EpisodeKind.PREEMPTIONS)
-    if limit is Limit.LONG_PROMPTS and long is not None:
-        return long.begin
-    onset = main.onset
-    if limit is Limit.KV and preempting is not None:
-        onset = min(onset, preempting.begin)
-    full = main.first(EpisodeKind.BATCH)
-    if limit is Limit.BATCH and full is not None and not uneven:  # the sum of several batches is full later
-        onset = max(onset, full.begin)
-    return main.begin if onset - main.begin <= _TOGETHER else onset
 
 
 def without_overload(run: RunRecord, *, cold_until: float | None = None) -> RunVerdict:

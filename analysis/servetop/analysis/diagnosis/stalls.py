@@ -131,3 +131,14 @@ def _usual(signals: Signals, silent: BoolArray, before: FloatArray) -> BoolArray
     apart = np.where(~silent & (before < ticks_of(PAUSE_SECONDS)), before, 0.0)
     loaded = trailing_sum(signals.in_flight > 0, ticks_of(LOOKBACK))
     return np.asarray(trailing_sum(apart, ticks_of(LOOKBACK)) > _USUAL * loaded)
+
+
+def generates(history: TickHistory, begin: float, end: float) -> bool:
+    """Whether the engine's own counter of generated tokens grows on pages that were read between two times, seconds.
+
+    False if it is not exported, or if fewer than two pages were read then.
+    """
+    ticks = history.ticks[history.first_from(begin) : history.up_to(end)]
+    samples = [tick.engine for tick in ticks if tick.engine is not None and tick.engine.scrape_start >= begin]
+    totals = [each.generation_tokens_total for each in samples if each.generation_tokens_total is not None]
+    return bool(totals) and totals[-1] > totals[0]

@@ -46,6 +46,7 @@ _CAUSED_BY_CLOCKS = {
     Bottleneck.BATCH,
     Bottleneck.QUEUE,
     Bottleneck.OVERLOADED,
+    Bottleneck.PATH_OVERLOADED,
     Bottleneck.MISSED,
 }
 _BY_CHANCE = 2.0
@@ -55,6 +56,7 @@ WARM_REQUESTS = 30
 WARM_SECONDS = 10.0
 _GROWS = 3.0
 """Standard deviations of random arrivals by which the requests in flight must have grown."""
+_NEARLY_FULL = "hold the load: the KV cache is nearly full"
 _PREFILL_SECONDS = 10.0
 """Seconds without a token that the prefill of long prompts, or of many, explains."""
 
@@ -250,9 +252,9 @@ def _headroom(moment: Moment) -> Diagnosis | None:
     unseen = math.isnan(moment.waiting) and (is_closed(moment) or _drains(moment))
     if moment.waiting > short or unseen or moment.overloaded_before or (behind and not keeps_up):
         return None
-    advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
     if moment.kv >= KV_HIGH:
-        advice = "hold the load: the KV cache is nearly full"
+        return None
+    advice = "raise the concurrency limit" if is_closed(moment) else "raise the rate"
     evidence = [
         Phrase(clauses.KEEPS_UP, "the engine keeps up"),
         done(moment) if keeps_up else Phrase(clauses.WAITING, "nothing waits"),
@@ -275,6 +277,8 @@ def _unclear(moment: Moment) -> Diagnosis:
         evidence = f"the engine does not export its queue, {done_text(moment)}"
     else:
         evidence = f"{waiting(moment).text}, {done_text(moment)}"
+    if moment.kv >= KV_HIGH:
+        return _state(Bottleneck.UNCLEAR, evidence, _memory(moment).text, advice=_NEARLY_FULL)
     return _state(Bottleneck.UNCLEAR, evidence, advice="hold this stage until it is steady")
 
 

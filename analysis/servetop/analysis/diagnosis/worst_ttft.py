@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from servetop.analysis.diagnosis.marks import WINDOW
 from servetop.analysis.diagnosis.run_record import RunRecord
 from servetop.analysis.diagnosis.trailing import ticks_of
@@ -22,8 +24,13 @@ class WorstTtft:
 
 
 def worst_ttft(run: RunRecord, start: float, until: float) -> WorstTtft | None:
-    """Return the worst p99 of TTFT from due over any WINDOW seconds of a period; None without a first token in it."""
+    """Return the worst p99 of TTFT from due over any WINDOW seconds of a period; None without a first token in it.
+
+    The last window ends with the last first token: in a later one only a few requests of the same seconds are left.
+    """
     first, stop = run.history.up_to(start), run.history.up_to(until)  # a load begins within a tick
+    started = np.flatnonzero(run.history.column("first_tokens", start=first, stop=max(first, stop)))
+    stop = first + int(started.max(initial=-1)) + 1
     step = max(1, -(-(stop - first) // _MOST_WINDOWS))
     starts = range(first, max(first, stop - ticks_of(WINDOW)) + 1, step)
     windows = [(low, min(low + ticks_of(WINDOW), stop)) for low in starts]
