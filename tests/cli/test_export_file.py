@@ -43,6 +43,11 @@ def test_a_table_is_written_to_standard_output_and_to_a_file(
         (["--table", "gpu"], "servetop: overload has no rows for --table gpu: no GPU was read\n"),
         (["--stage", "1"], "servetop: --stage has no effect with --format csv"),
         (["--format", "vllm", "--table", "ticks"], "servetop: --table is for csv and jsonl"),
+        (
+            ["--format", "perfetto", "--stage", "1"],
+            "servetop: --stage has no effect with --format perfetto: it has the",
+        ),
+        (["--format", "openmetrics", "--table", "ticks"], "servetop: --table is for csv and jsonl"),
         (["--format", "vllm", "--stage", "9"], "servetop: overload has no stage 9 with requests: it has 0, 1, 2, 3\n"),
         (["--format", "vllm"], "servetop: overload is 4 files in format vllm: add -o FOLDER for all, or --stage"),
         (["-o", "x.servetop"], "servetop: --output x.servetop is a recording by its suffix"),

@@ -29,6 +29,14 @@ assert data.schema_version == JsonExportData.SCHEMA_VERSION
 print(len(found), int(data.request_count.avg), data.time_to_first_token.p99)
 """
 
+PARSES = """
+import sys
+from pathlib import Path
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+families = list(text_string_to_metric_families(Path(sys.argv[1]).read_text()))
+print(len(families), sum(len(each.samples) for each in families))
+"""
+
 
 @pytest.mark.parametrize("stage", ["0", "1"])
 def test_vllm_computes_the_exported_statistics_from_the_exported_lists(
@@ -51,3 +59,15 @@ def test_aiperf_loads_the_exported_artifacts(tmp_path: Path, capsys: pytest.Capt
     done = subprocess.run([AIPERF, "-c", LOADS, *files], check=True, capture_output=True, text=True)
     summary = json.loads(Path(files[1]).read_bytes())
     assert done.stdout.split() == ["54", "54", str(summary["time_to_first_token"]["p99"])]
+
+
+def test_the_parser_of_prometheus_reads_the_exported_metrics(
+    vllm: Vllm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "run.openmetrics"
+    assert main(["export", "sample", "--format", "openmetrics", "-o", str(target)]) == 0
+    capsys.readouterr()
+    done = subprocess.run([vllm.python, "-c", PARSES, str(target)], check=True, capture_output=True, text=True)
+    lines = target.read_text(encoding="utf-8").splitlines()
+    families = sum(line.startswith("# TYPE") for line in lines)
+    assert done.stdout.split() == [str(families), str(sum(not line.startswith("#") for line in lines))]

@@ -12,14 +12,14 @@ from servetop.core.errors import ExitCode, ServetopError, UsageError, system_rea
 from servetop.core.text.counted import counted
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.export.export_formats import FORMATS, ExportedFile, ExportedPart
+from servetop.reports.export.export_formats import FORMATS, ExportedFile, ExportedPart, ExportFormat
 from servetop.run import console
 
 
 def run_export(options: ExportOptions) -> int:
     """Write a recording, and print where it is unless that is standard output; OK, whatever its contents."""
     form = FORMATS[options.format]
-    _refuse_idle(options, by_stage=form.by_stage)
+    _refuse_idle(options, form)
     target = options.output
     if target is not None and not target.is_dir():
         refuse_target(target, instead=f"the name of a file or folder, as in -o {options.format}-results")
@@ -42,12 +42,14 @@ def run_export(options: ExportOptions) -> int:
     return int(ExitCode.OK)
 
 
-def _refuse_idle(options: ExportOptions, *, by_stage: bool) -> None:
+def _refuse_idle(options: ExportOptions, form: ExportFormat) -> None:
     """Raise UsageError for an option that the format does not use."""
-    if by_stage and options.table is not None:
+    if options.table is not None and not form.by_table:
         raise UsageError(f"--table is for csv and jsonl: leave it out with --format {options.format}")
-    if not by_stage and options.stage is not None:
+    if options.stage is not None and form.by_table:
         raise UsageError(f"--stage has no effect with --format {options.format}: its rows have the stage as a column")
+    if options.stage is not None and not form.by_stage:
+        raise UsageError(f"--stage has no effect with --format {options.format}: it has the whole run")
 
 
 def _write(files: Sequence[ExportedFile], target: Path) -> None:

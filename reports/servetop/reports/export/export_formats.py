@@ -10,8 +10,12 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.aiperf_records import NOT_CARRIED as NOT_IN_AIPERF
 from servetop.reports.export.aiperf_records import RECORDS_FILE, SUMMARY_FILE, aiperf_records, aiperf_summary
 from servetop.reports.export.exported_tables import TABLES, table_rows
+from servetop.reports.export.openmetrics_text import NOT_CARRIED as NOT_IN_OPENMETRICS
+from servetop.reports.export.openmetrics_text import openmetrics_text
 from servetop.reports.export.row_formats import csv_text, json_lines
 from servetop.reports.export.stage_rows import exported_stages
+from servetop.reports.export.trace_events import NOT_CARRIED as NOT_IN_TRACE
+from servetop.reports.export.trace_events import trace_text
 from servetop.reports.export.vllm_result import NOT_CARRIED as NOT_IN_VLLM_RESULT
 from servetop.reports.export.vllm_result import vllm_result
 
@@ -41,8 +45,10 @@ class ExportFormat:
 
     files: Callable[[RecordingReader, ExportedPart], Sequence[ExportedFile]]
     """Returns the files of a recording; UsageError if it has nothing to export."""
+    by_table: bool = False
+    """Whether a file holds one table."""
     by_stage: bool = False
-    """Whether a file holds one stage, rather than one table."""
+    """Whether a file holds one stage."""
     not_carried: Sequence[str] = ()
     """What the format has no place for: phrases of a message to the user."""
 
@@ -77,9 +83,19 @@ def _aiperf(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFil
     ]
 
 
+def _perfetto(reader: RecordingReader, _: ExportedPart) -> Sequence[ExportedFile]:
+    return [ExportedFile(name=f"{reader.name}-trace.json", parts=lambda: trace_text(reader))]
+
+
+def _openmetrics(reader: RecordingReader, _: ExportedPart) -> Sequence[ExportedFile]:
+    return [ExportedFile(name=f"{reader.name}.openmetrics", parts=lambda: openmetrics_text(reader))]
+
+
 FORMATS: Mapping[str, ExportFormat] = {
-    "csv": ExportFormat(files=_csv),
-    "jsonl": ExportFormat(files=_json_lines),
+    "csv": ExportFormat(files=_csv, by_table=True),
+    "jsonl": ExportFormat(files=_json_lines, by_table=True),
     "vllm": ExportFormat(files=_vllm, by_stage=True, not_carried=NOT_IN_VLLM_RESULT),
     "aiperf": ExportFormat(files=_aiperf, by_stage=True, not_carried=NOT_IN_AIPERF),
+    "perfetto": ExportFormat(files=_perfetto, not_carried=NOT_IN_TRACE),
+    "openmetrics": ExportFormat(files=_openmetrics, not_carried=NOT_IN_OPENMETRICS),
 }
