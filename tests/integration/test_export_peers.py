@@ -29,13 +29,16 @@ assert data.schema_version == JsonExportData.SCHEMA_VERSION
 print(len(found), int(data.request_count.avg), data.time_to_first_token.p99)
 """
 
-PARSES = """
-import sys
+VALIDATES = """
+import json, sys
 from pathlib import Path
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
-families = list(text_string_to_metric_families(Path(sys.argv[1]).read_text()))
-print(len(families), sum(len(each.samples) for each in families))
+from llmd_benchmark_report.schema_v0_2 import BenchmarkReportV02
+for name in sys.argv[1:]:
+    report = BenchmarkReportV02.model_validate(json.loads(Path(name).read_text()))
+    print(report.scenario.load.standardized.stage, report.results.request_performance.aggregate.requests.total)
 """
+INSTALL = ("bash", "tests/corpus/peers/install.sh", "llm-d")
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("stage", ["0", "1"])
@@ -61,13 +64,15 @@ def test_aiperf_loads_the_exported_artifacts(tmp_path: Path, capsys: pytest.Capt
     assert done.stdout.split() == ["54", "54", str(summary["time_to_first_token"]["p99"])]
 
 
-def test_the_parser_of_prometheus_reads_the_exported_metrics(
-    vllm: Vllm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = tmp_path / "run.openmetrics"
-    assert main(["export", "sample", "--format", "openmetrics", "-o", str(target)]) == 0
-    capsys.readouterr()
-    done = subprocess.run([vllm.python, "-c", PARSES, str(target)], check=True, capture_output=True, text=True)
-    lines = target.read_text(encoding="utf-8").splitlines()
-    families = sum(line.startswith("# TYPE") for line in lines)
-    assert done.stdout.split() == [str(families), str(sum(not line.startswith("#") for line in lines))]
+def test_the_schema_of_llm_d_accepts_the_exported_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = subprocess.run(INSTALL, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert main(["export", "sample", "--format", "llm-d", "-o", str(tmp_path)]) == 0
+    files = capsys.readouterr().out.split()
+    python = Path(made.stdout.split()[-1]) / "bin" / "python"
+    done = subprocess.run([python, "-c", VALIDATES, *files], check=True, capture_output=True, text=True)
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["0", "54"],
+        ["1", "390"],
+        ["2", "200"],
+        ["3", "159"],
+    ]

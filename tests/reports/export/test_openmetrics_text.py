@@ -1,4 +1,4 @@
-"""The samples of a recording as OpenMetrics; a parser reads it in tests/integration/test_export_peers.py."""
+"""The samples of a recording as OpenMetrics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
@@ -61,6 +62,13 @@ def test_a_metric_has_its_type_and_all_its_samples_together(sample: RecordingRea
     names = [line.partition("{")[0] for line in text.splitlines() if not line.startswith("#")]
     changes = [name for number, name in enumerate(names) if not number or names[number - 1] != name]
     assert len(changes) == len(set(changes))
+
+
+def test_the_parser_of_prometheus_reads_every_sample(sample: RecordingReader) -> None:
+    lines = "".join(openmetrics_text(sample)).splitlines(keepends=True)
+    families = list(text_string_to_metric_families("".join(lines)))
+    assert len(families) == sum(line.startswith("# TYPE") for line in lines)
+    assert sum(len(each.samples) for each in families) == sum(not line.startswith("#") for line in lines)
 
 
 def record(path: Path, *gpus: GpuSample, ticks: int = 1) -> RecordingReader:

@@ -10,6 +10,8 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.aiperf_records import NOT_CARRIED as NOT_IN_AIPERF
 from servetop.reports.export.aiperf_records import RECORDS_FILE, SUMMARY_FILE, aiperf_records, aiperf_summary
 from servetop.reports.export.exported_tables import TABLES, table_rows
+from servetop.reports.export.llmd_report import NOT_CARRIED as NOT_IN_LLMD_REPORT
+from servetop.reports.export.llmd_report import llmd_report
 from servetop.reports.export.openmetrics_text import NOT_CARRIED as NOT_IN_OPENMETRICS
 from servetop.reports.export.openmetrics_text import openmetrics_text
 from servetop.reports.export.row_formats import csv_text, json_lines
@@ -72,6 +74,13 @@ def _vllm(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]
     ]
 
 
+def _llmd(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
+    return [
+        ExportedFile(name=f"{stage.file_stem}-report.json", parts=functools.partial(llmd_report, reader, stage))
+        for stage in exported_stages(reader, part.stage)
+    ]
+
+
 def _aiperf(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
     stages = exported_stages(reader, part.stage)
     return [
@@ -96,6 +105,7 @@ FORMATS: Mapping[str, ExportFormat] = {
     "jsonl": ExportFormat(files=_json_lines, by_table=True),
     "vllm": ExportFormat(files=_vllm, by_stage=True, not_carried=NOT_IN_VLLM_RESULT),
     "aiperf": ExportFormat(files=_aiperf, by_stage=True, not_carried=NOT_IN_AIPERF),
+    "llm-d": ExportFormat(files=_llmd, by_stage=True, not_carried=NOT_IN_LLMD_REPORT),
     "perfetto": ExportFormat(files=_perfetto, not_carried=NOT_IN_TRACE),
     "openmetrics": ExportFormat(files=_openmetrics, not_carried=NOT_IN_OPENMETRICS),
 }
