@@ -230,8 +230,8 @@ def test_the_verdict_is_the_worst_problem(trust: Trust, verdict: TrustVerdict) -
 
 def test_a_closed_loop_is_judged_live_by_its_share_of_lateness() -> None:
     def trust_of(rate: float, *, limit: int | None = 8) -> Trust:
-        gauges = LoadGauges(stage=0, request_rate=rate, max_concurrency=limit)
-        late, took, lag = (LogHistogram.of([seconds]) for seconds in (0.2, 9.8, 0.4))
+        gauges = LoadGauges(stage=0, request_rate=rate, max_concurrency=limit, in_flight=49)
+        late, took, lag = (LogHistogram.of([seconds]) for seconds in (0.25, 9.8, 0.4))
         tick = ClientTick(index=0, gauges=gauges, slip=late, e2el=took, loop_lag=lag, chunks=200, stamped=199)
         ticks = [Tick(client=dataclasses.replace(tick, index=index)) for index in range(40)]
         return live_stats(TickHistory(ticks), 10.0).trust

@@ -198,6 +198,16 @@ class RunState:
         """Fraction of the requests that were sent late by the client itself; 0 where a limit holds them back."""
         if any(stage.max_concurrency is not None for stage in self.run.stages):
             return 0.0
+        return self._late
+
+    @cached_property
+    def late_in_closed_loop(self) -> float:
+        """The same of a closed loop, in which a request is due when another one ends; 0 of other loads."""
+        closed = all(math.isinf(stage.request_rate or 0.0) for stage in self.run.stages)
+        return self._late if closed else 0.0
+
+    @property
+    def _late(self) -> float:
         late = [(record.sent or 0.0) - record.due > LATE_SEND for record in self.records if record.sent is not None]
         return sum(late) / len(late) if late else 0.0
 

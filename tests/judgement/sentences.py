@@ -150,7 +150,7 @@ PATTERNS: dict[str, str] = {
     "limit prompts": r"(?:try a limit on the prompt length|limit the prompt length), or serve long prompts apart",
     "faster client": (
         r"(?:try a lower rate, more workers, or a client with more CPU"
-        r"|the figures describe the client: lower the rate, or give the client more CPU)"
+        r"|the figures describe the client: lower the (?:rate|concurrency), or give the client more CPU)"
     ),
     "see log": r"look at the (?:engine's log \(5\)|server's log)",
     "check address": r"start the server, or correct --url",

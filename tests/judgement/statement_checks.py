@@ -143,7 +143,7 @@ def _long(said: Statement, truth: KnownTruth) -> bool | None:
 
 
 def _client_late(said: Statement, truth: KnownTruth) -> bool:
-    return truth.state.late_sends > 0.01
+    return max(truth.state.late_sends, truth.state.late_in_closed_loop) > 0.01
 
 
 def _fails(said: Statement, truth: KnownTruth) -> bool:

@@ -66,7 +66,7 @@ def test_a_metric_has_its_type_and_all_its_samples_together(sample: RecordingRea
 
 def test_the_parser_of_prometheus_reads_every_sample(sample: RecordingReader) -> None:
     lines = "".join(openmetrics_text(sample)).splitlines(keepends=True)
-    families = list(text_string_to_metric_families("".join(lines)))
+    families = list(text_string_to_metric_families("".join(lines)))  # type: ignore[no-untyped-call]
     assert len(families) == sum(line.startswith("# TYPE") for line in lines)
     assert sum(len(each.samples) for each in families) == sum(not line.startswith("#") for line in lines)
 

@@ -164,7 +164,8 @@ def _client(moment: Moment) -> Diagnosis | None:
         return None
     bound = trust.verdict is TrustVerdict.CLIENT_BOUND
     reasons = trust.reasons if bound else ("requests were sent late during the last seconds",)
-    advice = "the figures describe the client: lower the rate, or give the client more CPU"
+    load = "concurrency" if trust.closed else "rate"
+    advice = f"the figures describe the client: lower the {load}, or give the client more CPU"
     evidence = [Phrase(clauses.CLIENT_LATE, each) for each in reasons]
     return diagnosis(moment, Bottleneck.CLIENT, evidence, [Phrase(clauses.HINT, advice)])
 

@@ -104,10 +104,16 @@ def _all_failed(history: TickHistory, start: int, stop: int) -> bool:
 
 
 def _late_share(history: TickHistory, start: int, stop: int) -> float:
-    """Return mean lateness / mean time from due to done for a closed loop with finished requests; else NaN."""
+    """Return the part of the time of a closed loop's requests in which they were late, not in flight; else NaN.
+
+    The requests with which a loop begins are all late at first, while hardly any has ended; so the time that requests
+    were in flight counts, instead of the time that those which ended took.
+    """
     rates, limits = (history.column(each, start=start, stop=stop) for each in ("request_rate", "max_concurrency"))
     loaded = rates > 0
     if not loaded.any() or np.isfinite(rates[loaded]).any() or np.isnan(limits[loaded]).any():
         return math.nan
-    late, duration = (history.histogram(each, start=start, stop=stop).mean for each in ("slip", "e2el"))
-    return late / (late + duration)
+    slip, ended = (history.histogram(each, start=start, stop=stop) for each in ("slip", "e2el"))
+    late = slip.mean * slip.count
+    held = TICK_SECONDS * float(np.nansum(history.column("in_flight", start=start, stop=stop)))
+    return late / (late + held) if ended.count and late + held > 0 else math.nan
