@@ -136,7 +136,7 @@ def table(one_start: Sequence[Found], starts: Sequence[Found]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.judgement.judge_search_vllm", description=__doc__)
     parser.add_argument("--searches", type=int, default=10, help="searches of one start, and starts")
-    parser.add_argument("--budget", type=float, default=150.0, help="seconds of each search")
+    parser.add_argument("--budget", type=float, default=120.0, help="seconds of each search")
     parser.add_argument("--report", type=Path, help="page to write the table into")
     options = parser.parse_args()
     vllm = Vllm(home_of("vllm"))
