@@ -5,20 +5,26 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import lzma
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.core.config import StageConfig
+from servetop.core.events import RequestStatus
 from servetop.recordings.library.catalog import resolve
+from servetop.recordings.read.load_requests import load_requests
+from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.page.comparison_html import comparison_html
 from servetop.reports.page.comparison_page import comparison_page
 from servetop.reports.page.page_html import page_html
 from servetop.reports.page.report_page import report_page
+from servetop.reports.summary.cooldown import CoolDowns, whole_selection
 from tests.hostile_recording import write_hostile_recording
 from tests.integration.headless_browser import started_browser
 from tests.judgement.brief_recordings import record_briefly
@@ -26,6 +32,7 @@ from tests.judgement.recorded_search import record_search
 from tests.judgement.searched_servers import draw_case
 
 pytestmark = pytest.mark.integration
+GOLDEN = Path(__file__).parents[1] / "golden"
 ATTACK = "</script><script>window.owned=1</script><img src=x onerror=window.owned=1>\"><svg onload='window.owned=1'>"
 
 
@@ -92,6 +99,56 @@ def test_the_policy_stops_what_a_script_would_load(browser: Any, sample: tuple[s
     )
     assert refused is True
     assert requested(browser) == []
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, RunSummary]:
+    folder = tmp_path_factory.mktemp("sweep")
+    recording = folder / "sweep.servetop"
+    recording.write_bytes(lzma.decompress((GOLDEN / "h200_sweep.servetop.xz").read_bytes()))
+    page, summary = written(recording, folder)
+    return page, recording, summary
+
+
+def recounted(browser: Any) -> dict[tuple[int, ...], str]:
+    """The texts of the cells of the table that counts again, by their stages."""
+    places = browser.find_elements("css selector", "[data-recounted-stages]")
+    return {tuple(map(int, each.get_attribute("data-recounted-stages").split())): each.text for each in places}
+
+
+def goodput_of(recording: Path, summary: RunSummary, limit: float) -> dict[tuple[int, ...], float]:
+    """Requests/s of each cell with TTFT within a limit, from the requests of the recording."""
+    assert summary.sweep is not None
+    with contextlib.closing(RecordingReader.open(recording)) as reader:
+        run = load_run(reader)
+        requests = load_requests(reader, whole_selection(run, CoolDowns.load(reader, run)), others=("stage",))
+    good = requests.with_status(RequestStatus.OK) & (requests.first_token_at - requests.sent <= limit)
+    seconds = {each.stage: each.measured.requests.duration for each in summary.stages}
+    return {
+        cell.stages: float(
+            np.mean([good[requests.others["stage"] == stage].sum() / seconds[stage] for stage in cell.stages])
+        )
+        for cell in summary.sweep.cells
+    }
+
+
+def test_the_cells_of_a_sweep_are_counted_again_and_the_best_one_moves(
+    browser: Any, sweep: tuple[str, Path, RunSummary]
+) -> None:
+    page, recording, summary = sweep
+    browser.get(page)
+    stars = set()
+    for limit in (10.0, 0.2, 0.05):
+        for metric in ("tpot", "e2el"):
+            set_limit(browser, metric, "")
+        set_limit(browser, "ttft", f"{1000 * limit:g}")
+        shown, expected = recounted(browser), goodput_of(recording, summary, limit)
+        assert shown.keys() == expected.keys()
+        for stages, text in shown.items():
+            assert float(text.split()[0].replace(",", "")) == pytest.approx(expected[stages], rel=0.006)
+        stars.add(tuple(stages for stages, text in shown.items() if "★" in text))
+    assert len(stars) > 1
+    assert all(len(each) <= 1 for each in stars)
 
 
 def test_at_the_recorded_limits_the_goodput_is_the_summarys(browser: Any, sample: tuple[str, RunSummary]) -> None:

@@ -5,32 +5,32 @@ from __future__ import annotations
 import contextlib
 import lzma
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from servetop.analysis.sweep.sweep_verdict import SweepVerdict
+from servetop.analysis.summary.summary_types import RunSummary
 from servetop.core.text import formats
 from servetop.recordings.read.reader import RecordingReader
-from servetop.reports.page.sweep_matrix import sweep_part
+from servetop.reports.page.sweep_matrix import recounted_table, sweep_part
 from servetop.reports.summary.summary import run_summary
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "h200_sweep.servetop.xz"
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> SweepVerdict:
+def summary(tmp_path_factory: pytest.TempPathFactory) -> RunSummary:
     path = tmp_path_factory.mktemp("sweep") / "h200_sweep.servetop"
     path.write_bytes(lzma.decompress(GOLDEN.read_bytes()))
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        found = run_summary(reader).sweep
-    assert found is not None
-    return found
+        return run_summary(reader)
 
 
-def test_every_cell_is_in_every_table_and_the_best_one_is_marked(sweep: SweepVerdict) -> None:
-    text = sweep_part(sweep)
+def test_every_cell_is_in_every_table_and_the_best_one_is_marked(summary: RunSummary) -> None:
+    text, sweep = sweep_part(summary.sweep), summary.sweep
     assert text is not None
+    assert sweep is not None
     tables = re.findall(r"<table>.*?</table>", text)
     assert len(tables) == (5 if sweep.objectives else 3)
     for table in tables:
@@ -42,5 +42,19 @@ def test_every_cell_is_in_every_table_and_the_best_one_is_marked(sweep: SweepVer
     assert f"<strong>{formats.number(sweep.best.output_throughput)} ★" in tokens
 
 
-def test_other_runs_have_no_such_section() -> None:
+def test_the_script_gets_the_stages_and_seconds_of_each_cell(summary: RunSummary) -> None:
+    text, sweep = recounted_table(summary), summary.sweep
+    assert text is not None
+    assert sweep is not None
+    seconds = {each.stage: each.measured.requests.duration for each in summary.stages}
+    found = re.findall('data-recounted-stages="(.*?)" data-recounted-seconds="(.*?)"', text)
+    given = {tuple(map(int, stages.split())): [float(each) for each in times.split()] for stages, times in found}
+    assert given == {
+        cell.stages: [pytest.approx(seconds[stage], abs=1e-6) for stage in cell.stages] for cell in sweep.cells
+    }
+    assert f'data-kept-share="{sweep.kept_share}"' in text
+
+
+def test_other_runs_have_no_such_section(summary: RunSummary) -> None:
     assert sweep_part(None) is None
+    assert recounted_table(replace(summary, sweep=None)) is None

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from contextlib import suppress
+from pathlib import Path
+
+from servetop.core.errors import EngineError
 
 LOOPBACK = "127.0.0.1"
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+"""First and last of the ports that the system itself gives to connections, and to sockets without a port."""
+_LOWEST = 10_000
+_ATTEMPTS = 50
 
 
 def free_port() -> int:
-    """Return a port that is free at the moment; another process may take it before the engine does."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    """Return a port that is free at the moment; another process may take it before the engine does.
+
+    It is none of those that the system itself gives away, if there are others: an engine may bind its port only
+    seconds later.
+    """
+    for _ in range(_ATTEMPTS):
+        port = _drawn_port()
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return int(probe.getsockname()[1])
+    raise EngineError("no port is free: give one with --port")
+
+
+def _drawn_port() -> int:
+    """Return a port below those that the system gives away; 0, for one of these, where they are not known."""
+    try:
+        first = int(EPHEMERAL.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return random.SystemRandom().randrange(_LOWEST, first) if first > _LOWEST else 0
 
 
 def port_is_free(port: int) -> bool:

@@ -38,13 +38,14 @@ def details(title: str, content: Markup) -> Markup:
     return element("details", element("summary", element("h2", title)), content)
 
 
-def limits_section(note: str) -> Markup:
+def limits_section(note: str, below: Markup | None = None) -> Markup:
     """Return the place of the sliders, which the script fills, below a note."""
     return element(
         "section",
         element("h2", "What if the limits were others?"),
         element("p", note, class_="note"),
         element("div", element("noscript", "This part needs scripts."), id="limits"),
+        below,
     )
 
 

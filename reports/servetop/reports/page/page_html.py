@@ -18,7 +18,7 @@ from servetop.reports.page.html_text import Markup, element
 from servetop.reports.page.latency_charts import distribution_charts, load_charts
 from servetop.reports.page.report_page import ReportPage
 from servetop.reports.page.search_section import search_data, search_section
-from servetop.reports.page.sweep_matrix import sweep_part
+from servetop.reports.page.sweep_matrix import recounted_table, sweep_part
 
 
 def page_html(page: ReportPage) -> str:
@@ -37,7 +37,7 @@ def _sections(page: ReportPage) -> list[Markup | None]:
             element("div", latency_table(page.summary), totals_table(page.summary), class_="tables"),
             stages_table(page.summary),
         ),
-        limits_section(_limits_note(page)),
+        limits_section(_limits_note(page), recounted_table(page.summary)),
         charts_section(_chart_help(page), episodes_table(page)),
         details("Definitions", definitions()),
         details("Manifest: what was measured", manifest_part(page)),

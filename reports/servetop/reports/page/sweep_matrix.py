@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
+from servetop.analysis.summary.summary_types import RunSummary
 from servetop.analysis.sweep.batch_rows import grouped
 from servetop.analysis.sweep.sweep_cell import SweepCell
 from servetop.analysis.sweep.sweep_text import objectives_text
@@ -24,13 +26,24 @@ def sweep_part(sweep: SweepVerdict | None) -> Markup | None:
     legend = f"{down} down, {'requests in flight' if sweep.cells[0].closed else 'requests/s'} across; {_BEST} best cell"
     missed = f"; {_MISSED} under {formats.percent(sweep.kept_share, zeros='never')} within the limits"
     legend += f"{missed if sweep.objectives else ''}; {_UNSTEADY} no steady state"
-    tables = [_table(sweep, title, figure) for title, figure in _figures(sweep)]
+    tables = [_table(sweep, title, partial(_text, sweep, figure=figure)) for title, figure in _figures(sweep)]
     return element(
         "section",
         element("h2", "Sweep"),
         element("p", legend, class_="note"),
         element("div", *tables, class_="tables"),
     )
+
+
+def recounted_table(summary: RunSummary) -> Markup | None:
+    """Return the table of goodput within the limits of the reader, for the script of the page; None without a sweep."""
+    sweep = summary.sweep
+    if sweep is None or not sweep.cells:
+        return None
+    seconds = {stage.stage: stage.measured.requests.duration for stage in summary.stages}
+    title = f"Goodput of each cell within these limits, req/s; {_BEST} best cell"
+    shown = _table(sweep, title, partial(_recounted, seconds=seconds))
+    return element("div", shown, id="recounted", data_kept_share=sweep.kept_share)
 
 
 def _figures(sweep: SweepVerdict) -> list[tuple[str, _Figure]]:
@@ -49,21 +62,30 @@ def _figures(sweep: SweepVerdict) -> list[tuple[str, _Figure]]:
     ]
 
 
-def _table(sweep: SweepVerdict, title: str, figure: _Figure) -> Markup:
+def _table(sweep: SweepVerdict, title: str, text: Callable[[SweepCell], object]) -> Markup:
     loads = sorted({(cell.closed, cell.load) for cell in sweep.cells})
     names = {row.key: row.name for row in sweep.rows}
     rows = []
     for key, cells in grouped(sweep.cells).items():
         by_load = {(cell.closed, cell.load): cell for cell in cells}
-        texts = [_text(sweep, by_load.get(load), figure) for load in loads]
+        texts = [text(by_load[load]) if load in by_load else "" for load in loads]
         rows.append((names.get(key) or "engine's batch size", *texts))
     return data_table(("", *(_load_name(load) for load in loads)), rows, caption=title)
 
 
-def _text(sweep: SweepVerdict, cell: SweepCell | None, figure: _Figure) -> object:
-    """Return the figure of a cell with its marks; the best cell is bold, a missing one empty."""
-    if cell is None:
-        return ""
+def _recounted(cell: SweepCell, *, seconds: Mapping[int, float]) -> Markup:
+    """Return a place for the goodput of a cell, whose stages took these seconds."""
+    return element(
+        "span",
+        "–",
+        data_recounted_stages=" ".join(map(str, cell.stages)),
+        data_recounted_seconds=" ".join(f"{seconds.get(stage, math.nan):.6f}" for stage in cell.stages),
+        data_recounted_batch=cell.max_num_seqs or 0,
+    )
+
+
+def _text(sweep: SweepVerdict, cell: SweepCell, *, figure: _Figure) -> object:
+    """Return the figure of a cell with its marks; the best cell is bold."""
     best = cell == sweep.best
     marks = f"{_BEST if best else ''}{_MISSED if cell.kept is False else ''}{'' if cell.steady else _UNSTEADY}"
     text = f"{figure(cell)} {marks}".rstrip()

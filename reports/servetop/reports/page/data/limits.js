@@ -11,6 +11,7 @@ const RUNS = DATA.runs.map(({ name, duration, rows }) => ({
 const LIMITED = [...new Set(RUNS.flatMap((run) => Object.keys(run.columns)))];
 const LIMITS = { ...DATA.objectives };
 const STEPS = 400;
+const TIED = 0.01;  // Relative difference up to which two cells are equally good.
 
 /** Count the requests of a run within all limits, in total and of each stage: `good` and `ended`. */
 function countWithin(run, limits) {
@@ -92,6 +93,7 @@ function showOutcome(place) {
   const parts = RUNS.map((run) => {
     const { total, stages } = countWithin(run, LIMITS);
     showStages(run.name, stages);
+    showCells(stages);
     return outcomeOf(run, total);
   });
   place.replaceChildren(...parts, make("div", { class: "read" }, limits.length ? `within ${limits.join(", ")}` : "no limit: all successful requests count"));
@@ -113,6 +115,30 @@ function showStages(name, stages) {
   for (const cell of document.querySelectorAll(`[data-within-run="${name}"]`)) {
     const stage = stages.get(Number(cell.dataset.withinStage));
     cell.textContent = stage ? shareText(stage.good / stage.ended) : "–";
+  }
+}
+
+/** Write the goodput of each cell of a sweep, and mark the best one that keeps the limits, as the verdict of a sweep does. */
+function showCells(stages) {
+  const table = document.getElementById("recounted");
+  if (!table) return;
+  const keptShare = Number(table.dataset.keptShare);
+  const cells = [...table.querySelectorAll("[data-recounted-stages]")].map((place) => {
+    const seconds = place.dataset.recountedSeconds.split(" ").map(Number);
+    const counted = place.dataset.recountedStages.split(" ").map((stage) => stages.get(Number(stage)) || { good: 0, ended: 0 });
+    const rates = counted.map(({ good }, index) => good / seconds[index]).filter(Number.isFinite);
+    const [good, ended] = ["good", "ended"].map((name) => counted.reduce((sum, each) => sum + each[name], 0));
+    const goodput = rates.length ? rates.reduce((sum, each) => sum + each, 0) / rates.length : NaN;
+    return { place, goodput, kept: ended > 0 && good / ended >= keptShare, batch: Number(place.dataset.recountedBatch) };
+  });
+  const kept = cells.filter((cell) => cell.kept && cell.goodput > 0);
+  const highest = Math.max(...kept.map((cell) => cell.goodput));
+  const tied = kept.filter((cell) => cell.goodput >= (1 - TIED) * highest);
+  const best = tied.sort((one, other) => one.batch - other.batch || other.goodput - one.goodput)[0];
+  for (const cell of cells) {
+    const marks = `${cell === best ? "★" : ""}${cell.kept ? "" : "✗"}`;
+    cell.place.textContent = Number.isFinite(cell.goodput) ? `${threeDigits(cell.goodput, true)} ${marks}`.trim() : "–";
+    cell.place.classList.toggle("best", cell === best);
   }
 }
 
