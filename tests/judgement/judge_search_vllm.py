@@ -18,10 +18,8 @@ from typing import Self
 from tests.harness import Servetop
 from tests.integration.harness import ENVIRONMENT, WITHOUT_CACHE, Vllm, home_of, vllm_server, warm_up
 from tests.integration.real_engines import started
-from tests.judgement.report_page import say, write_between_marks
+from tests.judgement.report_page import say
 
-MARK = "<!-- make judge-search-vllm -->"
-"""Encloses the table in the page."""
 SERVER = ("--max-num-seqs", "8", "--num-gpu-blocks-override", "512", WITHOUT_CACHE)
 OBJECTIVE = "p90_ttft<300ms"
 SHAPE = ("--input-len", "64", "--output-len", "64", "--ignore-eos")
@@ -137,7 +135,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.judgement.judge_search_vllm", description=__doc__)
     parser.add_argument("--searches", type=int, default=10, help="searches of one start, and starts")
     parser.add_argument("--budget", type=float, default=120.0, help="seconds of each search")
-    parser.add_argument("--report", type=Path, help="page to write the table into")
     options = parser.parse_args()
     vllm = Vllm(home_of("vllm"))
     found: tuple[list[Found], list[Found]] = [], []
@@ -154,10 +151,7 @@ def main() -> None:
                         found[0].append(answer)
                     if number == 0:
                         found[1].append(answer)
-    lines = table(*found)
-    say("\n".join(lines))
-    if options.report:
-        write_between_marks(options.report, lines, mark=MARK)
+    say("\n".join(table(*found)))
 
 
 if __name__ == "__main__":
