@@ -91,7 +91,7 @@ def test_several_files_become_a_recording_each_in_the_folder(
     ("arguments", "error"),
     [
         ([], "servetop: "),
-        ([str(RATE), "--format", "xml"], "servetop: invalid --format xml: use vllm"),
+        ([str(RATE), "--format", "xml"], "servetop: invalid --format xml: use vllm or aiperf"),
         ([str(RATE), "-o", "x.json"], "servetop: -o x.json is no recording by its suffix: give a name that ends in"),
         ([str(RATE), str(CLOSED), "-o", "x.servetop"], "servetop: -o names one recording, and several files become"),
         ([str(RATE), "-o", str(RESULTS)], f"servetop: {RESULTS} already exists: remove it, or choose another file"),

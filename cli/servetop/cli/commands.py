@@ -159,7 +159,7 @@ def export(line: CommandLine[ExportOptions]) -> int:
 
 
 def import_(line: CommandLine[ImportOptions]) -> int:
-    """Write results of other load generators (vLLM bench) as recordings, to replay, summarise, report and compare."""
+    """Write results of other load generators (vLLM, AIPerf) as recordings, to replay, summarise, report and compare."""
     from servetop.cli.report.import_file import run_import
 
     return run_import(line.options)

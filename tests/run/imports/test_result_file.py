@@ -12,11 +12,13 @@ from servetop.core.errors import UsageError
 from servetop.recordings.library.catalog import resolve
 from servetop.run.imports.result_file import FORMATS, read_result
 
-RESULT = Path(__file__).parents[2] / "corpus" / "results" / "vllm-rate.json"
+RESULTS = Path(__file__).parents[2] / "corpus" / "results"
+RESULT, RECORDS = RESULTS / "vllm-rate.json", RESULTS / "aiperf" / "profile_export.jsonl"
 
 
-def test_a_result_is_recognised_with_and_without_its_name(tmp_path: Path) -> None:
+def test_a_result_is_recognised_with_and_without_its_name() -> None:
     assert [len(read_result(RESULT, form).requests) for form in (None, "vllm")] == [24, 24]
+    assert [len(read_result(RECORDS, form).requests) for form in (None, "aiperf")] == [100, 100]
 
 
 WHOLE = RESULT.read_bytes()
@@ -34,6 +36,8 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         "it has statistics but no requests",
     ),
     "appended": (WHOLE + b"\n" + WHOLE, "it has 2 results, a line each: split it"),
+    "record cut off": (RECORDS.read_bytes()[:5000], "line 10 is not JSON, or cut off: give a whole file of results"),
+    "list after a record": (RECORDS.read_bytes().splitlines()[0] + b"\n[]\n", "line 2 is not a JSON object"),
     "gzip": (gzip.compress(b"{}"), "it is compressed: unpack it"),
     "recording": (resolve("sample").read_bytes(), "it is a recording or another database"),
 }  # fmt: skip
@@ -65,5 +69,5 @@ def test_the_format_on_the_command_line_overrules_the_content(tmp_path: Path) ->
     path = tmp_path / "result.json"
     path.write_text(json.dumps({"mean_ttft_ms": 4.5}), encoding="utf-8")
     for name in FORMATS:
-        with pytest.raises(UsageError, match=r"statistics but no requests|no request"):
+        with pytest.raises(UsageError, match=r"statistics but no requests|is not a Unix time"):
             read_result(path, name)

@@ -28,18 +28,26 @@ def lists_of(document: Mapping[str, Any], names: Sequence[str]) -> dict[str, lis
 
 def seconds_in(values: Sequence[Any], name: str, *, most: float = MAX_SECONDS) -> list[float]:
     """Return times in seconds; UsageError for the first one that is negative, not a number, or above `most`."""
-    for number, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise UsageError(f"{name} of request {number + 1} is {_shown(value)}: seconds from 0 on are needed")
-    return [float(each) for each in values]
+    return [time_in(value, f"{name} of request {number}", most=most) for number, value in enumerate(values, start=1)]
 
 
 def counts_in(values: Sequence[Any], name: str) -> list[int]:
     """Return numbers of tokens; UsageError for the first one that is no whole number of at least 0."""
-    for number, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_TOKENS:
-            raise UsageError(f"{name} of request {number + 1} is {_shown(value)}: a number of tokens is needed")
-    return list(values)
+    return [count_in(value, f"{name} of request {number}") for number, value in enumerate(values, start=1)]
+
+
+def time_in(value: Any, what: str, *, most: float = MAX_SECONDS) -> float:
+    """Return a time; UsageError for one that is negative, not a number, or above `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise UsageError(f"{what} is {_shown(value)}: a time from 0 on is needed")
+    return float(value)
+
+
+def count_in(value: Any, what: str) -> int:
+    """Return a number of tokens, also one written as 12.0; UsageError for no whole number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TOKENS or value % 1:
+        raise UsageError(f"{what} is {_shown(value)}: a number of tokens is needed")
+    return int(value)
 
 
 def positive_number(value: Any, name: str) -> float:
