@@ -109,7 +109,7 @@ def test_failures_keep_their_reason(error: Any, more: dict[str, Any], status: Re
 def test_the_warm_up_is_left_out_and_counted() -> None:
     result = read_aiperf_records(iter([row(benchmark_phase="warmup"), row(), row(turn_index=1)]), RECORDS)
     assert len(result.requests) == 2
-    assert result.not_carried == ["1 requests of the warm-up", "1 turns as turns of a conversation"]
+    assert result.not_carried == ["requests of the warm-up (1)", "the conversation of later turns (1)"]
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,7 @@ def test_metadata_stays_and_what_has_no_place_is_named() -> None:
     assert [each.partition(" (")[0] for each in result.not_carried] == [
         "generated_texts", "errors before their last line", "request_goodput", "steady_state",
     ]  # fmt: skip
+    assert not read_vllm_result({key: value for key, value in SMALL.items() if key != "completed"}).remarks
     assert read_vllm_result({**SMALL, "completed": 3}).remarks == [
         "the file says that 3 requests completed, its lists say 2"
     ]

@@ -66,7 +66,7 @@ def read_aiperf_records(rows: Iterator[Mapping[str, Any]], path: Path) -> Import
         model=_text(models[0]) if isinstance(models, list) and models else "",
         endpoint="chat" if api == "chat" else "completions",
         wall_epoch_s=origin / NS_PER_S,
-        not_carried=[f"{count:,} {what}" for what, count in left_out.items()],
+        not_carried=[f"{what} ({count:,})" for what, count in left_out.items()],
         remarks=remarks,
     )
 
@@ -95,10 +95,12 @@ class _Record:
     def is_measured(self, left_out: Counter[str]) -> bool:
         """Whether the request is one of the measured phase; count what a recording has no place for."""
         phase = self._metadata.get("benchmark_phase") or self._metadata.get("credit_phase") or "profiling"
-        left_out["requests of the warm-up"] += phase != "profiling"
-        left_out["turns as turns of a conversation"] += phase == "profiling" and bool(self._metadata.get("turn_index"))
-        left_out += Counter()  # drops what was not counted
-        return bool(phase == "profiling")
+        if phase != "profiling":
+            left_out["requests of the warm-up"] += 1
+            return False
+        if self._metadata.get("turn_index"):
+            left_out["the conversation of later turns"] += 1
+        return True
 
     def request(self, number: int, origin: int) -> RequestRecord:
         """Return the request as servetop records it, with seconds since `origin`."""

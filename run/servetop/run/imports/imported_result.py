@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from servetop.core.events import RequestRecord
 
-MAX_SECONDS = 7 * 24 * 3600.0
+MAX_SECONDS = 48 * 3600.0
 """Longest run that is imported; a time beyond it is in another unit or damaged."""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from servetop.core.clock import ClockAnchor, wall_clock
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
+from servetop.core.errors import RecordingError
 from servetop.core.events import EngineSample, Note, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.recordings.format.request_codec import last_known_at
@@ -51,7 +52,9 @@ def record_import(result: ImportedResult, source: Path, target: Path) -> None:
         for each in result.not_carried
     ]
     recorder.commit(TickTransaction(notes=notes))
-    close_recording(recorder, end, config)
+    end, _ = close_recording(recorder, end, config)
+    if end.exit_code:
+        raise RecordingError(end.reason)
 
 
 def _header(result: ImportedResult, source: Path, config: RunConfig) -> RunHeader:

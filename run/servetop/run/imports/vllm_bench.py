@@ -59,7 +59,7 @@ def read_vllm_result(document: Mapping[str, Any]) -> ImportedResult:
     load = _load(document)
     requests, remarks, origin = _requests(document, lists, load)
     completed = sum(each.status is RequestStatus.OK for each in requests)
-    if completed != document["completed"]:
+    if document.get("completed", completed) != completed:
         remarks.append(f"the file says that {document['completed']} requests completed, its lists say {completed}")
     known = {*_SET_UP, *_NEEDED, *_OPTIONAL, *_COMPUTED}
     others = {key: value for key, value in document.items() if key not in known and not _STATISTIC.fullmatch(key)}
