@@ -49,7 +49,7 @@ def imported_ticks(requests: Sequence[RequestRecord], load: ImportedLoad) -> Ite
         yield Tick(client=fold.build(index, gauges=gauges, cpu_seconds=0.0))
 
 
-def tick_of(at: float) -> int:
+def _tick_of(at: float) -> int:
     """Return the number of the tick that contains an instant."""
     return int(at / TICK_SECONDS)
 
@@ -57,11 +57,11 @@ def tick_of(at: float) -> int:
 def _by_tick(requests: Sequence[RequestRecord]) -> dict[int, _TickRequests]:
     events: defaultdict[int, _TickRequests] = defaultdict(_TickRequests)
     for each in requests:
-        events[tick_of(each.due)].due.append(each)
-        events[tick_of(_sent(each))].sent.append(each)
+        events[_tick_of(each.due)].due.append(each)
+        events[_tick_of(_sent(each))].sent.append(each)
         for index in _ticks_of_chunks(each):
             events[index].receiving.append(each)
-        events[tick_of(last_known_at(each))].ended.append(each)
+        events[_tick_of(last_known_at(each))].ended.append(each)
     return events
 
 
