@@ -53,6 +53,7 @@ COMMANDS_OWN = {
     "report": {"files", "output", "format", "price", "anyway"},
     "plot": {"file", "metric", "width"},
     "export": {"file", "format", "table", "stage", "output"},
+    "import": {"files", "format", "output"},
     "manifest": {"file", "as_json"},
     "compare": {"recordings", "metric", "margin", "start_spread", "price", "anyway", "markdown", "as_json"},
     "verify": {"files", "as_json"},

@@ -36,11 +36,13 @@ def test_the_header_shows_engine_stage_and_that_it_records(canned: ModuleType, f
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_header_says_that_a_run_is_predicted(canned: ModuleType, frame_of: FrameOf, width: int) -> None:
+def test_the_header_says_that_a_run_is_predicted_or_imported(canned: ModuleType, frame_of: FrameOf, width: int) -> None:
     frame = frame_of(canned.finished(), 126.0)
     predicted = replace(frame, header=replace(frame.header, predicted=True))
     assert "predicted " in text([draw_header(predicted, width)])
     assert "predicted" not in text([draw_header(frame, width)])
+    imported = replace(frame, header=replace(frame.header, manifest={"imported": {"tool": "vLLM bench"}}))
+    assert "imported " in text([draw_header(imported, width)])
 
 
 @pytest.mark.parametrize("width", [100, 200])

@@ -18,6 +18,7 @@ from servetop.cli.options.tool_options import (
     DatasetOptions,
     EnginesOptions,
     ExportOptions,
+    ImportOptions,
     JsonOptions,
     ListOptions,
     ManifestOptions,
@@ -28,6 +29,7 @@ from servetop.cli.options.tool_options import (
     SummaryOptions,
     VerifyOptions,
 )
+from servetop.core.errors import UsageError
 
 
 def run(line: CommandLine[RunOptions]) -> int:
@@ -124,7 +126,6 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
 def summary(line: CommandLine[SummaryOptions]) -> int:
     """Print the summary of a recording."""
     from servetop.cli.report.report import print_recording, print_story
-    from servetop.core.errors import UsageError
 
     options = line.options
     if options.markdown and options.as_json:
@@ -155,6 +156,13 @@ def export(line: CommandLine[ExportOptions]) -> int:
     from servetop.cli.report.export_file import run_export
 
     return run_export(line.options)
+
+
+def import_(line: CommandLine[ImportOptions]) -> int:
+    """Write results of other load generators (vLLM, AIPerf) as recordings, to replay, summarise, report and compare."""
+    from servetop.cli.report.import_file import run_import
+
+    return run_import(line.options)
 
 
 def rerun(line: CommandLine[RerunOptions]) -> int:
@@ -222,8 +230,6 @@ def doctor(line: CommandLine[DoctorOptions]) -> int:
 
         return run_server_doctor(line.options.server, line.given, as_json=line.options.as_json)
     if set(line.given) - {"as_json"}:
-        from servetop.core.errors import UsageError
-
         raise UsageError("these options are for a server: add its URL, as in servetop doctor http://gpu7:8000")
     from servetop.cli.doctor.doctor import run_doctor
 
@@ -233,12 +239,8 @@ def doctor(line: CommandLine[DoctorOptions]) -> int:
 def predict(line: CommandLine[PredictOptions]) -> int:
     """Predict a grid of batch sizes and request rates with the simulator, in virtual time."""
     from servetop.cli.predict_command import run_predict
-    from servetop.core.errors import UsageError
 
-    options = line.options
-    if options.file is not None and options.preset is not None:
-        raise UsageError(f"{options.file} and --preset {options.preset} exclude each other: use one of them")
-    return run_predict(options)
+    return run_predict(line.options)
 
 
 def validate(line: CommandLine[JsonOptions]) -> int:
@@ -268,6 +270,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(report, ReportOptions),
     CommandSpec(plot, PlotOptions),
     CommandSpec(export, ExportOptions),
+    CommandSpec(import_, ImportOptions),
     CommandSpec(manifest, ManifestOptions),
     CommandSpec(compare, CompareOptions),
     CommandSpec(verify, VerifyOptions),

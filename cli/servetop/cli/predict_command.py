@@ -30,6 +30,8 @@ ALL_AT_ONCE = "all-at-once"
 
 def run_predict(options: PredictOptions) -> int:
     """Predict the grid of a sweep file or preset, or that of the options."""
+    if options.file is not None and options.preset is not None:
+        raise UsageError(f"{options.file} and --preset {options.preset} exclude each other: use one of them")
     preset, settings = options.file or options.preset, options.settings or {}
     if preset is None:
         specs = [spec_of(options.grid, settings)]

@@ -36,6 +36,8 @@ def run_rerun(options: RerunOptions, given: GivenValues, *, engine_args: Sequenc
     path = resolve(options.file)
     with contextlib.closing(RecordingReader.open(path)) as reader:
         recorded = reader.header
+    if recorded.imported is not None:
+        raise UsageError(f"{path.stem} was imported from {recorded.imported}: repeat it with that tool")
     config, found = _configuration(recorded, path, given, engine_args)
     here = run_here(recorded, config, os.environ)
     found += [Obstacle(text, overridable=False) for text in here.trouble]

@@ -51,7 +51,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
 
 def _note_ideal_rates(recorder: Recorder, reader: RecordingReader, config: RunConfig, *, at: float) -> None:
     """Record what only this machine can compute: what a prefix cache finds in the prompts of a dataset."""
-    if config.workload.dataset in RANDOM:
+    if config.workload.dataset in RANDOM or reader.header.imported is not None:
         return
     from servetop.run.cache.ideal_rates import ideal_rates_note
 

@@ -19,6 +19,7 @@ from servetop.core.errors import UsageError
 from servetop.core.events import EngineSample, Note, RequestRecord, Severity
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.format.request_codec import last_known_at
 from servetop.recordings.write.connection import check_new
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
@@ -142,7 +143,7 @@ def _by_tick(events: Iterable[_AnyEvent]) -> defaultdict[int, list[_AnyEvent]]:
 
 
 def _tick_of_end(record: RequestRecord) -> int:
-    return int((record.done_at or 0.0) / TICK_SECONDS)
+    return int(last_known_at(record) / TICK_SECONDS)
 
 
 def _header(run: VirtualRun) -> RunHeader:

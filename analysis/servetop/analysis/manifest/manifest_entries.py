@@ -43,6 +43,8 @@ def manifest_entries(header: RunHeader, *, launched: bool = True) -> dict[str, s
     which older recordings have too.
     """
     manifest = header.manifest
+    if header.imported is not None:
+        return dict(_of_import(header))
     entries = dict(_of_config(header.config))
     if not header.config.workload.endpoint and header.engine is not None:
         entries["workload.endpoint"] = header.engine.endpoints[0]
@@ -54,6 +56,14 @@ def manifest_entries(header: RunHeader, *, launched: bool = True) -> dict[str, s
     entries |= {f"servetop.{name}": text for name, text in _client_versions(header.versions)}
     entries |= {f"host.{name}": text for name, text in _host({**header.host, **_table(manifest, "host")})}
     return entries
+
+
+def _of_import(header: RunHeader) -> Iterator[tuple[str, str]]:
+    """Yield what a result of another load generator says; the rest of the configuration is unknown."""
+    yield "imported.tool", str(_table(header.manifest, "imported").get("tool"))
+    yield "workload.endpoint", header.config.workload.endpoint
+    yield "workload.burstiness", _text(header.config.workload.burstiness)
+    yield from _model(header)
 
 
 def _of_config(config: RunConfig) -> Iterator[tuple[str, str]]:

@@ -277,8 +277,8 @@ class RunSummary:
     """Cells of a sweep that were not measured because their row had ended (`until`); None without any."""
     cell_thresholds: CellChecks | None = field(default=None, metadata=OMITTED)
     """Whether the cells of a sweep meet their thresholds; None without thresholds of cells."""
-    predicted: bool | None = field(default=None, metadata=OMITTED)
-    """True for a run that the simulator computed, without a server; None for others."""
+    predicted: bool | None = field(default=None, metadata=OMITTED)  # True for a run that the simulator computed
+    imported: str | None = field(default=None, metadata=OMITTED)  # tool and file of another load generator's run
     not_recorded: Unrecorded | None = field(default=None, metadata=OMITTED)
 
     @property

@@ -24,13 +24,16 @@ from servetop.core.histogram import LogHistogram
 from servetop.core.tick import worst_class
 from servetop.core.units import MS_PER_S
 
+NOT_IN_FILE = "none: the file that the run was imported from does not have it"
+"""Where the slip of an imported run was measured."""
+
 
 def trust_summary(
     run: RunColumns, requests: RequestColumns, *, timeline: InFlightTimeline, period: Period, cache: CacheCheck
 ) -> TrustSummary:
     """Return the trust meter's values over a period, and on which requests the slip was measured."""
-    limited = timeline.limited(requests, run)
-    free = _free_slip(requests, limited)
+    limited, imported = timeline.limited(requests, run), run.header.imported is not None
+    free = np.empty(0) if imported else _free_slip(requests, limited)
     within = period.contains(run.tick_ends)
     engine = _engine_counts(run, period)
     law = littles_law(engine, timeline.in_flight(run, engine.times))
@@ -40,8 +43,8 @@ def trust_summary(
         ttft_p99=_ttft_p99(requests),
         loop_lag_p99=lag.percentile(99),
         stamped=is_stamped(float(run.stamped[within].sum()), float(run.chunks[within].sum())),
-        late_share=late_share(run, requests, period),
-        offered_rate=offered_rate(requests),
+        late_share=math.nan if imported else late_share(run, requests, period),
+        offered_rate=math.nan if imported else offered_rate(requests),
         sent_rate=sent_rate(requests),
         completed_rate=completed_rate(requests),
         refused_rate=refused_rate(requests),
@@ -62,7 +65,8 @@ def trust_summary(
         output_share=output_share(requests),
         cache=cache,
     )
-    return _trust_summary(trust, basis=_basis(limited, free=free.size), source=token_source(requests))
+    basis = NOT_IN_FILE if imported else _basis(limited, free=free.size)
+    return _trust_summary(trust, basis=basis, source=None if imported else token_source(requests))
 
 
 def _free_slip(requests: RequestColumns, limited: BoolArray) -> FloatArray:

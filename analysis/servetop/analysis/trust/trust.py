@@ -53,17 +53,14 @@ class Trust:
     """Mean requests that the engine held while the client had none in flight; NaN if no scrape shows it."""
     token_error: float = math.nan
     """Engine's generated tokens / client's tokens - 1, from `consistency.token_error`."""
-
     times: EngineTimes = EngineTimes()
     """Mean latencies by the client and by the engine."""
     sender_class: SenderClass | None = None
     """The worst scheduling class of the senders; None if unknown."""
-
     guessed: float = 0.0
     """Fraction of completed requests whose output tokens are counted chunks, each of which may have several tokens."""
     disputed: float = 0.0
     """Fraction of completed requests whose `usage` contradicts the stream or the requested tokens."""
-
     output_share: float = math.nan
     """Output tokens / tokens that the requests demanded by `ignore_eos` or `min_tokens`; NaN without a demand."""
 
@@ -218,8 +215,13 @@ class Trust:
 
     @property
     def sent_share(self) -> float:
-        """Sent / offered; NaN if nothing was offered."""
-        return self.sent_rate / self.offered_rate if self.offered_rate > 0 else math.nan
+        """Sent / offered; NaN if nothing was offered, or the client was not observed."""
+        return self.sent_rate / self.offered_rate if self.offered_rate > 0 and self._observed else math.nan
+
+    @property
+    def _observed(self) -> bool:
+        """Whether the client's lateness is known: not before the first request, and not of an imported run."""
+        return not (math.isnan(self.slip_p99) and math.isnan(self.loop_lag_p99))
 
     @property
     def _exemption(self) -> str:
@@ -250,10 +252,10 @@ class Trust:
     @property
     def verdict(self) -> TrustVerdict:
         """The verdict: client-bound takes precedence over suspect, because a slow client causes disagreements, too."""
-        if math.isnan(self.slip_p99) and math.isnan(self.loop_lag_p99):
-            return TrustVerdict.UNKNOWN
         if self.all_failed:
             return TrustVerdict.NO_FIGURES
+        if not self._observed:
+            return TrustVerdict.UNKNOWN
         if self.client_is_late or self._breaks("sent_share"):
             return TrustVerdict.CLIENT_BOUND
         return TrustVerdict.SUSPECT if self.reasons else TrustVerdict.OK
@@ -282,7 +284,6 @@ OUTPUT_SHARE_LIMIT = 0.9
 """Minimum output / demanded tokens; below it the load on the engine is not the one that was asked for."""
 COUNT_LIMIT = 0.01
 """Maximum fraction of requests with unreliable token counts."""
-
 REQUESTS_MISSING = 0.2
 """Fraction of the requests in flight, more of which are not in transit if the engine does not hold them."""
 REQUESTS_IN_TRANSIT = 1.5

@@ -16,4 +16,4 @@ class TrustVerdict(StrEnum):
     NO_FIGURES = "no figures"
     """No request succeeded, so nothing was measured."""
     UNKNOWN = "unknown"
-    """No request has been sent yet."""
+    """Nothing is known of the client: no request has been sent yet, or the run was imported."""

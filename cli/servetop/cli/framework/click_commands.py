@@ -30,8 +30,8 @@ class CommandSpec(Generic[_Options]):
 
     @property
     def name(self) -> str:
-        """The name of the function, with hyphens."""
-        return self.function.__name__.replace("_", "-")
+        """The name of the function, with hyphens, without the underscore after a keyword of Python."""
+        return self.function.__name__.rstrip("_").replace("_", "-")
 
     def click_settings(self) -> dict[str, Any]:
         """Return the arguments of a Click command without help options, whose values are all texts, lists or flags."""

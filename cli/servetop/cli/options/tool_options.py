@@ -14,6 +14,7 @@ from servetop.cli.options.parsers import parse_batch_sizes, parse_goodput, parse
 from servetop.cli.options.run_options import RECORDING, SWEEP
 
 EXPORT_FORMATS = ("csv", "jsonl", "vllm", "aiperf", "llm-d", "perfetto", "openmetrics")
+IMPORT_FORMATS = ("vllm", "aiperf")
 EXPORT_TABLES = ("requests", "ticks", "stages", "engine", "gpu")
 PLOT_METRICS = ("load", "tokens", "ttft", "tpot", "queue", "kv", "itl", "e2el", "gpu", "latency")
 
@@ -157,6 +158,21 @@ class ExportOptions:
     output: Annotated[
         Path | None,
         Option("-o --output", "File to write, or folder for several.", unit="FILE", default="standard output"),
+    ] = None
+
+
+@options_class
+class ImportOptions:
+    """The options of `servetop import`."""
+
+    files: Annotated[tuple[str, ...], Argument("FILE...", "Results of other load generators, a recording each.")]
+    format: Annotated[
+        str | None,
+        Option("--format", "Format of the files.", unit="FORMAT", default="by their content", choices=IMPORT_FORMATS),
+    ] = None
+    output: Annotated[
+        Path | None,
+        Option("-o --output", "Recording to write.", unit="FILE", default="a new file in the recordings folder"),
     ] = None
 
 

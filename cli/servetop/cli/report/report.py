@@ -111,6 +111,8 @@ def print_summary(summary: RunSummary, *, as_json: bool) -> None:
     if summary.story is not None:
         console.out(*story_lines(summary.story))
     console.out(*dataset_lines(summary.dataset))
+    if summary.imported:
+        console.out(f"imported   from {sanitize_line(summary.imported)}")
     incomplete = " (incomplete)" if summary.not_recorded else ""
     console.out(f"recording  {summary.recording or 'none kept (--no-record)'}{incomplete}")
 

@@ -50,9 +50,9 @@ _TELLING = (
 def totals_table(summary: RunSummary) -> Group:
     """Return the figures of the run in one column, without a header; its title names engine, version and model."""
     engine, server, requests = summary.engine, summary.measured.server, summary.requests
-    predicted = "(predicted)" if summary.predicted else ""
+    origin = "(predicted)" if summary.predicted else "(imported)" if summary.imported else ""
     heading = " ".join(
-        str(part) for part in (engine.name, engine.version, "·", summary.set_up.model_id, predicted) if part
+        str(part) for part in (engine.name, engine.version, "·", summary.set_up.model_id, origin) if part
     )
     table = light_table("", "")
     table.show_header = False

@@ -16,6 +16,9 @@ from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import Tick
 
+NOT_IMPORTED = "not in the imported file"
+"""Why a run of another load generator lacks what servetop would have measured."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFacts:
@@ -87,6 +90,17 @@ class RunHeader:
     """Whether the simulator computed the run, without a server; never before 1.14."""
     has_engine_series: bool = True
     """Whether the recording has the series of the engine page; one before format 1.6 has not."""
+
+    @property
+    def imported(self) -> str | None:
+        """What another load generator's run was imported from, as in `vLLM bench, result.json`; None for any other."""
+        found = self.manifest.get("imported")
+        if not isinstance(found, Mapping):
+            return None
+        file = found.get("file")
+        name = file.get("name") if isinstance(file, Mapping) else None
+        tool = " ".join(str(found[key]) for key in ("tool", "version") if found.get(key))
+        return ", ".join(str(each) for each in (tool, name) if each)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

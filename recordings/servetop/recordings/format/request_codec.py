@@ -27,6 +27,12 @@ ENDED = "coalesce(done_at, first_token_at, sent)"
 """SQL expression for the time at which a request ended, or was last known; NULL if never sent. It has an index."""
 
 
+def last_known_at(request: RequestRecord) -> float:
+    """Return the time at which a request ended, or was last known, as `ENDED`; when it was due if it was never sent."""
+    times = (request.done_at, request.first_token_at, request.sent, request.due)
+    return next(each for each in times if each is not None)
+
+
 class RequestCodec:
     """Codec of table `request`; chunk times are microseconds since `sent`."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from servetop.core.errors import ExitCode
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.units import MS_PER_S, NS_PER_S
+from servetop.recordings.format.request_codec import last_known_at
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.row_formats import json_line, json_object
 from servetop.reports.export.stage_rows import ExportedStage, chunk_gaps, failure_text, requests_of
@@ -113,7 +114,6 @@ def record_metrics(request: RequestRecord) -> dict[str, Any]:
 
 def _metadata(request: RequestRecord, number: int, origin: int) -> dict[str, Any]:
     start = request.due if request.sent is None else request.sent
-    ended = next(each for each in (request.done_at, request.first_token_at, start) if each is not None)
     conversation = request.id if request.conversation is None else request.conversation
     return {
         "session_num": number,
@@ -124,7 +124,7 @@ def _metadata(request: RequestRecord, number: int, origin: int) -> dict[str, Any
         "credit_issued_ns": _stamp(origin, request.due),
         "request_start_ns": _stamp(origin, start),
         "request_ack_ns": None if request.headers_at is None else _stamp(origin, request.headers_at),
-        "request_end_ns": _stamp(origin, ended),
+        "request_end_ns": _stamp(origin, last_known_at(request)),
         "worker_id": f"worker_{request.worker}",
         "record_processor_id": "servetop",
         "benchmark_phase": "profiling",

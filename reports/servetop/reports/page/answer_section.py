@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from servetop.analysis.summary.story_summary import StoryLineSummary, StorySummary
 from servetop.analysis.summary.summary_types import RunSummary
+from servetop.core.interfaces.run_source import NOT_IMPORTED
 from servetop.core.text import formats
 from servetop.core.units import MS_PER_S
 from servetop.reports.page.html_text import Markup, data_table, element, items, joined
@@ -69,6 +70,8 @@ def _subject(page: ReportPage) -> Iterator[str]:
     yield from page.gpus
     if summary.predicted:
         yield "computed by the simulator"
+    if summary.imported:
+        yield f"imported from {summary.imported}"
     yield page.manifest["run"]["start"]
     if summary.recording_state != "finished":
         yield f"recording {summary.recording_state}"
@@ -124,7 +127,8 @@ def _capacities(summary: RunSummary) -> Iterator[tuple[str, str]]:
     blocks = summary.engine.kv_blocks_total
     used += [f"of {blocks:,} blocks"] if used and blocks else []
     preempted = "" if server.preemptions is None else f"{formats.exact(server.preemptions)} preemptions"
-    yield _MEMORY, ", ".join(filter(None, (" ".join(used), preempted))) or "not exported by the engine"
+    unknown = NOT_IMPORTED if summary.imported else "not exported by the engine"
+    yield _MEMORY, ", ".join(filter(None, (" ".join(used), preempted))) or unknown
 
 
 def _engine_capacity(summary: RunSummary) -> str:

@@ -149,8 +149,12 @@ def manifest_part(page: ReportPage) -> Markup:
 
 
 def repeat_part(page: ReportPage) -> Markup:
-    """Return the commands that show, check and repeat the run; a search is repeated by its own command only."""
-    again = {} if page.search is not None else {"Repeat the run": ("servetop", "rerun", page.name)}
+    """Return the commands that show, check and repeat the run; a search is repeated by its own command only.
+
+    A run of another tool is repeated by that.
+    """
+    elsewhere = page.search is not None or page.summary.imported is not None
+    again = {} if elsewhere else {"Repeat the run": ("servetop", "rerun", page.name)}
     commands = {
         **again,
         "Open it on the dashboard": ("servetop", "replay", page.name),

@@ -50,7 +50,10 @@ def _section(name: str, values: Mapping[str, str], width: int) -> list[str]:
 
 def _run(header: RunHeader) -> Iterator[tuple[str, str]]:
     yield "start", recorded_start(header)
-    yield "seed", str(header.config.seed)
+    if header.imported is None:
+        yield "seed", str(header.config.seed)
+    else:
+        yield "imported from", header.imported
     if header.config.label:
         yield "label", header.config.label
     yield from ((f"metadata.{name}", text) for name, text in header.config.metadata.items())

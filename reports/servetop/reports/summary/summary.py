@@ -87,6 +87,7 @@ def run_summary(
         dataset=dataset_summary(reader),
         skipped=tuple(from_same_fields(SkippedSummary, each) for each in reader.skipped_cells()) or None,
         predicted=run.header.predicted or None,
+        imported=run.header.imported,
     )
     return _judged(summary, source, end=end) if run.tick_ends.size else summary
 

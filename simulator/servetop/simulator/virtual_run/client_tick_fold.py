@@ -19,11 +19,13 @@ from servetop.simulator.virtual_run.sent_request import SentRequest
 class ClientTickFold:
     """Collects until `build`; every token is a chunk of its own, whose arrival the kernel stamps.
 
-    `goodput` has the objectives by metric, in seconds.
+    `goodput` has the objectives by metric, in seconds. With `observed` False the run is one of another client, of which
+    is unknown how late it sent, and which clock its arrivals have.
     """
 
-    def __init__(self, goodput: Mapping[str, float] | None = None) -> None:
+    def __init__(self, goodput: Mapping[str, float] | None = None, *, observed: bool = True) -> None:
         self._goodput = goodput or {}
+        self._observed = observed
         self._reset()
 
     def _reset(self) -> None:
@@ -39,7 +41,8 @@ class ClientTickFold:
     def sent(self, request: SentRequest) -> None:
         """Count a request that was sent, and how late."""
         self._counts["sent"] += 1
-        self._values["client_wait" if request.limited else "slip"].append(request.sent - request.due)
+        if request.limited or self._observed:
+            self._values["client_wait" if request.limited else "slip"].append(request.sent - request.due)
 
     def first_token(self, request: SentRequest, at: float) -> None:
         """Count the first token of a request, and its prompt."""
@@ -49,7 +52,7 @@ class ClientTickFold:
 
     def chunks(self, count: int) -> None:
         """Count tokens that arrived."""
-        for name in ("output_tokens", "chunks", "stamped"):
+        for name in ("output_tokens", "chunks", *(("stamped",) if self._observed else ())):
             self._counts[name] += count
 
     def gap(self, seconds: float, count: int) -> None:

@@ -89,8 +89,8 @@ def _left(frame: Frame, omitted: Set[str]) -> list[Run]:
         run for name, style in ((model, ""), (gpu, "muted")) if name for run in ((" · ", ""), (name, style))
     ]
     brand: list[Run] = [] if "brand" in omitted else [("servetop ", "title"), ("▸ ", "muted")]
-    predicted: list[Run] = [("predicted ", "warn")] if frame.header.predicted else []
-    return [*brand, *predicted, *engine, *more, *baseline_runs(frame, omitted=omitted)]
+    origin = "predicted " if frame.header.predicted else "imported " if frame.header.imported is not None else ""
+    return [*brand, *([(origin, "warn")] if origin else []), *engine, *more, *baseline_runs(frame, omitted=omitted)]
 
 
 def baseline_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:

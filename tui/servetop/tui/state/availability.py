@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from servetop.analysis.diagnosis.run_record import last_restart
 from servetop.analysis.engine_gauges import STALE_AFTER
-from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.interfaces.run_source import NOT_IMPORTED, EngineFacts
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, shortened
@@ -22,6 +22,8 @@ def why_missing(frame: Frame, *names: str) -> str:
     facts, sample = frame.engine, frame.stats.engine
     if facts is None:
         return "the engine is not ready yet"
+    if frame.header.imported is not None:
+        return NOT_IMPORTED
     if sample is not None and any(getattr(sample, name) is not None for name in names):
         return ""
     if not set(names) <= set(facts.not_exported):

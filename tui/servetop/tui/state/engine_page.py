@@ -23,7 +23,7 @@ from servetop.analysis.exported.metric_values import (
 from servetop.analysis.exported.scrape_history import ScrapeHistory
 from servetop.analysis.series.scratch import Scratch
 from servetop.core.arrays import FloatArray
-from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.interfaces.run_source import NOT_IMPORTED, EngineFacts, RunHeader
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.engines.metrics.series_collector import SERIES_PERIOD
@@ -159,6 +159,8 @@ class EngineMetricsHistory:
     def _reason(self, header: RunHeader, specs: Sequence[MetricSpec], at: float) -> str:
         if header.engine is None:
             return "the engine is not ready yet"
+        if header.imported is not None:
+            return NOT_IMPORTED
         if not header.has_engine_series:
             return _NOT_RECORDED
         if not specs:

@@ -77,7 +77,7 @@ def config_rows(header: RunHeader, width: int) -> list[TextRow]:
         "workload": header.config.workload,
     }
     rows: list[TextRow] = []
-    for name, settings in sections.items():
+    for name, settings in (sections if header.imported is None else _imported(header)).items():
         if not settings and name.startswith(("predicted", "published")):
             continue
         rows.append([(name, "title")])
@@ -86,6 +86,20 @@ def config_rows(header: RunHeader, width: int) -> list[TextRow]:
             rows += _setting(sanitize_line(key), sanitize_line(value), width)
         rows.append([])
     return rows[:-1]
+
+
+def _imported(header: RunHeader) -> dict[str, Mapping[str, Any]]:
+    """Return the sections of a run of another load generator: what its file says."""
+    config, workload = header.config, header.config.workload
+    known = {"endpoint": workload.endpoint, "tokenizer": workload.tokenizer, "burstiness": workload.burstiness}
+    return {
+        "imported": header.manifest["imported"],
+        "run": {"label": config.label, "metadata": config.metadata},
+        "engine": {"name": config.engine.name, "model": config.engine.model},
+        "workload": known,
+        "stages": {str(number + 1): stage.label for number, stage in enumerate(config.stages)},
+        "versions": header.versions,
+    }
 
 
 def _predicted(cell: PredictedCell) -> tuple[str, str]:

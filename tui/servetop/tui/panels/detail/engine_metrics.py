@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from textual.reactive import reactive
 
+from servetop.core.interfaces.run_source import NOT_IMPORTED
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.quantities import value_text
@@ -87,6 +88,8 @@ class EngineMetricsPanel(Panel):
 
 def missing_text(frame: Frame) -> str:
     """Why metrics are missing: `not exported by vLLM 0.32`; a Prometheus server may lack more than the engine does."""
+    if frame.header.imported is not None:
+        return NOT_IMPORTED
     if frame.header.config.engine.metrics_url is not None:
         return "not read from --metrics-url"
     version = (frame.engine and frame.engine.version) or ""

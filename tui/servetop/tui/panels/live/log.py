@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from servetop.core.events import LogLine
+from servetop.core.interfaces.run_source import NOT_IMPORTED
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.engines.process.startup_progress import startup_step
@@ -69,6 +70,8 @@ def _log_elsewhere(frame: Frame) -> bool:
 
 
 def _why_empty(frame: Frame) -> str:
+    if frame.header.imported is not None:
+        return NOT_IMPORTED
     if frame.header.config.engine.url is None:
         return "nothing written yet"
     if frame.engine is None:

@@ -27,6 +27,8 @@ SYMBOLS: dict[TrustVerdict, Run] = {
     TrustVerdict.NO_FIGURES: ("✖ no data", "bad"),
     TrustVerdict.UNKNOWN: ("· nothing sent", "muted"),
 }
+IMPORTED: Run = ("· unknown (imported)", "muted")
+"""The verdict of an imported run, whose client servetop did not observe."""
 
 
 _UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s|%|req/s|tok/s)\b|%)")
@@ -43,7 +45,9 @@ class TrustPanel(Panel):
     shows_cursor = True
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        verdict: TextRow = [("Trust ", "title"), SYMBOLS[frame.stats.trust.verdict]]
+        found = frame.stats.trust.verdict
+        unknown = found is TrustVerdict.UNKNOWN and frame.header.imported is not None
+        verdict: TextRow = [("Trust ", "title"), IMPORTED if unknown else SYMBOLS[found]]
         window: TextRow = [(f"last {frame.stats.window:.0f} s", "muted")]
         return [verdict, window] if frame.shows_the_end else [verdict]
 

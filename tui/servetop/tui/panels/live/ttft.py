@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from servetop.analysis.ttft_breakdown import TtftBreakdown
@@ -54,7 +55,14 @@ class TtftPanel(Panel):
             waiting = waiting_text(frame.stats.ttft)
             text = f"no first token in the window{': ' if waiting else ''}{waiting}"
             return placard(text, width=width, height=height)
-        return draw_ttft(frame.stats.ttft, width, height)
+        return draw_ttft(known_parts(frame), width, height)
+
+
+def known_parts(frame: Frame) -> TtftBreakdown:
+    """Return the parts; an imported run whose file has no waits at the client does not show that there were none."""
+    parts = frame.stats.ttft
+    unknown = frame.header.imported is not None and parts.client_queue == 0
+    return replace(parts, client_queue=math.nan) if unknown else parts
 
 
 def ttft_note(frame: Frame, width: int) -> str:

@@ -1,0 +1,173 @@
+"""Reads a file with a result of another load generator, and recognises its format by its content."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from servetop.core.errors import UsageError, system_reason
+from servetop.core.text.counted import counted
+from servetop.run.imports.aiperf_export import is_aiperf_record, read_aiperf_records
+from servetop.run.imports.imported_result import ImportedResult
+from servetop.run.imports.vllm_bench import is_vllm_result, read_vllm_result
+
+MAX_BYTES = 512 * 1024 * 1024
+"""Largest file that is read as a whole, which takes about four times its size in memory."""
+MAX_LINE = 64 * 1024 * 1024
+"""Longest line of a file of JSON lines, of which one is in memory at a time."""
+_GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\x00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFormat:
+    """A format whose whole file is one JSON object."""
+
+    title: str
+    """The tool and what of it, as in `a result of vllm bench serve`."""
+    recognises: Callable[[Mapping[str, Any]], bool]
+    read: Callable[[Mapping[str, Any]], ImportedResult]
+    """Raises UsageError, without the name of the file, for values that make no sense."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineFormat:
+    """A format with a JSON object in each line."""
+
+    title: str
+    recognises: Callable[[Mapping[str, Any]], bool]
+    """By the first line."""
+    read: Callable[[Iterator[Mapping[str, Any]], Path], ImportedResult]
+    """Takes the lines and the path of the file; raises UsageError as `ImportFormat.read`."""
+
+
+FORMATS: Mapping[str, ImportFormat | LineFormat] = {
+    "vllm": ImportFormat(title="a result of vllm bench serve", recognises=is_vllm_result, read=read_vllm_result),
+    "aiperf": LineFormat(title="profile_export.jsonl of AIPerf", recognises=is_aiperf_record, read=read_aiperf_records),
+}
+
+
+def read_result(path: Path, form: str | None = None, *, max_bytes: int = MAX_BYTES) -> ImportedResult:
+    """Return the run in a file, whose format is `form` or that of its content; UsageError if it cannot be read."""
+    try:
+        found = FORMATS[form] if form is not None else _format_of_lines(path)
+        if isinstance(found, LineFormat):
+            with _opened(path) as file:
+                return found.read(_rows(file), path)
+        document = _object(_content(path, max_bytes))
+        return (found or _format(document)).read(document)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file; UsageError if it cannot be read, or if it is something that no tool writes as a result."""
+    try:
+        with path.open("rb") as file:
+            _refuse_binary(file.read(len(_SQLITE)))
+            file.seek(0)
+            yield file
+    except OSError as error:
+        raise UsageError(f"cannot be read ({system_reason(error)}): give a file of results") from error
+
+
+def _refuse_binary(head: bytes) -> None:
+    if head.startswith(_SQLITE):
+        raise UsageError("it is a recording or another database, not a result: view a recording with servetop replay")
+    if head.startswith(_GZIP):
+        raise UsageError("it is compressed: unpack it with gunzip")
+
+
+def _format_of_lines(path: Path) -> LineFormat | None:
+    """Return the format whose first line a file has; None for a file that has to be read as a whole."""
+    with _opened(path) as file:
+        line = file.readline(MAX_LINE)
+    try:
+        first = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    lines = (each for each in FORMATS.values() if isinstance(each, LineFormat))
+    return next((each for each in lines if isinstance(first, Mapping) and each.recognises(first)), None)
+
+
+def _rows(file: BinaryIO) -> Iterator[Mapping[str, Any]]:
+    """Yield the object of each line; UsageError for a line that is none."""
+    number = 0
+    while line := file.readline(MAX_LINE):
+        number += 1
+        if line.strip():
+            try:
+                row = _parsed(line)
+            except ValueError as error:
+                raise UsageError(f"line {number} is not JSON, or cut off: give a whole file of results") from error
+            if not isinstance(row, Mapping):
+                raise UsageError(f"line {number} is not a JSON object: {_known()}")
+            yield row
+
+
+def _content(path: Path, max_bytes: int) -> bytes:
+    with _opened(path) as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise UsageError(f"it is larger than {max_bytes // 2**20} MiB, the most that is read: import a shorter run")
+    if not content.strip():
+        raise UsageError("it is empty: give a file of results")
+    return content
+
+
+def _object(content: bytes) -> Mapping[str, Any]:
+    """Return the only JSON object of a file; UsageError for anything else."""
+    try:
+        found = _parsed(content)
+    except ValueError as error:
+        count = _lines_of_objects(content)
+        if count > 1:
+            raise UsageError(f"it has {counted(count, 'result')}, a line each: split it") from error
+        raise UsageError(f"it is not JSON, or cut off ({_where(error)}): give a whole file of results") from error
+    if not isinstance(found, Mapping):
+        raise UsageError(f"it is JSON, but no object: {_known()}")
+    return found
+
+
+def _parsed(content: bytes) -> Any:
+    """Parse JSON, with NaN and Infinity as Python writes them; ValueError if it is none."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return json.loads(content)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _where(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg.lower()} at line {error.lineno}, column {error.colno}"
+    return "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+
+
+def _lines_of_objects(content: bytes) -> int:
+    """Return the number of lines if each is a JSON object, as `--append-result` writes them; else 0."""
+    lines = [each for each in content.splitlines() if each.strip()]
+    try:
+        return len(lines) if all(isinstance(_parsed(each), Mapping) for each in lines) else 0
+    except ValueError:
+        return 0
+
+
+def _format(document: Mapping[str, Any]) -> ImportFormat:
+    for each in FORMATS.values():
+        if isinstance(each, ImportFormat) and each.recognises(document):
+            return each
+    raise UsageError(f"no known tool wrote it: {_known()}")
+
+
+def _known() -> str:
+    return f"give {' or '.join(each.title for each in FORMATS.values())}"
