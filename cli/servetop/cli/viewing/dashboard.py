@@ -41,6 +41,8 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
         if not console.is_terminal() and PAGE_SERVER not in os.environ:
             raise UsageError("the dashboard needs a terminal: print a recording with servetop summary, or add --web")
         source = shown.open(first)
+        if source.header.config.watch is not None and name is not None:
+            raise UsageError(f"{first} is a watch, which the dashboard does not show yet: servetop summary prints it")
         options = dashboard_options(
             with_baseline_path(display),
             shown,
