@@ -109,6 +109,6 @@ def test_what_is_about_requests_is_refused(servetop: Servetop, simulator: str, t
     for words in (("--story",), ("--price", "2/h"), ("--metric-percentiles", "75")):
         done = servetop("summary", recording, *words)
         assert (done.code, "a watch" in done.complaint) == (2, True), done.err
-    for words in (("report", recording), ("export", recording, "--format", "vllm"), ("--config", recording)):
-        done = servetop(*words)
+    for command in (("report", recording), ("export", recording, "--format", "vllm"), ("--config", recording)):
+        done = servetop(*command)
         assert (done.code, "watch" in done.complaint) == (2, True), done.err
