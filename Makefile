@@ -157,7 +157,7 @@ evidence: .venv/.product  ## write docs/reference/evidence.md from the statement
 
 schema: .venv/.product  ## write docs/schema/*.json and docs/reference/exported-tables.md from the types and declarations
 	$(BIN)/python -m servetop.reports.export.exported_tables docs/reference/exported-tables.md
-	@for each in reports.schema.summary reports.schema.comparison run.search.search; do \
+	@for each in reports.schema.summary reports.schema.comparison reports.schema.watch run.search.search; do \
 		$(BIN)/python -m servetop.$${each}_schema > docs/schema/$${each##*.}.json; done
 
 lock: .venv-audit/.installed  ## pin the newest versions of what CI installs, and of the real engines (locks/)

@@ -45,6 +45,7 @@ COMMANDS_OWN = {
     "search": {"slo", "over", "low", "high", "budget", "precision", "prior", "no_prior", "resume"},
     "rerun": {"file", "anyway", "dry_run"},
     "run-pairs": {"files", "a", "b", "budget", "pairs", "metric", "margin", "into", "resume"},
+    "watch": {"server"},
     "ps": {"as_json"},
     "stop": {"run", "now", "timeout"},
     "attach": {"run", "theme", "against", "reduced_motion"},
@@ -84,7 +85,7 @@ def test_every_option_of_a_run_has_an_effect_or_a_reason() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_every_option_of_a_command_has_an_effect_or_a_reason(command: Any) -> None:
-    runs = command.name in ("rerun", "run-pairs", "doctor", "search")
+    runs = command.name in ("rerun", "run-pairs", "doctor", "search", "watch")
     of_runs = {option.name for option in declared(RunOptions)} if runs else set()
     own = COMMANDS_OWN[command.name] | TABLES.get(command.name, {}).keys()
     assert {option.name for option in declared(command.options)} - of_runs == own - of_runs
@@ -119,6 +120,9 @@ def test_every_option_of_a_command_has_an_effect_or_a_reason(command: Any) -> No
         ("--web-steer", "--web-steer: it is for the page of --web"),
         ("rerun sample --attach-timeout 9", "--attach-timeout: servetop starts this engine"),
         ("doctor http://127.0.0.1:9 --insecure", "--insecure: the connection is not encrypted"),
+        ("watch http://127.0.0.1:9 --headless --insecure", "--insecure: the connection is not encrypted"),
+        ("watch http://127.0.0.1:9 --headless --theme dark", "--theme: it is for the dashboard"),
+        ("watch http://127.0.0.1:9 --no-record --metadata a=b", "--metadata: --no-record keeps no recording"),
         ("run-pairs --a= --b= --attach-timeout 9", "--attach-timeout: servetop starts this engine"),
         (
             "run-pairs --a= --b= --metric p50_ttft_ms --margin p99_ttft_ms=9%",

@@ -29,6 +29,7 @@ from servetop.cli.options.tool_options import (
     SummaryOptions,
     VerifyOptions,
 )
+from servetop.cli.options.watch_options import WatchOptions
 from servetop.core.errors import UsageError
 
 
@@ -51,26 +52,9 @@ def run(line: CommandLine[RunOptions]) -> int:
 
 def sweep(line: CommandLine[SweepOptions]) -> int:
     """Measure a grid of loads, requests and batch sizes, cell by cell, in one recording."""
-    from servetop.cli.configuration.output import Output
-    from servetop.cli.sweep_command import run_sweep
-    from servetop.run.sweep.presets import example_sweep
+    from servetop.cli.sweep_command import measure_grid
 
-    options = line.options
-    if options.example:
-        from servetop.run.console import out
-
-        out(*example_sweep().splitlines())
-        return 0
-    return run_sweep(
-        options,
-        {name: value for name, value in line.given.items() if name in _OF_THE_ENGINE},
-        engine_args=line.invocation.engine_args,
-        output=Output(options=options.output, sender=line.invocation.sender, given=line.given),
-    )
-
-
-_OF_THE_ENGINE = ("engine", "model", "url", "api_key_env", "engine_command")
-"""Options of sweep that override its file."""
+    return measure_grid(line)
 
 
 def search(line: CommandLine[SearchOptions]) -> int:
@@ -85,6 +69,13 @@ def run_pairs(line: CommandLine[RunPairsOptions]) -> int:
     from servetop.cli.pairs.pairs_command import measure_pairs
 
     return measure_pairs(line)
+
+
+def watch(line: CommandLine[WatchOptions]) -> int:
+    """Watch a server under the load of other clients, by its own metrics: nothing is sent."""
+    from servetop.cli.watch.watch_command import run_watch
+
+    return run_watch(line)
 
 
 def ps(line: CommandLine[JsonOptions]) -> int:
@@ -262,6 +253,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(search, SearchOptions, refused=REFUSED),
     CommandSpec(rerun, RerunOptions),
     CommandSpec(run_pairs, RunPairsOptions),
+    CommandSpec(watch, WatchOptions),
     CommandSpec(ps, JsonOptions),
     CommandSpec(stop, StopOptions),
     CommandSpec(attach, AttachOptions),

@@ -18,6 +18,7 @@ from servetop.run import console
 
 if TYPE_CHECKING:
     from servetop.cli.framework.command_line import CommandLine
+    from servetop.cli.options.output_options import OutputOptions
     from servetop.cli.options.run_options import RepeatableOptions
 
 
@@ -43,6 +44,8 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     if options.detach and (output.web or output.no_record):
         other = "--web" if output.web else "--no-record"
         raise UsageError(f"--detach and {other} exclude each other: a detached run is found by its recording")
+    if config.watch is not None:
+        _check_watch(options)
     if options.display.against and (headless or options.detach):
         other = "--detach" if options.detach else "--json" if options.as_json else "--headless"
         raise UsageError(f"--against and {other} exclude each other: it draws the baseline in the dashboard")
@@ -70,6 +73,11 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
         from servetop.cli.viewing.dashboard import run_with_dashboard
 
         return run_with_dashboard(config, path, display=options.display, resume=resumes, throw_away=output.no_record)
+
+
+def _check_watch(options: OutputOptions) -> None:
+    if options.display.against:
+        raise UsageError("--against: a watch sends no load that a baseline could be compared with: leave it out")
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from servetop.cli.configuration.output import Output
 from servetop.cli.configuration.prediction import spec_of_engine
@@ -20,13 +21,32 @@ from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.errors import ExitCode, UsageError
 from servetop.core.text.counted import counted, was_were
 from servetop.run import console
-from servetop.run.sweep.presets import sweep_data
+from servetop.run.sweep.presets import example_sweep, sweep_data
 from servetop.run.sweep.resume_sweep import find_interrupted, rest_of_sweep
 from servetop.simulator.predict.predict import predict
 from servetop.simulator.predict.prediction import CellPrediction
 
+if TYPE_CHECKING:
+    from servetop.cli.framework.command_line import CommandLine
+
 _Place = tuple[int | None, float, int | None, str | None]
 """Batch size, rate, concurrency and settings of a cell."""
+_OF_THE_ENGINE = ("engine", "model", "url", "api_key_env", "engine_command")
+"""Options of the command that override the file."""
+
+
+def measure_grid(line: CommandLine[SweepOptions]) -> int:
+    """Run the sweep of a command line, or print the example of a sweep file."""
+    options = line.options
+    if options.example:
+        console.out(*example_sweep().splitlines())
+        return 0
+    return run_sweep(
+        options,
+        {name: value for name, value in line.given.items() if name in _OF_THE_ENGINE},
+        engine_args=line.invocation.engine_args,
+        output=Output(options=options.output, sender=line.invocation.sender, given=line.given),
+    )
 
 
 def run_sweep(options: SweepOptions, given: GivenValues, *, engine_args: Sequence[str], output: Output) -> int:

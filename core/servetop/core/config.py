@@ -20,6 +20,7 @@ from servetop.core.config_values.failure_limit import DEFAULT_MAX_FAILURES
 from servetop.core.config_values.predicted_cell import PredictedCell
 from servetop.core.config_values.published_study import PublishedStudy
 from servetop.core.config_values.search_config import SearchConfig
+from servetop.core.config_values.watch_config import WatchConfig
 from servetop.core.errors import UsageError
 from servetop.core.text.encodable import not_encodable
 
@@ -230,10 +231,8 @@ class RunConfig:
     """Seconds for which requests in flight are waited for at the end; then they are cancelled."""
     cooldown: float = field(default=0.0, metadata=_SECONDS)
     """Seconds at the end of each stage whose requests are excluded from all totals."""
-    workers: int = 1
-    """Number of sender processes; 0 is `auto`: starts with one and adds more under load."""
-    metric_percentiles: tuple[float, ...] = ()
-    """Percentiles of the summary in addition to 50, 90, 95 and 99."""
+    workers: int = 1  # sender processes; 0 is `auto`: starts with one and adds more under load
+    metric_percentiles: tuple[float, ...] = ()  # of the summary, in addition to 50, 90, 95 and 99
     prefix_cache: str = AS_IS
     """State of the engine's prefix cache when a load or a cell begins: `as-is`, `cold` or `warm`."""
     label: str = ""
@@ -241,6 +240,7 @@ class RunConfig:
     predicted: tuple[PredictedCell, ...] = ()  # of a sweep whose file describes the simulated machine
     published: PublishedStudy | None = None  # what a study measured in the cells of a sweep
     search: SearchConfig | None = None  # a search for the largest load within objectives
+    watch: WatchConfig | None = None  # a watch of a server under the load of other clients: nothing is sent
 
     def __post_init__(self) -> None:
         """UsageError for a text that cannot be sent or recorded."""

@@ -21,6 +21,7 @@ from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.summary.run_story import run_story
 from servetop.reports.summary.summary import run_summary
+from servetop.reports.summary.watch_summary import watch_summary
 from servetop.run.outcome import decisive
 from servetop.run.search.search_end import searched_end
 
@@ -30,6 +31,8 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
 
     An incomplete recording makes the run a failed one.
     """
+    if config.watch is not None:
+        return _close_watch(recorder, end, config), None
     steady: Mapping[int, SteadyWindow] | None = None
     summary, headline = None, None
     try:
@@ -47,6 +50,18 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
     recorder.close(_with_missing_data(end, recorder), steady=steady, headline=headline)
     end = _with_missing_data(end, recorder)  # the end itself may not have been written
     return replace(end, reason=redactor_of(config).sentence(end.reason)), None if recorder.unrecorded else summary
+
+
+def _close_watch(recorder: Recorder, end: RunEnd, config: RunConfig) -> RunEnd:
+    headline = None
+    try:
+        with contextlib.closing(recorder.reader()) as reader:
+            headline = watch_summary(reader, end=end).headline
+    except RecordingError as error:
+        end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
+    recorder.close(_with_missing_data(end, recorder), headline=headline)
+    end = _with_missing_data(end, recorder)
+    return replace(end, reason=redactor_of(config).sentence(end.reason))
 
 
 def _note_ideal_rates(recorder: Recorder, reader: RecordingReader, config: RunConfig, *, at: float) -> None:

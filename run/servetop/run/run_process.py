@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from servetop.run.loop.run_loop import RunLoop
     from servetop.run.manifest.manifest_recorder import ManifestRecorder
     from servetop.run.process.run_registry import Registration
+    from servetop.run.watch.watch_loop import WatchLoop
 
 
 class RunObserver(Protocol):
@@ -120,20 +121,34 @@ async def _run_loop(
 ) -> tuple[Recorder, RunEnd]:
     """Run the loop; its modules are imported while the first sender or the dashboard starts."""
     recorder, start = _open_recording(config, recording, resume=resume, command_line=context.command_line)
-    from servetop.run.loop.run_loop import RunLoop
+    loop = await _new_loop(config, recorder, start=start, context=context, sender=sender)
     from servetop.run.manifest.manifest_recorder import ManifestRecorder
 
-    gc.enable()
-    if sender is None and context.owner is not None:
-        await context.owner.frame_drawn()
-    sender = sender or FirstSender.start()
-    context.at_end.callback(sender.end_unused)
-    alert = context.observer.alert if context.observer else console.status
-    loop = RunLoop(config, recorder, start=start, sender=sender, alert=alert)
     registration = _register(config, recording, loop)
     context.at_end.callback(registration.end)
     manifest = ManifestRecorder(config, recorder, engine=loop.first_launched, command_line=context.command_line)
     return recorder, await _run_with_observers(loop, context, registration, manifest)
+
+
+async def _new_loop(
+    config: RunConfig, recorder: Recorder, *, start: RunStart, context: RunContext, sender: FirstSender | None
+) -> RunLoop | WatchLoop:
+    """Return the loop of a run, with its first sender process, or that of a watch, which has none."""
+    alert = context.observer.alert if context.observer else console.status
+    if config.watch is not None:
+        from servetop.run.watch.watch_loop import WatchLoop
+    else:
+        from servetop.run.loop.run_loop import RunLoop
+    gc.enable()
+    if sender is None and context.owner is not None:
+        await context.owner.frame_drawn()
+    if config.watch is not None:
+        if sender is not None:  # it was started before the configuration was known
+            sender.end_unused()
+        return WatchLoop(config, recorder, start=start, alert=alert)
+    sender = sender or FirstSender.start()
+    context.at_end.callback(sender.end_unused)
+    return RunLoop(config, recorder, start=start, sender=sender, alert=alert)
 
 
 def _open_recording(
@@ -160,7 +175,7 @@ def _open_recording(
     return Recorder.create(recording, header), RunStart(anchor=anchor)
 
 
-def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration:
+def _register(config: RunConfig, recording: Path, loop: RunLoop | WatchLoop) -> Registration:
     """Register the run for `servetop ps`."""
     from servetop.recordings.format.liveness import Writer
     from servetop.run.process.registered_run import RegisteredRun
@@ -184,7 +199,7 @@ def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration
 
 
 async def _run_with_observers(
-    loop: RunLoop, context: RunContext, registration: Registration, manifest: ManifestRecorder
+    loop: RunLoop | WatchLoop, context: RunContext, registration: Registration, manifest: ManifestRecorder
 ) -> RunEnd:
     """Run the loop, with signals, owner, registry, manifest and observer active."""
     context.signals.apply_to(loop.stop_requests)
@@ -203,7 +218,9 @@ async def _run_with_observers(
     return end
 
 
-async def _update_registration(loop: RunLoop, registration: Registration, *, owner: OwnerPipe | None) -> None:
+async def _update_registration(
+    loop: RunLoop | WatchLoop, registration: Registration, *, owner: OwnerPipe | None
+) -> None:
     from servetop.core.tick import TICK_SECONDS
 
     while True:

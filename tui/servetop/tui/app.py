@@ -22,7 +22,7 @@ from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.errors import ServetopError
 from servetop.core.interfaces.run_source import RunSource
 from servetop.tui.baseline_loading import load_baseline
-from servetop.tui.keys import SWEEP, VIEWING, bindings, palette_entries, palette_title
+from servetop.tui.keys import OF_CLIENTS, SWEEP, VIEWING, bindings, palette_entries, palette_title
 from servetop.tui.options import DashboardOptions
 from servetop.tui.playback import Playback
 from servetop.tui.run_viewer import RunViewer
@@ -31,7 +31,7 @@ from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.question import QuestionScreen
 from servetop.tui.screens.saved_files import save_picture, write_report
 from servetop.tui.screens.screen_types import screen_type
-from servetop.tui.state.command_requests import Choice, Question
+from servetop.tui.state.command_requests import QUIT_RUN, QUIT_WATCH
 from servetop.tui.steering import STOP_ACTIONS, Steering
 from servetop.tui.sweep_loading import load_sweeps
 from servetop.tui.terminal_output import sgr_shortening_driver
@@ -46,16 +46,6 @@ PREPARE_SECONDS = 1.0
 """From the first frame until what other screens need is prepared."""
 _NEVER = 1_000_000
 """Threshold for full collections that allocations would start."""
-
-_QUIT_QUESTION = Question(
-    text="The run is still active. What should happen to it?",
-    choices=(
-        Choice(key="d", label="drain and quit", result="stop", hint="send nothing more, let requests finish"),
-        Choice(key="c", label="cancel and quit", result="cancel", hint="cancel the requests in flight"),
-        Choice(key="l", label="leave it running", result="detach", hint="close the dashboard only"),
-    ),
-    when_repeated="cancel",
-)
 
 
 class DashboardApp(App[str]):
@@ -156,7 +146,7 @@ class DashboardApp(App[str]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Yield the entries of the command palette by what they act on: every key with its effect, then the themes."""
-        for group, key in palette_entries(read_only=self.options.read_only):
+        for group, key in palette_entries(read_only=self.options.read_only or self.viewer.is_watch):
             on_app = hasattr(self, f"action_{key.action.partition('(')[0]}")
             run = partial(self.run_action, key.action, self if on_app else screen)
             yield SystemCommand(palette_title(group, key.caption, key.tooltip), "", run)
@@ -203,6 +193,9 @@ class DashboardApp(App[str]):
 
     def action_show_screen(self, name: str) -> None:
         """Show one of the screens behind the number keys, above the live one."""
+        if self.viewer.is_watch and name in OF_CLIENTS:
+            self.viewer.show_message("a watch has no requests of its own: this screen needs them")
+            return
         while len(self.screen_stack) > (1 if name == "live" else 2):
             self.pop_screen()
         if name != "live":
@@ -215,7 +208,7 @@ class DashboardApp(App[str]):
         """Show keys and definitions."""
         from servetop.tui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(read_only=self.options.read_only))
+        self.push_screen(HelpScreen(read_only=self.options.read_only or self.viewer.is_watch))
 
     def action_next_theme(self) -> None:
         """Apply the next theme."""
@@ -264,7 +257,8 @@ class DashboardApp(App[str]):
         if isinstance(self.screen, QuestionScreen):
             self.screen.dismiss(self.screen.when_repeated)
         elif self._owned is not None and self._owned.is_live():
-            self.push_screen(QuestionScreen(_QUIT_QUESTION), self._quit)
+            watched = self._owned.header.config.watch is not None
+            self.push_screen(QuestionScreen(QUIT_WATCH if watched else QUIT_RUN), self._quit)
         else:
             self.exit("detach" if self.viewer.source.is_live() else "ended")
 

@@ -133,6 +133,8 @@ ALL_TABS = tuple(Tab(key.keys[0], key.action.split("'")[1], key.tab) for key in 
 """The screens behind the number keys, in their order: every row of `VIEWING` that has a tab."""
 SWEEP, SEARCH_TITLE = "sweep", "Search"
 """The screen of a sweep, and its title in a search, which has another screen in its place."""
+OF_CLIENTS = ("requests", "distributions", "sweep", "film", "comparison")
+"""Screens that a watch does not have."""
 TABS = ALL_TABS[:-1]
 """Those of a run without a baseline."""
 _DIGITS = f"{TABS[0].digit}-{TABS[-1].digit}"
@@ -227,6 +229,11 @@ REPLAY_LINE = (
     (_DIGITS, "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
 )  # fmt: skip
 """Bottom line of a finished run, most important first."""
+
+WATCH_LINE = (
+    *(row for row in REPLAY_LINE if row[0] not in ("t", "h", _DIGITS)), ("1 5 6 7", "screens"),
+)  # fmt: skip
+"""Bottom line of a watch, live or finished, most important first: no key steers anything."""
 
 STORY_LINE = (("↑↓", "select"), ("Enter", "go there"), ("esc", "close"), *REPLAY_LINE)
 """Bottom line while the story of a finished run is shown, most important first."""

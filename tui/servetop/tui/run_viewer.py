@@ -93,8 +93,13 @@ class RunViewer:
 
     @property
     def can_steer(self) -> bool:
-        """The run is live and the dashboard is not read-only."""
-        return self.source.is_live() and not self.options.read_only
+        """The run is live and has a load, and the dashboard is not read-only."""
+        return self.source.is_live() and not self.options.read_only and not self.is_watch
+
+    @property
+    def is_watch(self) -> bool:
+        """Whether the server is watched under the load of other clients."""
+        return self.run.header.config.watch is not None
 
     def frame(self) -> Frame:
         """Return the run as of the playhead."""

@@ -10,6 +10,7 @@ from servetop.core.interfaces.search_state import SEARCH_COMMANDS, SEARCH_REFUSE
 from servetop.tui.run_viewer import RunViewer
 from servetop.tui.state import command_requests
 from servetop.tui.state.command_requests import (
+    NO_LOAD,
     NOTHING_TO_STEER,
     READ_ONLY,
     Choice,
@@ -53,7 +54,8 @@ class Steering:
     def check(self) -> bool:
         """Whether the run can be steered; shows the reason if not."""
         if not self._viewer.can_steer:
-            self._viewer.show_message(READ_ONLY if self._viewer.source.is_live() else NOTHING_TO_STEER)
+            reason = READ_ONLY if self._viewer.source.is_live() else NOTHING_TO_STEER
+            self._viewer.show_message(NO_LOAD if self._viewer.is_watch else reason)
         return self._viewer.can_steer
 
     def request(self, request: CommandRequest | Rejected, *, text: str = "") -> None:

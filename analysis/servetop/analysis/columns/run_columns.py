@@ -26,6 +26,9 @@ ENGINE_COUNTERS = (
     "prompt_tokens_total",
     "prefix_cache_hits_total",
     "prefix_cache_queries_total",
+    "requests_finished_total",
+    "queue_seconds_total",
+    "queued_requests_total",
     *(name for pair in TOTALS.values() for name in pair),
 )
 ENGINE_GAUGES = ("running", "waiting", "kv_usage", "kv_blocks_used", "kv_blocks_total", "max_num_seqs")

@@ -14,6 +14,7 @@ from servetop.analysis.diagnosis.log_severity import severity_of
 from servetop.analysis.diagnosis.marks import LOOKBACK, WINDOW, Marks
 from servetop.analysis.diagnosis.signals import Signals, replica_count
 from servetop.analysis.diagnosis.trailing import ticks_of
+from servetop.analysis.diagnosis.watched_signals import WATCHED_DETECTORS, of_engine
 from servetop.analysis.engine_gauges import KV_HIGH
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import LogLine, Severity, StageChange
@@ -34,6 +35,8 @@ class EpisodeFold:
 
     streamed: bool = True
     """Whether responses are streamed; without streaming, stalls cannot be detected."""
+    watched: bool = False
+    """Whether the server is watched under the load of other clients: the engine's counters stand for the client's."""
     judged: int = 0
     """Number of ticks judged so far."""
     _found: list[Episode] = field(default_factory=list)
@@ -109,13 +112,15 @@ class EpisodeFold:
         self, history: TickHistory, first: int, stop: int, facts: EngineFacts | None, stages: Sequence[StageChange]
     ) -> None:
         recent, new = self._recent, Signals.of(history, first, stop, facts=facts, stages=stages)
-        if not self.streamed:  # the first token arrives with the last
+        if self.watched:
+            new = of_engine(new, history, first, stop)
+        elif not self.streamed:  # the first token arrives with the last
             new = replace(new, awaiting=np.full(len(new), math.nan))
         known = new if recent is None else recent.followed_by(new)
         known = known.with_base_ttft(judged=len(known) - len(new))
         self._recent = known.last(2 * ticks_of(LOOKBACK))
         signals = known.without_gaps()
-        for kind, rule in DETECTORS.items():
+        for kind, rule in (WATCHED_DETECTORS if self.watched else DETECTORS).items():
             if kind is not EpisodeKind.STALL or self.streamed:
                 self._follow(kind, rule(signals), signals, len(signals) - len(new))
 

@@ -32,6 +32,7 @@ UNKNOWN_CAUSE = clause("cause unknown without the engine's batch limit")
 KV_PEAK = clause("up to 99.7 % of blocks; KV 29.0 %", {O.KV})
 PREEMPTED = clause("2.0 preemptions/s", {O.PREEMPTIONS})
 BATCH_FULL = clause("running 16 of 16", {O.RUNNING, O.QUEUE})
+RUNNING = clause("16 running", {O.RUNNING})
 PROMPT_TOKENS = clause("5,000 prompt tokens/s", {O.TTFT})
 KEPT = clause("62% of the requests keep the objectives", {O.OBJECTIVES})
 KEEPS_UP = clause("the engine keeps up", {O.COMPLETIONS})
@@ -55,6 +56,8 @@ VERDICTS: Mapping[Bottleneck, Clause] = {
     Bottleneck.MISSED: clause("objectives missed", {O.OBJECTIVES, O.COMPLETIONS}),
     Bottleneck.SETTLING: clause("settling", {O.IN_FLIGHT}),
     Bottleneck.HEADROOM: clause("headroom", {O.COMPLETIONS}),
+    Bottleneck.WAITING: clause("requests wait", {O.QUEUE}),
+    Bottleneck.SERVING: clause("serving", {O.RUNNING}, {O.QUEUE}),
 }
 """The clause of each verdict's name; those of states without a load need nothing."""
 LIVE_CLAUSES = {
@@ -92,7 +95,7 @@ def observed_now(moment: Moment) -> frozenset[O]:
         O.TTFT: bool(stats.totals.completed or stats.totals.output_tokens),
         O.COMPLETIONS: bool(stats.totals.completed),
         O.FAILURES: bool(stats.totals.failed),
-        O.IN_FLIGHT: True,
+        O.IN_FLIGHT: not moment.watched,
         O.CLIENT_QUEUE: bool(stats.load.queued),
         O.REPLICAS: bool(moment.replicas),
         O.OBJECTIVES: not math.isnan(stats.attainment.window),

@@ -26,6 +26,8 @@ class Moment:
 
     stats: LiveStats
     facts: EngineFacts | None = None
+    watched: bool = False
+    """Whether the server is watched under the load of other clients, so that there is nothing of a client."""
     stage: StageChange | None = None
     """The stage in force; None before the first one."""
     load_since: float = math.nan

@@ -57,9 +57,8 @@ def batch_bound(moment: Moment) -> Diagnosis | None:
     roomy = moment.kv < KV_ROOMY
     memory = "" if math.isnan(moment.kv) else f"KV {'only ' if roomy else ''}{percent(moment.kv)}"
     full = "" if running is None or math.isnan(size) else f"running {running:.0f} of {size:.0f}"
-    advice = (
-        "raise max_num_seqs" if roomy or not memory else "lower the rate: a larger batch would soon fill the KV blocks"
-    )
+    less = "more replicas or KV memory" if moment.watched else "lower the rate"
+    advice = "raise max_num_seqs" if roomy or not memory else f"{less}: a larger batch would soon fill the KV blocks"
     evidence = (Phrase(clauses.BATCH_FULL, full), waiting(moment), Phrase(clauses.KV_PEAK, memory))
     return diagnosis(moment, Bottleneck.BATCH, evidence, [Phrase(clauses.TRY_BATCH, advice)])
 

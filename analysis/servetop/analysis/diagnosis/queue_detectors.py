@@ -100,22 +100,27 @@ def _decode_dominates(signals: Signals, lasting: int) -> BoolArray:
 
 def queueing(signals: Signals) -> Marks:
     """Requests of an open loop wait at the engine longer than QUEUE_SECONDS."""
-    return _queue(signals, signals.waiting, signals.waiting)
+    return _queue(signals, signals.waiting, signals.waiting, loaded=np.isfinite(last_known(signals.request_rate)))
+
+
+def queueing_of_others(signals: Signals) -> Marks:
+    """Return the same of a watched server, whose load is unknown: an open loop or a closed one."""
+    return _queue(signals, signals.waiting, signals.waiting, loaded=np.ones(len(signals), dtype=np.bool_))
 
 
 def awaiting(signals: Signals) -> Marks:
     """Return the same by the requests without a first token, where the engine does not export its queue."""
-    return _queue(signals, signals.overdue, signals.awaiting)
+    return _queue(signals, signals.overdue, signals.awaiting, loaded=np.isfinite(last_known(signals.request_rate)))
 
 
-def _queue(signals: Signals, waiting: FloatArray, shown: FloatArray) -> Marks:
+def _queue(signals: Signals, waiting: FloatArray, shown: FloatArray, *, loaded: BoolArray) -> Marks:
     short = np.maximum(SHORT_QUEUE + 2, QUEUE_SECONDS * signals.throughput)
     known = np.nan_to_num(waiting)
     lasting = trailing_min(waiting - short, ticks_of(_QUEUE_LASTS)) >= 0
     calm = trailing_max(known, ticks_of(_BREAK) + 1) <= SHORT_QUEUE
     steps = ticks_of(LOOKBACK)
     return marks(
-        opens=lasting & np.isfinite(last_known(signals.request_rate)),
+        opens=lasting & loaded,
         closes=trailing_max(known - 0.5 * short, ticks_of(3)) <= 0,
         worst=np.nan_to_num(shown),
         active=known >= short,

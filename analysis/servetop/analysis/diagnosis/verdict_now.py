@@ -32,6 +32,7 @@ from servetop.analysis.diagnosis.overload_now import (
 from servetop.analysis.diagnosis.queue_detectors import QUEUE_SECONDS, SHORT_QUEUE
 from servetop.analysis.diagnosis.run_verdict import CLIENT_TOO
 from servetop.analysis.diagnosis.stalls import STALL_SECONDS
+from servetop.analysis.diagnosis.watched_verdict import watched_verdict
 from servetop.analysis.engine_gauges import KV_HIGH, STALE_AFTER
 from servetop.analysis.trust.trust_verdict import TrustVerdict
 from servetop.core.text.counted import counted
@@ -65,6 +66,8 @@ def verdict_now(moment: Moment) -> Diagnosis:
     """Return the verdict of one time: the first rule that applies, with its evidence, decides."""
     if moment.ended_by:
         return Diagnosis(bottleneck=Bottleneck.FAILED, evidence=(moment.ended_by,), advice=_see_log(moment))
+    if moment.watched:
+        return _beside_throttling(moment, watched_verdict(moment))
     for rule in (
         _no_load,
         _failing,

@@ -20,6 +20,7 @@ from servetop.run.run_process import FinishedRun, RunContext, execute, final_sum
 
 if TYPE_CHECKING:
     from servetop.cli.headless.headless_progress import HeadlessProgress
+    from servetop.cli.watch.watch_progress import WatchProgress
     from servetop.run.process.first_sender import FirstSender
 
 POLL_SECONDS = 0.5
@@ -43,7 +44,8 @@ def run_headless(
         observer, command_line = HeadlessObserver(config, recording), ["servetop", *sys.argv[1:]]
         context = RunContext(signals=signals, observer=observer, command_line=command_line)
         run = execute(config, recording, context=context, resume=resume, sender=sender)
-        _print_run(run, as_json=as_json, throw_away=throw_away)
+        show = _print_run if config.watch is None else _print_watch
+        show(run, as_json=as_json, throw_away=throw_away)
     return run.end.exit_code
 
 
@@ -67,13 +69,26 @@ def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
         print_end(run.end, reader, unrecorded=run.recorder.unrecorded)
 
 
+def _print_watch(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
+    from servetop.cli.report.report import print_end
+    from servetop.cli.report.watch_report import print_watch
+    from servetop.recordings.library.empty_recordings import never_attached
+
+    with contextlib.closing(run.recorder.reader()) as reader:
+        if not never_attached(reader):
+            print_watch(reader, as_json=as_json, kept=not throw_away)
+        elif as_json:
+            console.out_json({"error": run.end.reason, "exit_code": run.end.exit_code})
+        print_end(run.end, reader, unrecorded=run.recorder.unrecorded)
+
+
 class HeadlessObserver:
     """Prints the progress and the warnings of a run on stderr."""
 
     def __init__(self, config: RunConfig, recording: Path) -> None:
         self._config = config
         self._recording = recording
-        self._progress: HeadlessProgress | None = None
+        self._progress: HeadlessProgress | WatchProgress | None = None
 
     async def follow(self) -> None:
         """Show the progress until cancelled, and a last time then, while the recording can be read."""
@@ -94,9 +109,13 @@ class HeadlessObserver:
         else:
             console.status(line)
 
-    def _opened(self) -> HeadlessProgress:
-        from servetop.cli.headless.headless_progress import HeadlessProgress
+    def _opened(self) -> HeadlessProgress | WatchProgress:
+        if self._progress is None and self._config.watch is not None:
+            from servetop.cli.watch.watch_progress import WatchProgress
 
-        if self._progress is None:
+            self._progress = WatchProgress(self._recording)
+        elif self._progress is None:
+            from servetop.cli.headless.headless_progress import HeadlessProgress
+
             self._progress = HeadlessProgress(self._config, self._recording)
         return self._progress

@@ -141,6 +141,8 @@ def _recorded(name: str) -> tuple[Mapping[str, Any], RecordedPlan]:
         reader.close()
     if config.search is not None:
         raise UsageError(f"{name} is the recording of a search, which has no load to repeat: use servetop search")
+    if config.watch is not None:
+        raise UsageError(f"{name} is the recording of a watch, which has no load to repeat: use servetop watch")
     warmups = next((stage.num_prompts or 0 for stage in config.stages if stage.warmup), 0)
     measured = tuple(stage for stage in config.stages if not stage.warmup)
     single = _as_options(measured, drains=config.drain_at_stages)

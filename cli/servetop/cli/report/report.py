@@ -30,8 +30,9 @@ from servetop.cli.report.run_tables import (
 )
 from servetop.cli.report.search_lines import search_lines
 from servetop.cli.report.stage_tables import PLOT_WIDTH, failed_lines, grid_plot, grid_tables, stages_table
+from servetop.cli.report.watch_report import print_watch, refuse_client_figures
 from servetop.cli.tables import out_tables, stdout_console
-from servetop.core.errors import ExitCode
+from servetop.core.errors import ExitCode, UsageError
 from servetop.core.events import RunEnd
 from servetop.core.interfaces.unrecorded import Unrecorded
 from servetop.core.text.sanitize import sanitize_line
@@ -66,6 +67,10 @@ def print_recording(
     """Print the summary of a recording, which names the recording only if it is `kept`; OK, whatever its contents."""
     reader = RecordingReader.open(resolve(name))
     try:
+        if reader.header.config.watch is not None:
+            refuse_client_figures(percentiles, prices)
+            print_watch(reader, as_json=as_json, kept=kept)
+            return int(ExitCode.OK)
         summary = run_summary(reader, percentiles=percentiles, prices=prices)
         print_run(reader, summary if kept else replace(summary, recording=None), as_json=as_json)
         if reader.damage is not None:
@@ -85,6 +90,8 @@ def print_run(reader: RecordingReader, summary: RunSummary, *, as_json: bool) ->
 def print_story(name: str, *, markdown: bool = False, as_json: bool = False) -> int:
     """Print what limited the run of a recording, and the lines that explain it; as JSON, the summary's `story`."""
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        if reader.header.config.watch is not None:
+            raise UsageError(f"--story and --markdown: {reader.name} is a watch, which has no story: leave them out")
         story, sweep = run_story(reader)
     if as_json:
         console.out_json(asdict(story))

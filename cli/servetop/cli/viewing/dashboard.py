@@ -93,7 +93,7 @@ def run_with_dashboard(
             if left in _BY_SIGNAL and not run.ended:
                 run.signal(_BY_SIGNAL[left])
             if not run.ended:
-                console.message(_WAIT_MESSAGES.get(left, _WAIT_MESSAGES[""]))
+                console.message(_wait_message(left, watched=config.watch is not None))
             return conclude(run, throw_away=throw_away)
 
 
@@ -107,6 +107,12 @@ _WAIT_MESSAGES = {
     "": "the dashboard failed, the run continues (Ctrl-C cancels it)",
 }
 """The message printed while waiting for a run, by the dashboard's result."""
+
+
+def _wait_message(left: str, *, watched: bool) -> str:
+    if watched and left:
+        return "ending the watch"
+    return _WAIT_MESSAGES.get(left, _WAIT_MESSAGES[""])
 
 
 _BY_SIGNAL = {"stop by signal": signal.SIGTERM, "cancel by signal": signal.SIGINT}

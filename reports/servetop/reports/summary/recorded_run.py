@@ -15,7 +15,7 @@ def recorded_run(reader: RecordingReader, *, end: RunEnd | None = None) -> RunRe
     """Return what a recording contains for its judgement; `end` is the end of a run, if it is not recorded yet."""
     reader.refresh()
     header, history = reader.header, TickHistory(reader.ticks())
-    fold = EpisodeFold(streamed=header.config.workload.stream)
+    fold = EpisodeFold(streamed=header.config.workload.stream, watched=header.config.watch is not None)
     fold.update_log(reader.log_lines())
     stages = reader.stages()
     fold.update(history, header.engine, stages=stages)

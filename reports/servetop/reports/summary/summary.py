@@ -31,6 +31,7 @@ from servetop.analysis.summary.summary_types import (
 from servetop.analysis.summary.trust_metrics import trust_summary
 from servetop.analysis.trust.steady_state import METHOD, SteadyWindow
 from servetop.core.config_values.price import Prices
+from servetop.core.errors import UsageError
 from servetop.core.events import RunEnd
 from servetop.core.same_fields import from_same_fields
 from servetop.recordings.read.load_requests import Selection, load_requests, load_timeline
@@ -58,7 +59,7 @@ def run_summary(
     end: RunEnd | None = None,
     totals: UseRequests | None = None,
 ) -> RunSummary:
-    """Summarise each stage and the whole run, except warm-ups.
+    """Summarise each stage and the whole run, except warm-ups; UsageError for a watch, which has no requests.
 
     `percentiles` and `prices` (UsageError if they make no sense) replace those of the configuration, `end` an end that
     is not recorded yet. `totals` is called once with the requests of the totals, with their stages.
@@ -71,7 +72,7 @@ def run_summary(
     summary = RunSummary(
         set_up=set_up_of(run),
         recording=str(reader.path),
-        recording_state=_state(reader, run),
+        recording_state=recording_state(reader, run),
         engine=engine_summary(run),
         prefix_cache=prefix_cache_text(run.header.config.prefix_cache, reader.notes()),
         exit_code=None if run.end is None else run.end.exit_code,
@@ -138,6 +139,8 @@ class _Source:
         prices: Sequence[str],
         end: RunEnd | None,
     ) -> _Source:
+        if reader.header.config.watch is not None:
+            raise UsageError(f"{reader.name} is a recorded watch, without requests: servetop summary has its figures")
         run = load_run(reader)
         run = run if end is None else dataclasses.replace(run, end=end)
         if percentiles is not None:
@@ -276,7 +279,8 @@ def _selection(stage: StagePeriod, cooldowns: CoolDowns) -> Selection:
     return Selection(stage=index, excluded=tuple(pair for pair in cooldowns.starts.items() if pair[0] == index))
 
 
-def _state(reader: RecordingReader, run: RunColumns) -> str:
+def recording_state(reader: RecordingReader, run: RunColumns) -> str:
+    """Return `finished`, `live`, `broken-off` or `damaged`."""
     if reader.damage is not None:
         return "damaged"
     if run.end is not None:

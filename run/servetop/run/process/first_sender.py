@@ -19,6 +19,8 @@ _NO_RUN = {"-h", "--help", "--version", "--detach", "--dry-run"}
 def runs_in_this_process(argv: Sequence[str]) -> bool:
     """Whether a command line probably runs a load in this process; a guess made before it is parsed."""
     own = argv[: argv.index("--")] if "--" in argv else argv
+    if own[:1] == ["watch"]:
+        return False
     headless = "--headless" in own or ("--json" in own and own[0].startswith("-"))
     return headless and _NO_RUN.isdisjoint(own)
 

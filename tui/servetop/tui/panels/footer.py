@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, spread
-from servetop.tui.keys import ALWAYS, COMPARE, LIVE_LINE, REPLAY_LINE, STORY_LINE, TABS, screen_line
+from servetop.tui.keys import ALWAYS, COMPARE, LIVE_LINE, REPLAY_LINE, STORY_LINE, TABS, WATCH_LINE, screen_line
 from servetop.tui.panels.live.story_card import card_shown
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.tabs import TabLine, draw_tabs, tabs_of
@@ -42,7 +42,7 @@ class KeyLine(Panel):
         if frame.story is not None and card_shown(frame):
             line: Sequence[tuple[str, str]] = STORY_LINE
         else:
-            line = LIVE_LINE if frame.live and not frame.read_only else REPLAY_LINE
+            line = LIVE_LINE if frame.steers else WATCH_LINE if frame.watched else REPLAY_LINE
         return [draw_keys((COMPARE, *line) if frame.against else line, width)]
 
 
@@ -59,7 +59,7 @@ class ScreenLine(Panel):
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
-        keys = screen_line(self._keys, steering=frame.live and not frame.read_only)
+        keys = screen_line(self._keys, steering=frame.steers)
         return [draw_screen_line(frame, keys, width, time_axis=self._time_axis)]
 
 

@@ -154,6 +154,8 @@ def _right(frame: Frame, omitted: Set[str]) -> list[Run]:
 def stage_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
     """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused."""
     load, stage = frame.stats.load, frame.stage
+    if frame.watched:
+        return [("watch", "strong")]
     if stage is None:
         return [("no load yet", "muted")]
     label = shortened(sanitize_line(stage.label), 40)

@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width, shortened
-from servetop.tui.keys import ALL_TABS, SEARCH_TITLE, SWEEP, TABS, Tab
+from servetop.tui.keys import ALL_TABS, OF_CLIENTS, SEARCH_TITLE, SWEEP, TABS, Tab
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
@@ -47,7 +47,9 @@ class TabLine(Panel):
 
     def on_click(self, event: events.Click) -> None:
         at = event.get_content_offset(self)
-        screen = None if at is None else tab_at(self.parts(self.size.width), at.x)
+        screen = (
+            None if at is None else tab_at(self.parts(self.size.width), at.x, tabs=tabs_of(self.frame, self._shown))
+        )
         if screen is not None:
             self.post_message(self.Chosen(screen))
 
@@ -58,6 +60,8 @@ def tabs_of(frame: Frame | None, shown: str) -> Sequence[Tab]:
     The screen of the sweep is another one for a search.
     """
     tabs = ALL_TABS if shown == ALL_TABS[-1].screen or (frame is not None and frame.against) else TABS
+    if frame is not None and frame.watched:
+        return [tab for tab in tabs if tab.screen not in OF_CLIENTS]
     if frame is None or frame.search is None:
         return tabs
     return [replace(tab, title=SEARCH_TITLE) if tab.screen == SWEEP else tab for tab in tabs]
@@ -90,10 +94,10 @@ def _part(tab: Tab, shown: str, title: str, gap: int) -> list[Run]:
     return [mark, (tab.digit, "key"), (f" {title}", "title" if here else "muted"), (" " * gap, "")]
 
 
-def tab_at(parts: Sequence[TextRow], column: int) -> str | None:
+def tab_at(parts: Sequence[TextRow], column: int, *, tabs: Sequence[Tab] = ALL_TABS) -> str | None:
     """Return the screen of the tab that is drawn at a column; None right of all, or if there are none."""
     end = 0
-    for tab, part in zip(ALL_TABS, parts, strict=False):
+    for tab, part in zip(tabs, parts, strict=False):
         end += row_width(part)
         if column < end:
             return tab.screen

@@ -12,6 +12,7 @@ from servetop.tui.panels.footer import KeyLine, StatusLine
 from servetop.tui.panels.header import HeaderLine
 from servetop.tui.panels.live.alert import AlertPanel, alert_text
 from servetop.tui.panels.live.diagnosis import DiagnosisLine
+from servetop.tui.panels.live.engine_latency import EngineLatencyPanel
 from servetop.tui.panels.live.gpu import GpuPanel
 from servetop.tui.panels.live.kv import KvPanel
 from servetop.tui.panels.live.latency import LatencyPanel
@@ -74,6 +75,7 @@ class LiveScreen(PanelFocus):
             yield ThroughputPanel(id="throughput")
             yield LatencyPanel(id="latency")
             yield HeatPanel(id="heat")
+            yield EngineLatencyPanel(id="engine-latency")
             yield KvPanel(id="kv")
             yield QueuePanel(id="queue")
             yield PreemptionsPanel(id="preemptions")
@@ -116,6 +118,7 @@ def _classes(frame: Frame) -> dict[str, bool]:
     alert = alert_text(frame)
     return {
         "-booting": frame.booting,
+        "-watch": frame.watched and not frame.booting,
         "-alert": bool(alert) and not quotes(frame, alert),
         "-story": card_shown(frame),
         "-heat": frame.view.heat,

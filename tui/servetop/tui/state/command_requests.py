@@ -13,6 +13,7 @@ from servetop.core.text import formats
 from servetop.core.tick import LoadGauges
 from servetop.core.units import MAX_REQUEST_RATE
 
+NO_LOAD = "a watch sends no load: there is nothing to steer"
 NOTHING_TO_STEER = "nothing to steer: the run has ended"
 READ_ONLY = "this page is read-only: start it with --web-steer to allow changes"
 _LOWEST_RATE = 0.01
@@ -178,3 +179,23 @@ def described(action: Action, value: float | None, text: str = "") -> str:
         Action.CANCEL: "cancel and stop",
     }
     return texts[action]
+
+
+QUIT_WATCH = Question(
+    text="The watch is still active. What should happen to it?",
+    choices=(
+        Choice(key="s", label="stop and quit", result="stop", hint="end the watch"),
+        Choice(key="l", label="leave it running", result="detach", hint="close the dashboard only"),
+    ),
+    when_repeated="stop",
+)
+QUIT_RUN = Question(
+    text="The run is still active. What should happen to it?",
+    choices=(
+        Choice(key="d", label="drain and quit", result="stop", hint="send nothing more, let requests finish"),
+        Choice(key="c", label="cancel and quit", result="cancel", hint="cancel the requests in flight"),
+        Choice(key="l", label="leave it running", result="detach", hint="close the dashboard only"),
+    ),
+    when_repeated="cancel",
+)
+"""What may become of a run, or of a watch, whose dashboard is closed."""

@@ -191,8 +191,20 @@ class Frame:
         return self.header.engine.title if self.header.engine else self.header.config.engine.known_as
 
     @property
+    def watched(self) -> bool:
+        """Whether the server is watched under the load of other clients, so that there is nothing of a client."""
+        return self.header.config.watch is not None
+
+    @property
+    def steers(self) -> bool:
+        """Whether the steering keys have an effect."""
+        return self.live and not self.read_only and not self.watched
+
+    @property
     def booting(self) -> bool:
-        """Whether no stage with a load has started."""
+        """Whether no stage with a load has started; of a watch, whether it has not attached yet."""
+        if self.watched:
+            return self.engine is None
         return not any(stage.request_rate is not None for stage in self.stages)
 
     @property

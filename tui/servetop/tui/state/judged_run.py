@@ -36,9 +36,9 @@ _STILL_PILED = 0.75
 class JudgedRun:
     """Judges the ticks of a run as they arrive; a long recording is judged bit by bit after it was opened."""
 
-    def __init__(self, *, streamed: bool) -> None:
-        """`streamed`: whether the run's responses are streamed."""
-        self._fold = EpisodeFold(streamed=streamed)
+    def __init__(self, *, streamed: bool, watched: bool = False) -> None:
+        """`streamed`: whether the run's responses are streamed; `watched`: whether it is a watch, without any."""
+        self._fold = EpisodeFold(streamed=streamed, watched=watched)
         self._story: Story | None = None
         self._deferred = False
         self.complete = True
@@ -92,6 +92,7 @@ class JudgedRun:
             Moment(
                 stats=stats,
                 facts=facts,
+                watched=self._fold.watched,
                 stage=stages[-1] if stages else None,
                 load_since=min(loads, default=math.nan),
                 restarting=max(loads, default=-math.inf) <= restart,
@@ -126,11 +127,12 @@ class JudgedRun:
         *,
         replicas: Callable[[], Sequence[ReplicaSample]] = tuple,
     ) -> Story | None:
-        """Return the story of a finished run; None until all of it is judged, and in the first frame of a long run.
+        """Return the story of a finished run; None until all of it is judged, in the first frame of a long run, and
+        of a watch.
 
         `sweep` is the verdict of a sweep; `replicas` returns the samples of each replica.
         """
-        if not self.complete or run.end is None:
+        if not self.complete or run.end is None or self._fold.watched:
             return None
         if self._story is None and not self._deferred and len(run.history) > _JUDGED_AT_ONCE:
             self._deferred, self.complete = True, False

@@ -76,7 +76,7 @@ class RunState:
         self.steady = SteadyStages(self.history)
         self.header = header
         self.replicas = ReplicaHistory(scratch)
-        self.judged = JudgedRun(streamed=header.config.workload.stream)
+        self.judged = JudgedRun(streamed=header.config.workload.stream, watched=header.config.watch is not None)
         self.engine_metrics = EngineMetricsHistory(scratch)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
@@ -220,7 +220,7 @@ class RunState:
             live=live,
             edge=self.edge,
             episodes=self.judged.episodes,
-            verdict=self._verdict(stats if pointed is None else pointed),
+            verdict=self.verdict(stats if pointed is None else pointed),
             story=self.story_at(at),
             sweep=None if end is None else self.sweep,
             peaks=self._peaks_of(len(self.history)) if end is not None and pointed is None else None,
@@ -262,7 +262,7 @@ class RunState:
         age = 0.0 if self.header.engine is None else self.header.engine.page_age
         return engine_peaks(self.history, self.judged.episodes, stages=self.stages, page_age=age)
 
-    def _verdict(self, stats: LiveStats) -> Diagnosis:
+    def verdict(self, stats: LiveStats) -> Diagnosis:
         """Return the verdict at the time of the statistics."""
         stages, notes = self.stages[: _count(self.stages, stats.at)], self.notes[: _count(self.notes, stats.at)]
         facts, replicas = self.header.engine, self.replicas.newest(stats.at)

@@ -15,6 +15,7 @@ from servetop.tui.state.frame import Frame
 _QUIET = ("·", "muted")
 _STYLES = {
     Bottleneck.HEADROOM: ("✓", "good"),
+    Bottleneck.SERVING: ("✓", "good"),
     Bottleneck.UNCLEAR: ("?", "muted"),
     Bottleneck.FAILED: ("✖", "bad"),
     Bottleneck.FAILING: ("✖", "bad"),
@@ -54,7 +55,7 @@ class DiagnosisLine(Panel):
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
-        if frame.pointed is None and frame.end is not None:
+        if frame.pointed is None and frame.end is not None and not frame.watched:
             return [_draw_end(frame, width)]
         return [draw_diagnosis(frame.verdict, width)]
 

@@ -32,7 +32,8 @@ _QUOTED = 80
 
 def card_shown(frame: Frame) -> bool:
     """Whether the run has ended at the playhead, no cursor points at another time, and the card was not closed."""
-    return frame.end is not None and frame.pointed is None and not frame.view.story_hidden
+    ended = frame.end is not None and not frame.watched  # a watch has no story
+    return ended and frame.pointed is None and not frame.view.story_hidden
 
 
 def quotes(frame: Frame, text: str) -> bool:

@@ -29,6 +29,9 @@ class ThroughputPanel(TimeChart):
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
         rates, wide = frame.stats.rates, _is_wide(self.size.width)
+        if frame.watched:
+            counted: TextRow = [("Throughput ", "title"), (formats.count(rates.engine_output_tokens), "strong")]
+            return [[*counted, (" tok/s out, engine's count" if wide else " tok/s", "")]]
         cost = _cost(frame)
         unit = " tok/s out" if wide and not cost else " tok/s"
         output: TextRow = [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (unit, "")]
@@ -43,6 +46,8 @@ class ThroughputPanel(TimeChart):
         return peak_of(smoothed["output_tokens"].mean, smoothed["engine_output_tokens"].mean, *before)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
+        if frame.watched:
+            return draw_engine_throughput(frame.stats, self.axes(frame), width, height)
         return draw_throughput(frame.stats, self.axes(frame), width, height, baseline=frame.shown_baseline)
 
 
@@ -83,6 +88,15 @@ def draw_throughput(
         _input_row(stats, axes, width),
         *chart(traces, axes, width=width, height=height - 2),
     ]
+
+
+def draw_engine_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> Sequence[TextRow]:
+    """Output tokens/s by the engine's own count, as of a watched server; as bars in few rows."""
+    times, counted = stats.series.times, stats.series.smoothed["engine_output_tokens"].mean
+    if height < 6:
+        bars = Bars(times=times, values=counted, style="orange")
+        return bars_or_lines(bars, axes, None, baseline=None, width=width, height=height)
+    return chart([ChartLine(times=times, values=counted, style="orange")], axes, width=width, height=height)
 
 
 def _is_wide(width: int) -> bool:

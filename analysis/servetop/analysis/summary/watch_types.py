@@ -1,0 +1,88 @@
+"""The summary of a watch as a tree of frozen dataclasses; docs/how-to/watch.md describes it.
+
+Every figure is the server's own. Fields are in the order of the JSON keys. None means "not exported".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from servetop.analysis.exported.exported_summary import ExportedMetric
+from servetop.analysis.field_metadata import FLAT, OMITTED
+from servetop.analysis.summary.summary_types import EngineSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedLimit:
+    """A limit of the server that requests ran into, or a queue whose cause its metrics do not show."""
+
+    name: str
+    """`KV-bound`, `batch-bound` or `requests wait`."""
+    seconds: float
+    """Its duration in all."""
+    onset: float
+    """When it began first, seconds since the origin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedFigures:
+    """What the server counted itself while it was watched: means over that time."""
+
+    seconds: float
+    """From its first metrics page to the end."""
+    seconds_without_metrics: float
+    """Parts of it in which the server did not respond, or its metrics could not be read."""
+    requests: float | None
+    """Requests that the server finished."""
+    request_throughput: float | None
+    """Requests/s that it finished."""
+    output_throughput: float | None
+    """Output tokens/s."""
+    prompt_throughput: float | None
+    """Prompt tokens/s."""
+    mean_ttft_ms: float | None
+    mean_tpot_ms: float | None
+    mean_e2el_ms: float | None
+    mean_queue_ms: float | None
+    """Mean time in the queue."""
+    limits: tuple[WatchedLimit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedServer:
+    """Peaks and counters that the server exported while it was watched; counters add up through restarts."""
+
+    max_kv_usage: float | None
+    max_running: float | None
+    max_waiting: float | None
+    preemptions: float | None
+    generation_tokens: float | None
+    prompt_tokens: float | None
+    prefix_cache_hits: float | None
+    prefix_cache_queries: float | None
+    prefix_cache_hit_rate: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSummary:
+    """A watch: which server, what it counted, and what limited it."""
+
+    metadata: Mapping[str, str] = field(metadata=FLAT)
+    """Each `--metadata KEY=VALUE`, unless the summary has that key."""
+    date: str
+    backend: str
+    label: str | None
+    model_id: str | None
+    url: str | None
+    recording: str | None
+    recording_state: str
+    engine: EngineSummary
+    exit_code: int | None
+    error: str | None
+    headline: str
+    server: WatchedServer
+    watched: WatchedFigures | None = field(default=None, metadata=OMITTED)
+    """None if no metrics page was read."""
+    engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)
+    """Metrics of the engine page, with p50 and p90 of the engine's histograms."""

@@ -1,0 +1,69 @@
+"""The options of `servetop watch`: those of attaching to a server, and of a recording."""
+
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated
+
+from servetop.cli.options.declaration import Argument, Option, options_class
+from servetop.cli.options.doctor_options import ServerEngine
+from servetop.cli.options.engine_options import (
+    ApiKeyEnv,
+    AttachTimeout,
+    ConnectionOptions,
+    MetricsApiKeyEnv,
+    MetricsHeaderEnv,
+    MetricsUrl,
+    engine_option,
+)
+from servetop.cli.options.output_options import OutputOptions, output_option
+from servetop.cli.options.parsers import parse_metadata
+from servetop.cli.options.request_options import HeaderEnv, Headers
+from servetop.cli.options.run_options import NoRecord
+from servetop.core.units import parse_seconds
+
+watch_option = partial(Option, panel="Watch")
+
+
+@options_class
+class WatchOptions:
+    """The options of `servetop watch`; names are those of RunOptions, for which they are read, except `duration`."""
+
+    server: Annotated[str, Argument("URL", "The server to watch. It is only read: metrics, health, list of models.")]
+    duration: Annotated[
+        float | None,
+        watch_option(
+            "--duration",
+            "End after this time: seconds, or 90s, 5m, 1h.",
+            unit="TIME",
+            default="when it is stopped",
+            parse=parse_seconds,
+        ),
+    ] = None
+    engine: ServerEngine = None
+    model: Annotated[
+        str | None,
+        engine_option(
+            "--model",
+            "Served model whose metrics are read, where a page has those of several.",
+            unit="MODEL",
+            default="the first that the server lists",
+        ),
+    ] = None
+    metrics_url: MetricsUrl = None
+    metrics_api_key_env: MetricsApiKeyEnv = None
+    metrics_header_env: MetricsHeaderEnv = dataclasses.field(default_factory=dict)
+    attach_timeout: AttachTimeout = 30.0
+    api_key_env: ApiKeyEnv = None
+    connection: ConnectionOptions = ConnectionOptions()
+    header: Headers = dataclasses.field(default_factory=dict)
+    header_env: HeaderEnv = dataclasses.field(default_factory=dict)
+    label: Annotated[str, output_option("--label", "Name of the watch.", unit="TEXT")] = ""
+    metadata: Annotated[
+        Mapping[str, str],
+        output_option(
+            "--metadata", "Pair to store with the watch; repeat.", unit="KEY=VALUE", repeat=True, parse=parse_metadata
+        ),
+    ] = dataclasses.field(default_factory=dict)
+    output: OutputOptions = OutputOptions()
+    no_record: NoRecord = False

@@ -1,0 +1,1 @@
+"""`servetop watch`: the command, and its progress without a dashboard."""

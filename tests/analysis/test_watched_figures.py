@@ -1,0 +1,36 @@
+"""The sentence that says what limited a watched server."""
+
+from __future__ import annotations
+
+import pytest
+
+from servetop.analysis.summary.watch_types import WatchedFigures, WatchedLimit
+from servetop.analysis.summary.watched_figures import REQUESTS_WAIT, watch_headline
+
+UNKNOWN = dict.fromkeys(
+    (
+        "requests", "request_throughput", "output_throughput", "prompt_throughput", "mean_ttft_ms", "mean_tpot_ms",
+        "mean_e2el_ms", "mean_queue_ms",
+    )
+)  # fmt: skip
+KV = WatchedLimit(name="KV-bound", seconds=72.0, onset=10.0)
+QUEUE = WatchedLimit(name=REQUESTS_WAIT, seconds=8.0, onset=100.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "silent", "headline"),
+    [
+        ((), 0.0, "watched for 5:00: no limit was reached"),
+        ((KV,), 0.0, "KV-bound for 1:12 of 5:00"),
+        ((KV, QUEUE), 10.0, "KV-bound for 1:12, requests wait for 0:08, without metrics for 0:10 of 5:00"),
+    ],
+)
+def test_the_headline_names_each_limit_and_its_duration(
+    limits: tuple[WatchedLimit, ...], silent: float, headline: str
+) -> None:
+    figures = WatchedFigures(seconds=300.0, seconds_without_metrics=silent, limits=limits, **UNKNOWN)
+    assert watch_headline(figures) == headline
+
+
+def test_a_server_without_metrics_has_no_figures() -> None:
+    assert watch_headline(None) == "no metrics were read"

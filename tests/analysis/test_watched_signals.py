@@ -1,0 +1,70 @@
+"""Episodes of a watched server are found in the engine's metrics alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.diagnosis.episode_fold import EpisodeFold
+from servetop.analysis.diagnosis.watched_signals import WATCHED_DETECTORS
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import EngineSample
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
+
+FACTS = EngineFacts(name="vllm", title="vLLM", max_num_seqs=16)
+SECONDS = 60
+
+
+def ticks(*, waiting: float, kv: float = 0.3, running: float = 16.0) -> list[Tick]:
+    """A server with a queue from second 20 to second 40."""
+    found = []
+    for index in range(int(SECONDS / TICK_SECONDS)):
+        end = (index + 1) * TICK_SECONDS
+        busy = 20 < end <= 40
+        sample = EngineSample(
+            scrape_start=end - 0.02, scrape_end=end - 0.01, running=running if busy else 4.0,
+            waiting=waiting if busy else 0.0, kv_usage=kv if busy else 0.3, preemptions_total=0.0,
+            generation_tokens_total=200.0 * end, prompt_tokens_total=100.0 * end, first_tokens_total=2.0 * end,
+            first_token_seconds_total=0.2 * end,
+        )  # fmt: skip
+        found.append(Tick(client=ClientTick(index=index), engine=sample))
+    return found
+
+
+def kinds(*, watched: bool, **queue: float) -> set[EpisodeKind]:
+    fold = EpisodeFold(watched=watched)
+    assert fold.update(TickHistory(ticks(**queue)), FACTS)
+    return {each.kind for each in fold.episodes}
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [
+        ({"waiting": 0.0}, set()),
+        ({"waiting": 30.0}, {EpisodeKind.QUEUE, EpisodeKind.BATCH}),
+        ({"waiting": 30.0, "kv": 1.0, "running": 9.0}, {EpisodeKind.QUEUE, EpisodeKind.KV}),
+        ({"waiting": 30.0, "running": 9.0}, {EpisodeKind.QUEUE}),
+    ],
+)
+def test_what_the_engine_exports_tells_its_limit(queue: dict[str, float], expected: set[EpisodeKind]) -> None:
+    assert kinds(watched=True, **queue) == expected
+
+
+def test_a_run_without_a_load_has_no_queue_of_its_own() -> None:
+    assert EpisodeKind.QUEUE not in kinds(watched=False, waiting=30.0)
+
+
+def test_a_watch_has_no_episode_of_a_client() -> None:
+    assert not set(WATCHED_DETECTORS) & {
+        EpisodeKind.FAILING, EpisodeKind.STALL, EpisodeKind.CLIENT, EpisodeKind.AWAITING, EpisodeKind.IN_FLIGHT,
+        EpisodeKind.LONG_PROMPTS,
+    }  # fmt: skip
+
+
+def test_the_queue_begins_and_ends_with_the_waiting_requests() -> None:
+    fold = EpisodeFold(watched=True)
+    fold.update(TickHistory(ticks(waiting=30.0)), FACTS)
+    queue = next(each for each in fold.episodes if each.kind is EpisodeKind.QUEUE)
+    assert queue.begin == pytest.approx(20, abs=1)
+    assert queue.end == pytest.approx(40, abs=1)

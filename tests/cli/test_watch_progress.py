@@ -1,0 +1,57 @@
+"""The lines of a watch without a dashboard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from servetop.analysis.live_stats import Rates, Totals
+from servetop.cli.watch.watch_progress import WatchProgress, state_line
+from servetop.core.clock import ClockAnchor
+from servetop.core.events import Note, Severity
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.tick import LoadGauges
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.tui.state.engine_page import EnginePage
+from tests.analysis.test_verdict_now import SAMPLE, stats_of
+from tests.analysis.test_watched_signals import FACTS, ticks
+from tests.reports.summary.test_watch_summary import CONFIG
+
+EXPORTED = Rates(engine_output_tokens=1234.0, preemptions=0.5, prefix_cache_hit_rate=0.4)
+
+
+def test_the_state_is_that_of_the_engine_and_leaves_out_what_it_does_not_export() -> None:
+    given = {"load": LoadGauges(), "totals": Totals()}
+    assert state_line(stats_of(EXPORTED, **given), EnginePage()) == (
+        "1:00  engine │ out 1,234 tok/s │ running 80 │ waiting 0 │ KV 50.0 % │ preemptions 0.5/s │ cache hits 40.0 %"
+    )
+    bare = replace(SAMPLE, waiting=None, kv_usage=None)
+    assert state_line(stats_of(Rates(), engine=bare, **given), EnginePage()) == "1:00  engine │ running 80"
+
+
+@pytest.mark.parametrize(
+    ("sample", "shown"), [(None, "no metrics"), (replace(SAMPLE, scrape_end=48.0), "no metrics since 0:48")]
+)
+def test_a_silent_server_has_no_old_figures(sample: object, shown: str) -> None:
+    stats = stats_of(EXPORTED, engine=sample, load=LoadGauges(), totals=Totals())
+    assert state_line(stats, EnginePage()) == f"1:00  engine │ {shown}"
+
+
+def test_a_line_is_printed_when_the_verdict_changes_or_the_server_is_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorder = Recorder.create(tmp_path / "watch.servetop", RunHeader(config=CONFIG, anchor=ClockAnchor.take()))
+    recorder.set_engine(FACTS)
+    progress = WatchProgress(tmp_path / "watch.servetop")
+    gone = Note(at=45.0, severity=Severity.WARNING, source="engine", text="it stopped responding")
+    for tick in ticks(waiting=30.0):
+        recorder.commit(TickTransaction(tick=tick, notes=[gone] if tick.end == gone.at else []))
+        progress.show()
+    progress.close()
+    lines = [line for line in capsys.readouterr().err.splitlines() if "engine │" not in line]
+    assert "0:45  warning: engine: it stopped responding" in lines
+    verdicts = [line.partition("  ")[2].partition(":")[0] for line in lines if "warning" not in line]
+    assert verdicts == ["serving", "batch-bound", "serving"], lines

@@ -1,0 +1,97 @@
+"""A server that speaks vLLM's pages, counts what a test says, and notes every request that it gets."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+MODELS = json.dumps({"object": "list", "data": [{"id": "tiny", "object": "model", "owned_by": "vllm"}]})
+PAGE = """\
+vllm:num_requests_running {running}
+vllm:num_requests_waiting {waiting}
+vllm:kv_cache_usage_perc {kv}
+vllm:num_preemptions_total 0
+vllm:prompt_tokens_total {prompt}
+vllm:generation_tokens_total {output}
+vllm:request_success_total{{finished_reason="stop"}} {finished}
+vllm:time_to_first_token_seconds_sum {ttft}
+vllm:time_to_first_token_seconds_count {finished}
+vllm:time_to_first_token_seconds_bucket{{le="0.5"}} {finished}
+vllm:time_to_first_token_seconds_bucket{{le="+Inf"}} {finished}
+"""
+
+
+@dataclass
+class WatchedServer:
+    """One life of the server, on a thread of its own."""
+
+    counts: dict[str, float] = field(
+        default_factory=lambda: {
+            "running": 3.0, "waiting": 0.0, "kv": 0.25, "prompt": 1000.0, "output": 500.0, "finished": 10.0,
+            "ttft": 2.0,
+        }
+    )  # fmt: skip
+    has_metrics: bool = True
+    seen: list[tuple[str, str]] = field(default_factory=list)
+    """Method and path of each request."""
+    url: str = ""
+
+    def serve(self, *, requests: int, tokens: int) -> None:
+        """Count requests of other clients, each with 0.2 s to its first token."""
+        self.counts["finished"] += requests
+        self.counts["ttft"] += 0.2 * requests
+        self.counts["output"] += tokens
+
+    def page(self, path: str) -> str | None:
+        """Return the page at a path; None without one."""
+        pages = {"/v1/models": MODELS, "/health": "", "/version": '{"version": "0.11.0"}'}
+        if path == "/metrics" and self.has_metrics:
+            return PAGE.format(**self.counts)
+        return pages.get(path)
+
+
+@contextmanager
+def watched_server(
+    *, port: int = 0, has_metrics: bool = True, counts: Mapping[str, float] | None = None
+) -> Iterator[WatchedServer]:
+    """A server at a free port, or at the port of an earlier one, that has counted something before."""
+    watched = WatchedServer(has_metrics=has_metrics)
+    watched.counts |= counts or {}
+    server = ThreadingHTTPServer(("127.0.0.1", port), _handler(watched))
+    server.daemon_threads = True
+    watched.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield watched
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _handler(watched: WatchedServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            watched.seen.append(("GET", self.path))
+            page = watched.page(self.path)
+            body = (page or "").encode()
+            self.send_response(404 if page is None else 200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def _refuse(self) -> None:
+            watched.seen.append((self.command, self.path))
+            self.send_error(405)
+
+        do_POST = do_PUT = do_DELETE = do_HEAD = _refuse
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    return Handler
