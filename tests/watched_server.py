@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tests.harness import opened
 
 MODELS = json.dumps({"object": "list", "data": [{"id": "tiny", "object": "model", "owned_by": "vllm"}]})
 PAGE = """\
@@ -95,3 +99,12 @@ def _handler(watched: WatchedServer) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
+
+
+def watching(recording: Path) -> bool:
+    """Whether a watch has recorded a metrics page."""
+    reader = opened(recording)
+    if reader is None:
+        return False
+    with contextlib.closing(reader):
+        return any(tick.engine is not None for tick in reader.ticks())

@@ -12,9 +12,9 @@ import pytest
 from servetop.core.config import WorkloadConfig
 from servetop.core.config_values.watch_config import WatchConfig
 from servetop.recordings.read.reader import RecordingReader
-from tests.harness import RAN, Servetop, answers, opened, printed_url, wait_for
+from tests.harness import RAN, Servetop, answers, printed_url, wait_for
 from tests.integration.harness import counters
-from tests.watched_server import watched_server
+from tests.watched_server import watched_server, watching
 
 LOAD = ("--num-prompts", "40", "--request-rate", "20", "--input-len", "32", "--output-len", "16", "--json")
 
@@ -28,14 +28,6 @@ def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
         process.terminate()
         process.communicate(timeout=120)
-
-
-def watching(recording: Path) -> bool:
-    reader = opened(recording)
-    if reader is None:
-        return False
-    with contextlib.closing(reader):
-        return any(tick.engine is not None for tick in reader.ticks())
 
 
 @pytest.mark.integration
