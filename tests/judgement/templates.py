@@ -14,6 +14,8 @@ _VERDICTS = ("trust", "other_clients", "cache_check")
 """Modules of `trust` whose phrases stand on the verdict line."""
 _LABELS = ("clauses", "live_clauses", "episode", "observation", "log_severity", "overload_intervals", "rate_factors")
 """Modules whose texts are no sentences about a run: names of episodes, observations and classes, examples."""
+_OF_WATCHES = ("watched_verdict",)
+"""Modules of the verdict of a watch, which no simulated run has."""
 _NUMBERS = {"%": 0.12, "d": 12, "f": 12.0, "g": 12.0}
 CALLS: dict[str, tuple[str, ...]] = {
     "seconds": ("98 ms", "3.4 s"), "clock": ("1:05",), "percent": ("97.3 %",), "_named": ("replica 2",),
@@ -52,6 +54,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "' and '.join(parts)": ("48% of the requests in the engine and 12% of its tokens",),
     "span": ("12 s",), "fullest": ("", "up to "),
     "busy.name": ("replica 2",), "busy.count": ("3",),
+    "overload_now:less": ("lower the rate",),
     "overload_now:lower": ("lower the concurrency limit", "lower the rate below 12"),
     "verdict_now:load": ("rate", "concurrency"),
     "' and no '.join(absent)": ("queue", "running count and no batch limit"),
@@ -96,7 +99,7 @@ def templates() -> list[Template]:
 def _modules() -> Iterator[Path]:
     (checking,) = trust.__path__
     for room in (*diagnosis.__path__, *story.__path__):
-        yield from (path for path in sorted(Path(room).glob("*.py")) if path.stem not in _LABELS)
+        yield from (path for path in sorted(Path(room).glob("*.py")) if path.stem not in (*_LABELS, *_OF_WATCHES))
     yield from (Path(checking) / f"{name}.py" for name in _VERDICTS)
 
 
