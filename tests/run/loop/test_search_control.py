@@ -83,6 +83,22 @@ async def test_a_load_is_handed_to_a_search_and_taken_back(tmp_path: Path) -> No
     await found.close()
 
 
+async def test_a_search_does_not_continue_with_the_evidence_of_another_batch_size(tmp_path: Path) -> None:
+    path = record(tmp_path / "run.servetop", 5.0)
+    found, _, progress = control(RUN, path)
+    found.batch_changes()
+    progress.next()
+    starter = cast("Any", None)
+    assert found.switch(starter, report(), busy="").startswith("the search chooses the load"), (
+        "nothing was searched yet"
+    )
+    found.switch(starter, report(12.0), busy="")
+    found.batch_changes()
+    assert found.switch(starter, report(13.0), busy="").startswith("the batch size has changed")
+    assert not found.active
+    await found.close()
+
+
 async def test_a_run_without_objectives_keeps_its_load(tmp_path: Path) -> None:
     found, recorded, _ = control(RunConfig(stages=STAGES), tmp_path / "run.servetop")
     assert "--goodput" in found.switch(cast("Any", None), report(), busy="")

@@ -64,16 +64,19 @@ class RunCommands:
         needs = dataclasses.replace(self.engine.provides, max_num_seqs=batch)
         restarts = self.engine.must_restart(needs)
         if batch >= 1 and changing and not restarts:
+            self.search.batch_changes()
             self.batch_change.wait(command)
         elif batch < 1 or changing:
             reason = "the batch size must be at least 1" if batch < 1 else "the batch size is already being changed"
             self.ticks.reply(command, reason)
         elif not restarts:
+            self.search.batch_changes()
             self.batch_change.accept(command)
             self.batch_change.start(self.engine.change(needs))
         elif self.attached:
             self.ticks.reply(command, "an attached engine keeps its batch size: change the concurrency")
         else:
+            self.search.batch_changes()
             self.batch_change.accept(command)
             # repeat the current stage and those after it as new stages
             self.progress.follow(self.progress.plan.again(self.progress.stage, max_num_seqs=batch))

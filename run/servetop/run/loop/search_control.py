@@ -34,6 +34,8 @@ class SearchControl:
         self._driver: SearchDriver | None = None
         self._planned = config.search is not None
         """The run is a search from its start, or continues one."""
+        self._other_batch = False
+        """Whether the batch size was changed since the load was first handed to the search."""
 
     @property
     def active(self) -> bool:
@@ -54,6 +56,10 @@ class SearchControl:
         taken = command.action in SEARCH_COMMANDS and not (self._planned and command.action is Action.SEARCH)
         return SEARCH_REFUSES if self.active and not taken else ""
 
+    def batch_changes(self) -> None:
+        """Take note of a change of the batch size: a search that was stopped cannot continue with its evidence."""
+        self._other_batch = self._driver is not None
+
     def switch(self, starter: SegmentStarter, report: SenderReport, *, busy: str) -> str:
         """Hand the load to a search, or take it back; return the reply, `busy` if that is not empty."""
         now = (report.tick.index + 1) * TICK_SECONDS
@@ -62,6 +68,8 @@ class SearchControl:
             return "the load is yours: it stays as it is"
         if busy:
             return busy
+        if self._other_batch:
+            return "the batch size has changed since the search began: start a new run to search again"
         if self._driver is None:
             from servetop.run.search.handed_load import handed_load
 
