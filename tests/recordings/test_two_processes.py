@@ -65,7 +65,8 @@ async def test_a_command_from_another_process_is_applied_at_a_tick_and_gets_a_re
             commands += viewer.poll().commands
         assert viewer.end is not None
         commands += viewer.poll().commands
+        # SQLite leaves its log if the last two processes close at one moment; any later reader merges it
+        assert process.wait(DEADLINE) == 0
     replies = {command.action: command.reply for command in commands if command.reply is not None}
     assert replies == {Action.BURST: "done: five more", Action.STOP: "done: enough"}
-    assert process.wait(DEADLINE) == 0
     assert [file.name for file in tmp_path.iterdir()] == ["run.servetop"]
