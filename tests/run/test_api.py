@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
+import doctest
 import sys
 from pathlib import Path
 
@@ -28,9 +27,9 @@ def test_a_run_returns_its_summary_and_leaves_a_recording(tmp_path: Path, capfd:
     assert (result.exit_code, result.reason, result.recording) == (0, "", tmp_path / "run.servetop")
     assert result.summary.requests.completed == 10
     assert api.summary(result.recording).requests.total_output_tokens == 40
-    with contextlib.closing(api.open_recording(result.recording)) as reader:
-        assert len(reader.requests(0.0, math.inf)) == 10
-        manifest = reader.header.manifest
+    with api.open_recording(result.recording) as recording:
+        assert len(recording.requests()) == 10
+        manifest = recording.reader.header.manifest
     assert manifest["engine"]["argv"][1:7] == ["-P", "-m", SERVER, "--host", "127.0.0.1", "--port"]
     assert manifest["engine"]["argv"][7] == "{port}"
     assert manifest["engine"]["executable"] == sys.executable
@@ -73,3 +72,7 @@ def test_a_recording_is_checked_as_by_the_command(tmp_path: Path) -> None:
     assert "mean_tpot_ms" in report.reason
     with pytest.raises(UsageError, match="--max-regression"):
         api.check(slower, baseline=base)
+
+
+def test_the_examples_in_the_docstrings_are_right() -> None:
+    assert doctest.testmod(api) == (0, 14)

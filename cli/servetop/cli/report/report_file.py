@@ -8,7 +8,6 @@ from pathlib import Path
 
 from servetop.cli.options.tool_options import ReportOptions
 from servetop.cli.report.report_markdown import recording_markdown
-from servetop.cli.report.search_lines import confirmation_text, load_used
 from servetop.cli.report.whole_file import refuse_target, write_whole
 from servetop.core.errors import ExitCode, UsageError
 from servetop.recordings.library.catalog import resolve
@@ -17,12 +16,8 @@ from servetop.reports.comparison.compare_recordings import compare_recordings
 from servetop.reports.comparison.comparison_markdown import markdown_lines
 from servetop.reports.page.comparison_html import comparison_html
 from servetop.reports.page.comparison_page import comparison_page
-from servetop.reports.page.page_html import page_html
-from servetop.reports.page.report_page import report_page
-from servetop.reports.summary.summary import run_summary
 from servetop.run import console
-from servetop.run.search.answer_line import answer_line
-from servetop.run.search.search_result import search_result
+from servetop.run.search.result_page import recording_html, search_texts
 
 HTML, MARKDOWN = "html", "md"
 _SUFFIXES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, "": HTML}
@@ -71,18 +66,11 @@ def _format(options: ReportOptions) -> str:
     return options.format or named or HTML
 
 
-def recording_html(name: str, *, prices: Sequence[str] = ()) -> str:
-    """Return the page of one recording; RecordingError if it cannot be read, UsageError for prices without sense."""
-    with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
-        answers, remarks = _search_texts(reader)
-        return page_html(report_page(reader, name=name, prices=prices, answers=answers, remarks=remarks))
-
-
 def _recording_text(name: str, options: ReportOptions, kind: str) -> str:
     if kind == HTML:
         return recording_html(name, prices=options.price)
     with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
-        answers, _ = _search_texts(reader)
+        answers, _ = search_texts(reader)
         return _lines_text(recording_markdown(reader, answers=answers))
 
 
@@ -96,13 +84,3 @@ def _pair_text(options: ReportOptions, kind: str) -> str:
 
 def _lines_text(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
-
-
-def _search_texts(reader: RecordingReader) -> tuple[Sequence[str], Sequence[str]]:
-    """Return a sentence for each `--slo` of a search, and what supports or limits them; nothing for other runs."""
-    if reader.header.config.search is None:
-        return (), ()
-    result = search_result(reader, run_summary(reader))
-    remarks = [] if result.confirmation is None else [confirmation_text(result.confirmation)]
-    remarks += [f"Warning: {text}" for text in result.warnings]
-    return [answer_line(result, tier) for tier in result.tiers], [*remarks, f"Load: {load_used(result)}"]

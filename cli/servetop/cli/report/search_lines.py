@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from servetop.analysis.summary.summary_json import plain_object
 from servetop.analysis.summary.summary_types import RunSummary
-from servetop.core.text import formats
-from servetop.core.text.counted import counted
 from servetop.core.text.sanitize import sanitize_line
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.search.answer_line import answer_line
-from servetop.run.search.search_result import Confirmation, SearchResult, search_result
+from servetop.run.search.result_page import load_used
+from servetop.run.search.search_result import SearchResult, search_result
 
 
 def search_lines(result: SearchResult) -> list[str]:
@@ -24,17 +23,6 @@ def search_lines(result: SearchResult) -> list[str]:
     if not result.complete:
         lines.append(f"unfinished to continue: servetop search --resume {result.recording}")
     return [sanitize_line(line) for line in lines]
-
-
-def confirmation_text(found: Confirmation) -> str:
-    """Return the confirmation as a sentence for a page."""
-    return f"{'Confirmed' if found.kept else 'Not kept when it was confirmed'}: {found.text}"
-
-
-def load_used(result: SearchResult) -> str:
-    """Return the time of load of the budget that was used, and the number of loads."""
-    budget = f"{formats.clock(round(result.seconds))} of {formats.clock(result.budget)}"
-    return f"{budget}, {counted(result.probes, 'probe')}"
 
 
 def print_search(reader: RecordingReader, summary: RunSummary, *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ def save_picture(name: str, svg: str) -> Path:
 
 def write_report(recording: Path) -> Path:
     """Write the report of a recording as HTML and return its name; ServetopError if that fails."""
-    from servetop.cli.report.report_file import recording_html
+    from servetop.run.search.result_page import recording_html
 
     return _write(f"{recording.stem}.html", recording_html(str(recording)))
 

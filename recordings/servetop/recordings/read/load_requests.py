@@ -39,14 +39,19 @@ _Rows = npt.NDArray[Any]
 """Requests with the fields of _TYPES that were read."""
 _NARROW = ("prompt_tokens", "output_tokens", "first_output_at", "reasoning_tokens", "required_tokens")
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", *_NARROW)
-_OTHERS = {"stage": "f4", "replica": "f4", "id": "i8", "turn": "f4", "cached_tokens": "f8"}
-"""Optional columns with one number per request."""
+_OTHERS = {
+    **dict.fromkeys(("stage", "replica", "turn", "chunks", "worker", "http_status"), "f4"),
+    "id": "i8",
+    **dict.fromkeys(("cached_tokens", "conversation", "headers_at"), "f8"),
+    **dict.fromkeys(("server_queue", "server_prefill", "server_decode"), "f8"),
+    **dict.fromkeys(("error", "model"), "O"),
+}
+"""Optional columns with one value per request."""
 _TYPES: dict[str, Any] = {
     **dict.fromkeys(_NUMBERS, "f8"),
     **_OTHERS,
     "status": "i1",
     "token_source": "U1",
-    "chunks": "f4",
     **dict.fromkeys(("chunk_times", "chunk_tokens"), "O"),
 }
 """The first letter of a source of token counts is enough."""
@@ -114,12 +119,21 @@ def load_stage_requests(reader: RecordingReader) -> StageRequests:
     """Read all requests without decoding the times of their chunks; takes about 80 bytes per request."""
     names = ("stage", "id", "replica", "chunks")
     columns, gaps, by_second = _gathered(_blocks(reader, Selection(), names, measure=_without_times))
+    del columns["chunks"]
     order = np.lexsort((columns["id"], columns["due"], columns["stage"]))
     for name, values in columns.items():
         columns[name] = values[order]
     stages, ids, replicas = (columns.pop(name) for name in names[:3])
     requests = RequestColumns(**columns, itl=gaps, tokens_by_second=by_second)
     return StageRequests(columns=requests, stages=stages, ids=ids, replicas=replicas)
+
+
+def load_ended_requests(reader: RecordingReader, others: Sequence[str]) -> RequestColumns:
+    """Read all requests in the order in which they were written, with optional columns, but not the times of chunks."""
+    names = tuple(dict.fromkeys((*others, "chunks")))
+    columns, gaps, by_second = _gathered(_blocks(reader, Selection(), names, measure=_without_times))
+    found = {name: columns.pop(name) for name in names}
+    return RequestColumns(**columns, itl=gaps, tokens_by_second=by_second, others=found)
 
 
 def load_timeline(reader: RecordingReader) -> InFlightTimeline:

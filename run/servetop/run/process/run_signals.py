@@ -45,6 +45,10 @@ class RunSignals:
         for number in self._received:
             self._apply(number)
 
+    def interrupt(self) -> None:
+        """Handle a SIGINT that was not sent: cancel the run, from any thread."""
+        self._receive(signal.SIGINT, None)
+
     def ignore(self) -> None:
         """Ignore further signals, so that they cannot prevent the recording from being closed."""
         self._loop = self._requests = None

@@ -1,0 +1,44 @@
+"""The page of a recording as `servetop report` writes it, with the answers of a search."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from servetop.core.text import formats
+from servetop.core.text.counted import counted
+from servetop.recordings.library.catalog import resolve
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.page.page_html import page_html
+from servetop.reports.page.report_page import report_page
+from servetop.reports.summary.summary import run_summary
+from servetop.run.search.answer_line import answer_line
+from servetop.run.search.search_result import Confirmation, SearchResult, search_result
+
+
+def recording_html(name: str, *, prices: Sequence[str] = ()) -> str:
+    """Return the page of one recording; RecordingError if it cannot be read, UsageError for prices without sense."""
+    with contextlib.closing(RecordingReader.open(resolve(name))) as reader:
+        answers, remarks = search_texts(reader)
+        return page_html(report_page(reader, name=name, prices=prices, answers=answers, remarks=remarks))
+
+
+def search_texts(reader: RecordingReader) -> tuple[Sequence[str], Sequence[str]]:
+    """Return a sentence for each `--slo` of a search, and what supports or limits them; nothing for other runs."""
+    if reader.header.config.search is None:
+        return (), ()
+    result = search_result(reader, run_summary(reader))
+    remarks = [] if result.confirmation is None else [_confirmation_text(result.confirmation)]
+    remarks += [f"Warning: {text}" for text in result.warnings]
+    return [answer_line(result, tier) for tier in result.tiers], [*remarks, f"Load: {load_used(result)}"]
+
+
+def _confirmation_text(found: Confirmation) -> str:
+    """Return the confirmation as a sentence for a page."""
+    return f"{'Confirmed' if found.kept else 'Not kept when it was confirmed'}: {found.text}"
+
+
+def load_used(result: SearchResult) -> str:
+    """Return the time of load of the budget that was used, and the number of loads."""
+    budget = f"{formats.clock(round(result.seconds))} of {formats.clock(result.budget)}"
+    return f"{budget}, {counted(result.probes, 'probe')}"
