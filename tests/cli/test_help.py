@@ -15,7 +15,7 @@ from tests.harness import run_python
 
 def test_help_imports_no_heavy_package() -> None:
     script = (
-        "import sys; from servetop.cli.main import main; main(['--help']);"
+        "import sys; from servetop.cli.main import main; main(['--help-all']);"
         "heavy = {'textual', 'numpy', 'httpx', 'plotext', 'rich', 'servetop.core.config'};"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
@@ -25,7 +25,7 @@ def test_help_imports_no_heavy_package() -> None:
 
 
 def test_help_lists_every_command_in_full_and_options_by_topic(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
+    assert main(["--help-all"]) == 0
     page = capsys.readouterr().out
     topics = [line[:-1] for line in page.splitlines() if line.endswith(":") and line[:1].isalpha()]
     assert topics[:3] == ["Commands", "Engine", "Connection"]
@@ -49,7 +49,7 @@ def test_a_help_page_has_every_name_and_text_in_full(
     command: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    assert main([*command.split(), "--help"]) == 0
+    assert main([*command.split(), "--help-all"]) == 0
     page = capsys.readouterr().out
     assert max(map(len, page.splitlines())) <= columns
     assert "<str>" not in page
@@ -89,11 +89,11 @@ def test_a_command_line_is_read_without_pydantic() -> None:
 
 
 @pytest.mark.parametrize("command", ["", *(each.name for each in COMMANDS)])
-def test_the_page_of_h_is_short_and_names_the_whole_one(
+def test_the_usual_page_is_short_and_names_the_whole_one(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert main([*command.split(), "-h"]) == 0
+    assert main([*command.split(), "--help"]) == 0
     page = capsys.readouterr().out
     assert len(page.splitlines()) <= (40 if not command else 45)
     assert max(map(len, page.splitlines())) <= 80
@@ -101,22 +101,22 @@ def test_the_page_of_h_is_short_and_names_the_whole_one(
 
 
 @pytest.mark.parametrize("command", [each.name for each in COMMANDS])
-def test_the_page_of_h_has_all_of_few_options_or_the_common_ones_in_a_line_each(
+def test_the_usual_page_has_all_of_few_options_or_the_common_ones_in_a_line_each(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert main([command, "-h"]) == 0
+    assert main([command, "--help"]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     options = [(each, each.form) for each in listed(command) if isinstance(each.form, Option)]
     if len(options) <= 15:
         assert any(line.startswith("-h, --help") for line in lines)
         return
-    assert lines[-1] == f"--help shows all {len(options)} options."
+    assert lines[-1] == f"--help-all shows all {len(options)} options."
     shown = [line.partition("  ")[0].split()[0] for line in lines if line.startswith("--") and line != lines[-1]]
     assert shown == [each.spelling for each, form in options if form.brief]
 
 
-def test_the_page_of_h_lists_the_commands_and_few_options_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_usual_page_lists_the_commands_and_few_options_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-h"]) == 0
     page = capsys.readouterr().out
     assert [each.name for each in COMMANDS if each.name not in page] == []
@@ -124,14 +124,14 @@ def test_the_page_of_h_lists_the_commands_and_few_options_of_a_run(capsys: pytes
     assert "--burstiness" not in page
 
 
-@pytest.mark.parametrize("page", ["-h", "--help"])
+@pytest.mark.parametrize("page", ["--help", "--help-all"])
 def test_no_page_of_a_search_has_an_option_that_it_refuses(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     refused = [each.spelling for each in declared(HELP_PAGES["search"]) if each.name in REFUSED["search"]]
     assert len(refused) == len(REFUSED["search"])
     assert main(["search", page]) == 0
     words = capsys.readouterr().out.split()
     assert [name for name in refused if name in words] == []
-    assert "--low" in words or page == "-h"
+    assert "--low" in words or page == "--help"
 
 
 def test_a_refused_option_has_a_message_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,7 +152,7 @@ def test_new_names_and_old_names_mean_the_same(tmp_path: Path) -> None:
         ("request_rate = 8\nrepeat = 2", "unknown key 'repeat': did you mean 'repeats'"),
         ("qps = 8\nvus = [1, 2]", "unknown key 'vus': did you mean 'max_concurrency'"),
         ("[sweep]\nrequest_rate = 8", "[sweep]: leave out this heading: the keys of a sweep belong to no table"),
-        ("request_rate = 8\nzzzzz = 1", "(servetop --help), see docs/how-to/sweep.md"),
+        ("request_rate = 8\nzzzzz = 1", "(servetop --help-all), see docs/how-to/sweep.md"),
         (
             "request_rate = 8\n[workload]\nprefix_le = 3",
             "workload: unknown key 'prefix_le': did you mean",

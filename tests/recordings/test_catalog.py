@@ -106,6 +106,19 @@ def test_a_label_is_enough_for_the_only_recording_that_has_it(record: Callable[.
     assert resolve(first.stem, folder=tmp_path) == first
 
 
+def test_the_beginning_of_a_name_is_enough_for_the_only_recording_that_has_it(
+    record: Callable[..., Path], tmp_path: Path
+) -> None:
+    older, newer = record("20261125-101500-llama-2-7b"), record("20261125-102000-llama-2-7b")
+    assert resolve("20261125-1015", folder=tmp_path) == older
+    with pytest.raises(
+        RecordingError, match=f"2 recordings begin with 20261125-10: use the whole name, as in {newer.stem}"
+    ):
+        resolve("20261125-10", folder=tmp_path)
+    with pytest.raises(RecordingError, match="no such recording"):
+        resolve("", folder=tmp_path)
+
+
 def test_latest_skips_unreadable_recordings(record: Callable[..., Path], tmp_path: Path) -> None:
     path = record("good")
     (tmp_path / "junk.servetop").write_bytes(b"junk")

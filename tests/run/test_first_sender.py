@@ -40,6 +40,7 @@ print(code, [process.returncode for process in started], [process.args[-1] for p
         (["--engine", "vllm", "--", "--headless"], False),
         (["summary", "latest", "--json"], False),
         (["--headless", "--help"], False),
+        (["--headless", "--help-all"], False),
         (["--headless", "--detach"], False),
     ],
 )

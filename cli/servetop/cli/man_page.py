@@ -70,7 +70,7 @@ def _command(command: CommandSpec[Any], of_runs: set[object]) -> Iterator[str]:
     yield from _entries((each.form.metavar, each.form.help) for each in own if isinstance(each.form, Argument))
     yield from _entries(_described(own))
     if len(own) < len(found):
-        yield ".PP\nIt has options of those above too; \\-\\-help lists them.\n"
+        yield ".PP\nIt has options of those above too; \\-\\-help\\-all lists them.\n"
 
 
 def _panels(options: Iterable[Declared]) -> Iterator[str]:

@@ -25,7 +25,7 @@ with `-` or `_`. An option that is repeated on the command line is a list in a f
 An option on the command line that another choice leaves without an effect is an error, such as `--attach-timeout`
 without `--url`, or `--arrivals` with a closed loop; its default value is accepted everywhere.
 
-`servetop -h` lists the common options, `servetop --help` all of them; so do the commands with many options.
+`servetop --help` lists the common options, `servetop --help-all` all of them; so do the commands with many options.
 """
 
 

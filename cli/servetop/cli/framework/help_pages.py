@@ -1,4 +1,4 @@
-"""The help pages: `--help` lists all options of a command by panel, `-h` the common ones of a command with many."""
+"""The help pages: `--help` lists the common options of a command, `--help-all` all of them by panel."""
 
 from __future__ import annotations
 
@@ -29,22 +29,25 @@ def _brief(option: Declared) -> str:
 
 
 def help_options(short: _Page | None) -> list[click.Option]:
-    """`-h`, which prints the short page, and `--help`; one option for both if there is no short page."""
+    """`--help`, which prints the short page, and `--help-all`; they print the same if there is no short page."""
     if short is None:
-        return [_help_option(["-h", "--help"], "Show this message and exit.", click.Context.get_help)]
+        return [
+            _help_option(["-h", "--help"], "Show this message and exit.", click.Context.get_help),
+            _help_option(["--help-all"], "", click.Context.get_help, hidden=True),
+        ]
     return [
-        _help_option(["-h"], "Show the common options and exit.", short),
-        _help_option(["--help"], "Show all options and exit.", click.Context.get_help),
+        _help_option(["-h", "--help"], "Show the common options and exit.", short),
+        _help_option(["--help-all"], "Show all options and exit.", click.Context.get_help),
     ]
 
 
-def _help_option(names: list[str], text: str, page: _Page) -> click.Option:
+def _help_option(names: list[str], text: str, page: _Page, *, hidden: bool = False) -> click.Option:
     def show(context: click.Context, _: click.Parameter, given: bool) -> None:
         if given and not context.resilient_parsing:
             console.page(page(context))
             context.exit()
 
-    return click.Option(names, is_flag=True, is_eager=True, expose_value=False, help=text, callback=show)
+    return click.Option(names, is_flag=True, is_eager=True, expose_value=False, help=text, callback=show, hidden=hidden)
 
 
 def short_page(common: Sequence[Declared]) -> _Page:
@@ -57,7 +60,7 @@ def short_page(common: Sequence[Declared]) -> _Page:
         if isinstance(command, click.Group):
             with formatter.section(click.style("Commands", bold=True)):
                 names = ", ".join(command.list_commands(context))
-                formatter.write_text(f"{names} (see {context.command_path} COMMAND -h)")
+                formatter.write_text(f"{names} (see {context.command_path} COMMAND --help)")
         sections = _sections([each for each in command.params if isinstance(each, click.Argument)], context)
         for each in common:
             names = f"{each.spelling} {unit_of(each) or ''}".rstrip()
@@ -65,7 +68,7 @@ def short_page(common: Sequence[Declared]) -> _Page:
         _write(sections, formatter)
         formatter.write_paragraph()
         total = sum(isinstance(each, click.Option) and not (each.is_eager or each.hidden) for each in command.params)
-        formatter.write_text(f"--help shows all {total} options.")
+        formatter.write_text(f"--help-all shows all {total} options.")
         return formatter.getvalue()
 
     return page

@@ -65,7 +65,7 @@ def option_of_key(key: str, *, where: str, also: Sequence[str] = ()) -> str:
     if wanted in _spellings():
         return _spellings()[wanted]
     near = nearest(key, [*sorted(_spellings()), ENGINE_ARGS, *also])
-    hint = f"did you mean {near!r}?" if near else "keys are spelled like the options (servetop --help),"
+    hint = f"did you mean {near!r}?" if near else "keys are spelled like the options (servetop --help-all),"
     raise UsageError(f"{where}: unknown key {key!r}: {hint} see {KEYS_PAGE}")
 
 

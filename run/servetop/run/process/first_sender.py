@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from servetop.loadgen.worker.start_senders import LoadSenders
 
 SENDER_ARGV = python_argv("-m", "servetop.run.process.sender_program")
-_NO_RUN = {"-h", "--help", "--version", "--detach", "--dry-run"}
+_NO_RUN = {"-h", "--help", "--help-all", "--version", "--detach", "--dry-run"}
 
 
 def runs_in_this_process(argv: Sequence[str]) -> bool:
