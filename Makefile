@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Python reads these before the tests can remove them: other modules, no assertions, other errors.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS
 
-.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui sample picture options evidence schema clean
+.PHONY: help demo test test-hostile test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate judge judge-statements judge-rates judge-compare judge-cache judge-price judge-search judge-search-kills judge-search-curves judge-search-aiperf judge-search-vllm judge-wild lock audit sbom bench bench-client bench-compare bench-memory bench-report bench-tui sample picture options evidence schema site clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -159,6 +159,9 @@ schema: .venv/.product  ## write docs/schema/*.json and docs/reference/exported-
 	$(BIN)/python -m servetop.reports.export.exported_tables docs/reference/exported-tables.md
 	@for each in reports.schema.summary reports.schema.comparison reports.schema.watch run.search.search; do \
 		$(BIN)/python -m servetop.$${each}_schema > docs/schema/$${each##*.}.json; done
+
+site:  ## build the site of the docs into site/, for reading without a network
+	@set -e; home=$$(bash tests/corpus/peers/install.sh site | tail -1); $$home/bin/mkdocs build --strict --quiet; echo site/index.html
 
 lock: .venv-audit/.installed  ## pin the newest versions of what CI installs, and of the real engines (locks/)
 	PYTHON=$(PYTHON) bash locks/lock.sh .venv-audit/bin/uv

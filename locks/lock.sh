@@ -20,6 +20,7 @@ done
 lock engines/llama.cpp.txt locks/engines/llama.cpp.in
 lock peers/llm-d.txt --generate-hashes locks/peers/llm-d.in
 lock peers/notebook.txt --generate-hashes locks/peers/notebook.in
+lock peers/site.txt --generate-hashes locks/peers/site.in
 lock peers/openai.txt --generate-hashes locks/peers/openai.in
 lock peers/aiperf.txt --generate-hashes locks/peers/aiperf.in
 lock peers/vllm-bench.txt --generate-hashes --constraint locks/engines/vllm.txt --no-emit-package numpy locks/peers/vllm-bench.in
