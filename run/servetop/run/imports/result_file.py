@@ -15,6 +15,7 @@ from servetop.core.errors import UsageError, system_reason
 from servetop.run.imports.aiperf_export import is_aiperf_record, read_aiperf_records
 from servetop.run.imports.guidellm_report import is_guidellm_report, read_guidellm_report
 from servetop.run.imports.imported_result import ImportedResult
+from servetop.run.imports.inference_perf_records import is_inference_perf_file, read_inference_perf_records
 from servetop.run.imports.llmperf_responses import is_llmperf_file, read_llmperf_responses
 from servetop.run.imports.sglang_bench import is_sglang_result, read_sglang_result
 from servetop.run.imports.vllm_bench import is_vllm_result, read_vllm_result
@@ -62,6 +63,11 @@ FORMATS: Mapping[str, ImportFormat | LineFormat] = {
     ),
     "guidellm": ImportFormat(
         title="benchmarks.json of guidellm", recognises=is_guidellm_report, read=read_guidellm_report
+    ),
+    "inference-perf": ImportFormat(
+        title="per_request_lifecycle_metrics.json of inference-perf",
+        recognises=is_inference_perf_file,
+        read=read_inference_perf_records,
     ),
     "llmperf": ImportFormat(
         title="individual responses of LLMPerf", recognises=is_llmperf_file, read=read_llmperf_responses
