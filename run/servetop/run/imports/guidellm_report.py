@@ -27,7 +27,7 @@ _STATUSES = {
 }
 _SCHEDULED = frozenset(("constant", "poisson", "trace"))
 """Strategies whose `targeted_start` is when a request was due."""
-_HTTP_STATUS = re.compile(r"error '([45]\d\d) ")
+_HTTP_STATUS = re.compile(r"(?:error '|^HTTP )([45]\d\d)([^']*)")
 _LATEST = 1e11
 """Latest Unix time, in seconds."""
 
@@ -163,8 +163,10 @@ class _Row:
 
     def _error(self) -> str:
         text = " ".join(_text(self._info.get("error")).split())
+        if found := _HTTP_STATUS.search(text):
+            return f"HTTP {found[1]}{found[2]}"
         if text:
-            return text
+            return text.partition("\\n")[0]
         cancelled = self._status is RequestStatus.CANCELLED
         return "cancelled at the end of the benchmark" if cancelled else "failed, without a reason in the file"
 
