@@ -70,7 +70,7 @@ def test_a_request_is_due_when_the_strategy_wanted_it_unless_that_is_no_time() -
     assert 0.0 < min(waits) < max(waits) < 0.1
     assert np.diff([each.due for each in constant.requests]) == pytest.approx(1 / 25, abs=1e-3)
     assert [each.due for each in poisson.requests] == [each.sent for each in poisson.requests]
-    unknown = "targeted_start of 20 requests is no time: each counts as due when it was sent"
+    unknown = "targeted_start of 20 requests is not a Unix time: each counts as due when it was sent"
     assert (constant.remarks, poisson.remarks) == ([EVEN_CHUNKS], [EVEN_CHUNKS, unknown])
 
 

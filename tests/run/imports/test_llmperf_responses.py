@@ -81,7 +81,7 @@ def test_without_a_summary_requests_follow_one_another() -> None:
     result = read(ROW, ROW)
     assert [each.sent for each in result.requests] == [0.0, 0.5]
     assert (result.load.max_concurrency, result.model) == (1, "")
-    assert "there is no summary beside it" in result.remarks[0]
+    assert "no summary is beside it" in result.remarks[0]
     assert result.remarks[1] == EVEN_CHUNKS
 
 

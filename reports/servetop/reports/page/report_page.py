@@ -74,7 +74,7 @@ def report_page(
 
     summary = run_summary(reader, prices=prices, totals=keep_shapes)
     ((rows, curves, heat, typical),) = shapes
-    record = recorded_run(reader)
+    record, hit_rate = recorded_run(reader), summary.measured.server.prefix_cache_hit_rate
     samples: Sequence[GpuSample] = reader.gpu_samples()
     return ReportPage(
         name=name,
@@ -89,12 +89,7 @@ def report_page(
         heat=heat,
         time=load_columns(record, samples),
         gpus=sorted({each.name for each in samples}),
-        floor=request_floor(
-            reader.header,
-            gpus=engine_gpus(samples),
-            request=typical,
-            hit_rate=summary.measured.server.prefix_cache_hit_rate,
-        ),
+        floor=request_floor(reader.header, gpus=engine_gpus(samples), request=typical, hit_rate=hit_rate),
     )
 
 

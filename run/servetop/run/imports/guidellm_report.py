@@ -184,7 +184,7 @@ def _without_due(rows: list[_Row], strategy: str) -> Iterator[str]:
     """Yield a remark if the file does not say when requests of a schedule were due."""
     unknown = sum(not each.has_due for each in rows)
     if unknown and strategy in _SCHEDULED:
-        yield f"targeted_start of {counted(unknown, 'request')} is no time: each counts as due when it was sent"
+        yield f"targeted_start of {counted(unknown, 'request')} is not a Unix time: each counts as due when it was sent"
 
 
 def _sampled(benchmark: Mapping[str, Any], requests: list[RequestRecord]) -> Iterator[str]:

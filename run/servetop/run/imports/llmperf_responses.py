@@ -100,7 +100,7 @@ def _starts(latencies: list[float], limit: int | None, duration: float | None) -
     """Return when each request was sent, in seconds, and how that was found."""
     if limit is None:
         return closed_loop_starts(latencies, 1), (
-            "the file has no times of sending, and there is no summary beside it: requests are placed one after "
+            "the file has no times of sending, and no summary is beside it: requests are placed one after "
             "another, so throughput and requests in flight are not the tool's"
         )
     waves = None if duration is None else wave_starts(latencies, limit, duration)

@@ -21,7 +21,7 @@ EVEN_CHUNKS = (
 
 
 def closed_loop_starts(latencies: Sequence[float], concurrency: int | None) -> list[float]:
-    """Return when requests were sent, in seconds, if each followed the first one that ended; None is no limit."""
+    """Return when requests were sent, in seconds, if each followed the first one that ended; None: without a limit."""
     starts: list[float] = []
     ends: list[float] = []
     for latency in latencies:

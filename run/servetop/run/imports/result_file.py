@@ -35,7 +35,7 @@ class ImportFormat:
     """The tool and what of it, as in `a result of vllm bench serve`."""
     recognises: Callable[[Any], bool]
     read: Callable[[Any, Path], Sequence[ImportedResult]]
-    """Takes a value and the path of the file; raises UsageError, without the name of the file, for what is no run."""
+    """Takes a value and the path of the file; raises UsageError, without the name of the file, if it has no run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ def _where(error: ValueError) -> str:
 
 
 def _objects_of_lines(content: bytes) -> Sequence[Any]:
-    """Return the object of each line, as tools that append their results write them; none if a line is no object."""
+    """Return the object of each line, as tools that append their results write them; none if one is another value."""
     try:
         found = [_parsed(each) for each in content.splitlines() if each.strip()]
     except ValueError:
