@@ -87,11 +87,29 @@ def test_several_files_become_a_recording_each_in_the_folder(
     assert "queue_times (a request of a closed loop is due when it is sent)" in printed.err
 
 
+def test_each_run_of_a_file_is_a_recording_and_one_name_is_not_enough_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("two.jsonl").write_text(2 * (RESULTS / "sglang-rate.jsonl").read_text(encoding="utf-8"), encoding="utf-8")
+    assert main(["import", "two.jsonl", "-o", "run.servetop"]) == 2
+    assert capsys.readouterr().err == ("servetop: -o names one recording, and two.jsonl has 2 runs: leave it out\n")
+    assert main(["import", "two.jsonl"]) == 0
+    printed = capsys.readouterr()
+    paths = printed.out.split()
+    assert len(set(paths)) == 2
+    assert all(Path(each).exists() for each in paths)
+    assert printed.err.count("the file has no times of sending") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
         ([], "servetop: "),
-        ([str(RATE), "--format", "xml"], "servetop: invalid --format xml: use vllm or aiperf"),
+        (
+            [str(RATE), "--format", "xml"],
+            "servetop: invalid --format xml: use vllm, aiperf, sglang, guidellm, inference-perf or llmperf",
+        ),
         ([str(RATE), "-o", "x.json"], "servetop: -o x.json is no recording by its suffix: give a name that ends in"),
         ([str(RATE), str(CLOSED), "-o", "x.servetop"], "servetop: -o names one recording, and several files become"),
         ([str(RATE), "-o", str(RESULTS)], f"servetop: {RESULTS} already exists: remove it, or choose another file"),

@@ -17,6 +17,16 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 PROGRAM = Path(__file__).with_name("vllm_statistics.py")
 AIPERF = MACHINE.get("AIPERF", "")
 """The Python of an environment with AIPerf 0.13, as in `make judge-search-aiperf`; it is too large for one test."""
+GUIDELLM = MACHINE.get("GUIDELLM", "")
+"""The Python of an environment with guidellm 0.8, which brings torch: too large for one test."""
+LOADS_REPORT = """
+import sys
+from guidellm.benchmark.schemas.report import GenerativeBenchmarksReport
+for each in GenerativeBenchmarksReport.load_file(sys.argv[1]).benchmarks:
+    rows = each.requests.successful
+    means = (sum(getattr(row, name) for row in rows) / len(rows) for name in sys.argv[2:])
+    print(len(rows), *means)
+"""
 LOADS = """
 import sys
 from pathlib import Path
@@ -62,6 +72,22 @@ def test_aiperf_loads_the_exported_artifacts(tmp_path: Path, capsys: pytest.Capt
     done = subprocess.run([AIPERF, "-c", LOADS, *files], check=True, capture_output=True, text=True)
     summary = json.loads(Path(files[1]).read_bytes())
     assert done.stdout.split() == ["54", "54", str(summary["time_to_first_token"]["p99"])]
+
+
+@pytest.mark.skipif(not GUIDELLM, reason="GUIDELLM names no Python with guidellm 0.8")
+def test_guidellm_loads_the_exported_benchmarks_and_computes_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "sample", "--format", "guidellm", "-o", str(tmp_path)]) == 0
+    (file,) = capsys.readouterr().out.split()
+    command = [GUIDELLM, "-c", LOADS_REPORT, file, "time_to_first_token_ms", "request_latency"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = [[float(each) for each in line.split()] for line in done.stdout.splitlines()]
+    metrics = [each["metrics"] for each in json.loads(Path(file).read_bytes())["benchmarks"]]
+    for (count, ttft, latency), known in zip(found, metrics, strict=True):
+        assert count == known["request_totals"]["successful"]
+        assert ttft == pytest.approx(known["time_to_first_token_ms"]["successful"]["mean"], rel=1e-5)
+        assert latency == pytest.approx(known["request_latency"]["successful"]["mean"], rel=1e-5)
 
 
 def test_the_schema_of_llm_d_accepts_the_exported_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from servetop.core.clock import ManualClock
 from servetop.recordings.library.folder_store import FolderStore
 from servetop.run.imports.record_import import record_import
-from servetop.run.imports.result_file import read_result
+from servetop.run.imports.result_file import read_results
 from servetop.tui.app import DashboardApp
 from servetop.tui.panels.live.ttft import known_parts
 from servetop.tui.state.frame import Frame
@@ -22,7 +22,7 @@ RESULT = Path(__file__).parents[1] / "corpus" / "results" / "vllm-rate.json"
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
 async def test_panels_without_data_name_the_reason(size: tuple[int, int], tmp_path: Path) -> None:
     path = tmp_path / "run.servetop"
-    record_import(read_result(RESULT), RESULT, path)
+    record_import(read_results(RESULT)[0], RESULT, path)
     store = FolderStore()
     try:
         app = DashboardApp(store.open(path), clock=ManualClock())
@@ -55,7 +55,7 @@ def test_a_file_without_waits_does_not_show_that_there_were_none(
     source, parts = RESULT.with_name("aiperf") / "profile_export.jsonl", []
     for number, result in enumerate((source, RESULT)):
         path = tmp_path / f"{number}.servetop"
-        record_import(read_result(result), result, path)
+        record_import(read_results(result)[0], result, path)
         store = FolderStore()
         try:
             parts.append(known_parts(frame_of(store.open(path), 4.0)).client_queue)

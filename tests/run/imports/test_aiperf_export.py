@@ -20,7 +20,7 @@ from servetop.reports.export.aiperf_records import aiperf_records
 from servetop.reports.export.stage_rows import exported_stages
 from servetop.run.imports.aiperf_export import read_aiperf_records
 from servetop.run.imports.record_import import record_import
-from servetop.run.imports.result_file import read_result
+from servetop.run.imports.result_file import read_results
 
 FOLDER = Path(__file__).parents[2] / "corpus" / "results" / "aiperf"
 RECORDS = FOLDER / "profile_export.jsonl"
@@ -51,7 +51,7 @@ def requests_of(*rows: dict[str, Any]) -> Any:
 
 
 def test_published_percentiles_follow_from_the_rows() -> None:
-    result = read_result(RECORDS)
+    result = read_results(RECORDS)[0]
     published = json.loads((FOLDER / "profile_export_aiperf.json").read_text(encoding="utf-8"))["records"]
     served = [each for each in result.requests if each.status is RequestStatus.OK]
     values: dict[str, list[Any]] = {
@@ -72,7 +72,7 @@ def test_published_percentiles_follow_from_the_rows() -> None:
 
 def test_its_recording_is_sound_and_has_the_reasoning(tmp_path: Path) -> None:
     path = tmp_path / "run.servetop"
-    record_import(read_result(RECORDS), RECORDS, path)
+    record_import(read_results(RECORDS)[0], RECORDS, path)
     assert verify(path).verdict is VerifyVerdict.SOUND
     with contextlib.closing(RecordingReader.open(path)) as reader:
         ticks = [each.client for each in reader.poll().ticks]
@@ -142,7 +142,7 @@ def test_an_exported_stage_is_the_same_after_an_import(name: str, tmp_path: Path
         lines = [*aiperf_records(reader, exported_stages(reader, None)[0])]
     source, target = tmp_path / "profile_export.jsonl", tmp_path / "run.servetop"
     source.write_text("".join(lines), encoding="utf-8")
-    record_import(read_result(source), source, target)
+    record_import(read_results(source)[0], source, target)
     with contextlib.closing(RecordingReader.open(target)) as reader:
         again = [json.loads(each) for each in aiperf_records(reader, exported_stages(reader, None)[0])]
     assert len(again) == len(lines)

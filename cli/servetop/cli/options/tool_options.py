@@ -13,8 +13,8 @@ from servetop.cli.options.output_options import PRICE, AsJson, MetricPercentiles
 from servetop.cli.options.parsers import parse_batch_sizes, parse_goodput, parse_rates, parse_settings
 from servetop.cli.options.run_options import RECORDING, SWEEP
 
-EXPORT_FORMATS = ("csv", "jsonl", "vllm", "aiperf", "llm-d", "perfetto", "openmetrics")
-IMPORT_FORMATS = ("vllm", "aiperf")
+EXPORT_FORMATS = ("csv", "jsonl", "vllm", "aiperf", "llm-d", "guidellm", "perfetto", "openmetrics")
+IMPORT_FORMATS = ("vllm", "aiperf", "sglang", "guidellm", "inference-perf", "llmperf")
 EXPORT_TABLES = ("requests", "ticks", "stages", "engine", "gpu")
 PLOT_METRICS = ("load", "tokens", "ttft", "tpot", "queue", "kv", "itl", "e2el", "gpu", "latency")
 
@@ -165,7 +165,7 @@ class ExportOptions:
 class ImportOptions:
     """The options of `servetop import`."""
 
-    files: Annotated[tuple[str, ...], Argument("FILE...", "Results of other load generators, a recording each.")]
+    files: Annotated[tuple[str, ...], Argument("FILE...", "Results of other load generators; a recording each run.")]
     format: Annotated[
         str | None,
         Option("--format", "Format of the files.", unit="FORMAT", default="by their content", choices=IMPORT_FORMATS),

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from servetop.cli.options.tool_options import ImportOptions
 from servetop.core.errors import ExitCode, UsageError
+from servetop.core.text.counted import counted
 from servetop.recordings.library.paths import SUFFIX
 from servetop.run import console
 from servetop.run.imports.record_import import import_path, record_import
-from servetop.run.imports.result_file import read_result
+from servetop.run.imports.result_file import read_results
 
 
 def run_import(options: ImportOptions) -> int:
-    """Write each file as a recording and print where it is, and on stderr what it could not carry; OK."""
+    """Write each run of each file as a recording and print where it is, and on stderr what it could not carry; OK."""
     target = options.output
     if target is not None:
         _refuse(target, several=len(options.files) > 1)
@@ -23,14 +24,18 @@ def run_import(options: ImportOptions) -> int:
 
 
 def _import(source: Path, target: Path | None, form: str | None) -> None:
-    result = read_result(source, form)
-    path = import_path(result) if target is None else target
-    record_import(result, source, path)
-    console.out(str(path))
-    for each in result.remarks:
+    results = read_results(source, form)
+    if target is not None and len(results) > 1:
+        raise UsageError(f"-o names one recording, and {source} has {counted(len(results), 'run')}: leave it out")
+    for result in results:
+        path = import_path(result) if target is None else target
+        record_import(result, source, path)
+        console.out(str(path))
+    remarks = dict.fromkeys(each for result in results for each in result.remarks)
+    for each in remarks:
         console.message(f"{source.name}: {each}")
-    if result.not_carried:
-        console.message(f"not carried: {'; '.join(result.not_carried)}")
+    if lost := dict.fromkeys(each for result in results for each in result.not_carried):
+        console.message(f"not carried: {'; '.join(lost)}")
 
 
 def _refuse(target: Path, *, several: bool) -> None:

@@ -10,6 +10,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.aiperf_records import NOT_CARRIED as NOT_IN_AIPERF
 from servetop.reports.export.aiperf_records import RECORDS_FILE, SUMMARY_FILE, aiperf_records, aiperf_summary
 from servetop.reports.export.exported_tables import TABLES, table_rows
+from servetop.reports.export.guidellm_benchmarks import GUIDELLM_FILE, NOT_IN_GUIDELLM, guidellm_benchmarks
 from servetop.reports.export.llmd_report import NOT_CARRIED as NOT_IN_LLMD_REPORT
 from servetop.reports.export.llmd_report import llmd_report
 from servetop.reports.export.openmetrics_text import NOT_CARRIED as NOT_IN_OPENMETRICS
@@ -92,6 +93,11 @@ def _aiperf(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFil
     ]
 
 
+def _guidellm(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
+    stages = exported_stages(reader, part.stage)
+    return [ExportedFile(name=GUIDELLM_FILE, parts=functools.partial(guidellm_benchmarks, reader, stages))]
+
+
 def _perfetto(reader: RecordingReader, _: ExportedPart) -> Sequence[ExportedFile]:
     return [ExportedFile(name=f"{reader.name}-trace.json", parts=lambda: trace_text(reader))]
 
@@ -106,6 +112,7 @@ FORMATS: Mapping[str, ExportFormat] = {
     "vllm": ExportFormat(files=_vllm, by_stage=True, not_carried=NOT_IN_VLLM_RESULT),
     "aiperf": ExportFormat(files=_aiperf, by_stage=True, not_carried=NOT_IN_AIPERF),
     "llm-d": ExportFormat(files=_llmd, by_stage=True, not_carried=NOT_IN_LLMD_REPORT),
+    "guidellm": ExportFormat(files=_guidellm, by_stage=True, not_carried=NOT_IN_GUIDELLM),
     "perfetto": ExportFormat(files=_perfetto, not_carried=NOT_IN_TRACE),
     "openmetrics": ExportFormat(files=_openmetrics, not_carried=NOT_IN_OPENMETRICS),
 }

@@ -10,6 +10,7 @@ from servetop.analysis.summary.summary_types import RunSummary
 from servetop.core.interfaces.run_source import NOT_IMPORTED
 from servetop.core.text import formats
 from servetop.core.units import MS_PER_S
+from servetop.reports.page.floor_table import floor_table
 from servetop.reports.page.html_text import Markup, data_table, element, items, joined
 from servetop.reports.page.report_page import ReportPage
 from servetop.reports.summary.summary_lines import steady_lines, trust_lines
@@ -37,6 +38,9 @@ def answer_section(page: ReportPage) -> Markup:
         element("section", element("h2", "Try next"), _try_next(page)),
         element("section", element("h2", "Trust"), _trust(summary)),
     ]
+    if page.floor is not None:
+        floor = floor_table(page.floor, summary)
+        parts.append(element("section", element("h2", "Physical floor"), floor, class_="floor"))
     return joined(
         element(
             "header",

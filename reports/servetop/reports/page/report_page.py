@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.exported.gpu_peaks import engine_gpus
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.core.events import GpuSample
 from servetop.recordings.format.schema import SEARCH_STATE
@@ -16,6 +17,7 @@ from servetop.reports.page.request_rows import RequestRows, request_rows
 from servetop.reports.page.time_columns import TimeColumns, load_columns
 from servetop.reports.summary.manifest_sections import manifest_sections
 from servetop.reports.summary.recorded_run import recorded_run
+from servetop.reports.summary.request_floor import RequestFloor, TypicalRequest, request_floor
 from servetop.reports.summary.summary import run_summary
 from servetop.tui.state.search_progress import SearchHistory, SearchProgress
 
@@ -42,6 +44,8 @@ class ReportPage:
     time: TimeColumns
     gpus: Sequence[str]
     """The names of the GPUs, each once."""
+    floor: RequestFloor | None
+    """The least time that one request can take; None if the GPU, the model or their formats are unknown."""
 
     def run_data(self, letter: str) -> dict[str, object]:
         """Return the requests for the page's script, under a letter if there are several runs."""
@@ -62,15 +66,15 @@ def report_page(
     `objectives` are limits (seconds by metric) at which requests are counted exactly, in place of the recorded ones.
     """
     limits = reader.header.config.goodput if objectives is None else objectives
-    shapes: list[tuple[RequestRows, Mapping[str, object], Mapping[str, object]]] = []
+    shapes: list[tuple[RequestRows, Mapping[str, object], Mapping[str, object], TypicalRequest]] = []
 
     def keep_shapes(requests: RequestColumns) -> None:
         rows = request_rows(requests, objectives=limits)
-        shapes.append((rows, distribution_curves(requests), heat_maps(requests)))
+        shapes.append((rows, distribution_curves(requests), heat_maps(requests), TypicalRequest.of(requests)))
 
     summary = run_summary(reader, prices=prices, totals=keep_shapes)
-    ((rows, curves, heat),) = shapes
-    record = recorded_run(reader)
+    ((rows, curves, heat, typical),) = shapes
+    record, hit_rate = recorded_run(reader), summary.measured.server.prefix_cache_hit_rate
     samples: Sequence[GpuSample] = reader.gpu_samples()
     return ReportPage(
         name=name,
@@ -85,6 +89,7 @@ def report_page(
         heat=heat,
         time=load_columns(record, samples),
         gpus=sorted({each.name for each in samples}),
+        floor=request_floor(reader.header, gpus=engine_gpus(samples), request=typical, hit_rate=hit_rate),
     )
 
 

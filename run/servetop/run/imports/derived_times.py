@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from servetop.core.errors import UsageError
 from servetop.run.imports.imported_result import ImportedLoad
+from servetop.run.imports.placed_times import closed_loop_starts, last_end
 
-_TOLERANCE = 0.02
+DURATION_TOLERANCE = 0.02
 """Largest difference between the derived and the reported duration, as a fraction: the work of the client itself."""
 
 
@@ -26,13 +26,8 @@ def derived_starts(latencies: Sequence[float | None], load: ImportedLoad, *, dur
     known = [each for each in latencies if each is not None]
     if len(known) < len(latencies):
         raise UsageError(f"it has no start_times, and failed requests have no latency to derive them from: {advice}")
-    starts: list[float] = []
-    ends: list[float] = []
-    for latency in known:
-        full = load.max_concurrency is not None and len(ends) >= load.max_concurrency
-        starts.append(heapq.heappop(ends) if full else 0.0)
-        heapq.heappush(ends, starts[-1] + latency)
-    whole = max(start + latency for start, latency in zip(starts, known, strict=True))
-    if not isinstance(duration, int | float) or not abs(whole - duration) <= _TOLERANCE * duration:
+    starts = closed_loop_starts(known, load.max_concurrency)
+    whole = last_end(starts, known)
+    if not isinstance(duration, int | float) or not abs(whole - duration) <= DURATION_TOLERANCE * duration:
         raise UsageError(f"it has no start_times, and its latencies contradict its duration: {advice}")
     return starts

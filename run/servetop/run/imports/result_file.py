@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,9 +12,12 @@ from typing import Any, BinaryIO
 import orjson
 
 from servetop.core.errors import UsageError, system_reason
-from servetop.core.text.counted import counted
 from servetop.run.imports.aiperf_export import is_aiperf_record, read_aiperf_records
+from servetop.run.imports.guidellm_report import is_guidellm_report, read_guidellm_report
 from servetop.run.imports.imported_result import ImportedResult
+from servetop.run.imports.inference_perf_records import is_inference_perf_file, read_inference_perf_records
+from servetop.run.imports.llmperf_responses import is_llmperf_file, read_llmperf_responses
+from servetop.run.imports.sglang_bench import is_sglang_result, read_sglang_result
 from servetop.run.imports.vllm_bench import is_vllm_result, read_vllm_result
 
 MAX_BYTES = 512 * 1024 * 1024
@@ -26,13 +29,13 @@ _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\x00"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportFormat:
-    """A format whose whole file is one JSON object."""
+    """A format whose file is one JSON value, or one object in each line for each run."""
 
     title: str
     """The tool and what of it, as in `a result of vllm bench serve`."""
-    recognises: Callable[[Mapping[str, Any]], bool]
-    read: Callable[[Mapping[str, Any]], ImportedResult]
-    """Raises UsageError, without the name of the file, for values that make no sense."""
+    recognises: Callable[[Any], bool]
+    read: Callable[[Any, Path], Sequence[ImportedResult]]
+    """Takes a value and the path of the file; raises UsageError, without the name of the file, if it has no run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +50,42 @@ class LineFormat:
 
 
 FORMATS: Mapping[str, ImportFormat | LineFormat] = {
-    "vllm": ImportFormat(title="a result of vllm bench serve", recognises=is_vllm_result, read=read_vllm_result),
+    "vllm": ImportFormat(
+        title="a result of vllm bench serve",
+        recognises=is_vllm_result,
+        read=lambda document, _: [read_vllm_result(document)],
+    ),
     "aiperf": LineFormat(title="profile_export.jsonl of AIPerf", recognises=is_aiperf_record, read=read_aiperf_records),
+    "sglang": ImportFormat(
+        title="a result of SGLang's bench_serving",
+        recognises=is_sglang_result,
+        read=lambda document, _: [read_sglang_result(document)],
+    ),
+    "guidellm": ImportFormat(
+        title="benchmarks.json of guidellm", recognises=is_guidellm_report, read=read_guidellm_report
+    ),
+    "inference-perf": ImportFormat(
+        title="per_request_lifecycle_metrics.json of inference-perf",
+        recognises=is_inference_perf_file,
+        read=read_inference_perf_records,
+    ),
+    "llmperf": ImportFormat(
+        title="individual responses of LLMPerf", recognises=is_llmperf_file, read=read_llmperf_responses
+    ),
 }
 
 
-def read_result(path: Path, form: str | None = None, *, max_bytes: int = MAX_BYTES) -> ImportedResult:
-    """Return the run in a file, whose format is `form` or that of its content; UsageError if it cannot be read."""
+def read_results(path: Path, form: str | None = None, *, max_bytes: int = MAX_BYTES) -> Sequence[ImportedResult]:
+    """Return the runs in a file, whose format is `form` or that of its content; UsageError if it cannot be read."""
     try:
         found = FORMATS[form] if form is not None else _format_of_lines(path)
         if isinstance(found, LineFormat):
             with _opened(path) as file:
-                return found.read(_rows(file), path)
-        document = _object(_content(path, max_bytes))
-        return (found or _format(document)).read(document)
+                return [found.read(_rows(file), path)]
+        documents = _documents(_content(path, max_bytes))
+        formats = [found or _format(document) for document in documents]
+        read = zip(formats, documents, strict=True)
+        return [result for each, document in read for result in each.read(document, path)]
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
 
@@ -121,18 +146,14 @@ def _content(path: Path, max_bytes: int) -> bytes:
     return content
 
 
-def _object(content: bytes) -> Mapping[str, Any]:
-    """Return the only JSON object of a file; UsageError for anything else."""
+def _documents(content: bytes) -> Sequence[Any]:
+    """Return the JSON value of a file, or the object of each of its lines; UsageError for anything else."""
     try:
-        found = _parsed(content)
+        return [_parsed(content)]
     except ValueError as error:
-        count = _lines_of_objects(content)
-        if count > 1:
-            raise UsageError(f"it has {counted(count, 'result')}, a line each: split it") from error
+        if lines := _objects_of_lines(content):
+            return lines
         raise UsageError(f"it is not JSON, or cut off ({_where(error)}): give a whole file of results") from error
-    if not isinstance(found, Mapping):
-        raise UsageError(f"it is JSON, but no object: {_known()}")
-    return found
 
 
 def _parsed(content: bytes) -> Any:
@@ -153,16 +174,16 @@ def _where(error: ValueError) -> str:
     return "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
-def _lines_of_objects(content: bytes) -> int:
-    """Return the number of lines if each is a JSON object, as `--append-result` writes them; else 0."""
-    lines = [each for each in content.splitlines() if each.strip()]
+def _objects_of_lines(content: bytes) -> Sequence[Any]:
+    """Return the object of each line, as tools that append their results write them; none if one is another value."""
     try:
-        return len(lines) if all(isinstance(_parsed(each), Mapping) for each in lines) else 0
+        found = [_parsed(each) for each in content.splitlines() if each.strip()]
     except ValueError:
-        return 0
+        return []
+    return found if all(isinstance(each, Mapping) for each in found) else []
 
 
-def _format(document: Mapping[str, Any]) -> ImportFormat:
+def _format(document: Any) -> ImportFormat:
     for each in FORMATS.values():
         if isinstance(each, ImportFormat) and each.recognises(document):
             return each
@@ -170,4 +191,5 @@ def _format(document: Mapping[str, Any]) -> ImportFormat:
 
 
 def _known() -> str:
-    return f"give {' or '.join(each.title for each in FORMATS.values())}"
+    *others, last = (each.title for each in FORMATS.values())
+    return f"give {', '.join(others)} or {last}"

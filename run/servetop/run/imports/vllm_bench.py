@@ -5,19 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
-
-import numpy as np
 
 from servetop.core.errors import UsageError
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.units import NS_PER_S
 from servetop.recordings.format.request_codec import last_known_at
+from servetop.run.imports.bench_rows import bench_rows
 from servetop.run.imports.derived_times import derived_starts
 from servetop.run.imports.imported_result import ImportedLoad, ImportedResult
-from servetop.run.imports.number_lists import counts_in, lists_of, positive_number, seconds_in
+from servetop.run.imports.number_lists import lists_of, positive_number, seconds_in
 
 TOOL = "vLLM bench"
 _NEEDED = ("input_lens", "output_lens", "ttfts", "itls")
@@ -40,8 +39,10 @@ _FUTURE = 1e10
 """Most seconds that a clock of the sender shows: Unix time, or the time since its machine started."""
 
 
-def is_vllm_result(document: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is a result of `vllm bench serve`, with or without its requests."""
+def is_vllm_result(document: Any) -> bool:
+    """Whether a JSON value is a result of `vllm bench serve`, with or without its requests."""
+    if not isinstance(document, Mapping):
+        return False
     return "model_id" in document and "backend" in document and "completed" in document
 
 
@@ -102,7 +103,7 @@ def _requests(
     document: Mapping[str, Any], lists: Mapping[str, list[Any]], load: ImportedLoad
 ) -> tuple[list[RequestRecord], list[str], float]:
     """Return the requests in order of due time, remarks, and the sender's clock at second 0."""
-    rows = list(_rows(lists))
+    rows = list(bench_rows(lists))
     remarks: list[str] = []
     if "start_times" in lists:
         starts = seconds_in(lists["start_times"], "start_times", most=_FUTURE)
@@ -122,75 +123,6 @@ def _requests(
     ]
     seconds_in([*map(last_known_at, requests)], "the end")
     return requests, remarks, origin
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """One request of the lists: times in seconds since it was sent."""
-
-    prompt_tokens: int
-    output_tokens: int
-    ttft: float
-    """0 if there was no token, or only an empty one."""
-    gaps: Sequence[float]
-    latency: float | None
-    """None if unknown, as of a request that failed."""
-    error: str
-    ok: bool
-
-    def record(self, number: int, *, due: float, sent: float) -> RequestRecord:
-        """Return the request as servetop records it."""
-        first = sent + self.ttft
-        chunks = first + np.concatenate([[0.0], np.cumsum(self.gaps)]) if self.ttft else np.empty(0)
-        done = None if self.latency is None else sent + self.latency
-        if done is not None:
-            chunks = np.minimum(chunks, done)  # gaps that were rounded one by one may add up to more
-        return RequestRecord(
-            id=number,
-            stage=0,
-            due=due,
-            sent=sent,
-            first_token_at=first if chunks.size else None,
-            done_at=done,
-            prompt_tokens=self.prompt_tokens,
-            output_tokens=self.output_tokens if self.ok else chunks.size,
-            status=RequestStatus.OK if self.ok else RequestStatus.ERROR,
-            error=None if self.ok else self.error,
-            chunk_times=chunks,
-            chunk_tokens=np.broadcast_to(np.int64(1), chunks.shape),
-        )
-
-
-def _rows(lists: Mapping[str, list[Any]]) -> Iterator[_Row]:
-    size = len(lists["ttfts"])
-    prompts, outputs = counts_in(lists["input_lens"], "input_lens"), counts_in(lists["output_lens"], "output_lens")
-    ttfts = seconds_in(lists["ttfts"], "ttfts")
-    latencies = seconds_in(lists["latencies"], "latencies") if "latencies" in lists else None
-    for number in range(size):
-        gaps = lists["itls"][number]
-        if not isinstance(gaps, list):
-            raise UsageError(f"itls of request {number + 1} is not a list: is the file damaged?")
-        error = _last_line(lists["errors"][number]) if "errors" in lists else ""
-        ok = not error and (outputs[number] > 0 or ttfts[number] > 0)
-        gaps = seconds_in(gaps, f"itls of request {number + 1}: gap")
-        latency = ttfts[number] + sum(gaps) if latencies is None else latencies[number]
-        if ok and latency < ttfts[number]:
-            raise UsageError(f"latencies of request {number + 1} is below its ttfts: is the file damaged?")
-        yield _Row(
-            prompt_tokens=prompts[number],
-            output_tokens=outputs[number],
-            ttft=ttfts[number],
-            gaps=gaps,
-            latency=latency if ok or (latencies is not None and latency > 0) else None,
-            error=error or "failed, without a reason in the file",
-            ok=ok,
-        )
-
-
-def _last_line(error: Any) -> str:
-    """Return the last line of an error, which of a Python traceback is the exception itself."""
-    lines = str(error or "").strip().splitlines()
-    return lines[-1].strip() if lines else ""
 
 
 def _not_carried(
