@@ -97,7 +97,7 @@ class RunState:
         """Add an update; whether it contained anything."""
         self.history.extend(update.ticks)
         self.replicas.fold(update.replica_samples)
-        self.engine_metrics.fold(update.engine_series)
+        self.engine_metrics.fold([each for each in update.engine_series if each.replica is None])
         for command in update.commands:
             self.commands[command.id] = command
             if command.reply is not None and self.requested.get(command.action) == command.value:
