@@ -11,6 +11,7 @@ from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState,
 from servetop.core.interfaces.run_source import EngineFacts, RunUpdate
 from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
 from servetop.tui.state.fleet_state import FleetState
+from servetop.tui.state.fleet_table import fleet_rows
 
 FACTS = EngineFacts(name="vllm", title="vLLM", version="0.11.0", model="tiny", max_num_seqs=16)
 SECONDS = 60
@@ -117,3 +118,23 @@ def test_a_server_that_is_read_no_more_has_no_metrics() -> None:
     rows = {row.name: row for row in state.at(38.0).rows}
     assert (rows["gpu0"].state, rows["gpu0"].kind) == ("no metrics", ReplicaClass.DEAD)
     assert rows["gpu2"].state == "serving"
+
+
+def test_the_table_has_the_sums_and_a_row_for_each_server_what_hurts_first() -> None:
+    frame = folded(updates(1.0)).at(55.0)
+    sums, heading, *rows = ("".join(text for text, _ in row) for row in fleet_rows(frame, 200))
+    assert sums.startswith("out ")
+    assert heading.split()[:2] == ["server", "state"]
+    assert [row.split()[0] for row in rows] == ["gpu1", "gpu2", "gpu0"]
+    assert "no response since 0:40" in rows[0]
+    assert "max_num_seqs 8 (16 elsewhere)" in rows[1]
+    assert rows[2].split()[1:3] == ["KV-bound", "since"]
+    assert rows[2].split()[4:7] == ["8", "20", "100"]
+    assert all(len("".join(text for text, _ in row)) <= 80 for row in fleet_rows(frame, 80))
+
+
+def test_the_verdict_of_all_is_that_of_the_worst_with_the_state_of_each() -> None:
+    state = folded(updates(1.0))
+    assert state.at(15.0).verdict.line.startswith("serving: 3 of 3 serve")
+    assert state.at(35.0).verdict.line.startswith("KV-bound: 3 of 3 serve; gpu0 KV-bound since 0:")
+    assert state.at(45.0).verdict.line.startswith("no metrics: 2 of 3 serve; gpu1 no response since 0:40")

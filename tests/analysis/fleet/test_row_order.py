@@ -56,7 +56,7 @@ def test_a_server_that_joins_and_one_that_leaves_are_ordered_at_once() -> None:
     assert numbers(order.ordered([row(1), row(2)], 2.0)) == [1, 2]
 
 
-def test_an_earlier_time_is_ordered_anew() -> None:
+def test_an_earlier_time_is_ordered_by_itself() -> None:
     order = RowOrder()
     order.ordered([row(0, kv=0.9), row(1)], 50.0)
     assert numbers(order.ordered([row(0), row(1, kv=0.9)], 20.0)) == [1, 0]

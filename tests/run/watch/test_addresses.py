@@ -44,7 +44,7 @@ def test_a_file_lists_one_server_a_line_with_comments(tmp_path: Path) -> None:
         ("http://a:1\nhttp://b:x\n", "line 2: invalid server address"),
         ("http://a:1\nhttp://a:1/v1\n", "http://a:1 is given twice"),
         ("x = http://a:1\nx = http://b:1\n", "x is given twice"),
-        ("SQLite\0format", "no list of addresses"),
+        ("SQLite\0format", "not a list of addresses"),
         ("http://user:word@a:1\n", "line 1: the address contains a password"),
     ],
 )

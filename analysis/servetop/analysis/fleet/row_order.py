@@ -20,7 +20,7 @@ class RowOrder:
         self._ordered_at = -math.inf
 
     def ordered(self, rows: Sequence[ReplicaRow], at: float) -> list[ReplicaRow]:
-        """Return the rows in their order at `at` seconds; an earlier time than before orders them anew."""
+        """Return the rows in their order at `at` seconds; an earlier time than before orders them again."""
         kinds = {row.number: row.kind for row in rows}
         due = (
             at >= self._ordered_at + REORDER_SECONDS or at < self._ordered_at or not kinds.keys() <= self._kinds.keys()

@@ -61,7 +61,7 @@ def read_addresses(path: Path) -> tuple[WatchedAddress, ...]:
     except OSError as error:
         raise UsageError(f"{path}: {system_reason(error)}: name a file with a server's address in each line") from None
     if len(data) > _FILE_BYTES or b"\0" in data:
-        raise UsageError(f"{path} is no list of addresses: write one a line, as in gpu7 = http://gpu7:8000")
+        raise UsageError(f"{path} is not a list of addresses: write one a line, as in gpu7 = http://gpu7:8000")
     found = []
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), start=1):
         if text := _COMMENT.sub("", line).strip():

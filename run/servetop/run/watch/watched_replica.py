@@ -134,7 +134,7 @@ class WatchedReplica:
         return True
 
     async def _until_lost(self) -> None:
-        """Wait until the server does not respond any more, or has begun to count from 0."""
+        """Wait until the server does not respond any more, or its counters started again at 0."""
         assert self._handle is not None
         waits = [asyncio.ensure_future(each.wait()) for each in (self._handle.died, self._counters_fell)]
         try:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
 from servetop.analysis.fleet.fleet_text import differences, fleet_line, skew_text, totals_text
-from servetop.analysis.fleet.replica_row import ReplicaRow
+from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
 from servetop.analysis.fleet.row_order import RowOrder
 from servetop.core.events import ReplicaSample
 from servetop.core.interfaces.replica_change import ReplicaChange
-from servetop.core.interfaces.run_source import RunUpdate
+from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
 from servetop.tui.state.judged_replica import JudgedReplica
@@ -21,6 +22,12 @@ JUDGED_TICKS = 4
 LIVE_TICKS = 2400
 """Ticks of each server that stay in memory at least while a watch is live: ten minutes."""
 
+_VERDICTS = {
+    ReplicaClass.DEAD: Bottleneck.NO_METRICS,
+    ReplicaClass.QUEUE: Bottleneck.WAITING,
+    ReplicaClass.IDLE: Bottleneck.IDLE,
+    ReplicaClass.UNKNOWN: Bottleneck.STARTING,
+}
 _Event = TypeVar("_Event", ReplicaSample, ReplicaChange, SeriesScrape)
 
 
@@ -35,6 +42,15 @@ class FleetFrame:
     def line(self) -> str:
         """How many serve, and which do not."""
         return fleet_line(self.rows)
+
+    @property
+    def verdict(self) -> Diagnosis:
+        """The state of all under the verdict of the server that hurts most."""
+        worst = self.rows[0] if self.rows else None
+        named = Bottleneck.STARTING if worst is None else _VERDICTS.get(worst.kind, Bottleneck.SERVING)
+        if worst is not None and worst.kind is ReplicaClass.SATURATED:
+            named = Bottleneck.KV if worst.state == Bottleneck.KV.value else Bottleneck.BATCH
+        return Diagnosis(bottleneck=named, evidence=(self.line,))
 
     @property
     def totals(self) -> str:
@@ -54,6 +70,12 @@ class FleetState:
         self._shown: FleetFrame | None = None
         self.until = 0.0
         """The end of the last tick that is judged."""
+
+    @classmethod
+    def of(cls, header: RunHeader, *, finished: bool) -> FleetState | None:
+        """Return the state of a run's servers; None unless it is a watch of several."""
+        watch = header.config.watch
+        return cls(keep=None if finished else LIVE_TICKS) if watch is not None and watch.several else None
 
     def fold(self, update: RunUpdate) -> None:
         """Add an update; ticks that arrive before their samples wait for them."""
