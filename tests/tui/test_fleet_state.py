@@ -122,8 +122,9 @@ def test_a_server_that_is_read_no_more_has_no_metrics() -> None:
 
 def test_the_table_has_the_sums_and_a_row_for_each_server_what_hurts_first() -> None:
     frame = folded(updates(1.0)).at(55.0)
-    sums, heading, *rows = ("".join(text for text, _ in row) for row in fleet_rows(frame, 200))
+    sums, skew, heading, *rows = ("".join(text for text, _ in row) for row in fleet_rows(frame, 200))
     assert sums.startswith("out ")
+    assert skew.startswith("skew out ")
     assert heading.split()[:2] == ["server", "state"]
     assert [row.split()[0] for row in rows] == ["gpu1", "gpu2", "gpu0"]
     assert "no response since 0:40" in rows[0]

@@ -41,8 +41,8 @@ class FleetProgress:
         if frame.at >= self._next:
             self._next = frame.at + SECONDS_BETWEEN_LINES
             self.print_line(f"{formats.clock(frame.at)}  {frame.line}")
-            if frame.totals:
-                self.print_line(f"{formats.clock(frame.at)}  all │ {frame.totals}")
+            if figures := [text for text in (frame.totals, frame.skew) if text]:
+                self.print_line(" │ ".join([f"{formats.clock(frame.at)}  all", *figures]))
 
     def _show_row(self, row: ReplicaRow, at: float) -> None:
         """Print a server whose state is another one than before, and has been for a moment."""

@@ -54,8 +54,13 @@ class FleetFrame:
 
     @property
     def totals(self) -> str:
-        """Sums of all, the worst, and the skew between them."""
-        return " │ ".join(filter(None, [totals_text(self.rows), skew_text(self.rows)]))
+        """Sums of all, and the worst."""
+        return totals_text(self.rows)
+
+    @property
+    def skew(self) -> str:
+        """The largest relative to the mean."""
+        return skew_text(self.rows)
 
 
 class FleetState:

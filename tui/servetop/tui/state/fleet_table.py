@@ -19,12 +19,13 @@ _CALM = (ReplicaClass.SERVING, ReplicaClass.IDLE, ReplicaClass.UNKNOWN, ReplicaC
 
 
 def fleet_rows(fleet: FleetFrame, width: int) -> list[TextRow]:
-    """Return the sums, a heading, and a row for each server that is listed."""
+    """Return the sums, the skew, a heading, and a row for each server that is listed."""
     rows = [row for row in fleet.rows if row.kind is not ReplicaClass.REMOVED]
     wide = min(_LONGEST_NAME, max((len(row.name) for row in rows), default=0))
     heading = f"{'server':<{wide}}  {'state':<{_STATE}}" + "".join(f"{name:>{_WIDTH}}" for name in _COLUMNS)
     table = [fitted(_row(row, wide), width) for row in rows]
-    return [fitted([(fleet.totals, "")], width), fitted([(heading, "muted")], width), *table]
+    sums = [fitted([(text, "")], width) for text in (fleet.totals, fleet.skew) if text]
+    return [*sums, fitted([(heading, "muted")], width), *table]
 
 
 def _row(row: ReplicaRow, wide: int) -> TextRow:

@@ -80,7 +80,6 @@ class RunState:
         self.replicas = ReplicaHistory(scratch)
         self.judged = JudgedRun(streamed=header.config.workload.stream, watched=header.config.watch is not None)
         self.fleet = FleetState.of(header, finished=keep > LIVE_TICKS)
-        """The servers of a watch of several."""
         self.engine_metrics = EngineMetricsHistory(scratch)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
