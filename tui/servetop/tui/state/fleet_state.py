@@ -17,8 +17,8 @@ from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.tick import Tick
 from servetop.tui.state.judged_replica import JudgedReplica
 
-JUDGED_TICKS = 4
-"""Ticks that are judged together while a watch is live: each server is read once a second."""
+JUDGED_TICKS = 8
+"""Ticks that are judged together while a watch is live: two seconds, as judging one costs as much as judging some."""
 LIVE_TICKS = 2400
 """Ticks of each server that stay in memory at least while a watch is live: ten minutes."""
 
