@@ -13,7 +13,7 @@ from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample, Note, ReplicaSample, Severity
 from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState, facts_text
 from servetop.core.interfaces.run_source import EngineFacts
-from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.interfaces.series_scrape import PROCESS_START, SeriesScrape
 from servetop.core.text import formats
 from servetop.engines.attach import attach_engine
 from servetop.engines.handle import EngineHandle
@@ -29,6 +29,8 @@ FIRST_RETRY, LAST_RETRY = 2.0, 30.0
 """Seconds between two attempts to attach: each is twice the one before, up to the last."""
 _SPREAD = 0.618034
 """Multiples of the golden ratio spread the readings of all servers evenly over the period."""
+_SAME_START = 1.0
+"""Two times at which a process started that differ by less (seconds) are one."""
 _NAMED_FACTS = ("title", "version", "model", "max_num_seqs", "max_model_len", "kv_blocks_total")
 """What a restart may have changed."""
 
@@ -58,9 +60,13 @@ class WatchedReplica:
         self._packer, self._metrics_notes = SeriesPacker(), MetricsNotes()
         self._update = ReplicaUpdate()
         self._newest: EngineSample | None = None
-        self._counters_fell = asyncio.Event()
+        self._restarted = asyncio.Event()
         self._attached_now = False
         """Whether no sample was read since the last attempt to attach succeeded."""
+        self._read_since_attached = False
+        """Whether the series were read since then."""
+        self._process_start: float | None = None
+        """When its process started, seconds since 1970; None if it does not export that."""
         self._gone_since: float | None = None
         self.totals = CounterIncreases()
         """What it counted while it was watched, through restarts."""
@@ -125,8 +131,8 @@ class WatchedReplica:
         before, self.facts, self._handle, self.failure = self.facts, handle.facts, handle, None
         self._metrics_notes.started()
         self._note_attached(before, handle.facts)
-        self._counters_fell.clear()
-        self._attached_now = True
+        self._restarted.clear()
+        self._attached_now, self._read_since_attached = True, False
         period = max(SAMPLE_PERIOD, handle.engine.scrape_period)
         self._sampler = EngineSampler(handle, self._clock, period=period, offset=period * (self.number * _SPREAD % 1.0))
         self._sampler.start()
@@ -136,7 +142,7 @@ class WatchedReplica:
     async def _until_lost(self) -> None:
         """Wait until the server does not respond any more, or its counters started again at 0."""
         assert self._handle is not None
-        waits = [asyncio.ensure_future(each.wait()) for each in (self._handle.died, self._counters_fell)]
+        waits = [asyncio.ensure_future(each.wait()) for each in (self._handle.died, self._restarted)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -168,19 +174,28 @@ class WatchedReplica:
     def _add_samples(self, samples: Sequence[EngineSample]) -> None:
         for sample in samples:
             if self._newest is not None and _counts_again(self._newest, sample):
-                self._note_counters_fell()
+                self._note_restart(again=not self._attached_now)
             self._newest, self._attached_now = sample, False
             self.totals.add(sample)
             values = {each.name: getattr(sample, each.name) for each in dataclasses.fields(sample)}
             self._update.samples.append(ReplicaSample(replica=self.number, **values))
         reading = None if self._handle is None else self._handle.take_series()
         if reading is not None:
+            self._compare_start(reading.values.get(PROCESS_START))
             self._update.series.append(dataclasses.replace(self._packer.pack(reading), replica=self.number))
 
-    def _note_counters_fell(self) -> None:
+    def _compare_start(self, start: float | None) -> None:
+        """Compare when the server's process started: an idle one has no counters that fall when it is restarted."""
+        if start is None:
+            return
+        if self._process_start is not None and start > self._process_start + _SAME_START:
+            self._note_restart(again=self._read_since_attached)
+        self._process_start, self._read_since_attached = start, True
+
+    def _note_restart(self, *, again: bool) -> None:
         """Attach again, because a restart may have changed the server; or after it was gone, say that it restarted."""
-        if not self._attached_now:
-            self._counters_fell.set()
+        if again:
+            self._restarted.set()
         elif self._state is not ReplicaState.RESTARTED:
             self._change(ReplicaState.RESTARTED, self._reason)
 
@@ -197,7 +212,7 @@ class WatchedReplica:
         One that was gone has been restarted if something is different, or as soon as its counters show it.
         """
         changed = "" if before is None else changed_facts(before, facts)
-        restarted = bool(changed) or self._counters_fell.is_set()
+        restarted = bool(changed) or self._restarted.is_set()
         self._change(ReplicaState.RESTARTED if restarted else ReplicaState.ATTACHED, changed)
         if before is not None:
             silent = None if self._gone_since is None else formats.clock(self._clock.now() - self._gone_since)
