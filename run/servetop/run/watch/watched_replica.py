@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ FIRST_RETRY, LAST_RETRY = 2.0, 30.0
 """Seconds between two attempts to attach: each is twice the one before, up to the last."""
 _SPREAD = 0.618034
 """Multiples of the golden ratio spread the readings of all servers evenly over the period."""
+PROCESS_CPU = "process_cpu_seconds_total"
+"""CPU time of the server's process: a series of most Prometheus clients, read where the engine page has it."""
 _SAME_START = 1.0
 """Two times at which a process started that differ by less (seconds) are one."""
 _NAMED_FACTS = ("title", "version", "model", "max_num_seqs", "max_model_len", "kv_blocks_total")
@@ -65,8 +68,8 @@ class WatchedReplica:
         """Whether no sample was read since the last attempt to attach succeeded."""
         self._read_since_attached = False
         """Whether the series were read since then."""
-        self._process_start: float | None = None
-        """When its process started, seconds since 1970; None if it does not export that."""
+        self._process = (math.nan, math.nan)
+        """When its process started, seconds since 1970, and its CPU time in seconds; NaN if it does not export that."""
         self._gone_since: float | None = None
         self.totals = CounterIncreases()
         """What it counted while it was watched, through restarts."""
@@ -181,16 +184,16 @@ class WatchedReplica:
             self._update.samples.append(ReplicaSample(replica=self.number, **values))
         reading = None if self._handle is None else self._handle.take_series()
         if reading is not None:
-            self._compare_start(reading.values.get(PROCESS_START))
+            self._compare_process(reading.values)
             self._update.series.append(dataclasses.replace(self._packer.pack(reading), replica=self.number))
 
-    def _compare_start(self, start: float | None) -> None:
-        """Compare when the server's process started: an idle one has no counters that fall when it is restarted."""
-        if start is None:
-            return
-        if self._process_start is not None and start > self._process_start + _SAME_START:
+    def _compare_process(self, values: Mapping[str, float]) -> None:
+        """Compare the server's process with that before: an idle one has no counters that fall when it is restarted."""
+        start, cpu = (values.get(name, math.nan) for name in (PROCESS_START, PROCESS_CPU))
+        known_start, known_cpu = self._process
+        if start > known_start + _SAME_START or cpu < known_cpu:  # False for NaN
             self._note_restart(again=self._read_since_attached)
-        self._process_start, self._read_since_attached = start, True
+        self._process, self._read_since_attached = (start, cpu), True
 
     def _note_restart(self, *, again: bool) -> None:
         """Attach again, because a restart may have changed the server; or after it was gone, say that it restarted."""
