@@ -43,6 +43,8 @@ class WatchedServer:
     seen: list[tuple[str, str]] = field(default_factory=list)
     """Method and path of each request."""
     url: str = ""
+    pages: Mapping[str, str] | None = None
+    """Pages in place of vLLM's; None: vLLM's."""
 
     def serve(self, *, requests: int, tokens: int) -> None:
         """Count requests of other clients, each with 0.2 s to its first token."""
@@ -52,6 +54,8 @@ class WatchedServer:
 
     def page(self, path: str) -> str | None:
         """Return the page at a path; None without one."""
+        if self.pages is not None:
+            return self.pages.get(path)
         pages = {"/v1/models": MODELS, "/health": "", "/version": '{"version": "0.11.0"}'}
         if path == "/metrics" and self.has_metrics:
             return PAGE.format(**self.counts)

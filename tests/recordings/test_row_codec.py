@@ -26,6 +26,7 @@ from servetop.core.events import (
     TokenSource,
 )
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
+from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import ClientTick, LoadGauges, Tick
@@ -141,6 +142,16 @@ skipped_cells = st.builds(
     settings=st.none() | texts,
     reason=texts,
 )
+replica_changes = st.builds(
+    ReplicaChange,
+    at=instants,
+    replica=counts,
+    name=texts,
+    url=texts,
+    state=st.sampled_from(ReplicaState),
+    reason=texts,
+    engine=st.none() | texts,
+)
 notes = st.builds(Note, at=instants, severity=st.sampled_from(Severity), source=texts, text=texts)
 log_lines = st.builds(LogLine, at=instants, text=texts, stream=texts)
 
@@ -161,6 +172,7 @@ EVENTS = {
     "request": (schema.REQUEST, requests()),
     "tick": (schema.TICK, ticks),
     "engine_sample": (schema.ENGINE_SAMPLE, full_engine_samples),
+    "replica_change": (schema.REPLICA_CHANGE, replica_changes),
     "engine_series": (schema.ENGINE_SERIES, series_scrapes),
     "gpu_sample": (schema.GPU_SAMPLE, gpu_samples),
     "stage": (schema.STAGE, stages),

@@ -161,6 +161,23 @@ def engine_stats(history: TickHistory, at: float, *, window: float = 10.0, span:
     return LiveStats(at=at, window=window, span=span, ttft=parts, series=series)
 
 
+def watched_stats(history: TickHistory, at: float, *, window: float = 10.0) -> LiveStats:
+    """Return what the verdict of a watched server needs: rates, the newest sample, and no latencies of a client."""
+    stop, start = history.up_to(at), history.first_from(at - window)
+    series = stats_series(history, at, window=window, span=1.0, columns=1, latencies=())
+    if stop == 0:
+        return LiveStats(at=at, window=window, span=1.0, series=series)
+    return LiveStats(
+        at=at,
+        window=window,
+        span=1.0,
+        rates=_rates(history, start, stop),
+        engine=_newest_sample(history, stop),
+        sample_interval=_sample_interval(history, stop),
+        series=series,
+    )
+
+
 def _within(history: TickHistory, objectives: Mapping[str, float], start: int, stop: int) -> dict[str, float]:
     return {
         metric: share_within(_histogram_of(history, metric, start, stop), limit) for metric, limit in objectives.items()

@@ -16,6 +16,10 @@ from servetop.core.events import ReplicaSample, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 
 GROWTH_SECONDS = 5.0
+MISSED_SAMPLES = 2.0
+"""Intervals between the samples of a watched server after which the next one is missing."""
+LONGEST_INTERVAL = 3.0
+"""Seconds from which a sample is missing, however slowly the server was read before."""
 PEAK_SECONDS = 5.0
 """Seconds over which the usage of a small KV cache swings."""
 
@@ -69,7 +73,9 @@ class Moment:
     def fresh(self) -> bool:
         """Whether the newest engine sample describes the present, and its page the present stage."""
         age = 0.0 if self.facts is None else self.facts.page_age
-        return self.sample_age <= STALE_AFTER and (self.stage is None or self.stats.at - self.stage.at >= age)
+        interval = self.stats.sample_interval if self.watched else 0.0
+        stale = max(STALE_AFTER, min(MISSED_SAMPLES * interval, LONGEST_INTERVAL))
+        return self.sample_age <= stale and (self.stage is None or self.stats.at - self.stage.at >= age)
 
     @property
     def waiting(self) -> float:

@@ -65,6 +65,32 @@ class WatchedServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaWatch:
+    """One of several watched servers: what it counted, and what limited it."""
+
+    replica: int
+    """Its number, from 0, in the order in which servers were listed."""
+    name: str
+    url: str
+    state: str
+    """At the end: `attaching`, `attached`, `restarted`, `gone`, `refused` or `removed`."""
+    reason: str | None
+    """Why it does not respond, or what its last restart changed."""
+    restarts: int
+    backend: str | None
+    version: str | None
+    model_id: str | None
+    differs: str | None
+    """What is not as at most servers, such as `max_num_seqs 8 (16 elsewhere)`."""
+    headline: str
+    p90_ttft_ms: float | None
+    """By its own histogram."""
+    server: WatchedServer
+    watched: WatchedFigures | None = field(default=None, metadata=OMITTED)
+    """None if no metrics page was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSummary:
     """A watch: which server, what it counted, and what limited it."""
 
@@ -86,3 +112,5 @@ class WatchSummary:
     """None if no metrics page was read."""
     engine_metrics: tuple[ExportedMetric, ...] | None = field(default=None, metadata=OMITTED)
     """Metrics of the engine page, with p50 and p90 of the engine's histograms."""
+    replicas: tuple[ReplicaWatch, ...] | None = field(default=None, metadata=OMITTED)
+    """Each of several servers; the other figures are then their sums, and `watched.limits` is empty."""

@@ -20,6 +20,7 @@ from servetop.run.run_process import FinishedRun, RunContext, execute, final_sum
 
 if TYPE_CHECKING:
     from servetop.cli.headless.headless_progress import HeadlessProgress
+    from servetop.cli.watch.fleet_progress import FleetProgress
     from servetop.cli.watch.watch_progress import WatchProgress
     from servetop.run.process.first_sender import FirstSender
 
@@ -88,7 +89,7 @@ class HeadlessObserver:
     def __init__(self, config: RunConfig, recording: Path) -> None:
         self._config = config
         self._recording = recording
-        self._progress: HeadlessProgress | WatchProgress | None = None
+        self._progress: HeadlessProgress | WatchProgress | FleetProgress | None = None
 
     async def follow(self) -> None:
         """Show the progress until cancelled, and a last time then, while the recording can be read."""
@@ -109,8 +110,12 @@ class HeadlessObserver:
         else:
             console.status(line)
 
-    def _opened(self) -> HeadlessProgress | WatchProgress:
-        if self._progress is None and self._config.watch is not None:
+    def _opened(self) -> HeadlessProgress | WatchProgress | FleetProgress:
+        if self._progress is None and self._config.watch is not None and self._config.watch.several:
+            from servetop.cli.watch.fleet_progress import FleetProgress
+
+            self._progress = FleetProgress(self._recording)
+        elif self._progress is None and self._config.watch is not None:
             from servetop.cli.watch.watch_progress import WatchProgress
 
             self._progress = WatchProgress(self._recording)

@@ -29,7 +29,21 @@ watch_option = partial(Option, panel="Watch")
 class WatchOptions:
     """The options of `servetop watch`; names are those of RunOptions, for which they are read, except `duration`."""
 
-    server: Annotated[str, Argument("URL", "The server to watch. It is only read: metrics, health, list of models.")]
+    servers: Annotated[
+        tuple[str, ...],
+        Argument(
+            "URL|FILE",
+            "The server to watch, or several, with names if you like (a=http://gpu7:8000), or a file that lists them, "
+            "one a line. They are only read: metrics, health, list of models.",
+        ),
+    ]
+    all_addresses: Annotated[
+        bool,
+        watch_option(
+            "--all-addresses",
+            "Watch a server at each IP address of a server's name, resolved again every 10 s.",
+        ),
+    ] = False
     duration: Annotated[
         float | None,
         watch_option(

@@ -9,7 +9,7 @@ from rich.console import Group
 
 from servetop.analysis.exported.exported_summary import ExportedMetric
 from servetop.analysis.summary.summary_json import plain_object
-from servetop.analysis.summary.watch_types import WatchedFigures, WatchSummary
+from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedFigures, WatchSummary
 from servetop.cli.report.run_tables import exported_table, telling_metrics
 from servetop.cli.tables import out_tables
 from servetop.core.errors import UsageError
@@ -17,7 +17,7 @@ from servetop.core.text import formats
 from servetop.core.units import MS_PER_S
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.watch_summary import watch_summary
-from servetop.reports.tables import light_table, titled
+from servetop.reports.tables import cell, light_table, titled
 from servetop.run import console
 
 LATENCIES = ("TTFT", "TPOT", "ITL", "E2EL", "time in the queue")
@@ -42,14 +42,28 @@ def print_watch(reader: RecordingReader, *, as_json: bool, kept: bool = True) ->
     console.out(f"verdict    {summary.headline}")
     for limit in summary.watched.limits if summary.watched is not None else ():
         console.out(f"{formats.clock(limit.onset):>9}  {limit.name}, for {formats.clock(limit.seconds)} in all")
+    for line in _remarks(summary):
+        console.out(line)
     console.out(f"recording  {summary.recording or 'none kept (--no-record)'}")
     if reader.damage is not None:
         console.message(reader.damage)
 
 
+def _remarks(summary: WatchSummary) -> Iterator[str]:
+    """Yield what there is to say of each of several servers besides its figures."""
+    for each in summary.replicas or ():
+        restarts = f"{each.restarts} × restarted" if each.restarts else ""
+        state = "" if each.state in ("attached", "restarted") else each.state
+        differs = f"differs: {each.differs}" if each.differs else ""
+        if remarks := [part for part in (state, restarts, each.reason, differs) if part]:
+            yield f"{each.name}: {'; '.join(remarks)}"
+
+
 def _tables(summary: WatchSummary) -> Iterator[Group]:
     """Yield the tables that have contents."""
     yield _totals(summary)
+    if summary.replicas is not None:
+        yield _replicas(summary.replicas)
     metrics = summary.engine_metrics or ()
     if summary.watched is not None and (rows := _latency_rows(summary.watched, metrics)):
         table = light_table("", "mean", "p50", "p90")
@@ -89,6 +103,24 @@ def _totals(summary: WatchSummary) -> Group:
         if value is not None:
             table.add_row(label, value)
     return titled(heading, table)
+
+
+def _replicas(replicas: Sequence[ReplicaWatch]) -> Group:
+    """Return one row for each of several servers."""
+    table = light_table("", "tok/s", "req/s", "peak\nrun", "peak\nwait", "peak\nKV", "preempt.", "TTFT\np90", "version")
+    for each in replicas:
+        watched, server = each.watched, each.server
+        table.add_row(
+            cell(each.name),
+            formats.number(None if watched is None else watched.output_throughput),
+            formats.number(None if watched is None else watched.request_throughput),
+            *map(formats.exact, (server.max_running, server.max_waiting)),
+            formats.percent(server.max_kv_usage),
+            formats.exact(server.preemptions),
+            formats.in_full(each.p90_ttft_ms),
+            cell(each.version or formats.UNKNOWN),
+        )
+    return titled("Servers (latency in ms)", table)
 
 
 def _latency_rows(

@@ -1,8 +1,10 @@
-"""`servetop watch URL`: a run without a load, which reads a server's metrics and sends nothing."""
+"""`servetop watch URL…`: a run without a load, which reads a server's metrics and sends nothing."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from servetop.cli.configuration.configure import run_config
@@ -13,10 +15,15 @@ from servetop.cli.options.declaration import declared
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.config import RunConfig, WorkloadConfig
 from servetop.core.config_values.watch_config import WatchConfig
+from servetop.core.errors import UsageError
+from servetop.run.watch.addresses import WatchedAddress, check_resolvable, distinct, read_addresses
 
 if TYPE_CHECKING:
     from servetop.cli.framework.command_line import CommandLine
     from servetop.cli.options.watch_options import WatchOptions
+
+_SUFFIXES = (".txt", ".list", ".lst", ".conf")
+"""Endings of files that list servers; no host has such a name."""
 
 
 def run_watch(line: CommandLine[WatchOptions]) -> int:
@@ -31,9 +38,41 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
 
     Its workload has nothing but the headers, which go with every request for a page.
     """
+    options = line.options
+    addresses, file = listed_servers(options.servers)
+    several = len(addresses) > 1 or file is not None or options.all_addresses
+    if several and options.metrics_url is not None:
+        raise UsageError("--metrics-url belongs to one server, but each of several has its own metrics: leave it out")
+    if options.all_addresses:
+        check_resolvable(addresses)
     shared = {option.name for option in declared(RunOptions)} - {"duration"}
     given = {name: value for name, value in line.given.items() if name in shared}
-    config = run_config(read_options(RunOptions, {**given, "url": (line.options.server,)}), ())
+    config = run_config(read_options(RunOptions, {**given, "url": (addresses[0].url,)}), ())
     workload = WorkloadConfig(headers=config.workload.headers, header_env=config.workload.header_env)
-    watch = WatchConfig(duration=line.options.duration)
-    return dataclasses.replace(config, workload=workload, stages=(), watch=watch)
+    watch = WatchConfig(
+        duration=options.duration,
+        several=several,
+        names=tuple(each.name for each in addresses) if several else (),
+        file=None if file is None else str(file.absolute()),
+        all_addresses=options.all_addresses,
+    )
+    engine = dataclasses.replace(config.engine, more_urls=tuple(each.url for each in addresses[1:]))
+    return dataclasses.replace(config, engine=engine, workload=workload, stages=(), watch=watch)
+
+
+def listed_servers(texts: Sequence[str]) -> tuple[tuple[WatchedAddress, ...], Path | None]:
+    """Return the servers of a command line, and the file that lists them, if it is one; UsageError if neither."""
+    if len(texts) == 1 and _may_be_file(texts[0]):
+        path = Path(texts[0])
+        return read_addresses(path), path
+    files = [text for text in texts if _may_be_file(text)]
+    if files:
+        raise UsageError(f"{files[0]} is a file beside other servers: name the file alone, or list all in it")
+    return distinct(WatchedAddress.parse(text) for text in texts), None
+
+
+def _may_be_file(text: str) -> bool:
+    """Whether a text names a file, or one that is missing: it has no scheme and no port."""
+    if "://" in text:
+        return False
+    return Path(text).is_file() or text.startswith(("/", ".", "~")) or Path(text).suffix in _SUFFIXES

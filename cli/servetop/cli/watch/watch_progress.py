@@ -38,8 +38,8 @@ class WatchProgress:
         update = self._reader.poll()
         self._state.fold(update)
         for note in update.notes:
-            if _is_printed(note):
-                self.print_line(_line_of(note))
+            if is_printed(note):
+                self.print_line(line_of(note))
         if not len(self._state.history) or self._state.header.engine is None:
             return
         at = self._state.history.ticks[-1].end
@@ -107,12 +107,13 @@ def _quantiles(line: MetricLine) -> str:
     return f"p50 {formats.seconds(line.value)} p90 {formats.seconds(p90)}"
 
 
-def _is_printed(note: Note) -> bool:
+def is_printed(note: Note) -> bool:
     """Whether a note is printed here: not one of the run or the recorder, which are printed at once or at the end."""
     return note.source not in ("run", RECORDER) and (note.source in _PRINTED or note.severity is not Severity.INFO)
 
 
-def _line_of(note: Note) -> str:
+def line_of(note: Note) -> str:
+    """Return a note with its time."""
     if note.severity is Severity.INFO:
         return f"{formats.clock(note.at)}  {note.text}"
     return f"{formats.clock(note.at)}  {note.severity.value}: {note.source}: {note.text}"

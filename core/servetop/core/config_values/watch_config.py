@@ -11,3 +11,11 @@ class WatchConfig:
 
     duration: float | None = field(default=None, metadata={"unit": "s"})
     """Seconds from the first contact with the server to the end; None until it is stopped."""
+    several: bool = False
+    """Whether each server has a row of its own: there are several, or there may be."""
+    names: tuple[str, ...] = ()
+    """Names of the servers at `url` and `more_urls` of the engine; an empty one stands for the address."""
+    file: str | None = None
+    """The file that lists the servers, read again when it changes."""
+    all_addresses: bool = False
+    """Whether each address of a server's name is a server, resolved again from time to time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
@@ -15,6 +15,9 @@ from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import Tick
+
+if TYPE_CHECKING:
+    from servetop.core.interfaces.replica_change import ReplicaChange
 
 NOT_IMPORTED = "not in the imported file"
 """Why a run of another load generator lacks what servetop would have measured."""
@@ -115,6 +118,8 @@ class RunUpdate:
     """New commands, and earlier ones whose reply has arrived."""
     replica_samples: Sequence[ReplicaSample] = ()
     """Samples of each replica, if there are several."""
+    replica_changes: Sequence[ReplicaChange] = ()
+    """Changes of watched servers, if there are several; none before format 1.21."""
     engine_series: Sequence[SeriesScrape] = ()
     """Scrapes of the series of the engine page."""
     log_lines: Sequence[LogLine] = ()

@@ -26,6 +26,8 @@ class SeriesScrape:
     """Names with their labels, one per line; None: those of the scrape before."""
     numbers: bytes
     """The values in the order of the names, see `pack_numbers`."""
+    replica: int | None = None
+    """Which of several watched servers it is of; None: of the only one, or the names have a label of it."""
 
     @property
     def name_list(self) -> tuple[str, ...]:

@@ -20,12 +20,13 @@ class Sampled(Protocol):
 
 
 class EngineSampler:
-    """Starts one scrape at a time, at absolute multiples of `period`; missed scrapes are skipped."""
+    """Starts one scrape at a time, at absolute multiples of `period`, or `offset` later; missed ones are skipped."""
 
-    def __init__(self, handle: Sampled, clock: Clock, *, period: float = TICK_SECONDS) -> None:
+    def __init__(self, handle: Sampled, clock: Clock, *, period: float = TICK_SECONDS, offset: float = 0.0) -> None:
         self._handle = handle
         self._clock = clock
         self._period = period
+        self._offset = offset
         self._newest: EngineSample | None = None
         self._failed = False
         self._fresh: list[EngineSample] = []
@@ -64,5 +65,5 @@ class EngineSampler:
             if sample is not None and sample is not self._newest:  # the same object: nothing new
                 self._newest = sample
                 self._fresh.append(sample)
-            periods = math.floor(self._clock.now() / self._period) + 1
-            await self._clock.sleep_until(periods * self._period)
+            periods = math.floor((self._clock.now() - self._offset) / self._period) + 1
+            await self._clock.sleep_until(periods * self._period + self._offset)

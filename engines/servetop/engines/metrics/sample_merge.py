@@ -36,6 +36,26 @@ class CounterTotals:
         return None if newest is None else self._before.get(name, 0.0) + newest
 
 
+class CounterIncreases(CounterTotals):
+    """One server's counters since its first sample: what a server that joins later counted before adds nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first: dict[str, float] = {}
+
+    def add(self, sample: EngineSample) -> None:
+        """Add the next sample."""
+        super().add(sample)
+        for name in COUNTERS:
+            if (value := getattr(sample, name)) is not None:
+                self._first.setdefault(name, value)
+
+    def total(self, name: str) -> float | None:
+        """Return the increase since the first sample; None if the counter was never reported."""
+        total = super().total(name)
+        return None if total is None else total - self._first[name]
+
+
 def merge_samples(samples: Sequence[EngineSample], totals: Sequence[CounterTotals]) -> EngineSample:
     """Merge the newest samples of the running servers (at least one) and the counters of all servers.
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, ReplicaSample, StageChange
+from servetop.core.interfaces.replica_change import ReplicaChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.series_scrape import SeriesScrape
 from servetop.core.interfaces.skipped_cell import SkippedCell
@@ -155,6 +156,7 @@ class FlatCodec(Generic[_Event]):
 
 ENGINE_SAMPLES = FlatCodec(EngineSample)
 REPLICA_SAMPLES = FlatCodec(ReplicaSample)
+REPLICA_CHANGES = FlatCodec(ReplicaChange)
 SERIES_SCRAPES = FlatCodec(SeriesScrape)
 REQUESTS_IN_FLIGHT = FlatCodec(RequestInFlight)
 GPU_SAMPLES = FlatCodec(GpuSample, renamed={"index": "device"})

@@ -14,6 +14,7 @@ from servetop.recordings.format.row_codec import (
     GPU_SAMPLES,
     LOG_LINES,
     NOTES,
+    REPLICA_CHANGES,
     REPLICA_SAMPLES,
     REQUESTS_IN_FLIGHT,
     SERIES_SCRAPES,
@@ -28,7 +29,7 @@ APPLICATION_ID = 0x73767470
 """The bytes `svtp`, at offset 68 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are rejected."""
-FORMAT_MINOR = 20
+FORMAT_MINOR = 21
 """Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version, at offset 60 of the file."""
@@ -62,6 +63,7 @@ REQUEST = EventTable("request", REQUESTS)
 TICK = EventTable("tick", TICKS)
 ENGINE_SAMPLE = EventTable("engine_sample", ENGINE_SAMPLES)
 REPLICA_SAMPLE = EventTable("replica_sample", REPLICA_SAMPLES)
+REPLICA_CHANGE = EventTable("replica_change", REPLICA_CHANGES)
 ENGINE_SERIES = EventTable("engine_series", SERIES_SCRAPES)
 IN_FLIGHT = EventTable("in_flight", REQUESTS_IN_FLIGHT)
 GPU_SAMPLE = EventTable("gpu_sample", GPU_SAMPLES)
@@ -77,6 +79,7 @@ EVENT_TABLES: Sequence[EventTable] = (
     TICK,
     ENGINE_SAMPLE,
     REPLICA_SAMPLE,
+    REPLICA_CHANGE,
     ENGINE_SERIES,
     GPU_SAMPLE,
     STAGE,

@@ -131,6 +131,7 @@ class RecordingReader:
                 search_states=self._new(schema.SEARCH_STATE),
                 ticks=ticks,
                 replica_samples=self._new(schema.REPLICA_SAMPLE),
+                replica_changes=self._new(schema.REPLICA_CHANGE),
                 engine_series=self._new(schema.ENGINE_SERIES),
                 notes=[*self._new(schema.NOTE), *self._damage_note()],
                 header=self._header if changed - _END_COLUMNS else None,
@@ -224,8 +225,8 @@ class RecordingReader:
         return self._tables.events(schema.REPLICA_SAMPLE)
 
     def engine_series(self) -> list[SeriesScrape]:
-        """Return all scrapes of the series of the engine page, in order; empty for a file before format 1.6."""
-        return self._tables.events(schema.ENGINE_SERIES)
+        """Return all scrapes of the engine page's series, without those of one of several watched servers, in order."""
+        return [each for each in self._tables.events(schema.ENGINE_SERIES) if each.replica is None]
 
     def gpu_samples(self) -> list[GpuSample]:
         """Return all GPU samples, in order."""

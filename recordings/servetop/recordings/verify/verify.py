@@ -19,6 +19,7 @@ from servetop.recordings.format.schema import (
     GPU_SAMPLE,
     LOG_LINE,
     NOTE,
+    REPLICA_CHANGE,
     REPLICA_SAMPLE,
     SKIPPED_CELL,
     STAGE,
@@ -41,6 +42,7 @@ _OTHERS: Sequence[EventTable] = (
     LOG_LINE,
     ENGINE_SAMPLE,
     REPLICA_SAMPLE,
+    REPLICA_CHANGE,
     ENGINE_SERIES,
     GPU_SAMPLE,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from servetop.core.events import (
     RequestRecord,
     StageChange,
 )
+from servetop.core.interfaces.replica_change import ReplicaChange
 from servetop.core.interfaces.request_in_flight import RequestInFlight
 from servetop.core.interfaces.search_state import SearchState
 from servetop.core.interfaces.series_scrape import SeriesScrape
@@ -42,6 +44,7 @@ class TickTransaction:
     """Requests in flight, in place of those written before; None: unchanged."""
     engine_samples: Sequence[EngineSample] = ()
     replica_samples: Sequence[ReplicaSample] = ()
+    replica_changes: Sequence[ReplicaChange] = ()
     engine_series: Sequence[SeriesScrape] = ()
     gpu_samples: Sequence[GpuSample] = ()
     stages: Sequence[StageChange] = ()
@@ -82,6 +85,7 @@ def encode_batch(
         (schema.IN_FLIGHT, batch.in_flight or ()),
         (schema.ENGINE_SAMPLE, batch.engine_samples),
         (schema.REPLICA_SAMPLE, batch.replica_samples),
+        (schema.REPLICA_CHANGE, [_redacted_change(each, redactor) for each in batch.replica_changes]),
         (schema.ENGINE_SERIES, batch.engine_series),
         (schema.GPU_SAMPLE, batch.gpu_samples),
         (schema.NOTE, [dataclasses.replace(note, text=redactor.sentence(note.text)) for note in batch.notes]),
@@ -110,6 +114,12 @@ def _tick_row(tick: Tick, checksum: TickChecksum) -> tuple[Any, ...]:
 
 def _redacted(request: RequestRecord, redactor: Redactor) -> RequestRecord:
     return request if request.error is None else dataclasses.replace(request, error=redactor.text(request.error))
+
+
+def _redacted_change(change: ReplicaChange, redactor: Redactor) -> ReplicaChange:
+    engine = None if change.engine is None else json.dumps(redactor.data(json.loads(change.engine)))
+    name, url, reason = redactor.text(change.name), redactor.text(change.url), redactor.sentence(change.reason)
+    return dataclasses.replace(change, name=name, url=url, reason=reason, engine=engine)
 
 
 def _redacted_stage(stage: StageChange, redactor: Redactor) -> StageChange:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from datetime import datetime
 
 from servetop.analysis.columns.run_columns import Period
 from servetop.analysis.summary.engine_metrics import engine_summary, server_summary
-from servetop.analysis.summary.watch_types import WatchedServer, WatchSummary
+from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedServer, WatchSummary
 from servetop.analysis.summary.watched_figures import watch_headline, watched_figures
 from servetop.core.events import RunEnd
 from servetop.core.same_fields import from_same_fields
@@ -15,6 +17,7 @@ from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.summary.exported import engine_metrics
 from servetop.reports.summary.recorded_run import recorded_run
+from servetop.reports.summary.replica_watches import fleet_headline, replica_watches
 from servetop.reports.summary.summary import recording_state
 
 
@@ -23,6 +26,9 @@ def watch_summary(reader: RecordingReader, *, end: RunEnd | None = None) -> Watc
     run, record = load_run(reader), recorded_run(reader, end=end)
     config, facts, end = run.header.config, run.header.engine, record.end
     figures = watched_figures(record, run)
+    replicas = replica_watches(reader, run, record)
+    if replicas and figures is not None:  # the limits of a sum are those of no server
+        figures = dataclasses.replace(figures, limits=())
     server = server_summary(run, Period(), timeline=load_timeline(reader))
     return WatchSummary(
         metadata=config.metadata,
@@ -36,8 +42,15 @@ def watch_summary(reader: RecordingReader, *, end: RunEnd | None = None) -> Watc
         engine=engine_summary(run),
         exit_code=None if end is None else end.exit_code,
         error=end.reason if end is not None and end.exit_code else None,
-        headline=watch_headline(figures),
+        headline=fleet_headline(replicas, figures) if replicas else watch_headline(figures),
         watched=figures,
-        server=from_same_fields(WatchedServer, server),
+        server=_with_fullest(from_same_fields(WatchedServer, server), replicas),
         engine_metrics=engine_metrics(reader, run),
+        replicas=replicas or None,
     )
+
+
+def _with_fullest(server: WatchedServer, replicas: Sequence[ReplicaWatch]) -> WatchedServer:
+    """Return the sums of several servers with the highest KV usage of one, because the mean hides it."""
+    peaks = [each.server.max_kv_usage for each in replicas if each.server.max_kv_usage is not None]
+    return dataclasses.replace(server, max_kv_usage=max(peaks)) if peaks else server

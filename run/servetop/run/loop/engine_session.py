@@ -6,11 +6,9 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig, WorkloadConfig
 from servetop.core.config_values.cell_engine import cell_engine
@@ -23,12 +21,12 @@ from servetop.engines.control.credentials import api_key
 from servetop.engines.gpu.gpu_processes import OwnPids, any_process
 from servetop.engines.gpu.gpu_sampler import RELEASE_SECONDS, GpuSampler
 from servetop.engines.handle import EngineHandle, LaunchedServer
-from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.metrics.series_collector import SeriesPacker
 from servetop.engines.start import start_engine
 from servetop.run.attached.attach_servers import attach_servers
 from servetop.run.loop.engine_update import EngineUpdate
+from servetop.run.loop.metrics_notes import MetricsNotes
 from servetop.run.loop.stage_plan import EngineNeeds
 
 if TYPE_CHECKING:
@@ -67,12 +65,8 @@ class EngineSession:
         self._last_samples: list[EngineSample] = []
         self._series: list[SeriesScrape] = []
         self._packer = SeriesPacker()
-        self._trouble: str | None = None
+        self._metrics_notes = MetricsNotes()
         self._caveat_noted = False
-        self._exported_fields: set[str] = set()
-        """Fields that a sample had since the engine started."""
-        self._lost_fields: set[str] = set()
-        """Fields that were noted as lost."""
         self._stopping: asyncio.Future[None] | None = None
         self.wanted = AS_CONFIGURED  # what the last start was for
         self.request_format: RequestFormat | None = None
@@ -97,7 +91,7 @@ class EngineSession:
             self.request_format = attached.request_format
             for remark in attached.remarks:
                 self._note_servers(False, remark)
-        self._exported_fields = set()
+        self._metrics_notes.started()
         self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
@@ -192,8 +186,8 @@ class EngineSession:
         for text in self._gpus.newly_unreadable():
             self._notes.append(Note(at=self._clock.now(), severity=Severity.WARNING, source="gpu", text=text))
         self._holds_gpu_memory = self._holds_gpu_memory or any(each.engine_memory for each in gpus)
-        self._note_metrics_trouble()
-        self._note_lost_fields(samples)
+        if self._handle is not None:  # else it was stopped
+            self._notes += self._metrics_notes.of(self._handle, samples, at=self._clock.now())
         self._pack_series()
         replicas = self._replicas.drain() if self._replicas is not None else []
         update = EngineUpdate(
@@ -225,30 +219,6 @@ class EngineSession:
     def newest_gpus(self) -> tuple[GpuSample, ...]:
         """Return the newest sample of each GPU; empty without GPUs."""
         return self._newest_gpus
-
-    def _note_metrics_trouble(self) -> None:
-        """Note when the metrics page becomes unreadable, and when it is readable again."""
-        if self._handle is None:
-            return  # it was stopped
-        trouble = self._handle.metrics_trouble
-        if trouble != self._trouble:
-            level, text = (Severity.WARNING, trouble) if trouble else (Severity.INFO, "metrics are back")
-            self._notes.append(Note(at=self._clock.now(), severity=level, source="metrics", text=text))
-        self._trouble = trouble
-
-    def _note_lost_fields(self, samples: Sequence[EngineSample]) -> None:
-        """Note each field, once, that an earlier sample of this engine had and that is now missing or invalid."""
-        if self._handle is None or self._handle.engine.idle_metrics_vanish:
-            return
-        lost: set[str] = set()
-        for sample in samples:
-            exported = {name for name in GAUGES if getattr(sample, name) is not None}
-            lost |= self._exported_fields - exported
-            self._exported_fields |= exported
-        if new := sorted(lost - self._lost_fields):
-            text = f"no usable value of {', '.join(new)}: missing, negative, NaN or above {LARGEST_VALUE:g}"
-            self._notes.append(Note(at=self._clock.now(), severity=Severity.WARNING, source="metrics", text=text))
-        self._lost_fields |= lost
 
     async def final_scrape(self) -> None:
         """Scrape an engine that is about to stop, to record the final values of its counters.

@@ -13,7 +13,7 @@ from servetop.core.interfaces.skipped_cell import SkippedCell
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
-from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.engine_update import RecordedEngine
 from servetop.run.process.recording_trouble import RECORDER, alert_line
 
 Alert = Callable[[str], None]
@@ -23,7 +23,7 @@ Alert = Callable[[str], None]
 class TickRecorder:
     """Joins the reports of the senders, the updates of the engine and the notes of the run into one transaction."""
 
-    def __init__(self, recorder: Recorder, engine: EngineSession, *, clock: Clock, alert: Alert) -> None:
+    def __init__(self, recorder: Recorder, engine: RecordedEngine, *, clock: Clock, alert: Alert) -> None:
         self._recorder = recorder
         self._alert = alert
         self._engine = engine
@@ -88,6 +88,7 @@ class TickRecorder:
             notes=[*self._notes, *update.notes, *notes],
             engine_samples=update.samples,
             replica_samples=update.replicas,
+            replica_changes=update.changes,
             engine_series=update.series,
             gpu_samples=update.gpus,
             log_lines=update.log_lines,

@@ -1,4 +1,4 @@
-"""Watches one server from start to end: attach, read its metrics, record them, and wait for it when it is gone.
+"""Watches one server, or several, to the end: attach, read metrics, record them, and wait for a server that is gone.
 
 Nothing is sent but GET requests for the pages by which the engine is recognised, its health and its metrics.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Protocol
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
@@ -16,12 +17,49 @@ from servetop.core.events import Action, Command, RunEnd, Severity
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text import formats
 from servetop.core.tick import TICK_SECONDS, ClientTick
+from servetop.engines.handle import LaunchedServer
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import RunStart
 from servetop.run.loop.engine_session import EngineSession
+from servetop.run.loop.engine_update import RecordedEngine
 from servetop.run.loop.tick_recorder import Alert, TickRecorder
 from servetop.run.outcome import Outcome, RunPhase
 from servetop.run.stop_requests import StopRequests
+from servetop.run.watch.watched_fleet import WatchedFleet
+
+
+class WatchedEngine(RecordedEngine, Protocol):
+    """A watched server, or several."""
+
+    @property
+    def dead(self) -> bool:
+        """Whether the server stopped responding; several are waited for one by one."""
+        ...
+
+    async def start(self) -> EngineFacts:
+        """Attach; EngineError if that fails."""
+        ...
+
+    def first_launched(self) -> LaunchedServer | None:
+        """Return None: a watch starts no engine."""
+        ...
+
+    def death(self) -> EngineError:
+        """Return why a server stopped responding."""
+        ...
+
+    async def final_scrape(self) -> None:
+        """Read the last values of its counters."""
+        ...
+
+    async def stop(self) -> None:
+        """Detach."""
+        ...
+
+    async def close(self) -> None:
+        """Detach, at the end."""
+        ...
+
 
 RETRY_SECONDS = 2.0
 """Between two attempts to attach again to a server that stopped responding."""
@@ -34,7 +72,11 @@ class WatchLoop:
         self._settings = config.watch or WatchConfig()
         self._recorder = recorder
         self._clock = MonotonicClock(start.anchor.origin_ns)
-        self._engine = EngineSession(config.engine, self._clock, workload=config.workload)
+        self._engine: WatchedEngine = (
+            WatchedFleet(config, self._clock, on_facts=recorder.set_engine)
+            if self._settings.several
+            else EngineSession(config.engine, self._clock, workload=config.workload)
+        )
         self.ticks = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
         self.warn = partial(self.ticks.note, Severity.WARNING)
         self._outcome = Outcome()
@@ -149,7 +191,7 @@ class WatchLoop:
         """Note that the server is gone, and begin to wait for it."""
         self._silent_since = self._clock.now()
         self._retry_at = self._silent_since + RETRY_SECONDS
-        self.warn("engine", text=f"{self._engine.handle.exit_reason()}: the watch waits for it")
+        self.warn("engine", text=f"{self._engine.death()}: the watch waits for it")
         await self._engine.stop()
 
     async def _wind_down(self) -> None:

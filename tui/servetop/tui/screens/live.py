@@ -119,6 +119,7 @@ def _classes(frame: Frame) -> dict[str, bool]:
     return {
         "-booting": frame.booting,
         "-watch": frame.watched and not frame.booting,
+        "-fleet": frame.watches_several and not frame.booting,
         "-alert": bool(alert) and not quotes(frame, alert),
         "-story": card_shown(frame),
         "-heat": frame.view.heat,

@@ -196,6 +196,11 @@ class Frame:
         return self.header.config.watch is not None
 
     @property
+    def watches_several(self) -> bool:
+        """Whether several servers are watched, each with a row of its own."""
+        return self.header.config.watch is not None and self.header.config.watch.several
+
+    @property
     def steers(self) -> bool:
         """Whether the steering keys have an effect."""
         return self.live and not self.read_only and not self.watched

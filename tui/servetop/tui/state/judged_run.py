@@ -54,6 +54,10 @@ class JudgedRun:
         """The number of ticks judged so far."""
         return self._fold.judged
 
+    def drop_first(self, count: int) -> None:
+        """Follow `TickHistory.drop_first` of ticks that are judged; their episodes stay."""
+        self._fold.judged -= count
+
     def update(
         self,
         history: TickHistory,

@@ -30,6 +30,8 @@ from servetop.tui.drawing.heat_map import BinnedHistograms
 from servetop.tui.state.command_requests import CommandTarget
 from servetop.tui.state.engine_page import EngineMetricsHistory, EnginePage
 from servetop.tui.state.engine_peaks import EnginePeaks, engine_peaks
+from servetop.tui.state.fleet_state import FleetState
+from servetop.tui.state.fleet_table import fleet_rows
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.judged_run import JudgedRun
 from servetop.tui.state.replicas import ReplicaHistory
@@ -77,6 +79,7 @@ class RunState:
         self.header = header
         self.replicas = ReplicaHistory(scratch)
         self.judged = JudgedRun(streamed=header.config.workload.stream, watched=header.config.watch is not None)
+        self.fleet = FleetState.of(header, finished=keep > LIVE_TICKS)
         self.engine_metrics = EngineMetricsHistory(scratch)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
@@ -96,8 +99,11 @@ class RunState:
     def fold(self, update: RunUpdate) -> bool:
         """Add an update; whether it contained anything."""
         self.history.extend(update.ticks)
-        self.replicas.fold(update.replica_samples)
-        self.engine_metrics.fold(update.engine_series)
+        if self.fleet is None:
+            self.replicas.fold(update.replica_samples)
+        else:
+            self.fleet.fold(update)
+        self.engine_metrics.fold([each for each in update.engine_series if each.replica is None])
         for command in update.commands:
             self.commands[command.id] = command
             if command.reply is not None and self.requested.get(command.action) == command.value:
@@ -232,7 +238,9 @@ class RunState:
             engine_between=self._engine_between,
             per_stage=cache(partial(stage_metrics, self.history, self.binned, self._rows, at, over=end is not None)),
             heat=self.binned.over(CHARTED.get(view.metric, view.metric), at=at, span=shown, columns=SERIES_BINS),
-            replicas=partial(self.replicas.rows, self.header.engine, (pointed or stats).at),
+            replicas=partial(self.replicas.rows, self.header.engine, (pointed or stats).at)
+            if self.fleet is None
+            else partial(fleet_rows, self.fleet.at((pointed or stats).at)),
             engine_page=self._engine_page(pointed or stats, until=at, span=min(shown, at)),
             overview=overview(self.history, bins=_OVERVIEW_BINS),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
@@ -264,6 +272,8 @@ class RunState:
 
     def verdict(self, stats: LiveStats) -> Diagnosis:
         """Return the verdict at the time of the statistics."""
+        if self.fleet is not None and self.header.engine is not None:
+            return self.fleet.at(stats.at).verdict
         stages, notes = self.stages[: _count(self.stages, stats.at)], self.notes[: _count(self.notes, stats.at)]
         facts, replicas = self.header.engine, self.replicas.newest(stats.at)
         return self.judged.verdict(stats, self.history, facts=facts, stages=stages, notes=notes, replicas=replicas)

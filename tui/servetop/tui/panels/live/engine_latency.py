@@ -20,18 +20,24 @@ _NAME, _VALUE = 7, 18
 
 
 class EngineLatencyPanel(Panel):
-    """One row for each latency that the engine exports as a histogram."""
+    """One row for each latency that the engine exports as a histogram; of several servers a row for each server."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
+        if frame.watches_several:
+            return [[("Servers ", "title"), ("what hurts first", "muted")]]
         page = frame.engine_page(_trend_cells(self.size.width))
         window: TextRow = [(f"p50 / p90 over {page.window:.0f} s", "muted")]
         return [[("Latency ", "title"), ("by the engine's histograms", "")], window]
 
     def subtitle(self, frame: Frame) -> TextRow:
         page = frame.engine_page(_trend_cells(self.size.width))
+        if frame.watches_several:
+            return []
         return [(f"⚠ sample {formats.seconds(page.age)} old", "warn")] if page.outdated else []
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
+        if frame.watches_several:
+            return frame.replicas(width)[:height]
         page = frame.engine_page(_trend_cells(width))
         rows = latency_rows(page, width)
         if not rows:

@@ -65,7 +65,8 @@ class QueuePanel(TimeChart):
         missing = why_missing(frame, "running", "waiting")
         if missing:
             return placard(missing, width=width, height=height)
-        replicas = frame.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
+        shown = height >= ROOM_FOR_REPLICAS and not frame.watches_several
+        replicas = frame.replicas(width) if shown else ()
         room = max(height - len(replicas), self.axes_from) if replicas else height
         chart_rows = draw_queue(
             frame.stats,

@@ -1,0 +1,1 @@
+"""Several watched servers: the ticks of each, what hurts, in which order, and the state of all in one line."""

@@ -1,0 +1,120 @@
+"""One of several watched servers at one time: its state, what hurts, and its figures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+
+from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
+from servetop.analysis.engine_gauges import KV_HIGH
+from servetop.core.events import EngineSample
+from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
+
+JUST_RESTARTED = 30.0
+"""Seconds after a restart for which a server counts as just restarted."""
+
+FIRST_PAGE = 3.0
+"""Seconds after a server responds for its first metrics page."""
+
+
+class ReplicaClass(IntEnum):
+    """What hurts, the worst first."""
+
+    DEAD = 0
+    """It does not respond, or cannot be watched."""
+    RESTARTED = 1
+    """It was restarted moments ago."""
+    SATURATED = 2
+    """KV blocks or the batch are full while requests wait."""
+    QUEUE = 3
+    """A queue lasts for another reason."""
+    HOT = 4
+    """It serves, and its KV blocks are nearly full."""
+    SERVING = 5
+    IDLE = 6
+    UNKNOWN = 7
+    """It is not known yet what it does."""
+    REMOVED = 8
+    """It is not listed any more."""
+
+
+_CLASSES = {
+    Bottleneck.KV: ReplicaClass.SATURATED,
+    Bottleneck.BATCH: ReplicaClass.SATURATED,
+    Bottleneck.WAITING: ReplicaClass.QUEUE,
+    Bottleneck.NO_METRICS: ReplicaClass.DEAD,
+    Bottleneck.SERVING: ReplicaClass.SERVING,
+    Bottleneck.IDLE: ReplicaClass.IDLE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRow:
+    """One server at one time; figures that it does not export are NaN."""
+
+    number: int
+    name: str
+    url: str
+    kind: ReplicaClass
+    state: str
+    """In a few words, such as `KV-bound` or `no response`."""
+    since: float
+    """Seconds since the origin; NaN if unknown."""
+    detail: str = ""
+    """Evidence, or why it does not respond."""
+    restarted_at: float | None = None
+    """When it was restarted last."""
+    differs: str = ""
+    """What is not as at most servers, such as `max_num_seqs 8`; empty if nothing is."""
+    running: float = math.nan
+    waiting: float = math.nan
+    kv: float = math.nan
+    """Share of KV blocks in use, 0-1."""
+    preemptions: float = math.nan
+    """Preemptions/s."""
+    output: float = math.nan
+    """Output tokens/s."""
+    ttft_p90: float = math.nan
+    """Seconds, by the server's own histogram."""
+    version: str = ""
+    model: str = ""
+
+    @property
+    def responds(self) -> bool:
+        """Whether it can serve, as far as its metrics tell."""
+        return self.kind not in (ReplicaClass.DEAD, ReplicaClass.UNKNOWN, ReplicaClass.REMOVED)
+
+
+def state_of(change: ReplicaChange | None, verdict: Diagnosis) -> str:
+    """Return the state of a server in a few words."""
+    if change is None or change.state is ReplicaState.ATTACHING:
+        return "attaching"
+    if change.state is ReplicaState.GONE:
+        return "no response"
+    if change.state is ReplicaState.REFUSED:
+        return "not watched"
+    if change.state is ReplicaState.REMOVED:
+        return "not listed"
+    return "attaching" if verdict.bottleneck is Bottleneck.STARTING else verdict.bottleneck.value
+
+
+def awaits_first_page(change: ReplicaChange | None, sample: EngineSample | None, at: float) -> bool:
+    """Whether a server responds and its first metrics page is not due yet."""
+    return change is not None and change.state.responds and sample is None and at - change.at < FIRST_PAGE
+
+
+def class_of(
+    change: ReplicaChange | None, verdict: Diagnosis, *, kv: float, restarted_for: float | None
+) -> ReplicaClass:
+    """Return what hurts; `restarted_for` is the time since its last restart, in seconds."""
+    if change is None or change.state is ReplicaState.ATTACHING:
+        return ReplicaClass.UNKNOWN
+    if change.state is ReplicaState.REMOVED:
+        return ReplicaClass.REMOVED
+    if not change.state.responds:
+        return ReplicaClass.DEAD
+    if restarted_for is not None and restarted_for < JUST_RESTARTED:
+        return ReplicaClass.RESTARTED
+    kind = _CLASSES.get(verdict.bottleneck, ReplicaClass.UNKNOWN)
+    return ReplicaClass.HOT if kind is ReplicaClass.SERVING and kv >= KV_HIGH else kind

@@ -1,0 +1,139 @@
+"""The summary of each server of a watch of several, by the rules of a server that is watched alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from servetop.analysis.columns.run_columns import Period, RunColumns
+from servetop.analysis.diagnosis.episode_fold import EpisodeFold
+from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.exported.exported_summary import exported_summary
+from servetop.analysis.exported.scrape_history import ScrapeHistory
+from servetop.analysis.fleet.fleet_text import differences
+from servetop.analysis.fleet.replica_ticks import ReplicaTicks
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.summary.engine_metrics import server_summary
+from servetop.analysis.summary.watch_types import ReplicaWatch, WatchedFigures, WatchedServer
+from servetop.analysis.summary.watched_figures import watch_headline, watched_figures
+from servetop.core.events import ReplicaSample
+from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.same_fields import from_same_fields
+from servetop.core.tick import Tick
+from servetop.core.units import MS_PER_S
+from servetop.engines.metrics.exported_tables import exported_metrics
+from servetop.recordings.format import schema
+from servetop.recordings.read.load_requests import load_timeline
+from servetop.recordings.read.reader import RecordingReader
+
+
+def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord) -> tuple[ReplicaWatch, ...]:
+    """Return the summary of each server that was listed, in the order in which they were; empty for a single one."""
+    changes: dict[int, list[ReplicaChange]] = {}
+    for change in reader.stream(schema.REPLICA_CHANGE):
+        changes.setdefault(change.replica, []).append(change)
+    if not changes:
+        return ()
+    samples: dict[int, list[ReplicaSample]] = {}
+    for sample in reader.replica_samples():
+        samples.setdefault(sample.replica, []).append(sample)
+    ticks, series = reader.ticks(), _series(reader)
+    facts = {number: known for number, each in changes.items() if (known := _facts(each)) is not None}
+    differs = differences(facts)
+    return tuple(
+        _replica_watch(
+            _record_of(record, ticks, samples.get(number, []), each, facts=facts.get(number)),
+            run.with_samples(samples.get(number, [])),
+            reader,
+            changes=each,
+            series=series.get(number),
+            differs=differs.get(number),
+        )
+        for number, each in sorted(changes.items())
+    )
+
+
+def _replica_watch(
+    record: RunRecord,
+    run: RunColumns,
+    reader: RecordingReader,
+    *,
+    changes: Sequence[ReplicaChange],
+    series: ScrapeHistory | None,
+    differs: str | None,
+) -> ReplicaWatch:
+    figures, last, facts = watched_figures(record, run), changes[-1], record.header.engine
+    server = server_summary(run, Period(), timeline=load_timeline(reader))
+    return ReplicaWatch(
+        replica=last.replica,
+        name=last.name,
+        url=last.url,
+        state=last.state.value,
+        reason=last.reason or None,
+        restarts=sum(each.state is ReplicaState.RESTARTED for each in changes),
+        backend=None if facts is None else facts.name,
+        version=None if facts is None else facts.version,
+        model_id=None if facts is None else facts.model,
+        differs=differs,
+        headline=watch_headline(figures),
+        p90_ttft_ms=_ttft_p90(facts, series),
+        server=from_same_fields(WatchedServer, server),
+        watched=figures,
+    )
+
+
+def _record_of(
+    record: RunRecord,
+    ticks: Sequence[Tick],
+    samples: Sequence[ReplicaSample],
+    changes: Sequence[ReplicaChange],
+    *,
+    facts: EngineFacts | None,
+) -> RunRecord:
+    """Return what a watch of this server alone would have recorded."""
+    own = ReplicaTicks()
+    own.add(samples, changes)
+    history = TickHistory(own.ticks(ticks))
+    fold = EpisodeFold(watched=True)
+    fold.update(history, facts)
+    header = dataclasses.replace(record.header, engine=facts)
+    return dataclasses.replace(record, header=header, history=history, episodes=fold.episodes, replica_samples=())
+
+
+def _facts(changes: Sequence[ReplicaChange]) -> EngineFacts | None:
+    return next((facts for each in reversed(changes) if (facts := each.facts) is not None), None)
+
+
+def _series(reader: RecordingReader) -> Mapping[int, ScrapeHistory]:
+    found: dict[int, ScrapeHistory] = {}
+    for scrape in reader.stream(schema.ENGINE_SERIES):
+        if scrape.replica is not None:
+            found.setdefault(scrape.replica, ScrapeHistory()).extend([scrape])
+    return found
+
+
+def _ttft_p90(facts: EngineFacts | None, series: ScrapeHistory | None) -> float | None:
+    if facts is None or series is None:
+        return None
+    specs = [spec for spec in exported_metrics(facts) if spec.name == "TTFT"]
+    found = exported_summary(specs, series, start=0.0) or ()
+    return next((each.p90 * MS_PER_S for each in found if each.p90 is not None), None)
+
+
+def fleet_headline(replicas: Sequence[ReplicaWatch], figures: WatchedFigures | None) -> str:
+    """Return what limited which server, as in `gpu7: KV-bound for 1:12 of 5:00; 2 other servers reached no limit`."""
+    return "; ".join(_headlines(replicas)) or watch_headline(figures)
+
+
+def _headlines(replicas: Sequence[ReplicaWatch]) -> Iterator[str]:
+    named = [each for each in replicas if _has_news(each)]
+    yield from (f"{each.name}: {each.headline}" for each in named)
+    if others := len(replicas) - len(named):
+        noun = "server" if others == 1 else "servers"
+        yield f"{others} {'other ' if named else ''}{noun} reached no limit"
+
+
+def _has_news(replica: ReplicaWatch) -> bool:
+    watched = replica.watched
+    return watched is None or bool(watched.limits) or watched.seconds_without_metrics > 0

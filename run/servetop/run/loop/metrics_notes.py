@@ -1,0 +1,65 @@
+"""Notes on the metrics of one server: they cannot be read, are back, or have lost a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from servetop.core.bounds import LARGEST_VALUE
+from servetop.core.events import EngineSample, Note, Severity
+from servetop.engines.engine import Engine
+from servetop.engines.metrics.metrics_reader import GAUGES
+
+
+class SampledServer(Protocol):
+    """A server whose metrics are read."""
+
+    @property
+    def engine(self) -> Engine:
+        """Its engine."""
+        ...
+
+    @property
+    def metrics_trouble(self) -> str | None:
+        """Why its metrics cannot be read; None while they are."""
+        ...
+
+
+class MetricsNotes:
+    """Compares each reading with those before; each loss is noted once."""
+
+    def __init__(self) -> None:
+        self._trouble: str | None = None
+        self._exported: set[str] = set()
+        """Fields that a sample had since the engine started."""
+        self._lost: set[str] = set()
+        """Fields that were noted as lost."""
+
+    def started(self) -> None:
+        """The engine started again, and may export other fields."""
+        self._exported = set()
+
+    def of(self, server: SampledServer, samples: Sequence[EngineSample], *, at: float) -> list[Note]:
+        """Return what there is to note at `at` seconds about new samples of a server."""
+        texts = [*self._changed_trouble(server.metrics_trouble)]
+        if not server.engine.idle_metrics_vanish:
+            texts += self._newly_lost(samples)
+        return [Note(at=at, severity=severity, source="metrics", text=text) for severity, text in texts]
+
+    def _changed_trouble(self, trouble: str | None) -> Iterator[tuple[Severity, str]]:
+        """Yield when the metrics page becomes unreadable, and when it is readable again."""
+        if trouble != self._trouble:
+            yield (Severity.WARNING, trouble) if trouble else (Severity.INFO, "metrics are back")
+        self._trouble = trouble
+
+    def _newly_lost(self, samples: Sequence[EngineSample]) -> Iterator[tuple[Severity, str]]:
+        """Yield the fields that an earlier sample of this engine had and that are now missing or invalid."""
+        lost: set[str] = set()
+        for sample in samples:
+            exported = {name for name in GAUGES if getattr(sample, name) is not None}
+            lost |= self._exported - exported
+            self._exported |= exported
+        if new := sorted(lost - self._lost):
+            text = f"no usable value of {', '.join(new)}: missing, negative, NaN or above {LARGEST_VALUE:g}"
+            yield Severity.WARNING, text
+        self._lost |= lost

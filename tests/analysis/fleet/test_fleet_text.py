@@ -1,0 +1,70 @@
+"""Several servers in one line: how many serve, which do not, sums, the worst, and the skew."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from servetop.analysis.fleet.fleet_text import differences, fleet_line, skew, skew_text, totals_text
+from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
+from servetop.core.interfaces.run_source import EngineFacts
+
+SERVING = ReplicaRow(
+    number=0, name="gpu6", url="http://gpu6", kind=ReplicaClass.SERVING, state="serving", since=math.nan,
+    running=8.0, waiting=0.0, kv=0.4, preemptions=0.0, output=600.0, ttft_p90=0.2,
+)  # fmt: skip
+FULL = replace(
+    SERVING, name="gpu7", kind=ReplicaClass.SATURATED, state="KV-bound", since=12.0, kv=0.99, waiting=31.0,
+    preemptions=1.5, output=1200.0, ttft_p90=4.2,
+)  # fmt: skip
+DEAD = ReplicaRow(number=2, name="gpu9", url="", kind=ReplicaClass.DEAD, state="no response", since=20.0)
+FACTS = EngineFacts(name="vllm", title="vLLM", version="0.11.0", model="tiny", max_num_seqs=16)
+
+
+def test_the_servers_that_do_not_serve_as_they_should_are_named() -> None:
+    line = fleet_line([DEAD, FULL, SERVING, replace(SERVING, name="gpu8")])
+    assert line == "3 of 4 serve; gpu9 no response since 0:20; gpu7 KV-bound since 0:12"
+
+
+def test_a_restart_and_a_difference_are_said() -> None:
+    restarted = replace(
+        SERVING, name="gpu8", kind=ReplicaClass.RESTARTED, restarted_at=65.0, differs="max_num_seqs 8 (16 elsewhere)"
+    )
+    assert fleet_line([restarted, SERVING]) == (
+        "2 of 2 serve; gpu8 restarted at 1:05; gpu8 differs: max_num_seqs 8 (16 elsewhere)"
+    )
+
+
+def test_many_servers_that_are_gone_are_counted() -> None:
+    rows = [replace(DEAD, name=f"gpu{number}") for number in range(9)]
+    assert fleet_line(rows).startswith("0 of 9 serve; gpu0 no response since 0:20; ")
+    assert fleet_line(rows).endswith("; 3 more")
+
+
+def test_a_server_that_is_not_listed_any_more_does_not_count() -> None:
+    assert fleet_line([replace(DEAD, kind=ReplicaClass.REMOVED), SERVING]) == "1 of 1 serve"
+
+
+def test_sums_and_the_worst_are_of_the_servers_that_respond() -> None:
+    assert totals_text([DEAD, FULL, SERVING]) == (
+        "out 1,800 tok/s │ running 16 │ waiting 31 │ KV ≤ 99.0 % (gpu7) │ preemptions 1.5/s │ TTFT p90 ≤ 4.20 s (gpu7)"
+    )
+    assert totals_text([DEAD]) == ""
+
+
+def test_skew_is_the_largest_relative_to_the_mean() -> None:
+    assert skew_text([DEAD, FULL, SERVING]) == "skew out 1.3×, waiting 2.0×"
+    assert skew([3.0, 0.0, 0.0]) == pytest.approx(3.0)
+    assert math.isnan(skew([1.0]))
+    assert math.isnan(skew([0.0, 0.0]))
+
+
+def test_a_server_differs_from_most_of_them_not_from_one() -> None:
+    old = replace(FACTS, version="0.10.2", max_num_seqs=8)
+    assert differences({0: FACTS, 1: FACTS, 2: old}) == {
+        2: "version 0.10.2 (0.11.0 elsewhere), max_num_seqs 8 (16 elsewhere)"
+    }
+    assert differences({0: FACTS, 1: old}) == {}, "of two nothing is usual"
+    assert differences({}) == {}

@@ -1,0 +1,141 @@
+"""Several watched servers on the screen: each judged as if it was watched alone, live as later."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from servetop.analysis.fleet.replica_row import ReplicaClass
+from servetop.core.events import ReplicaSample
+from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState, facts_text
+from servetop.core.interfaces.run_source import EngineFacts, RunUpdate
+from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
+from servetop.tui.state.fleet_state import FleetState
+from servetop.tui.state.fleet_table import fleet_rows
+
+FACTS = EngineFacts(name="vllm", title="vLLM", version="0.11.0", model="tiny", max_num_seqs=16)
+SECONDS = 60
+FULL_FROM = 20.0
+GONE_FROM = 40.0
+
+
+def change(number: int, at: float, state: ReplicaState, facts: EngineFacts | None = FACTS) -> ReplicaChange:
+    engine = facts_text(facts) if facts is not None and state.responds else None
+    return ReplicaChange(
+        at=at, replica=number, name=f"gpu{number}", url=f"http://gpu{number}", state=state, engine=engine
+    )
+
+
+def sample(number: int, at: float) -> ReplicaSample:
+    """Of server 0, which is full from FULL_FROM on, or of another, which serves."""
+    full = number == 0 and at >= FULL_FROM
+    return ReplicaSample(
+        replica=number, scrape_start=at - 0.01, scrape_end=at, running=8.0, waiting=20.0 if full else 0.0,
+        kv_usage=1.0 if full else 0.3, preemptions_total=0.0, generation_tokens_total=at * 100 * (number + 1),
+        prompt_tokens_total=0.0, first_tokens_total=at * 2, first_token_seconds_total=at * 0.2,
+    )  # fmt: skip
+
+
+CHANGES = [
+    *(change(number, 0.5, ReplicaState.ATTACHED) for number in range(2)),
+    change(2, 0.5, ReplicaState.ATTACHED, dataclasses.replace(FACTS, max_num_seqs=8)),
+    change(1, GONE_FROM, ReplicaState.GONE),
+    change(2, 50.0, ReplicaState.RESTARTED, dataclasses.replace(FACTS, max_num_seqs=8)),
+]
+SAMPLES = [
+    sample(number, second + 0.1 * number)
+    for second in range(1, SECONDS)
+    for number in range(3)
+    if number != 1 or second < GONE_FROM
+]
+
+
+def updates(seconds_each: float, *, more: bool = False) -> Sequence[RunUpdate]:
+    """The watch in parts of some seconds each; with `more` all ticks arrive before everything else."""
+    found, begin = [], 0.0
+    while begin < SECONDS:
+        end = begin + seconds_each
+        first, stop = round(begin / TICK_SECONDS), round(min(end, SECONDS) / TICK_SECONDS)
+        ticks = [Tick(client=ClientTick(index=index)) for index in range(first, stop)]
+        if more:
+            found += [RunUpdate(ticks=ticks, more=True)]
+            ticks = []
+        samples = [each for each in SAMPLES if begin < each.scrape_end <= end]
+        changes = [each for each in CHANGES if begin < each.at <= end]
+        found.append(RunUpdate(ticks=ticks, replica_samples=samples, replica_changes=changes))
+        begin = end
+    return found
+
+
+def folded(all_updates: Sequence[RunUpdate], *, keep: int | None = None) -> FleetState:
+    state = FleetState(keep=keep)
+    for update in all_updates:
+        state.fold(update)
+    return state
+
+
+def test_each_server_is_judged_by_the_rules_of_one_and_only_it_is_named() -> None:
+    state = folded(updates(1.0))
+    calm = state.at(15.0)
+    assert {row.state for row in calm.rows} == {"serving"}
+    assert calm.line == "3 of 3 serve; gpu2 differs: max_num_seqs 8 (16 elsewhere)"
+    first, second, third = state.at(35.0).rows
+    assert (first.name, first.kind, first.state) == ("gpu0", ReplicaClass.SATURATED, "KV-bound")
+    assert abs(first.since - FULL_FROM) <= 1.5
+    assert {second.state, third.state} == {"serving"}
+    gone = next(row for row in state.at(45.0).rows if row.name == "gpu1")
+    assert (gone.kind, gone.state, gone.since) == (ReplicaClass.DEAD, "no response", GONE_FROM)
+    restarted = next(row for row in state.at(55.0).rows if row.name == "gpu2")
+    assert (restarted.kind, restarted.restarted_at) == (ReplicaClass.RESTARTED, 50.0)
+    assert state.at(55.0).rows[0].name == "gpu1", "the dead one is first"
+
+
+def test_figures_are_those_of_the_last_seconds() -> None:
+    row = next(row for row in folded(updates(1.0)).at(15.0).rows if row.name == "gpu1")
+    assert (row.running, row.waiting, row.kv, row.version) == (8.0, 0.0, 0.3, "0.11.0")
+    assert abs(row.output - 200) < 25
+
+
+def test_a_replay_shows_the_same_as_the_live_watch() -> None:
+    live, replayed, whole = folded(updates(0.5)), folded(updates(SECONDS)), folded(updates(SECONDS, more=True))
+    for at in (10.0, 30.0, 45.0, 55.0):
+        rows = sorted(live.at(at).rows, key=lambda row: row.number)
+        for other in (replayed, whole):
+            assert repr(sorted(other.at(at).rows, key=lambda row: row.number)) == repr(rows)
+
+
+def test_a_long_watch_keeps_the_last_minutes_and_says_the_same() -> None:
+    short, long = folded(updates(1.0), keep=60), folded(updates(1.0))
+    for at in (50.0, 59.75):
+        assert short.at(at).line == long.at(at).line
+
+
+def test_a_server_that_is_read_no_more_has_no_metrics() -> None:
+    state = FleetState()
+    for update in updates(1.0):
+        late = [each for each in update.replica_samples if each.replica == 2 or each.scrape_end < 30]
+        state.fold(dataclasses.replace(update, replica_samples=late))
+    rows = {row.name: row for row in state.at(38.0).rows}
+    assert (rows["gpu0"].state, rows["gpu0"].kind) == ("no metrics", ReplicaClass.DEAD)
+    assert rows["gpu2"].state == "serving"
+
+
+def test_the_table_has_the_sums_and_a_row_for_each_server_what_hurts_first() -> None:
+    frame = folded(updates(1.0)).at(55.0)
+    sums, skew, heading, *rows = ("".join(text for text, _ in row) for row in fleet_rows(frame, 200))
+    assert sums.startswith("out ")
+    assert skew.startswith("skew out ")
+    assert heading.split()[:2] == ["server", "state"]
+    assert [row.split()[0] for row in rows] == ["gpu1", "gpu2", "gpu0"]
+    assert "no response since 0:40" in rows[0]
+    assert "max_num_seqs 8 (16 elsewhere)" in rows[1]
+    assert rows[2].split()[1:3] == ["KV-bound", "since"]
+    assert rows[2].split()[4:7] == ["8", "20", "100"]
+    assert all(len("".join(text for text, _ in row)) <= 80 for row in fleet_rows(frame, 80))
+
+
+def test_the_verdict_of_all_is_that_of_the_worst_with_the_state_of_each() -> None:
+    state = folded(updates(1.0))
+    assert state.at(15.0).verdict.line.startswith("serving: 3 of 3 serve")
+    assert state.at(35.0).verdict.line.startswith("KV-bound: 3 of 3 serve; gpu0 KV-bound since 0:")
+    assert state.at(45.0).verdict.line.startswith("no metrics: 2 of 3 serve; gpu1 no response since 0:40")

@@ -1,0 +1,125 @@
+"""The servers of a watch of several: a fold of updates, and the row of each at one time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
+from servetop.analysis.fleet.fleet_text import differences, fleet_line, skew_text, totals_text
+from servetop.analysis.fleet.replica_row import ReplicaClass, ReplicaRow
+from servetop.analysis.fleet.row_order import RowOrder
+from servetop.core.events import ReplicaSample
+from servetop.core.interfaces.replica_change import ReplicaChange
+from servetop.core.interfaces.run_source import RunHeader, RunUpdate
+from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.tick import Tick
+from servetop.tui.state.judged_replica import JudgedReplica
+
+JUDGED_TICKS = 8
+"""Ticks that are judged together while a watch is live: two seconds, as judging one costs as much as judging some."""
+LIVE_TICKS = 2400
+"""Ticks of each server that stay in memory at least while a watch is live: ten minutes."""
+
+_VERDICTS = {
+    ReplicaClass.DEAD: Bottleneck.NO_METRICS,
+    ReplicaClass.QUEUE: Bottleneck.WAITING,
+    ReplicaClass.IDLE: Bottleneck.IDLE,
+    ReplicaClass.UNKNOWN: Bottleneck.STARTING,
+}
+_Event = TypeVar("_Event", ReplicaSample, ReplicaChange, SeriesScrape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetFrame:
+    """All servers at one time, what hurts first."""
+
+    at: float
+    rows: tuple[ReplicaRow, ...]
+
+    @property
+    def line(self) -> str:
+        """How many serve, and which do not."""
+        return fleet_line(self.rows)
+
+    @property
+    def verdict(self) -> Diagnosis:
+        """The state of all under the verdict of the server that hurts most."""
+        worst = self.rows[0] if self.rows else None
+        named = Bottleneck.STARTING if worst is None else _VERDICTS.get(worst.kind, Bottleneck.SERVING)
+        if worst is not None and worst.kind is ReplicaClass.SATURATED:
+            named = Bottleneck.KV if worst.state == Bottleneck.KV.value else Bottleneck.BATCH
+        return Diagnosis(bottleneck=named, evidence=(self.line,))
+
+    @property
+    def totals(self) -> str:
+        """Sums of all, and the worst."""
+        return totals_text(self.rows)
+
+    @property
+    def skew(self) -> str:
+        """The largest relative to the mean."""
+        return skew_text(self.rows)
+
+
+class FleetState:
+    """All servers that a watch has listed, by number."""
+
+    def __init__(self, *, keep: int | None = LIVE_TICKS) -> None:
+        """`keep`: ticks of each server that stay in memory; None keeps all, for a recording that has ended."""
+        self._keep = keep
+        self._replicas: dict[int, JudgedReplica] = {}
+        self._pending: list[Tick] = []
+        self._order = RowOrder()
+        self._shown: FleetFrame | None = None
+        self.until = 0.0
+        """The end of the last tick that is judged."""
+
+    @classmethod
+    def of(cls, header: RunHeader, *, finished: bool) -> FleetState | None:
+        """Return the state of a run's servers; None unless it is a watch of several."""
+        watch = header.config.watch
+        return cls(keep=None if finished else LIVE_TICKS) if watch is not None and watch.several else None
+
+    def fold(self, update: RunUpdate) -> None:
+        """Add an update; ticks that arrive before their samples wait for them."""
+        self._pending += update.ticks
+        if update.more:
+            return
+        samples, changes = _by_replica(update.replica_samples), _by_replica(update.replica_changes)
+        series = _by_replica([each for each in update.engine_series if each.replica is not None])
+        for number in sorted({*samples, *changes, *series}):
+            if number not in self._replicas:
+                self._replicas[number] = JudgedReplica(number, keep=self._keep)
+            self._replicas[number].add(samples.get(number, ()), changes.get(number, ()), series.get(number, ()))
+        if len(self._pending) >= JUDGED_TICKS or update.end is not None:
+            self._judge()
+
+    def _judge(self) -> None:
+        for each in self._replicas.values():
+            each.extend(self._pending)
+        if self._pending:
+            self.until = self._pending[-1].end
+        self._pending, self._shown = [], None
+
+    def at(self, at: float) -> FleetFrame:
+        """Return all servers at a time, at most that of the last judged tick, in their order."""
+        at = min(at, self.until)
+        if self._shown is None or self._shown.at != at:
+            facts = {
+                number: found for number, each in self._replicas.items() if (found := each.facts_at(at)) is not None
+            }
+            differs = differences(facts)
+            rows = [each.row(at, differs=differs.get(number, "")) for number, each in self._replicas.items()]
+            known = [row for row in rows if row.name]
+            self._shown = FleetFrame(at=at, rows=tuple(self._order.ordered(known, at)))
+        return self._shown
+
+
+def _by_replica(events: Iterable[_Event]) -> Mapping[int, Sequence[_Event]]:
+    """Return the events of each server, in their order."""
+    found: dict[int, list[_Event]] = {}
+    for each in events:
+        found.setdefault(each.replica or 0, []).append(each)
+    return found

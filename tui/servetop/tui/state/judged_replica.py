@@ -1,0 +1,164 @@
+"""One of several watched servers: its ticks, judged by the rules of a server that is watched alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from servetop.analysis.diagnosis.diagnosis import Bottleneck, Diagnosis
+from servetop.analysis.diagnosis.episode import EpisodeKind
+from servetop.analysis.engine_gauges import kv_usage
+from servetop.analysis.exported.metric_values import metric_values, window_period
+from servetop.analysis.exported.scrape_history import ScrapeHistory
+from servetop.analysis.fleet.replica_row import (
+    JUST_RESTARTED,
+    ReplicaClass,
+    ReplicaRow,
+    awaits_first_page,
+    class_of,
+    state_of,
+)
+from servetop.analysis.fleet.replica_ticks import ReplicaTicks
+from servetop.analysis.live_stats import LiveStats, watched_stats
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import ReplicaSample
+from servetop.core.interfaces.replica_change import ReplicaChange
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.tick import Tick
+from servetop.engines.metrics.exported_tables import exported_metrics
+from servetop.tui.state.judged_run import JudgedRun
+
+WINDOW = 10.0
+"""Seconds over which rates and quantiles are computed."""
+_SCRAPES = 60
+"""Scrapes of the series that stay in memory while a watch is live."""
+_OVERLOADS = (EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE)
+_OVERLOADED = (Bottleneck.KV, Bottleneck.BATCH, Bottleneck.WAITING)
+
+
+class JudgedReplica:
+    """The history of one server; `keep` ticks of it stay in memory, all of them if it is None."""
+
+    def __init__(self, number: int, *, keep: int | None) -> None:
+        self.number = number
+        self.events = ReplicaTicks()
+        self._keep = keep
+        self._history = TickHistory()
+        self._judged = JudgedRun(streamed=True, watched=True)
+        self._scrapes = ScrapeHistory()
+        self._recent: list[SeriesScrape] = []
+        self._facts_of = _parsed_once()
+
+    def add(
+        self, samples: Sequence[ReplicaSample], changes: Sequence[ReplicaChange], series: Sequence[SeriesScrape]
+    ) -> None:
+        """Add what is new of this server."""
+        self.events.add(samples, changes)
+        self._scrapes.extend(series)
+        if self._keep is not None:
+            self._forget_series(series)
+
+    def extend(self, ticks: Sequence[Tick]) -> None:
+        """Add the next ticks of the watch, and judge them."""
+        self._history.extend(self.events.ticks(ticks))
+        at = self._history.ticks[-1].end if len(self._history) else 0.0
+        self._judged.update(self._history, self.facts_at(at), until=len(self._history))
+        if self._keep is not None and len(self._history) > 2 * self._keep:
+            count = len(self._history) - self._keep
+            self._history.drop_first(count)
+            self._judged.drop_first(count)
+
+    def facts_at(self, at: float) -> EngineFacts | None:
+        """Return what was last known about its engine up to a time; None until it responds."""
+        known = (each for each in reversed(self.events.changes) if each.at <= at and each.engine is not None)
+        return self._facts_of(next(known, None))
+
+    def row(self, at: float, *, differs: str = "") -> ReplicaRow:
+        """Return its state and figures at a time."""
+        change, facts = self.events.change_at(at), self.facts_at(at)
+        stats = watched_stats(self._history, at, window=WINDOW)
+        verdict = self._judged.verdict(stats, self._history, facts=facts, stages=(), notes=())
+        restarted = self.events.restarted_at(at)
+        sample = stats.engine
+        if awaits_first_page(change, sample, at):
+            verdict = Diagnosis(bottleneck=Bottleneck.STARTING)
+        kind = class_of(
+            change,
+            verdict,
+            kv=kv_usage(sample),
+            restarted_for=None if restarted is None else at - restarted,
+        )
+        shown = kind not in (ReplicaClass.DEAD, ReplicaClass.UNKNOWN, ReplicaClass.REMOVED) and sample is not None
+        return ReplicaRow(
+            number=self.number,
+            name="" if change is None else change.name,
+            url="" if change is None else change.url,
+            kind=kind,
+            state=state_of(change, verdict),
+            since=self._since(change, verdict, stats),
+            detail=", ".join(verdict.evidence) if change is None or change.state.responds else change.reason,
+            restarted_at=restarted if restarted is not None and at - restarted < JUST_RESTARTED else None,
+            differs=differs if shown else "",
+            version="" if facts is None else facts.version or "",
+            model="" if facts is None else facts.model or "",
+            **(self._figures(stats, facts, at) if shown else {}),
+        )
+
+    def _figures(self, stats: LiveStats, facts: EngineFacts | None, at: float) -> dict[str, float]:
+        sample, rates = stats.engine, stats.rates
+        assert sample is not None
+        return {
+            "running": math.nan if sample.running is None else sample.running,
+            "waiting": math.nan if sample.waiting is None else sample.waiting,
+            "kv": kv_usage(sample),
+            "preemptions": rates.preemptions,
+            "output": rates.engine_output_tokens,
+            "ttft_p90": self._ttft_p90(facts, at),
+        }
+
+    def _ttft_p90(self, facts: EngineFacts | None, at: float) -> float:
+        if facts is None or not self._scrapes.up_to(at):
+            return math.nan
+        specs = [spec for spec in exported_metrics(facts) if spec.name == "TTFT"]
+        values = metric_values(specs, window_period(self._scrapes, at - WINDOW, at))
+        return next((float(each.p90[-1]) for each in values if each.p90 is not None), math.nan)
+
+    def _since(self, change: ReplicaChange | None, verdict: Diagnosis, stats: LiveStats) -> float:
+        """Return when the state began, as far as that is known."""
+        if change is None or not change.state.responds:
+            return math.nan if change is None else change.at
+        if verdict.bottleneck is Bottleneck.NO_METRICS and stats.engine is not None:
+            return stats.engine.scrape_end
+        if verdict.bottleneck not in _OVERLOADED:
+            return math.nan
+        active = [each for each in self._judged.episodes if each.kind in _OVERLOADS and each.is_active(stats.at)]
+        return min((each.begin for each in active), default=math.nan)
+
+    def _forget_series(self, series: Sequence[SeriesScrape]) -> None:
+        """Keep only the newest scrapes, with the names that they need."""
+        self._recent += series
+        if len(self._recent) <= 2 * _SCRAPES:
+            return
+        named = [position for position, each in enumerate(self._recent) if each.names is not None]
+        start = max((position for position in named if position <= len(self._recent) - _SCRAPES), default=0)
+        newest = self._recent[-_SCRAPES:]
+        names = self._recent[start].names
+        first = SeriesScrape(at=newest[0].at, names=newest[0].names or names, numbers=newest[0].numbers)
+        self._recent = [first, *newest[1:]]
+        self._scrapes = ScrapeHistory()
+        self._scrapes.extend(self._recent)
+
+
+def _parsed_once() -> Callable[[ReplicaChange | None], EngineFacts | None]:
+    """Return a function that parses the facts of each change once: what they are is compared by identity."""
+    known: dict[str, EngineFacts | None] = {}
+
+    def facts_of(change: ReplicaChange | None) -> EngineFacts | None:
+        if change is None or change.engine is None:
+            return None
+        if change.engine not in known:
+            known[change.engine] = change.facts
+        return known[change.engine]
+
+    return facts_of
