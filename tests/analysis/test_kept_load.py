@@ -56,7 +56,7 @@ def test_a_missed_objective_asks_for_more_requests(missed: int, rate: float, *, 
     run = run_virtually(with_objectives(plan, ttft=5.0))
     last = max(number for number, tick in enumerate(run.ticks[:180]) if tick.client.good_due)
     client = run.ticks[last].client
-    late = replace(run.ticks[last], client=replace(client, good_due=client.good_due - missed))
+    late = replace(run.ticks[last], client=replace(client, good_due=(client.good_due or 0) - missed))
     record = record_of(replace(run, ticks=(*run.ticks[:last], late, *run.ticks[last + 1 :])))
     assert (kept_rate(record, at=50.0) is not None) is kept
 
