@@ -232,12 +232,6 @@ def test_requests_queued_at_the_client_are_concurrency_limited() -> None:
     )
 
 
-def test_the_limit_is_not_raised_at_an_engine_whose_queue_is_unknown() -> None:
-    load = LoadGauges(stage=0, request_rate=16.0, max_concurrency=64, in_flight=64, queued=210)
-    stats = stats_of(FALLING_BEHIND, load=load, engine=None, trust=Trust(slip_p99=0.001, limited=True))
-    assert line_of(stats) == "concurrency-limited: 210 requests queued at the client, limit 64 in flight"
-
-
 def test_requests_kept_at_the_client_are_no_reason_to_lower_the_rate() -> None:
     queue = episode(EpisodeKind.QUEUE)
     limited = LoadGauges(stage=0, request_rate=16.0, max_concurrency=17, in_flight=17, queued=28)
