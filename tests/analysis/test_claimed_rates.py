@@ -10,6 +10,8 @@ from servetop.analysis.diagnosis.capacity import Capacity
 from servetop.analysis.diagnosis.claimed_rates import ClaimedRates, claimed_rates
 from servetop.analysis.diagnosis.overload import Limit, overloads
 from servetop.analysis.diagnosis.run_record import RunRecord
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.histogram import LogHistogram
 from tests.analysis.story_runs import FACTS, QUEUE, ramp, record_from
 
 PAIR = replace(FACTS, replica_urls=("http://gpu-1:8000", "http://gpu-2:8000"))
@@ -45,3 +47,33 @@ def test_each_of_two_replicas_may_run_as_many() -> None:
     pair = replace(run, header=replace(run.header, engine=PAIR))
     assert claimed(pair, Limit.RATE, running=500.0).sustainable is not None
     assert claimed(pair, Limit.RATE, running=520.0) == ClaimedRates()
+
+
+def with_prompts(run: RunRecord, lengths: list[float], *, ttft: float = 0.05) -> RunRecord:
+    """The same requests with prompts of these lengths; the first 25 seconds have this TTFT."""
+    ticks = [
+        replace(
+            tick,
+            client=replace(
+                tick.client,
+                input_len=LogHistogram.of(lengths),
+                ttft=LogHistogram.of([ttft] * 3) if tick.end <= 25.0 else tick.client.ttft,
+            ),
+        )
+        for tick in run.history.ticks
+    ]
+    return replace(run, history=TickHistory(ticks))
+
+
+@pytest.mark.parametrize(("ttft", "known"), [(0.05, True), (0.2, False)])
+def test_no_rate_is_claimed_if_requests_waited_before_the_overload(ttft: float, *, known: bool) -> None:
+    run = with_prompts(overloaded(), [100.0] * 3, ttft=ttft)
+    assert (claimed(run, Limit.BATCH, running=20.0).sustainable is not None) is known
+
+
+@pytest.mark.parametrize(("longest", "known"), [(300.0, True), (1500.0, False)])
+def test_no_rate_is_kept_if_the_longest_prompts_miss_the_objective_alone(longest: float, *, known: bool) -> None:
+    """The median prompt takes 50 ms, so one that is fifteen times as long takes more than 500 ms."""
+    found = claimed(with_prompts(overloaded(), [100.0, 100.0, longest]), Limit.BATCH, running=20.0)
+    assert (found.sustainable is not None) is known
+    assert found.knee is not None

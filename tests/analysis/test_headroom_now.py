@@ -88,3 +88,9 @@ def test_without_the_queue_of_a_server_elsewhere_the_network_may_hold_the_reques
     line = line_of(stats, facts=facts, limit=Limit.UNKNOWN, episodes=(waits,))
     assert line.startswith("overloaded: " if managed else "engine or network overloaded: ")
     assert line.endswith("→ lower the rate below 12.0" if managed else "until it is steady, or lower the rate")
+
+
+def test_the_limit_is_not_raised_at_an_engine_whose_queue_is_unknown() -> None:
+    load = LoadGauges(stage=0, request_rate=16.0, max_concurrency=64, in_flight=64, queued=210)
+    stats = stats_of(FALLING_BEHIND, load=load, engine=None, trust=Trust(slip_p99=0.001, limited=True))
+    assert line_of(stats) == "concurrency-limited: 210 requests queued at the client, limit 64 in flight"

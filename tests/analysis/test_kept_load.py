@@ -49,6 +49,18 @@ def test_a_load_that_misses_its_objectives_for_a_moment_is_no_bound() -> None:
     assert kept_rate(record_of(replace(run, ticks=tuple(late))), at=50.0) is None
 
 
+@pytest.mark.parametrize(("missed", "rate", "kept"), [(0, 3.0, True), (1, 3.0, False), (1, 30.0, True)])
+def test_a_missed_objective_asks_for_more_requests(missed: int, rate: float, *, kept: bool) -> None:
+    """The capacity may be near, and the work of some 180 requests that come at random is known within 7 %."""
+    plan = plan_of(StageConfig(request_rate=rate, duration=60.0), workload=LIGHT, kv_blocks=20_000)
+    run = run_virtually(with_objectives(plan, ttft=5.0))
+    last = max(number for number, tick in enumerate(run.ticks[:180]) if tick.client.good_due)
+    client = run.ticks[last].client
+    late = replace(run.ticks[last], client=replace(client, good_due=(client.good_due or 0) - missed))
+    record = record_of(replace(run, ticks=(*run.ticks[:last], late, *run.ticks[last + 1 :])))
+    assert (kept_rate(record, at=50.0) is not None) is kept
+
+
 @pytest.mark.parametrize(("above", "kept"), [(1.02, False), (1.3, True)])
 def test_a_load_whose_tpot_is_near_its_objective_is_no_bound(above: float, *, kept: bool) -> None:
     run = record_of(steady_run())

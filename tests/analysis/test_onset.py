@@ -53,6 +53,23 @@ def test_a_pause_after_earlier_misses_has_begun_by_its_onset() -> None:
     assert onset_text(record_from(_one_missed(ticks, 8), goodput=OBJECTIVE), stalled) == " by 0:20"
 
 
+@pytest.mark.parametrize(("first", "said"), [(18.0, " from 0:20"), (5.0, " by 0:20")])
+def test_an_earlier_failure_leaves_the_onset_of_the_failures_open(first: float, said: str) -> None:
+    ticks = [
+        replace(tick, client=replace(tick.client, errors=1, ok=2)) if tick.start == first else tick
+        for tick in ramp(waiting=[0.0] * 25)
+    ]
+    assert onset_text(record_from(ticks), RunVerdict(cause=RunCause.FAILING, onset=20.0)) == said
+
+
+@pytest.mark.parametrize(("waited", "said"), [(0.0, " from 0:20"), (5.0, " by 0:20")])
+def test_a_growth_in_flight_may_be_older_than_the_window_in_which_it_is_seen(waited: float, said: str) -> None:
+    grows = Episode(kind=EpisodeKind.IN_FLIGHT, begin=20.0, detected_at=40.0, worst=90.0, worst_at=40.0)
+    run = record_from(ramp(waiting=[0.0] * 15 + [waited] + [0.0] * 30), goodput=OBJECTIVE)
+    verdict = RunVerdict(cause=RunCause.RATE, onset=20.0, main=Overload(episodes=(grows,)))
+    assert onset_text(run, verdict) == said
+
+
 def test_without_an_onset_none_is_named() -> None:
     assert onset_text(record_from(ramp(waiting=[0.0] * 25)), RunVerdict(cause=RunCause.HEADROOM)) == ""
 

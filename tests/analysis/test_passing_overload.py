@@ -95,6 +95,20 @@ def test_a_growth_of_the_requests_in_flight_passes_if_the_load_lasts(after: int,
     assert (run_verdict(run).cause is RunCause.UNCLEAR) is harmless
 
 
+@pytest.mark.parametrize(("after", "harmless"), [(60, True), (25, False)])
+def test_a_growth_that_ended_long_before_the_load_was_no_rate_above_capacity(after: int, *, harmless: bool) -> None:
+    """Whatever the objectives: as many end as arrive, for longer than the 35 s in which the requests in flight grew."""
+    ticks, level = [], 8
+    for tick in ramp(waiting=[0.0] * (40 + 30 + after)):
+        ended = 2 if 40.0 <= tick.start < 70.0 else 3
+        level += 3 - ended
+        gauges = replace(tick.client.gauges, in_flight=level)
+        ticks.append(replace(tick, client=replace(tick.client, ok=ended, output_tokens=LENGTH * ended, gauges=gauges)))
+    run, main = _seen(ticks, ttft=0.01)
+    assert passed(run, main, []) is harmless
+    assert run_verdict(run).cause is (RunCause.MISSED if harmless else RunCause.RATE)
+
+
 def test_a_queue_between_repeated_pauses_is_theirs() -> None:
     pauses = [(20.0, 22.5), (50.0, 52.5)]
     run, main = _seen(_paused([*[0.0] * 33, *[20.0] * 6, *[0.0] * 40], *pauses))

@@ -17,6 +17,8 @@ from tests.judgement.scenario import Cause, Scenario
 
 SHARE_KEPT = 0.95
 """Fraction of the requests that meet their objectives at a sustainable rate."""
+JOINED_WITHIN = 10.0
+"""Seconds between two preemptions of one overload."""
 _MOSTLY = 0.5
 _NOISE = 0.01
 """By which that fraction differs between draws of arrivals."""
@@ -192,16 +194,33 @@ class KnownTruth:
 
         Starts of the lasting queues; the first preemption and the first request that a limit kept waiting; the first
         request that was late, failed or long; for requests that pile up in the batch, the start of that load; the first
-        pause, and the first in which no token arrived for a second.
+        pause, and the first in which no token arrived for a second; for a slow client, the start of a load that is
+        faster than it can send. Preemptions more than JOINED_WITHIN apart are those of several overloads; if no queue
+        lasted, the longest one counts.
         """
         truth, state = self.scenario.truth, self.state
-        found = [truth.onset, truth.first_sign, *(queue.start for queue in state.queues), *state.preemptions[:1]]
+        queues = state.queues or state.longest_queue
+        found = [truth.onset, truth.first_sign, *(queue.start for queue in queues), *self._preemption_starts]
+        found += self._loads_beyond_client
         found += [state.first_limited(limit) for limit in AdmissionLimit if limit is not AdmissionLimit.NONE]
         found += [stage.at for stage in state.run.stages] if self.outgrown else []
         silences = [each for each in state.silences if each[1] - each[0] >= 1.0]
         felt = [any(a < pause.until and pause.start < b for a, b in silences) for pause in self.scenario.plan.pauses]
         found += [pause.start for pause, each in zip(self.scenario.plan.pauses, felt, strict=True) if each][:1]
         return [at for at in found if at is not None]
+
+    @property
+    def _preemption_starts(self) -> list[float]:
+        """Times of the preemptions before which there was none for JOINED_WITHIN."""
+        times = self.state.preemptions
+        return [at for before, at in zip([-math.inf, *times], times, strict=False) if at - before > JOINED_WITHIN]
+
+    @property
+    def _loads_beyond_client(self) -> list[float]:
+        """Starts of the constant loads that are faster than a slow client can send."""
+        fastest, stages = self.scenario.truth.client_rate or math.inf, self.state.run.stages
+        rates = [(each.at, each.request_rate or 0.0) for each in stages if each.ramp_from is None]
+        return [at for at, rate in rates if fastest < rate < math.inf]
 
     @cached_property
     def steady_rate(self) -> float:

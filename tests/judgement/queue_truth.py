@@ -6,6 +6,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestRecord
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit, AdmissionState
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
@@ -23,6 +26,14 @@ class LastingQueue:
     """Fraction of the waiting time for which that was so."""
 
 
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A period in which more than two requests waited in the engine, apart from breaks of up to a second."""
+
+    start: float
+    until: float
+
+
 SHORT_QUEUE = 2
 """Up to this many waiting requests are about to join the batch."""
 LASTING = 5.0
@@ -31,6 +42,13 @@ _BREAK = 1.0
 """Seconds without a queue that end it."""
 LATE_SEND = 0.100
 """Seconds after its due time from which a request is sent late."""
+
+
+def queue_periods(queued: BoolArray, times: FloatArray) -> list[Queue]:
+    """Return the periods with a queue, apart from breaks of up to a second, by its state at evenly spaced times."""
+    positions = np.flatnonzero(queued)
+    parts = np.split(positions, np.flatnonzero(np.diff(times[positions]) > _BREAK + 1e-6) + 1)
+    return [Queue(float(times[part[0]]), float(times[part[-1]])) for part in parts if part.size]
 
 
 def lasting_queues(run: VirtualRun) -> list[LastingQueue]:

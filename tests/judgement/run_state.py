@@ -15,23 +15,14 @@ from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.tick import TICK_SECONDS
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit, AdmissionState
 from servetop.simulator.virtual_run.virtual_run import VirtualRun
-from tests.judgement.queue_truth import LASTING, LATE_SEND, SHORT_QUEUE
+from tests.judgement.queue_truth import LASTING, LATE_SEND, SHORT_QUEUE, Queue, queue_periods
 
 STEP = 0.1
 """Seconds between two looks at the state."""
-_BREAK = round(1.0 / STEP)
 _LIMITS = tuple(AdmissionLimit)
 _GROWN = 1.4
 """Requests in flight at the end of the load, relative to its middle, from which they grew all the time."""
 TTFT_WINDOW = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A period of at least five seconds in which more than two requests waited in the engine."""
-
-    start: float
-    until: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +97,18 @@ class RunState:
     @cached_property
     def queues(self) -> list[Queue]:
         """The periods in which a queue lasted, apart from breaks of up to a second."""
-        found = []
-        positions = np.flatnonzero(np.any([waiting > SHORT_QUEUE for waiting, _, _ in self._states], axis=0))
-        for part in np.split(positions, np.flatnonzero(np.diff(positions) > _BREAK) + 1):
-            if part.size and (part[-1] - part[0]) * STEP >= LASTING:
-                found.append(Queue(float(self.times[part[0]]), float(self.times[part[-1]])))
-        return found
+        return [each for each in self._all_queues if each.until - each.start >= LASTING - STEP / 2]
+
+    @property
+    def longest_queue(self) -> list[Queue]:
+        """The longest period with a queue, however short; none without any."""
+        return sorted(self._all_queues, key=lambda each: each.start - each.until)[:1]
+
+    @cached_property
+    def _all_queues(self) -> list[Queue]:
+        """The periods with a queue of any replica, apart from breaks of up to a second."""
+        queued = np.any([waiting > SHORT_QUEUE for waiting, _, _ in self._states], axis=0)
+        return queue_periods(np.asarray(queued, dtype=np.bool_), self.times)
 
     @cached_property
     def preemptions(self) -> list[float]:
@@ -272,8 +269,13 @@ class RunState:
 
     @cached_property
     def harmful_queues(self) -> list[Queue]:
-        """The lasting queues of which more than 5 % of the requests missed an objective."""
-        return [queue for queue in self.queues if self.share_met(queue.start - 1.0, queue.until) < 0.95]
+        """The lasting queues of which more than 5 % of the requests, and more than one, missed an objective."""
+        return [queue for queue in self.queues if self._harms(queue)]
+
+    def _harms(self, queue: Queue) -> bool:
+        part = [each for each in self.records if queue.start - 1.0 <= each.due <= queue.until]
+        missed = sum(not self.met(each) for each in part)
+        return missed > max(0.05 * len(part), 1)
 
     @property
     def overloaded(self) -> bool:

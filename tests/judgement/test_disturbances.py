@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
+from servetop.analysis.diagnosis.run_verdict import RunCause
 from servetop.simulator.virtual_run.admission_log import AdmissionLimit
+from tests.judgement.judged import JudgedScenario
 from tests.judgement.kinds import scenario
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.scenario import Cause
@@ -35,6 +39,24 @@ def test_a_network_is_late_while_the_engine_is_in_time(kind: str) -> None:
     assert not truth.overloaded
     assert truth.state.share_met() < 0.9
     assert _verdict("rate above capacity from 0:10", truth) is False
+
+
+@pytest.mark.parametrize(
+    ("goodput", "cause"),
+    [({"ttft": 0.2, "tpot": 0.001}, RunCause.NETWORK), ({"ttft": 9.0, "tpot": 0.001}, RunCause.MISSED)],
+)
+def test_a_network_delay_is_not_what_tokens_after_the_first_wait_for(
+    goodput: dict[str, float], cause: RunCause
+) -> None:
+    """Most requests in flight are on their way to the engine, whose own time between tokens misses the objective."""
+    drawn = scenario("free", 15, seed=89)
+    config = dataclasses.replace(drawn.run.header.config, goodput=goodput)
+    run = dataclasses.replace(drawn.run, header=dataclasses.replace(drawn.run.header, config=config))
+    late = [
+        dataclasses.replace(tick, client=dataclasses.replace(tick.client, good=0, good_due=0)) for tick in run.ticks
+    ]
+    judged = JudgedScenario(dataclasses.replace(drawn).keeping(dataclasses.replace(run, ticks=tuple(late))))
+    assert judged.verdict.cause is cause
 
 
 def test_one_of_two_unequal_replicas_is_overloaded() -> None:

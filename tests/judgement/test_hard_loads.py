@@ -8,7 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 
+from servetop.analysis.diagnosis.run_verdict import RunCause
 from tests.judgement.hard_loads import constant
+from tests.judgement.judged import JudgedScenario
 from tests.judgement.kinds import scenario
 from tests.judgement.known_truth import KnownTruth
 from tests.judgement.machines import plan_of
@@ -77,3 +79,20 @@ def test_the_truth_follows_what_the_run_shows() -> None:
         for name, part in loads.items()
     }
     assert found == {"calm": Cause.HEALTHY, "overload": Cause.BATCH}
+
+
+def test_a_closed_loop_whose_cache_is_full_for_moments_is_not_bound_by_it() -> None:
+    """Requests wait for the prefill of others for most of the time, and no more arrive than complete."""
+    judged = JudgedScenario(scenario("closed", 0, seed=90))
+    assert judged.verdict.cause is RunCause.UNKNOWN
+    assert "requests wait for their first token; which limit holds them is unknown" in judged.story.lines[0].text
+    assert JudgedScenario(scenario("closed", 4, seed=90)).verdict.cause is RunCause.KV
+
+
+@pytest.mark.parametrize(("kind", "number", "known"), [("near-capacity", 6, False), ("rate", 1, True)])
+def test_prompts_that_waited_for_others_do_not_tell_the_rate_without_a_queue(
+    kind: str, number: int, *, known: bool
+) -> None:
+    verdict = JudgedScenario(scenario(kind, number, seed=88)).verdict
+    assert verdict.cause is RunCause.RATE
+    assert (verdict.sustainable is not None) is known

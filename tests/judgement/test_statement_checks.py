@@ -115,3 +115,26 @@ def test_free_slots_of_a_growing_batch_are_those_of_its_whole_load(batch: KnownT
     ):
         assert _verdict(text, growing) is True
         assert _verdict(text, batch) is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "seed", "right", "wrong"),
+    [
+        ("ramp", 1, 92, "KV-bound from 1:05 at 9.6 req/s", "KV-bound from 0:30 at 9.6 req/s"),
+        ("client", 5, 90, "client-bound from 0:20 at 29.0 req/s", "client-bound from 0:50 at 29.0 req/s"),
+        ("bursty", 4, 90, "batch-bound from 0:26 at 0.6 req/s", "batch-bound from 0:50 at 0.6 req/s"),
+    ],
+)
+def test_an_onset_may_be_that_of_its_own_overload(kind: str, number: int, seed: int, right: str, wrong: str) -> None:
+    """Preemptions after a pause, a load that is faster than the client, and the longest queue if none lasted."""
+    truth = KnownTruth(scenario(kind, number, seed=seed))
+    assert _verdict(right, truth) is not False
+    assert _verdict(wrong, truth) is False
+
+
+def test_a_single_request_that_missed_its_objective_does_not_make_a_queue_harmful() -> None:
+    truth = KnownTruth(scenario("free", 10, seed=89))
+    (queue,) = truth.state.queues
+    assert truth.state.share_met(queue.start - 1.0, queue.until) < 0.95
+    assert not truth.state.overloaded
+    assert _verdict("the engine kept up with the whole load", truth) is not False

@@ -51,6 +51,13 @@ def test_an_overload_without_its_cause_may_begin_with_the_requests_that_miss_the
     assert not felt_onsets(prompts, 5.0)
 
 
+def test_a_queue_that_never_ends_is_an_overload_before_it_does_harm() -> None:
+    endless = KnownTruth(scenario("free", 1, seed=92))
+    assert endless.state.share_met() == 1.0
+    assert endless.kept_at(endless.last_rate) is False
+    assert _verdict("overloaded from 0:05 at 5.7 req/s", endless) is None
+
+
 def test_a_queue_that_is_not_known_is_told_with_the_share_of_late_requests(healthy: KnownTruth) -> None:
     text = (
         "whether the engine keeps up is unknown: its queue is not known, and {}% of the requests missed the objectives"

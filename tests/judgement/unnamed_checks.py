@@ -28,8 +28,16 @@ def overload_verdict(cause: str, truth: KnownTruth) -> bool | None:
     if cause == "engine or network overloaded" and truth.cause is Cause.NETWORK:
         return True if truth.state.share_met() < SHARE_KEPT else None
     if cause in UNNAMED_OVERLOADS:
+        if not truth.overloaded and _never_ended(truth):
+            return None
         return True if truth.overloaded else None if truth.disturbed and truth.cause is not Cause.NETWORK else False
     return None
+
+
+def _never_ended(truth: KnownTruth) -> bool:
+    """Whether a queue lasted until the end of a load that the engine does not sustain, without harm up to then."""
+    queues = truth.state.queues
+    return bool(queues) and queues[-1].until >= truth.state.load_end - 1.0 and truth.kept_at(truth.last_rate) is False
 
 
 def felt_onsets(truth: KnownTruth, at: float) -> list[float]:

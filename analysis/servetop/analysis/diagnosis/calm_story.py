@@ -10,6 +10,7 @@ import numpy as np
 from servetop.analysis.diagnosis import clauses
 from servetop.analysis.diagnosis.capacity import KEPT_SHARE
 from servetop.analysis.diagnosis.clauses import Part, Phrase
+from servetop.analysis.diagnosis.episode import EpisodeKind
 from servetop.analysis.diagnosis.held_back import cache_filled, longest_client_queue
 from servetop.analysis.diagnosis.kept_load import (
     given_up,
@@ -165,7 +166,7 @@ def _kept_up(run: RunRecord, verdict: RunVerdict) -> list[Part]:
     waiting = run.history.column("waiting", start=run.history.first_from(_since(run, verdict)))
     most = float(np.nanmax(waiting, initial=0.0))
     seen = run.at_scrapes
-    lasted = "" if seen or _may_have_lasted(waiting) else "no queue that lasted, "
+    lasted = "" if seen or _may_have_lasted(waiting) or run.of_kind(EpisodeKind.QUEUE) else "no queue that lasted, "
     queue = f"no queue{seen}" if most <= SHORT_QUEUE else f"{lasted}at most {most:,.0f} waiting{seen}"
     parts: list[Part] = [
         Phrase(clauses.NO_QUEUE, queue if verdict.cold_until is None else ""),

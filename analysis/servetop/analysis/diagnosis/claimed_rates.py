@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.diagnosis.capacity import BURSTY, Capacity, largest_variability
+from servetop.analysis.diagnosis.capacity import BURSTY, KEPT_SHARE, Capacity, base_ttft, largest_variability
 from servetop.analysis.diagnosis.kept_load import MIN_SECONDS, UNCERTAIN, kept_rate, served_rate, work_error
 from servetop.analysis.diagnosis.overload import Limit, Overload
 from servetop.analysis.diagnosis.overload_rates import holds_too_few, overload_rates
@@ -28,6 +28,8 @@ _MOST = 256.0
 
 At the rate that is kept, far fewer run, and steps with fewer sequences take less time.
 """
+_WAITED = 2.0
+"""TTFT before an overload, relative to that without a queue, above which these requests waited for others already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +96,11 @@ def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) 
     The error of the model was measured for an objective on TTFT alone: with others the rate is what the run kept.
 
     An engine whose blocks are held by something else no longer serves what it did before; nothing is claimed of one
-    that runs fewer, or more, sequences than those of which the errors of the model are known.
+    that runs fewer, or more, sequences than those of which the errors of the model are known, nor without a time in
+    which no request waited.
     """
-    few = holds_too_few(run, main)
-    if limit is Limit.KV and capacity.running < _FEWEST:
+    few, base = holds_too_few(run, main), base_ttft(run.history, capacity.start)
+    if _waited_before(limit, base, capacity, run) or (limit is Limit.KV and capacity.running < _FEWEST):
         return ClaimedRates()
     if limit is Limit.RATE and capacity.running > _MOST * replica_count(run.header.engine):
         return ClaimedRates()
@@ -107,6 +110,8 @@ def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) 
         return ClaimedRates(sustainable=kept, knee=knee, is_lower_bound=kept is not None)
     if sustainable is not None and knee is not None and sustainable < _FAR_BELOW * knee:
         return ClaimedRates(knee=knee)
+    if limit is not Limit.RATE and _long_prompts_miss(base, run):
+        return ClaimedRates(knee=knee)
     served = 0.0 if few else served_rate(run, at=main.begin)
     if sustainable is None or sustainable >= served:
         return ClaimedRates(sustainable=sustainable, knee=knee)
@@ -114,3 +119,25 @@ def _modelled(limit: Limit, capacity: Capacity, main: Overload, run: RunRecord) 
         kept = kept_rate(run, at=main.begin)
         return ClaimedRates(sustainable=kept, is_lower_bound=kept is not None)
     return ClaimedRates(sustainable=served, knee=None if knee is None else max(knee, served))
+
+
+def _waited_before(limit: Limit, base: float, capacity: Capacity, run: RunRecord) -> bool:
+    """Whether requests waited already before an overload, so that `base`, in seconds, is not the TTFT without a queue.
+
+    That is about the time in which prompts are computed during the overload if they limit the engine; otherwise the
+    TTFT of the fastest requests, whose prompts are as much shorter as the short ones are than the median.
+    """
+    if limit is Limit.RATE:
+        return base * capacity.rate > _WAITED * replica_count(run.header.engine)
+    prompts, ttft = (run.history.histogram(name, start=0, stop=len(run.history)) for name in ("input_len", "ttft"))
+    return base * prompts.percentile(5) > _WAITED * ttft.percentile(5) * prompts.percentile(50)
+
+
+def _long_prompts_miss(base: float, run: RunRecord) -> bool:
+    """Whether the longest prompts, as many as may miss the objective, need more time than that without any queue.
+
+    The model of a batch has one prefill time, `base`: seconds to the first token of the median prompt.
+    """
+    prompts = run.history.histogram("input_len", start=0, stop=run.history.up_to(run.until))
+    long = prompts.percentile(100 * KEPT_SHARE) / prompts.percentile(50)
+    return base * long > run.ttft_objective

@@ -65,13 +65,25 @@ def held_between(run: RunRecord, trust: Trust) -> str | None:
     if run.longest_page_gap > _UNSEEN_SHARE * (run.until - run.load_since):
         return None
     engine, client = trust.times.ttft.engine, trust.times.ttft.client
-    if knows_every_replica(run) and trust.littles_law_error < ELSEWHERE and trust.in_flight >= _MIN_IN_FLIGHT:
+    waits = knows_every_replica(run) and trust.littles_law_error < ELSEWHERE and trust.in_flight >= _MIN_IN_FLIGHT
+    if waits and not _misses_by_engine(run, trust, since):
         held = trust.in_flight * (1 + trust.littles_law_error)
         return f"of {trust.in_flight:.0f} requests in flight the engine holds {held:.0f}"
     objective = run.ttft_objective
     if not engine <= 0.5 * objective or not client > 0.8 * objective or not client - engine > 0.5 * objective:
         return None
     return f"mean TTFT is {seconds(client)}, the engine's own {seconds(engine)}"
+
+
+def _misses_by_engine(run: RunRecord, trust: Trust, since: int) -> bool:
+    """Whether the objectives that are missed are those on tokens after the first, which the engine itself misses.
+
+    What holds a request before its first token, or a stream as a whole, does not change the times between tokens.
+    """
+    limits, tpot = run.header.config.goodput, trust.times.tpot
+    if not limits or "e2el" in limits or run.share_in_time_of(since, len(run.history)) < KEPT_SHARE:
+        return False
+    return not tpot.engine <= 0.5 * tpot.client
 
 
 def began_cold(run: RunRecord, main: Overload) -> bool:

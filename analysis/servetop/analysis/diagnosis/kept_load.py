@@ -39,6 +39,8 @@ _WAITING_SHARE = 0.05
 """Maximum fraction of the window in which requests wait."""
 UNCERTAIN = 0.12
 """Maximum standard error of the offered work, relative: random arrivals and lengths make one sample a light load."""
+_NEARLY_CERTAIN = 0.05
+"""The same if a request missed the objectives: the capacity may be near, and more work than the sample's above it."""
 _MOMENT = 10.0
 """Seconds of each part of the window in which the objectives must be kept."""
 _STAGES = 6
@@ -159,7 +161,8 @@ def _kept_in(run: RunRecord, stage: StageChange) -> float | None:
         return None
     begin, end = _period(run, stage)  # more requests than in the window tell how much their lengths vary
     error = work_error(run, run.history.first_from(begin), run.history.up_to(end), due)
-    if error > UNCERTAIN or _waiting_share(run, first, stop) > _WAITING_SHARE:
+    most = UNCERTAIN if share_kept(run, first, run.history.up_to(end)) == 1 else _NEARLY_CERTAIN
+    if error > most or _waiting_share(run, first, stop) > _WAITING_SHARE:
         return None
     if (
         _barely_kept(run, first, stop)

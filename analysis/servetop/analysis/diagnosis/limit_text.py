@@ -82,7 +82,7 @@ def _unexplained(run: RunRecord, main: Overload, rate: str) -> Sequence[Phrase]:
     if main.first(EpisodeKind.QUEUE) is not None or main.first(EpisodeKind.BATCH) is not None:
         text = f"the queue grows{rate}; which limit holds it is unknown{reason}"
         found.append(Phrase(clauses.QUEUE_UNEXPLAINED, text))
-    if main.first(EpisodeKind.AWAITING) is not None:
+    if main.first(EpisodeKind.AWAITING) is not None or not rate:  # in a closed loop no more arrive than complete
         found.append(Phrase(clauses.AWAITING_UNEXPLAINED, f"requests wait for their first token{rate}; {waits}"))
     return [*found, Phrase(clauses.ARRIVE_FASTER, f"more requests arrive than complete{rate}; {waits}")]
 

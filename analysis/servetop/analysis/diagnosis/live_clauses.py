@@ -36,6 +36,7 @@ RUNNING = clause("16 running", {O.RUNNING})
 PROMPT_TOKENS = clause("5,000 prompt tokens/s", {O.TTFT})
 KEPT = clause("62% of the requests keep the objectives", {O.OBJECTIVES})
 KEEPS_UP = clause("the engine keeps up", {O.COMPLETIONS})
+RAISE_LIMIT = clause("raise the concurrency limit", {O.QUEUE})
 HINT = clause("look at the server's log")
 """Advice that follows from the verdict alone."""
 TRY_BATCH = clause(

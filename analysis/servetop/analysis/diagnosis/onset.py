@@ -54,8 +54,12 @@ def _began_before(run: RunRecord, verdict: RunVerdict, onset: float) -> bool:
     first, stop = (run.history.first_from(max(stages, default=0.0)), run.history.up_to(onset - _EARLY))
     if verdict.cause is RunCause.STALL:
         return stop > first and _shows_pause(run, first, stop, before=onset - _EARLY)
+    if verdict.cause is RunCause.FAILING:
+        return bool(run.history.column("failed", start=min(first, stop), stop=stop).any())
     if verdict.main is None:
         return False
+    if all(each.kind is EpisodeKind.IN_FLIGHT for each in verdict.main.episodes):  # known to some twenty seconds
+        stop = run.history.first_from(onset)
     return run.sees_little or (bool(stages) and stop > first and _shows_overload(run, first, stop))
 
 

@@ -136,13 +136,25 @@ def limit_of(overload: Overload, run: TickHistory, facts: EngineFacts | None, *,
     if not any(overload.first(kind) for kind in (*QUEUES, EpisodeKind.IN_FLIGHT)):  # a closed loop, or its beginning
         if full_kv is None:
             return Limit.LONG_PROMPTS if batch is None else Limit.BATCH
-        return Limit.KV
+        return Limit.KV if _holds_closed_loop(overload, run, facts, until) else Limit.UNKNOWN
     waited = _waiting_ticks(overload, run, facts, until)
     if full_kv is not None and waited.at_full_kv >= max(waited.at_full_batch, _KV_SHARE * waited.total):
         return Limit.KV
     if batch is not None and waited.at_full_batch >= _BATCH_SHARE * waited.total:
         return Limit.BATCH
     return Limit.RATE if waited.mostly_free and not _may_wait_elsewhere(facts) else Limit.UNKNOWN
+
+
+def _holds_closed_loop(overload: Overload, run: TickHistory, facts: EngineFacts | None, until: float) -> bool:
+    """Whether the KV cache was full for most of the time in which requests of a closed loop waited; True of others.
+
+    In a closed loop no queue grows, and requests that wait for their prefill fill the cache for moments.
+    """
+    first, stop = run.first_from(overload.begin), run.up_to(until if overload.end is None else min(overload.end, until))
+    if not np.isinf(run.column("request_rate", start=first, stop=max(first, stop))).any():
+        return True
+    waited = _waiting_ticks(overload, run, facts, until)
+    return waited.at_full_kv >= _KV_SHARE * waited.total
 
 
 def has_room(overload: Overload, run: TickHistory, facts: EngineFacts | None, *, until: float) -> bool:

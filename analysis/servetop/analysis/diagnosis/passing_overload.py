@@ -46,6 +46,8 @@ _SOON = 0.25
 _SETTLED = 10.0
 """Least seconds of the same load after requests in flight stopped growing, and _SETTLED_SHARE of the growth."""
 _SETTLED_SHARE = 0.5
+_BALANCED_SHARE = 1.0
+"""The same for one whose requests missed their objectives: more did not arrive than the engine served."""
 _EXPLAINED = 0.5
 """Least fraction of the missed requests that an overload explains, to be what limited the run."""
 _MOSTLY = 0.5
@@ -69,12 +71,15 @@ def passed(run: RunRecord, main: Overload, others: Sequence[Overload]) -> bool:
 
     No limit of it was visible, there were no others, and it was that of the start of a load which the engine then
     served for much longer; or its requests were served within their objectives, and it was short, or only a growth of
-    the requests in flight to what the load needs; or a run that missed its objectives did so mostly at other times.
+    the requests in flight to what the load needs; or that growth ended, and the same load lasted for as long again; or
+    a run that missed its objectives did so mostly at other times.
     """
     seen = {each.kind for each in main.episodes} & set(OVERLOAD)
     if not _explains_misses(run, [main, *others]):
         return True
     if not others and not seen & {EpisodeKind.BATCH, *_EXHAUSTED} and began_cold(run, main):
+        return True
+    if seen == {EpisodeKind.IN_FLIGHT} and not still_waits(run) and _settled(run, main, share=_BALANCED_SHARE):
         return True
     short = EpisodeKind.IN_FLIGHT not in seen and length(run, main) <= _SHORT * (run.until - run.load_since)
     if still_waits(run) or not (short or (seen == {EpisodeKind.IN_FLIGHT} and _settled(run, main))):
@@ -116,13 +121,13 @@ def was_severe(run: RunRecord, main: Overload) -> bool:
     return serious or length(run, main) > _SOON * (run.until - run.load_since)
 
 
-def _settled(run: RunRecord, main: Overload) -> bool:
+def _settled(run: RunRecord, main: Overload, *, share: float = _SETTLED_SHARE) -> bool:
     """Whether the load lasted unchanged after an overload, so that growing requests in flight had reached a level."""
     if main.end is None:
         return False
     after = run.history.first_from(main.end)
     rates = run.history.column("request_rate", start=run.history.first_from(main.begin))
-    stop = after - run.history.first_from(main.begin) + ticks_of(max(_SETTLED, _SETTLED_SHARE * length(run, main)))
+    stop = after - run.history.first_from(main.begin) + ticks_of(max(_SETTLED, share * length(run, main)))
     return stop <= rates.size and bool((rates[:stop] == rates[0]).all())
 
 

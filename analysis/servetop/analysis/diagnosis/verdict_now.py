@@ -200,7 +200,7 @@ def _concurrency(moment: Moment) -> Diagnosis | None:
     if load.max_concurrency is None or not load.queued or moment.waiting > SHORT_QUEUE:
         return None
     queued = f"{counted(load.queued, 'request')} queued at the client, limit {load.max_concurrency} in flight"
-    advice = Phrase(clauses.HINT, "raise the concurrency limit")
+    advice = Phrase(clauses.RAISE_LIMIT, clauses.RAISE_LIMIT.example)
     return diagnosis(moment, Bottleneck.CONCURRENCY, [Phrase(clauses.QUEUED, queued)], [advice])
 
 

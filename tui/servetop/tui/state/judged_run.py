@@ -29,6 +29,8 @@ _JUDGED_AT_ONCE = 4_000
 """Ticks that are judged between two frames, so that opening a long recording does not delay the first one."""
 _CALM = 3.0
 """Seconds without an overload, relative to those of the last one, after which a load counts as served."""
+_CALM_SECONDS = 30.0
+"""The least of these seconds."""
 _STILL_PILED = 0.75
 """Requests in flight, relative to the most while they grew, from which they have not fallen much."""
 
@@ -118,7 +120,7 @@ class JudgedRun:
         known = [each for each in self._fold.episodes if since <= each.begin and each.detected_at <= stats.at]
         piles = [each.worst for each in known if each.kind is EpisodeKind.IN_FLIGHT]
         ended = [
-            stats.at - each.end < _CALM * (each.end - each.begin)
+            stats.at - each.end < max(_CALM * (each.end - each.begin), _CALM_SECONDS)
             for each in known
             if each.kind in OVERLOAD and each.end is not None and each.begin >= since + COLD_SECONDS
         ]
