@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+
+import psutil
 
 from servetop.simulator.server.exposition import SampleSeries
 
@@ -13,7 +16,7 @@ _PROC = Path("/proc/self")
 
 
 def process_metrics(proc: Path = _PROC) -> Iterator[SampleSeries]:
-    """Yield the CPU time, and the memory and open files where the system has `/proc`, as the libraries do."""
+    """Yield CPU time and start, and the memory and open files where the system has `/proc`, as the libraries do."""
     used = os.times()
     yield _series(
         "process_cpu_seconds_total",
@@ -21,10 +24,16 @@ def process_metrics(proc: Path = _PROC) -> Iterator[SampleSeries]:
         used.user + used.system,
         kind="counter",
     )
+    yield _series("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", _start())
     with suppress(OSError, ValueError, IndexError):
         pages = int((proc / "statm").read_text().split()[1])
         yield _series("process_resident_memory_bytes", "Resident memory size in bytes.", pages * _page_size())
         yield _series("process_open_fds", "Number of open file descriptors.", len(list((proc / "fd").iterdir())))
+
+
+@cache
+def _start() -> float:
+    return float(psutil.Process().create_time())
 
 
 def _page_size() -> int:
