@@ -45,6 +45,22 @@ assert (frame.status == "ok").all() and arrow["status"].type == pyarrow.string()
 assert stages.to_pandas().label.tolist() == stages["label"].tolist()
 print("equal")
 """
+PARQUET = """
+import sys, pandas, polars, pyarrow.parquet
+from servetop import api
+from servetop.cli.main import main
+for name in ("requests", "ticks", "stages"):
+    assert main(["export", "sample:overload", "--format", "parquet", "--table", name, "-o", f"{name}.parquet"]) == 0
+with api.open_recording("sample:overload") as recording:
+    tables = {"requests": recording.requests(), "ticks": recording.ticks(), "stages": recording.stages()}
+    for name, table in tables.items():
+        assert pyarrow.parquet.read_table(f"{name}.parquet").equals(table.to_arrow())
+        assert polars.read_parquet(f"{name}.parquet").equals(table.to_polars())
+        assert list(pandas.read_parquet(f"{name}.parquet")) == list(table.names)
+about = pyarrow.parquet.read_schema("ticks.parquet").metadata
+assert about[b"recording"] == b"overload" and float(about[b"wall_epoch_s"]) > 1e9
+print("equal")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +84,10 @@ def test_the_notebook_of_the_docs_runs(environment: Mapping[str, str], tmp_path:
 def test_tables_are_taken_by_pandas_polars_and_arrow(environment: Mapping[str, str], tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", TABLES], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.stdout == "equal\n", done.stderr[-3000:]
+
+
+def test_parquet_files_hold_the_tables(environment: Mapping[str, str], tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PARQUET]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.endswith("equal\n"), done.stderr[-3000:]
+    assert {each.name for each in tmp_path.iterdir()} == {"requests.parquet", "ticks.parquet", "stages.parquet"}

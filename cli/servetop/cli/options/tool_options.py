@@ -13,7 +13,7 @@ from servetop.cli.options.output_options import PRICE, AsJson, MetricPercentiles
 from servetop.cli.options.parsers import parse_batch_sizes, parse_goodput, parse_rates, parse_settings
 from servetop.cli.options.run_options import RECORDING, SWEEP
 
-EXPORT_FORMATS = ("csv", "jsonl", "vllm", "aiperf", "llm-d", "guidellm", "perfetto", "openmetrics")
+EXPORT_FORMATS = ("csv", "jsonl", "parquet", "vllm", "aiperf", "llm-d", "guidellm", "perfetto", "openmetrics")
 IMPORT_FORMATS = ("vllm", "aiperf", "sglang", "guidellm", "inference-perf", "llmperf")
 EXPORT_TABLES = ("requests", "ticks", "stages", "engine", "gpu")
 PLOT_METRICS = ("load", "tokens", "ttft", "tpot", "queue", "kv", "itl", "e2el", "gpu", "latency")
@@ -148,7 +148,11 @@ class ExportOptions:
     table: Annotated[
         str | None,
         Option(
-            "--table", "What the rows of csv and jsonl are.", unit="TABLE", default="requests", choices=EXPORT_TABLES
+            "--table",
+            "What a row of csv, jsonl or parquet is.",
+            unit="TABLE",
+            default="requests",
+            choices=EXPORT_TABLES,
         ),
     ] = None
     stage: Annotated[

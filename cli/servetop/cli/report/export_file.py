@@ -21,6 +21,8 @@ def run_export(options: ExportOptions) -> int:
     form = FORMATS[options.format]
     _refuse_idle(options, form)
     target = options.output
+    if target is None and form.binary:
+        raise UsageError(f"format {options.format} is not text: add -o FILE")
     if target is not None and not target.is_dir():
         refuse_target(target, instead=f"the name of a file or folder, as in -o {options.format}-results")
     with contextlib.closing(RecordingReader.open(resolve(options.file))) as reader:
@@ -34,7 +36,7 @@ def run_export(options: ExportOptions) -> int:
                 "--stage NUMBER for one stage"
             )
         else:
-            console.out_data(files[0].parts())
+            console.out_data(files[0].parts())  # a binary file has a target
         if form.not_carried:
             console.message(f"not in format {options.format}: {'; '.join(form.not_carried)}")
         if reader.damage is not None:
@@ -45,7 +47,7 @@ def run_export(options: ExportOptions) -> int:
 def _refuse_idle(options: ExportOptions, form: ExportFormat) -> None:
     """Raise UsageError for an option that the format does not use."""
     if options.table is not None and not form.by_table:
-        raise UsageError(f"--table is for csv and jsonl: leave it out with --format {options.format}")
+        raise UsageError(f"--table is for csv, jsonl and parquet: leave it out with --format {options.format}")
     if options.stage is not None and form.by_table:
         raise UsageError(f"--stage has no effect with --format {options.format}: its rows have the stage as a column")
     if options.stage is not None and not form.by_stage:

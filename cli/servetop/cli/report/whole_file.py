@@ -19,32 +19,36 @@ def refuse_target(target: Path, *, instead: str) -> None:
         raise UsageError(f"--output {target} is {kind}: give {instead}")
 
 
-def write_whole(target: Path, parts: Iterable[str], *, instead: str = "give another file with -o") -> None:
-    """Write the parts of a file one by one, and name it when it is complete.
+def write_whole(target: Path, parts: Iterable[str | bytes], *, instead: str = "give another file with -o") -> None:
+    """Write the parts of a file, text or bytes, one by one, and name it when it is complete.
 
     A device or named pipe is written in place. ServetopError if that fails; `instead` is what to do then.
     """
     try:
         if target.exists() and not target.is_file():
-            with target.open("w", encoding="utf-8", errors="replace") as file:
-                file.writelines(parts)
+            with target.open("wb") as file:
+                file.writelines(map(_encoded, parts))
         else:
             _replace(target, parts)
     except OSError as error:
         raise ServetopError(f"cannot write {target}: {system_reason(error)}: {instead}") from error
 
 
-def _replace(target: Path, parts: Iterable[str]) -> None:
+def _replace(target: Path, parts: Iterable[str | bytes]) -> None:
     number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
     try:
-        with os.fdopen(number, "w", encoding="utf-8", errors="replace") as file:
-            file.writelines(parts)
+        with os.fdopen(number, "wb") as file:
+            file.writelines(map(_encoded, parts))
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _encoded(part: str | bytes) -> bytes:
+    return part.encode("utf-8", errors="replace") if isinstance(part, str) else part
 
 
 def _umask() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from servetop.recordings.read.reader import RecordingReader
 from servetop.reports.export.aiperf_records import NOT_CARRIED as NOT_IN_AIPERF
@@ -15,6 +16,7 @@ from servetop.reports.export.llmd_report import NOT_CARRIED as NOT_IN_LLMD_REPOR
 from servetop.reports.export.llmd_report import llmd_report
 from servetop.reports.export.openmetrics_text import NOT_CARRIED as NOT_IN_OPENMETRICS
 from servetop.reports.export.openmetrics_text import openmetrics_text
+from servetop.reports.export.parquet_table import parquet_table, require_pyarrow
 from servetop.reports.export.row_formats import csv_text, json_lines
 from servetop.reports.export.stage_rows import exported_stages
 from servetop.reports.export.trace_events import NOT_CARRIED as NOT_IN_TRACE
@@ -29,8 +31,8 @@ class ExportedFile:
 
     name: str
     """Its name in a folder of several; `/` separates a folder of its own."""
-    parts: Callable[[], Iterator[str]]
-    """Returns its text, computed while it is read."""
+    parts: Callable[[], Iterator[Any]]
+    """Returns its contents, computed while they are read: texts, and of a binary format bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ class ExportFormat:
     """Returns the files of a recording; UsageError if it has nothing to export."""
     by_table: bool = False
     """Whether a file holds one table."""
+    binary: bool = False
+    """Whether a file is not text."""
     by_stage: bool = False
     """Whether a file holds one stage."""
     not_carried: Sequence[str] = ()
@@ -66,6 +70,13 @@ def _json_lines(reader: RecordingReader, part: ExportedPart) -> Sequence[Exporte
     rows, table = table_rows(reader, part.table), TABLES[part.table]
     name = f"{reader.name}-{part.table}.jsonl"
     return [ExportedFile(name=name, parts=lambda: json_lines((*table.columns, *table.lists), rows))]
+
+
+def _parquet(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
+    require_pyarrow()
+    table_rows(reader, part.table)
+    name = f"{reader.name}-{part.table}.parquet"
+    return [ExportedFile(name=name, parts=functools.partial(parquet_table, reader, part.table))]
 
 
 def _vllm(reader: RecordingReader, part: ExportedPart) -> Sequence[ExportedFile]:
@@ -109,6 +120,7 @@ def _openmetrics(reader: RecordingReader, _: ExportedPart) -> Sequence[ExportedF
 FORMATS: Mapping[str, ExportFormat] = {
     "csv": ExportFormat(files=_csv, by_table=True),
     "jsonl": ExportFormat(files=_json_lines, by_table=True),
+    "parquet": ExportFormat(files=_parquet, by_table=True, binary=True),
     "vllm": ExportFormat(files=_vllm, by_stage=True, not_carried=NOT_IN_VLLM_RESULT),
     "aiperf": ExportFormat(files=_aiperf, by_stage=True, not_carried=NOT_IN_AIPERF),
     "llm-d": ExportFormat(files=_llmd, by_stage=True, not_carried=NOT_IN_LLMD_REPORT),
