@@ -65,8 +65,8 @@ def test_a_help_page_has_every_name_and_text_in_full(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--port", "70000"], "invalid --port 70000: use a whole number from 1 to 65535, or omit it for a free one"),
-        (["--port", "http"], "invalid --port http: use a whole number from 1 to 65535, or omit it for a free one"),
+        (["--port", "70000"], "invalid --port 70000: use a whole number from 1 to 65535; without it: a free one"),
+        (["--port", "http"], "invalid --port http: use a whole number from 1 to 65535; without it: a free one"),
         (["--max-num-seqs", "0"], "invalid --max-num-seqs 0: use a whole number of at least 1"),
         (["--burstiness", "x"], "invalid --burstiness x: use a number"),
     ],

@@ -94,7 +94,7 @@ def search(config: RunConfig, recording: Path | None = None, *, progress: Progre
 async def search_async(
     config: RunConfig, recording: Path | None = None, *, progress: Progress | None = None
 ) -> SearchResult:
-    """As `search`, for coroutines, like `run_async`."""
+    """As `search`, for coroutines: `progress` and cancelling work as in `run_async`."""
     config = _searching(config)
     return await _awaited(config, recording or _new_path(config), progress, _search_result)
 

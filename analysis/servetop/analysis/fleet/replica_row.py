@@ -19,7 +19,7 @@ FIRST_PAGE = 3.0
 
 
 class ReplicaClass(IntEnum):
-    """What hurts, the worst first."""
+    """The state of a server, most urgent first: the order of the table."""
 
     DEAD = 0
     """It does not respond, or cannot be watched."""

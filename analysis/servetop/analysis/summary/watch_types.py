@@ -84,7 +84,7 @@ class ReplicaWatch:
     """What is not as at most servers, such as `max_num_seqs 8 (16 elsewhere)`."""
     headline: str
     p90_ttft_ms: float | None
-    """By its own histogram."""
+    """From the server's own histogram."""
     server: WatchedServer
     watched: WatchedFigures | None = field(default=None, metadata=OMITTED)
     """None if no metrics page was read."""

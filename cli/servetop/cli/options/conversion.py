@@ -69,7 +69,7 @@ def _expected(option: Declared) -> str:
         expected = "a whole number" if option.kind is int else "a number"
         bounds = bounds_of(form)
         expected += f" {bounds}" if bounds else ""
-    return f"{expected}, or omit it for {form.default}" if form.default else expected
+    return f"{expected}; without it: {form.default}" if form.default else expected
 
 
 def bounds_of(form: Option) -> str:

@@ -12,7 +12,7 @@ from servetop.core.interfaces.run_source import EngineFacts
 
 
 class ReplicaState(StrEnum):
-    """What is known of a watched server besides its metrics."""
+    """Whether a watched server responds, and what it did since it was listed."""
 
     ATTACHING = "attaching"
     """It is listed, and has not responded yet."""

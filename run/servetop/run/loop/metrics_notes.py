@@ -16,7 +16,7 @@ class SampledServer(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """Its engine."""
+        """The engine that it runs."""
         ...
 
     @property

@@ -35,7 +35,7 @@ PROCESS_CPU = "process_cpu_seconds_total"
 _SAME_START = 1.0
 """Two times at which a process started that differ by less (seconds) are one."""
 _NAMED_FACTS = ("title", "version", "model", "max_num_seqs", "max_model_len", "kv_blocks_total")
-"""What a restart may have changed."""
+"""Facts that are compared after a restart."""
 
 
 @dataclass(kw_only=True, eq=False)
