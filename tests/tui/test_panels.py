@@ -19,7 +19,7 @@ from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.charts import Axes
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import Lines, TextRow, row_width
-from servetop.tui.keys import LIVE_LINE, REPLAY_LINE
+from servetop.tui.keys import LIVE_LINE, REPLAY_LINE, tables
 from servetop.tui.panels.footer import draw_keys, draw_status
 from servetop.tui.panels.header import draw_header
 from servetop.tui.panels.live.alert import alert_text, draw_alert
@@ -260,7 +260,7 @@ def test_help_and_quit_are_always_on_the_key_line(keys: tuple[tuple[str, str], .
 
 
 def test_help_explains_every_key_and_every_number() -> None:
-    shown = text(help_rows(80))
+    shown = text(help_rows(80, tables(read_only=False)))
     for word in ("space", "↑", "[", "Home", "TTFT", "Little's law", "Request rate (QPS, RPS) +5 %"):
         assert word in shown
     for symbol in ("╌", "░", "█", "╍", "▚", "┄", "▒", "┿", "═", "▬"):

@@ -21,6 +21,7 @@ from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.reports.summary.run_story import run_story
 from servetop.reports.summary.summary import run_summary
+from servetop.reports.summary.watch_checks import checked_watch
 from servetop.reports.summary.watch_summary import watch_summary
 from servetop.run.outcome import decisive
 from servetop.run.search.search_end import searched_end
@@ -56,6 +57,7 @@ def _close_watch(recorder: Recorder, end: RunEnd, config: RunConfig) -> RunEnd:
     headline = None
     try:
         with contextlib.closing(recorder.reader()) as reader:
+            end = checked_watch(reader, end)
             headline = watch_summary(reader, end=end).headline
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])

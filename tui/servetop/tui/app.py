@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +22,9 @@ from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.errors import ServetopError
 from servetop.core.interfaces.run_source import RunSource
 from servetop.tui.baseline_loading import load_baseline
-from servetop.tui.keys import OF_CLIENTS, SWEEP, VIEWING, bindings, palette_entries, palette_title
+from servetop.tui.fleet.fleet_selection import FleetSelection
+from servetop.tui.fleet.watch_keys import watch_tables
+from servetop.tui.keys import OF_CLIENTS, SWEEP, VIEWING, Key, bindings, palette_entries, palette_title, tables
 from servetop.tui.options import DashboardOptions
 from servetop.tui.playback import Playback
 from servetop.tui.run_viewer import RunViewer
@@ -75,6 +77,7 @@ class DashboardApp(App[str]):
         )
         self.controls = Controls(
             playback=Playback(self.viewer),
+            fleet=FleetSelection(self.viewer),
             steering=Steering(self.viewer, ask=lambda question, then: self.push_screen(QuestionScreen(question), then)),
             say=self.viewer.show_message,
         )
@@ -146,7 +149,7 @@ class DashboardApp(App[str]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Yield the entries of the command palette by what they act on: every key with its effect, then the themes."""
-        for group, key in palette_entries(read_only=self.options.read_only or self.viewer.is_watch):
+        for group, key in palette_entries(self._key_tables()):
             on_app = hasattr(self, f"action_{key.action.partition('(')[0]}")
             run = partial(self.run_action, key.action, self if on_app else screen)
             yield SystemCommand(palette_title(group, key.caption, key.tooltip), "", run)
@@ -187,7 +190,7 @@ class DashboardApp(App[str]):
         """Remove the cursor; without one, remove the focus from the panel; without one, close the story."""
         if self.controls.playback.remove_cursor():
             return
-        if self.screen.focused is None:
+        if self.screen.focused is None and not self.controls.fleet.close():
             self.controls.playback.hide_story()
         self.screen.set_focus(None)
 
@@ -208,7 +211,14 @@ class DashboardApp(App[str]):
         """Show keys and definitions."""
         from servetop.tui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(read_only=self.options.read_only or self.viewer.is_watch))
+        self.push_screen(HelpScreen(self._key_tables()))
+
+    def _key_tables(self) -> Mapping[str, Sequence[Key]]:
+        """Return the keys that have an effect in this run."""
+        read_only = self.options.read_only
+        if self.viewer.is_watch:
+            return watch_tables(read_only=read_only, several=self.viewer.run.fleet is not None)
+        return tables(read_only=read_only)
 
     def action_next_theme(self) -> None:
         """Apply the next theme."""

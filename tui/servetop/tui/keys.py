@@ -137,11 +137,12 @@ OF_CLIENTS = ("requests", "distributions", "sweep", "film", "comparison")
 """Screens that a watch does not have."""
 TABS = ALL_TABS[:-1]
 """Those of a run without a baseline."""
-_DIGITS = f"{TABS[0].digit}-{TABS[-1].digit}"
+DIGITS = f"{TABS[0].digit}-{TABS[-1].digit}"
+"""Their keys on the bottom line."""
 
-_WRITING = ("save_picture", "write_report")
+WRITING = ("save_picture", "write_report")
 """Actions that write files, which a read-only dashboard does not have."""
-_PLAYING = (
+PLAYING = (
     Key("space", "toggle_clock", tooltip="Play, pause"),
     Key("left_square_bracket", "bracket(-1)", shown="[", tooltip="Previous event"),
     Key("right_square_bracket", "bracket(1)", shown="]", tooltip="Next event"),
@@ -155,14 +156,14 @@ def tables(*, read_only: bool) -> Mapping[str, Sequence[Key]]:
     """Return the keys that have an effect, by what they act on."""
     if not read_only:
         return {"Steer the load (live runs)": STEERING, "Move through time": MOVING, "Change the view": VIEWING}
-    shown = [key for key in VIEWING if key.action not in _WRITING]
+    shown = [key for key in VIEWING if key.action not in WRITING]
     viewing = [replace(key, tooltip="Open a recording") if key.action == "recordings" else key for key in shown]
-    return {"Move through time": (*_PLAYING, *MOVING), "Change the view": viewing}
+    return {"Move through time": (*PLAYING, *MOVING), "Change the view": viewing}
 
 
-def palette_entries(*, read_only: bool) -> Iterable[tuple[str, Key]]:
+def palette_entries(tables: Mapping[str, Sequence[Key]]) -> Iterable[tuple[str, Key]]:
     """Each action once, with the name of what it acts on: Load, Time, View, Screens, Recording, then servetop."""
-    keys = itertools.chain.from_iterable(tables(read_only=read_only).values())
+    keys = itertools.chain.from_iterable(tables.values())
     once = {key.action: key for key in reversed(list(keys)) if key.action != "command_palette"}
     return sorted(((_group(key), key) for key in reversed(once.values())), key=lambda entry: _GROUPS.index(entry[0]))
 
@@ -178,8 +179,8 @@ _GROUPS = ("Load", "Time", "View", "Screens", "Recording", "servetop")
 def _group(key: Key) -> str:
     if key.tab:
         return "Screens"
-    own = dict.fromkeys(("recordings", "mark", *_WRITING), "Recording") | {"help": "servetop", "quit": "servetop"}
-    table = "Time" if key in MOVING or key in _PLAYING else "Load" if key in STEERING else "View"
+    own = dict.fromkeys(("recordings", "mark", *WRITING), "Recording") | {"help": "servetop", "quit": "servetop"}
+    table = "Time" if key in MOVING or key in PLAYING else "Load" if key in STEERING else "View"
     return own.get(key.action, table)
 
 
@@ -218,7 +219,7 @@ def line_bindings(action: str, unit: str) -> list[Binding]:
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
-    ("c", "cursor"), (_DIGITS, "screens"), ("← →", "seek"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
+    ("c", "cursor"), (DIGITS, "screens"), ("← →", "seek"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
     (":", "palette"),
 )  # fmt: skip
 """Bottom line of a live run, most important first."""
@@ -226,14 +227,9 @@ LIVE_LINE = (
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("[ ]", "event"), ("c", "cursor"),
     ("g", "go to"), (", .", "tick"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("Tab Enter", "maximise"),
-    (_DIGITS, "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
+    (DIGITS, "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
 )  # fmt: skip
 """Bottom line of a finished run, most important first."""
-
-WATCH_LINE = (
-    *(row for row in REPLAY_LINE if row[0] not in ("t", "h", _DIGITS)), ("1 5 6 7", "screens"),
-)  # fmt: skip
-"""Bottom line of a watch, live or finished, most important first: no key steers anything."""
 
 STORY_LINE = (("↑↓", "select"), ("Enter", "go there"), ("esc", "close"), *REPLAY_LINE)
 """Bottom line while the story of a finished run is shown, most important first."""

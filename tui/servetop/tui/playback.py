@@ -80,7 +80,7 @@ class Playback:
 
     def go_to_event(self, direction: int) -> None:
         """Move to the event before (-1) or after (1) the playhead."""
-        run = self._viewer.run
+        run = self._viewer.fleet_view.shown_run(self._viewer.view)
         times = event_times(run.stages, run.notes, run.commands.values(), run.judged.episodes)
         at = next_event_time(times, self._playhead.at, direction=direction)
         if at is None:

@@ -19,6 +19,7 @@ from servetop.tui.state.baseline import Baseline
 from servetop.tui.state.baseline_clock import BaselineClock
 from servetop.tui.state.baseline_run import BaselineRun
 from servetop.tui.state.comparison_table import ComparisonTable
+from servetop.tui.state.fleet_view import FleetView
 from servetop.tui.state.frame import DEFAULT_SPAN, MOST_REQUESTS, Frame, View
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, SERIES_BINS, RunState
@@ -43,6 +44,7 @@ class RunViewer:
 
     source: RunSource
     run: RunState
+    fleet_view: FleetView
     view: View
     path: Path | None
 
@@ -69,6 +71,7 @@ class RunViewer:
         self._drawn_live = source.is_live()
         keep = LIVE_TICKS if self._drawn_live else CLOSED_TICKS
         self.run = RunState(source.header, read=self._past_ticks, keep=keep, scratch=ScratchFile())
+        self.fleet_view = FleetView(self.run)
         self.run.awaits_sweep = self.options.read_sweep is not None and path is not None
         update = RunUpdate(more=True)
         while update.more:
@@ -106,7 +109,7 @@ class RunViewer:
         self._drawn_at, self._changed = self.clock.now(), False
         self._drawn_view, self._drawn_live = self.view, self.source.is_live()
         frame = replace(
-            self.run.at(self.view, live=self._drawn_live),
+            self.fleet_view.at(self.view, live=self._drawn_live),
             requests=self._requests,
             in_flight=self._in_flight,
             read_only=self.options.read_only,

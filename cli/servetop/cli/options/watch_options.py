@@ -54,6 +54,24 @@ class WatchOptions:
             parse=parse_seconds,
         ),
     ] = None
+    threshold: Annotated[
+        tuple[str, ...],
+        watch_option(
+            "--threshold",
+            "Exit with 99 if a server breaks this condition, as in 'kv_usage<90%', 'waiting<=10' or 'ttft_p90<500ms', "
+            "and with 98 if that cannot be decided; repeat.",
+            unit="CONDITION",
+        ),
+    ] = ()
+    hold: Annotated[
+        float,
+        watch_option(
+            "--for",
+            "How long a --threshold has to be broken without a break: seconds, or 90s, 5m, 1h.",
+            unit="TIME",
+            parse=parse_seconds,
+        ),
+    ] = 10.0
     engine: ServerEngine = None
     model: Annotated[
         str | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,19 +45,37 @@ def watch_config(line: CommandLine[WatchOptions]) -> RunConfig:
         raise UsageError("--metrics-url belongs to one server, but each of several has its own metrics: leave it out")
     if options.all_addresses:
         check_resolvable(addresses)
-    shared = {option.name for option in declared(RunOptions)} - {"duration"}
+    shared = {option.name for option in declared(RunOptions)} - {"duration", "threshold"}
     given = {name: value for name, value in line.given.items() if name in shared}
     config = run_config(read_options(RunOptions, {**given, "url": (addresses[0].url,)}), ())
     workload = WorkloadConfig(headers=config.workload.headers, header_env=config.workload.header_env)
+    check_thresholds(options, line.given)
     watch = WatchConfig(
         duration=options.duration,
+        hold=options.hold,
         several=several,
         names=tuple(each.name for each in addresses) if several else (),
         file=None if file is None else str(file.absolute()),
         all_addresses=options.all_addresses,
     )
     engine = dataclasses.replace(config.engine, more_urls=tuple(each.url for each in addresses[1:]))
-    return dataclasses.replace(config, engine=engine, workload=workload, stages=(), watch=watch)
+    return dataclasses.replace(
+        config, engine=engine, workload=workload, stages=(), watch=watch, thresholds=options.threshold
+    )
+
+
+def check_thresholds(options: WatchOptions, given: Mapping[str, object]) -> None:
+    """Raise UsageError for a threshold that cannot be parsed, or for a watch too short to decide any."""
+    if not options.threshold:
+        if "hold" in given:
+            raise UsageError("--for: it is how long a --threshold has to be broken: add one")
+        return
+    from servetop.analysis.fleet.watch_thresholds import parse_watch_threshold  # not needed by every start
+
+    for text in options.threshold:
+        parse_watch_threshold(text)
+    if options.duration is not None and options.duration < options.hold:
+        raise UsageError(f"--for {options.hold:g}s is longer than --duration {options.duration:g}s: shorten it")
 
 
 def listed_servers(texts: Sequence[str]) -> tuple[tuple[WatchedAddress, ...], Path | None]:

@@ -30,15 +30,10 @@ from servetop.recordings.read.reader import RecordingReader
 
 def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord) -> tuple[ReplicaWatch, ...]:
     """Return the summary of each server that was listed, in the order in which they were; empty for a single one."""
-    changes: dict[int, list[ReplicaChange]] = {}
-    for change in reader.stream(schema.REPLICA_CHANGE):
-        changes.setdefault(change.replica, []).append(change)
+    changes = _changes(reader)
     if not changes:
         return ()
-    samples: dict[int, list[ReplicaSample]] = {}
-    for sample in reader.replica_samples():
-        samples.setdefault(sample.replica, []).append(sample)
-    ticks, series = reader.ticks(), _series(reader)
+    samples, ticks, series = _samples(reader), reader.ticks(), _series(reader)
     facts = {number: known for number, each in changes.items() if (known := _facts(each)) is not None}
     differs = differences(facts)
     return tuple(
@@ -52,6 +47,15 @@ def replica_watches(reader: RecordingReader, run: RunColumns, record: RunRecord)
         )
         for number, each in sorted(changes.items())
     )
+
+
+def replica_records(reader: RecordingReader, record: RunRecord) -> Iterator[tuple[str, RunRecord, ScrapeHistory]]:
+    """Yield name, record and scrapes of each server that was listed, as if it was watched alone."""
+    changes = _changes(reader)
+    samples, ticks, series = _samples(reader) if changes else {}, reader.ticks() if changes else (), _series(reader)
+    for number, each in sorted(changes.items()):
+        own = _record_of(record, ticks, samples.get(number, []), each, facts=_facts(each))
+        yield each[-1].name, own, series.get(number, ScrapeHistory())
 
 
 def _replica_watch(
@@ -103,6 +107,20 @@ def _record_of(
 
 def _facts(changes: Sequence[ReplicaChange]) -> EngineFacts | None:
     return next((facts for each in reversed(changes) if (facts := each.facts) is not None), None)
+
+
+def _changes(reader: RecordingReader) -> dict[int, list[ReplicaChange]]:
+    found: dict[int, list[ReplicaChange]] = {}
+    for change in reader.stream(schema.REPLICA_CHANGE):
+        found.setdefault(change.replica, []).append(change)
+    return found
+
+
+def _samples(reader: RecordingReader) -> dict[int, list[ReplicaSample]]:
+    found: dict[int, list[ReplicaSample]] = {}
+    for sample in reader.replica_samples():
+        found.setdefault(sample.replica, []).append(sample)
+    return found
 
 
 def _series(reader: RecordingReader) -> Mapping[int, ScrapeHistory]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from servetop.core.text import formats
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, spread
-from servetop.tui.keys import ALWAYS, COMPARE, LIVE_LINE, REPLAY_LINE, STORY_LINE, TABS, WATCH_LINE, screen_line
+from servetop.tui.fleet.watch_keys import FLEET_LINE, OPENED_LINE, WATCH_LINE
+from servetop.tui.keys import ALWAYS, COMPARE, LIVE_LINE, REPLAY_LINE, STORY_LINE, TABS, screen_line
 from servetop.tui.panels.live.story_card import card_shown
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.tabs import TabLine, draw_tabs, tabs_of
@@ -42,8 +43,12 @@ class KeyLine(Panel):
         if frame.story is not None and card_shown(frame):
             line: Sequence[tuple[str, str]] = STORY_LINE
         else:
-            line = LIVE_LINE if frame.steers else WATCH_LINE if frame.watched else REPLAY_LINE
+            line = LIVE_LINE if frame.steers else _watch_line(frame) if frame.watched else REPLAY_LINE
         return [draw_keys((COMPARE, *line) if frame.against else line, width)]
+
+
+def _watch_line(frame: Frame) -> Sequence[tuple[str, str]]:
+    return FLEET_LINE if frame.fleet is not None else OPENED_LINE if frame.server else WATCH_LINE
 
 
 class ScreenLine(Panel):

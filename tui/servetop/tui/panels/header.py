@@ -50,6 +50,8 @@ _MODEL_TAIL, _ENGINE_TAIL = 14, 8
 """Cells of the model's and of the engine's name without their tails."""
 _LONGEST_BASELINE, _BASELINE_TAIL = 24, 10
 """Cells of the baseline's name, and without its tail."""
+_LONGEST_SERVER = 24
+"""Cells of the name of the server that is opened."""
 _AMBIGUOUS = ("name", "version", "count", "args", "environment")
 """Last parts of keys that say little without their group."""
 _MOST_KEYS = 3
@@ -155,7 +157,8 @@ def stage_runs(frame: Frame, *, omitted: Set[str] = frozenset()) -> list[Run]:
     """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused."""
     load, stage = frame.stats.load, frame.stage
     if frame.watched:
-        return [("watch", "strong")]
+        name: list[Run] = [(f" {shortened(sanitize_line(frame.server), _LONGEST_SERVER)}", "key")]
+        return [("watch", "strong"), *(name if frame.server else [])]
     if stage is None:
         return [("no load yet", "muted")]
     label = shortened(sanitize_line(stage.label), 40)

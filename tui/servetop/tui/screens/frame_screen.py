@@ -14,6 +14,7 @@ from textual.screen import Screen
 
 from servetop.core.events import Action
 from servetop.tui.drawing.palette import STYLES
+from servetop.tui.fleet.fleet_selection import FleetSelection
 from servetop.tui.keys import MOVING, STEERING, bindings
 from servetop.tui.panels.footer import ScreenLine
 from servetop.tui.panels.header import HeaderLine
@@ -34,6 +35,7 @@ class Controls:
 
     playback: Playback
     steering: Steering
+    fleet: FleetSelection
     say: Callable[[str], None]
     """Shows one line at the bottom for a few seconds."""
 

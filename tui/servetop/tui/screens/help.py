@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,7 +17,7 @@ from servetop.analysis.trust.trust import AGREEMENT_LIMIT, LATENESS_SHARE, SENT_
 from servetop.core.text import formats
 from servetop.tui.drawing.palette import STYLES
 from servetop.tui.drawing.text_runs import Lines, TextRow
-from servetop.tui.keys import tables
+from servetop.tui.keys import Key
 from servetop.tui.screens.modal import Modal
 
 _INDENT = 18
@@ -107,16 +108,16 @@ class HelpScreen(Modal[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,f1", "dismiss", "close")]
 
-    def __init__(self, *, read_only: bool = False) -> None:
-        """`read_only` omits the steering keys."""
+    def __init__(self, tables: Mapping[str, Sequence[Key]]) -> None:
+        """`tables`: the keys that have an effect, by what they act on."""
         super().__init__()
-        self._read_only = read_only
+        self._tables = tables
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog help") as box:
             box.border_title = "servetop: keys and definitions"
             box.border_subtitle = "↑ ↓ scroll · esc closes"
-            yield HelpText(read_only=self._read_only)
+            yield HelpText(self._tables)
 
 
 class HelpText(Widget):
@@ -124,21 +125,21 @@ class HelpText(Widget):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
 
-    def __init__(self, *, read_only: bool) -> None:
+    def __init__(self, tables: Mapping[str, Sequence[Key]]) -> None:
         super().__init__()
-        self._read_only = read_only
+        self._tables = tables
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        return len(help_rows(width, read_only=self._read_only))
+        return len(help_rows(width, self._tables))
 
     def render(self) -> Lines:
-        return Lines(help_rows(self.size.width, read_only=self._read_only))
+        return Lines(help_rows(self.size.width, self._tables))
 
 
-def help_rows(width: int, *, read_only: bool = False) -> list[TextRow]:
+def help_rows(width: int, tables: Mapping[str, Sequence[Key]]) -> list[TextRow]:
     """Keys by what they act on, then definitions, each wrapped and indented."""
     rows: list[TextRow] = []
-    for heading, keys in tables(read_only=read_only).items():
+    for heading, keys in tables.items():
         rows.append([(heading, "title")])
         rows += [row for key in keys for row in _entry(key.caption, key.tooltip, "key", width)]
         rows.append([])

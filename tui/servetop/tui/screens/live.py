@@ -95,17 +95,17 @@ class LiveScreen(PanelFocus):
         super().show(frame)
 
     def action_arrow(self, direction: int) -> None:
-        """Select the previous (-1) or next (1) line of the story; without it, change the request rate."""
+        """Select the previous (-1) or next (1) line of the story, or watched server; without these, change the rate."""
         if self.query_one(StoryCard).display:
             self.controls.playback.step_story_line(direction)
-        else:
+        elif not self.controls.fleet.step(direction):
             super().action_arrow(direction)
 
     def action_maximise(self) -> None:
-        """Go to the time of the story's selected line; with a selected panel or without a story, maximise."""
+        """Go to the time of the story's selected line, or open the selected server; with a selected panel, maximise."""
         if self.focused is None and self.query_one(StoryCard).display:
             self.controls.playback.go_to_story_line()
-        else:
+        elif self.focused is not None or not self.controls.fleet.open():
             super().action_maximise()
 
     def on_story_card_chosen(self, message: StoryCard.Chosen) -> None:

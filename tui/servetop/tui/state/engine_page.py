@@ -120,6 +120,10 @@ class EngineMetricsHistory:
         """Add scrapes, in order of time."""
         self._history.extend(scrapes)
 
+    def show(self, history: ScrapeHistory) -> None:
+        """Read another history from now on."""
+        self._history = history
+
     def page(
         self, header: RunHeader, at: float, cells: int, *, until: float, span: float, gpus: Sequence[str] = ()
     ) -> EnginePage:

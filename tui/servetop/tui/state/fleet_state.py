@@ -103,6 +103,15 @@ class FleetState:
             self.until = self._pending[-1].end
         self._pending, self._shown = [], None
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All names that servers have had."""
+        return frozenset(change.name for each in self._replicas.values() for change in each.events.changes)
+
+    def replica(self, number: int) -> JudgedReplica | None:
+        """Return a server by its number; None if nothing is known about it."""
+        return self._replicas.get(number)
+
     def at(self, at: float) -> FleetFrame:
         """Return all servers at a time, at most that of the last judged tick, in their order."""
         at = min(at, self.until)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from servetop.analysis.diagnosis.diagnosis import Diagnosis
 from servetop.analysis.diagnosis.episode import Episode
+from servetop.analysis.fleet.replica_row import ReplicaRow
 from servetop.analysis.live_stats import LiveStats
 from servetop.analysis.story.story import Story
 from servetop.analysis.sweep.cell_checks import CellChecks
@@ -25,6 +26,7 @@ from servetop.tui.state.baseline import Baseline
 from servetop.tui.state.comparison_table import ComparisonTable
 from servetop.tui.state.engine_page import EnginePage
 from servetop.tui.state.engine_peaks import EnginePeaks
+from servetop.tui.state.fleet_state import FleetFrame
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.request_phases import Preemptions, unknown_preemptions
 from servetop.tui.state.search_progress import SearchProgress
@@ -62,6 +64,10 @@ class View:
     """Show the baseline's lines and values beside those of the run."""
     story_line: int = 0
     """The selected line of the run's story, from 0."""
+    selected: int | None = None
+    """Number of the selected one of several watched servers; None selects the one that hurts most."""
+    opened: int | None = None
+    """Number of the watched server that is shown alone; None shows all."""
     story_hidden: bool = False
     """The user closed the story; it is shown again when the end is reached again."""
 
@@ -148,6 +154,12 @@ class Frame:
     """Returns `engine_stats` at the second of two times, with series that start at the first."""
     per_stage: Callable[[], Sequence[StageMetrics]] = list
     """Compares the stages; computed on the first call, because only some screens need it."""
+    fleet: FleetFrame | None = None
+    """The servers of a watch of several; None if one of them is opened, and for any other run."""
+    selected: ReplicaRow | None = None
+    """The selected one of them, which the engine page shows."""
+    server: str = ""
+    """The name of the server that is opened."""
     replicas: Callable[[int], Sequence[TextRow]] = no_replicas
     """Returns the table of replicas for a width in cells; no rows for a single server."""
     engine_page: Callable[[int], EnginePage] = no_engine_page

@@ -22,17 +22,18 @@ from servetop.analysis.fleet.replica_ticks import ReplicaTicks
 from servetop.analysis.live_stats import LiveStats, watched_stats
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import ReplicaSample
-from servetop.core.interfaces.replica_change import ReplicaChange
+from servetop.core.interfaces.replica_change import ReplicaChange, ReplicaState
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.interfaces.series_scrape import SeriesScrape
+from servetop.core.text import formats
 from servetop.core.tick import Tick
 from servetop.engines.metrics.exported_tables import exported_metrics
 from servetop.tui.state.judged_run import JudgedRun
 
 WINDOW = 10.0
 """Seconds over which rates and quantiles are computed."""
-_SCRAPES = 60
-"""Scrapes of the series that stay in memory while a watch is live."""
+_SCRAPES = 150
+"""Scrapes, one a second, of the series that stay in memory while a watch is live."""
 _OVERLOADS = (EpisodeKind.KV, EpisodeKind.PREEMPTIONS, EpisodeKind.BATCH, EpisodeKind.QUEUE)
 _OVERLOADED = (Bottleneck.KV, Bottleneck.BATCH, Bottleneck.WAITING)
 
@@ -44,9 +45,9 @@ class JudgedReplica:
         self.number = number
         self.events = ReplicaTicks()
         self._keep = keep
-        self._history = TickHistory()
-        self._judged = JudgedRun(streamed=True, watched=True)
-        self._scrapes = ScrapeHistory()
+        self.history = TickHistory()
+        self.judged = JudgedRun(streamed=True, watched=True)
+        self.scrapes = ScrapeHistory()
         self._recent: list[SeriesScrape] = []
         self._facts_of = _parsed_once()
 
@@ -55,19 +56,19 @@ class JudgedReplica:
     ) -> None:
         """Add what is new of this server."""
         self.events.add(samples, changes)
-        self._scrapes.extend(series)
+        self.scrapes.extend(series)
         if self._keep is not None:
             self._forget_series(series)
 
     def extend(self, ticks: Sequence[Tick]) -> None:
         """Add the next ticks of the watch, and judge them."""
-        self._history.extend(self.events.ticks(ticks))
-        at = self._history.ticks[-1].end if len(self._history) else 0.0
-        self._judged.update(self._history, self.facts_at(at), until=len(self._history))
-        if self._keep is not None and len(self._history) > 2 * self._keep:
-            count = len(self._history) - self._keep
-            self._history.drop_first(count)
-            self._judged.drop_first(count)
+        self.history.extend(self.events.ticks(ticks))
+        at = self.history.ticks[-1].end if len(self.history) else 0.0
+        self.judged.update(self.history, self.facts_at(at), until=len(self.history))
+        if self._keep is not None and len(self.history) > 2 * self._keep:
+            count = len(self.history) - self._keep
+            self.history.drop_first(count)
+            self.judged.drop_first(count)
 
     def facts_at(self, at: float) -> EngineFacts | None:
         """Return what was last known about its engine up to a time; None until it responds."""
@@ -77,12 +78,10 @@ class JudgedReplica:
     def row(self, at: float, *, differs: str = "") -> ReplicaRow:
         """Return its state and figures at a time."""
         change, facts = self.events.change_at(at), self.facts_at(at)
-        stats = watched_stats(self._history, at, window=WINDOW)
-        verdict = self._judged.verdict(stats, self._history, facts=facts, stages=(), notes=())
+        stats = watched_stats(self.history, at, window=WINDOW)
+        verdict = self._verdict(stats)
         restarted = self.events.restarted_at(at)
         sample = stats.engine
-        if awaits_first_page(change, sample, at):
-            verdict = Diagnosis(bottleneck=Bottleneck.STARTING)
         kind = class_of(
             change,
             verdict,
@@ -105,6 +104,21 @@ class JudgedReplica:
             **(self._figures(stats, facts, at) if shown else {}),
         )
 
+    def verdict(self, stats: LiveStats) -> Diagnosis:
+        """Return the verdict at the time of the statistics; of a server that does not respond since when, and why."""
+        change = self.events.change_at(stats.at)
+        if change is None or change.state.responds or change.state is ReplicaState.ATTACHING:
+            return self._verdict(stats)
+        state = f"{state_of(change, Diagnosis(bottleneck=Bottleneck.NO_METRICS))} since {formats.clock(change.at)}"
+        return Diagnosis(bottleneck=Bottleneck.NO_METRICS, evidence=tuple(filter(None, (state, change.reason))))
+
+    def _verdict(self, stats: LiveStats) -> Diagnosis:
+        """Return the verdict by its metrics."""
+        if awaits_first_page(self.events.change_at(stats.at), stats.engine, stats.at):
+            return Diagnosis(bottleneck=Bottleneck.STARTING)
+        facts = self.facts_at(stats.at)
+        return self.judged.verdict(stats, self.history, facts=facts, stages=(), notes=())
+
     def _figures(self, stats: LiveStats, facts: EngineFacts | None, at: float) -> dict[str, float]:
         sample, rates = stats.engine, stats.rates
         assert sample is not None
@@ -118,10 +132,10 @@ class JudgedReplica:
         }
 
     def _ttft_p90(self, facts: EngineFacts | None, at: float) -> float:
-        if facts is None or not self._scrapes.up_to(at):
+        if facts is None or not self.scrapes.up_to(at):
             return math.nan
         specs = [spec for spec in exported_metrics(facts) if spec.name == "TTFT"]
-        values = metric_values(specs, window_period(self._scrapes, at - WINDOW, at))
+        values = metric_values(specs, window_period(self.scrapes, at - WINDOW, at))
         return next((float(each.p90[-1]) for each in values if each.p90 is not None), math.nan)
 
     def _since(self, change: ReplicaChange | None, verdict: Diagnosis, stats: LiveStats) -> float:
@@ -132,7 +146,7 @@ class JudgedReplica:
             return stats.engine.scrape_end
         if verdict.bottleneck not in _OVERLOADED:
             return math.nan
-        active = [each for each in self._judged.episodes if each.kind in _OVERLOADS and each.is_active(stats.at)]
+        active = [each for each in self.judged.episodes if each.kind in _OVERLOADS and each.is_active(stats.at)]
         return min((each.begin for each in active), default=math.nan)
 
     def _forget_series(self, series: Sequence[SeriesScrape]) -> None:
@@ -146,8 +160,8 @@ class JudgedReplica:
         names = self._recent[start].names
         first = SeriesScrape(at=newest[0].at, names=newest[0].names or names, numbers=newest[0].numbers)
         self._recent = [first, *newest[1:]]
-        self._scrapes = ScrapeHistory()
-        self._scrapes.extend(self._recent)
+        self.scrapes = ScrapeHistory()
+        self.scrapes.extend(self._recent)
 
 
 def _parsed_once() -> Callable[[ReplicaChange | None], EngineFacts | None]:

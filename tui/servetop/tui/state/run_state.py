@@ -31,7 +31,6 @@ from servetop.tui.state.command_requests import CommandTarget
 from servetop.tui.state.engine_page import EngineMetricsHistory, EnginePage
 from servetop.tui.state.engine_peaks import EnginePeaks, engine_peaks
 from servetop.tui.state.fleet_state import FleetState
-from servetop.tui.state.fleet_table import fleet_rows
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.judged_run import JudgedRun
 from servetop.tui.state.replicas import ReplicaHistory
@@ -238,9 +237,7 @@ class RunState:
             engine_between=self._engine_between,
             per_stage=cache(partial(stage_metrics, self.history, self.binned, self._rows, at, over=end is not None)),
             heat=self.binned.over(CHARTED.get(view.metric, view.metric), at=at, span=shown, columns=SERIES_BINS),
-            replicas=partial(self.replicas.rows, self.header.engine, (pointed or stats).at)
-            if self.fleet is None
-            else partial(fleet_rows, self.fleet.at((pointed or stats).at)),
+            replicas=partial(self.replicas.rows, self.header.engine, (pointed or stats).at),
             engine_page=self._engine_page(pointed or stats, until=at, span=min(shown, at)),
             overview=overview(self.history, bins=_OVERVIEW_BINS),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,

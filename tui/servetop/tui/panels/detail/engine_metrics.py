@@ -57,7 +57,7 @@ class EngineMetricsPanel(Panel):
     def title(self, frame: Frame) -> Sequence[TextRow]:
         page = frame.engine_page(columns_for(self.size.width).trend)
         parts: list[TextRow] = [
-            [("Engine ", "title"), *engine_name(frame.engine, otherwise=frame.engine_title)],
+            [("Engine ", "title"), *engine_name(frame.engine, otherwise=frame.engine_title), *_server(frame)],
             [(f"last {page.window:.0f} s, pairs are p50 / p90", "muted")],
         ]
         if page.groups:
@@ -84,6 +84,11 @@ class EngineMetricsPanel(Panel):
             rows = len(draw_page(page, missing_text(self.frame), self.size.width))
             self.top = min(max(self.top + lines, 0), max(0, rows - self.size.height))
             self.watch_frame(self.frame)
+
+
+def _server(frame: Frame) -> TextRow:
+    """Return which of several watched servers has these metrics."""
+    return [] if frame.selected is None else [(" of ", "muted"), (sanitize_line(frame.selected.name), "key")]
 
 
 def missing_text(frame: Frame) -> str:

@@ -12,6 +12,7 @@ from servetop.tui.drawing.text_runs import TextRow, fitted, placard
 from servetop.tui.drawing.trend import trend_text
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.engine_page import EnginePage, MetricLine
+from servetop.tui.state.fleet_table import fleet_rows
 from servetop.tui.state.frame import Frame
 
 SHOWN = {"TTFT": "TTFT", "ITL": "ITL", "TPOT": "TPOT", "E2EL": "E2EL", "time in the queue": "queued"}
@@ -23,7 +24,7 @@ class EngineLatencyPanel(Panel):
     """One row for each latency that the engine exports as a histogram; of several servers a row for each server."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        if frame.watches_several:
+        if frame.fleet is not None:
             return [[("Servers ", "title"), ("what hurts first", "muted")]]
         page = frame.engine_page(_trend_cells(self.size.width))
         window: TextRow = [(f"p50 / p90 over {page.window:.0f} s", "muted")]
@@ -31,13 +32,13 @@ class EngineLatencyPanel(Panel):
 
     def subtitle(self, frame: Frame) -> TextRow:
         page = frame.engine_page(_trend_cells(self.size.width))
-        if frame.watches_several:
+        if frame.fleet is not None:
             return []
         return [(f"⚠ sample {formats.seconds(page.age)} old", "warn")] if page.outdated else []
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        if frame.watches_several:
-            return frame.replicas(width)[:height]
+        if frame.fleet is not None:
+            return fleet_rows(frame.fleet, width, height=height, selected=frame.selected)[:height]
         page = frame.engine_page(_trend_cells(width))
         rows = latency_rows(page, width)
         if not rows:

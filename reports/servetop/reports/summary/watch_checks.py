@@ -1,0 +1,110 @@
+"""The thresholds of a watch, judged from its recording: which server broke which, and since when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from servetop.analysis.engine_gauges import kv_usages
+from servetop.analysis.exported.metric_values import metric_values, periods_between
+from servetop.analysis.exported.scrape_history import ScrapeHistory
+from servetop.analysis.fleet.watch_thresholds import (
+    GAUGES,
+    LATENCIES,
+    RATES,
+    Judgement,
+    WatchThreshold,
+    judge,
+    parse_watch_threshold,
+)
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.arrays import FloatArray
+from servetop.core.errors import ExitCode
+from servetop.core.events import RunEnd
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.tick import TICK_SECONDS
+from servetop.engines.metrics.exported_tables import exported_metrics
+from servetop.recordings.read.reader import RecordingReader
+from servetop.reports.summary.recorded_run import recorded_run
+from servetop.reports.summary.replica_watches import replica_records
+
+WINDOW = 10.0
+"""Seconds over which a rate or a quantile is computed."""
+_TICKS = round(WINDOW / TICK_SECONDS)
+
+
+def checked_watch(reader: RecordingReader, end: RunEnd) -> RunEnd:
+    """Return the end of a watch by its thresholds: 99 if a server broke one, else 98 if one could not be decided."""
+    config = reader.header.config
+    if config.watch is None or not config.thresholds or end.exit_code != ExitCode.OK:
+        return end
+    thresholds = [parse_watch_threshold(text) for text in config.thresholds]
+    found = list(_judgements(reader, end, thresholds, hold=config.watch.hold))
+    if broken := [each.broken for each in found if each.broken]:
+        return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(broken))
+    if undecided := [each.undecided for each in found if each.undecided]:
+        return RunEnd(at=end.at, exit_code=int(ExitCode.CANNOT_TELL), reason="; ".join(undecided))
+    return end
+
+
+def _judgements(
+    reader: RecordingReader, end: RunEnd, thresholds: Sequence[WatchThreshold], *, hold: float
+) -> Iterator[Judgement]:
+    record = recorded_run(reader, end=end)
+    servers = list(replica_records(reader, record))
+    if not servers:
+        series = ScrapeHistory()
+        series.extend(reader.engine_series())
+        servers = [("", record, series)]
+    for name, each, series in servers:
+        for threshold in thresholds:
+            values, step = _values(threshold.metric, each.history, each.header.engine, series)
+            yield judge(threshold, values, step=step, hold=hold, server=name)
+
+
+def _values(
+    metric: str, history: TickHistory, facts: EngineFacts | None, series: ScrapeHistory
+) -> tuple[FloatArray, float]:
+    """Return the values of a metric from second 0 on, and the seconds from one to the next."""
+    if metric == "kv_usage":
+        return _kv(history, facts), TICK_SECONDS
+    if metric in GAUGES:
+        return history.column(metric), TICK_SECONDS
+    if metric in RATES:
+        return _rate(history, RATES[metric]), TICK_SECONDS
+    name, _, quantile = metric.partition("_")
+    seconds = history.ticks[-1].end if len(history) else 0.0
+    return _quantiles(facts, series, LATENCIES[name], quantile, seconds=seconds), WINDOW
+
+
+def _kv(history: TickHistory, facts: EngineFacts | None) -> FloatArray:
+    total = math.nan if facts is None else facts.kv_blocks_total or math.nan
+    used = history.column("kv_blocks_used")
+    return kv_usages(history.column("kv_usage"), used, np.full(used.shape, total))
+
+
+def _rate(history: TickHistory, counter: str) -> FloatArray:
+    """Return increases per second over the last ten seconds; NaN where the server was not read in all of them."""
+    increases = history.column(counter)
+    if increases.size < _TICKS:
+        return np.full(increases.size, np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(increases, _TICKS).sum(axis=1) / WINDOW
+    return np.concatenate([np.full(_TICKS - 1, np.nan), windows])
+
+
+def _quantiles(
+    facts: EngineFacts | None, series: ScrapeHistory, name: str, quantile: str, *, seconds: float
+) -> FloatArray:
+    """Return a quantile for each whole ten seconds; NaN where no request was counted."""
+    specs = [] if facts is None else [spec for spec in exported_metrics(facts) if spec.name == name]
+    edges = np.arange(math.floor(seconds / WINDOW) + 1) * WINDOW
+    positions = [max(series.up_to(float(edge)) - 1, 0) for edge in edges]
+    if not specs or len(positions) < 2 or not series.up_to(seconds):
+        return np.full(max(len(edges) - 1, 0), np.nan)
+    values = metric_values(specs, periods_between(series, positions))
+    found = next((each for each in values if each.p90 is not None), None)
+    if found is None or found.p90 is None:
+        return np.full(len(edges) - 1, np.nan)
+    return found.p90 if quantile == "p90" else found.values
