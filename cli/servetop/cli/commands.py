@@ -110,8 +110,7 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
         from servetop.cli.web.web import serve_recording
         from servetop.recordings.library.catalog import resolve
 
-        address = web_address_of(options.web)
-        return serve_recording(resolve(options.file or "latest"), address, options.display)
+        return serve_recording(resolve(options.file or "latest"), web_address_of(options.web), options.display)
     return replay_recording(options.file, options.display, read_only=options.read_only)
 
 

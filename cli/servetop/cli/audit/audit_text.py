@@ -17,7 +17,7 @@ _TITLES: Mapping[str, str] = {
     "failed": "failed",
     "cancelled": "cancelled",
     "duration": "duration s",
-    "request_rate": "request rate req/s",
+    "arrival_rate": "request rate req/s",
     "request_throughput": "throughput req/s",
     "mean_concurrency": "in flight, mean",
     "max_concurrent_requests": "in flight, peak",
@@ -51,7 +51,7 @@ def report_lines(report: AuditReport) -> Iterator[str]:
     lag = "" if server.lag_p99_ms is None else f", own delay {server.lag_p99_ms:.1f} ms (p99)"
     batch = f"batch {server.max_num_seqs}"
     yield f"server    simulated {server.model} on {server.gpu}, {server.engine_profile}, {batch}{lag}"
-    if server.lag_p99_ms is not None and server.lag_p99_ms > _LATE_MS:
+    if report.result is not None and server.lag_p99_ms is not None and server.lag_p99_ms > _LATE_MS:
         yield "          the simulator was late, which counts as the client's error: use a machine with idle CPUs"
     yield f"client    {shlex.join(client.command)}"
     yield f"          {client.ending} after {formats.seconds(client.seconds)}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from servetop.analysis.field_metadata import OMITTED
 from servetop.core.events import RequestRecord
 from servetop.core.text.counted import counted
 from servetop.core.units import MS_PER_S
@@ -14,7 +15,7 @@ from servetop.run.audit.audit_run import ObservedLoad
 from servetop.run.audit.client_result import ClientResult
 from servetop.run.audit.load_figures import OVER_TIME, TIMED, RequestError, load_figures, request_errors
 from servetop.run.audit.request_match import MatchedBy, RequestMatch, match_requests
-from servetop.simulator.server.observed_connection import OtherRequests
+from servetop.simulator.server.observed_connection import ProbeRequests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class RequestsSeen:
     """Requests before the first of the result, such as a warm-up."""
     after: int
     """Requests after the last of the result."""
-    others: tuple[OtherRequests, ...]
+    others: tuple[ProbeRequests, ...]
     """Requests that generate nothing."""
 
 
@@ -77,7 +78,7 @@ class AuditedFigure:
     truth: float | None
     """What the server saw, of the requests of the client's result; without a result, of all."""
     client: float | None
-    """What follows from the client's result; None without one, or if the result does not tell."""
+    """What follows from the client's result; None without one, or if the result lacks it."""
     error_percent: float | None
     """The client's error as a percentage of the truth."""
 
@@ -89,11 +90,11 @@ class AuditReport:
     server: AuditedServer
     client: AuditedProcess
     requests: RequestsSeen
-    result: ReadResult | None
-    """None without --result, or if it cannot be read."""
     figures: tuple[AuditedFigure, ...]
     request_errors: tuple[RequestError, ...]
     """Empty if the requests of both could not be matched."""
+    result: ReadResult | None = field(default=None, metadata=OMITTED)
+    """Omitted without --result, and if it cannot be read."""
 
 
 def audit_report(

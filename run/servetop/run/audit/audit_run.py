@@ -15,7 +15,7 @@ from servetop.core.units import NS_PER_S
 from servetop.run.audit.client_command import AuditedClient, ClientAddress
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.serve import ServerSettings, SimulatorServer, loop_factory, port_error, server_of
-from servetop.simulator.server.observed_connection import OtherRequests, RequestLog
+from servetop.simulator.server.observed_connection import ProbeRequests, RequestLog
 
 _DISCONNECT_TIMEOUT = 1.0
 """Seconds for the server to notice that an ended client has closed its connections."""
@@ -31,7 +31,7 @@ class ObservedLoad:
     spec: SimSpec
     requests: Sequence[RequestRecord]
     """In order of arrival; instants are seconds since `anchor`."""
-    others: Sequence[OtherRequests]
+    others: Sequence[ProbeRequests]
     anchor: ClockAnchor
     seconds: float
     """How long the client ran."""

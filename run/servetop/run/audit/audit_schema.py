@@ -16,8 +16,13 @@ def audit_schema() -> dict[str, Any]:
     """Return the schema as dictionaries and lists (JSON Schema, draft 2020-12)."""
     definitions: dict[str, Any] = {}
     root = object_schema(AuditReport, definitions)
-    root["properties"]["schema_version"] = {"const": VERSION}
-    root["required"].append("schema_version")
+    outcome = {
+        "schema_version": {"const": VERSION},
+        "exit_code": {"type": "integer"},
+        "error": {"type": ["string", "null"]},
+    }
+    root["properties"] = {**outcome, **root["properties"]}
+    root["required"] = [*outcome, *root["required"]]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:servetop:audit:{VERSION}",

@@ -38,7 +38,7 @@ def check_command(words: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAddress:
-    """What the client is told of the simulator."""
+    """The address of the simulator, as the client needs it."""
 
     url: str
     model: str
@@ -87,7 +87,7 @@ class AuditedClient:
         await self._process.exited.wait()
 
     async def stop(self) -> None:
-        """End the client and all its processes: with SIGINT, after STOP_TIMEOUT with SIGTERM, then with SIGKILL."""
+        """End the client and all its processes: with SIGINT, and those that are left after STOP_TIMEOUT by force."""
         await self._process.stop(STOP_TIMEOUT)
 
     def hurry(self) -> None:

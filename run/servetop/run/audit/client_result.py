@@ -33,7 +33,7 @@ DEFINITIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClientResult:
-    """What a client says of its load."""
+    """The load of a client by its own account."""
 
     tool: str
     version: str | None

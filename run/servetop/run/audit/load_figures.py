@@ -17,7 +17,7 @@ from servetop.recordings.format.request_codec import last_known_at
 
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
 PERCENTILES = (50, 90, 99)
-TIMED = frozenset(("request_rate", "mean_concurrency", "max_concurrent_requests", "duration"))
+TIMED = frozenset(("arrival_rate", "mean_concurrency", "max_concurrent_requests", "duration"))
 """Figures that need the times at which a client sent its requests."""
 OVER_TIME = frozenset(("request_throughput", "output_throughput", "total_token_throughput"))
 """Figures that need the duration of a load."""
@@ -28,7 +28,7 @@ class RequestError:
     """How much higher than the server's the client's times of the same requests are, in milliseconds."""
 
     name: str
-    """`ttft`, `tpot`, `e2el`, or `arrival`: how long after the client says that it was sent a request arrived."""
+    """`ttft`, `tpot`, `e2el`, or `arrival`: how long after its time of sending, by the client, a request arrived."""
     mean: float | None
     p50: float | None
     p90: float | None
@@ -52,7 +52,7 @@ def load_figures(requests: Sequence[RequestRecord]) -> Mapping[str, float | None
         "failed": sum(each.status not in (RequestStatus.OK, RequestStatus.CANCELLED) for each in requests),
         "cancelled": sum(each.status is RequestStatus.CANCELLED for each in requests),
         "duration": duration,
-        "request_rate": _ratio(sent.size - 1, arriving),
+        "arrival_rate": _ratio(sent.size - 1, arriving),
         "request_throughput": _ratio(len(ok), duration),
         "mean_concurrency": _ratio(float((ended - sent).sum()), duration),
         "max_concurrent_requests": InFlightTimeline.of(sent, ended).highest,
@@ -69,8 +69,8 @@ def request_errors(
 ) -> tuple[RequestError, ...]:
     """Return the errors of a client request by request, of those that succeeded for both; both in the same order.
 
-    `shift` (seconds) converts the client's times to the server's clock; with it, `arrival` is how much later than the
-    client says that it was sent a request arrived, failed ones included.
+    `shift` (seconds) converts the client's times to the server's clock; with it, `arrival` is how long after its
+    time of sending, by the client, a request arrived, failed ones included.
     """
     pairs = [
         (server, own)

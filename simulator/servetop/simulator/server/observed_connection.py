@@ -21,7 +21,7 @@ _FAILED = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class OtherRequests:
+class ProbeRequests:
     """Equal requests without tokens, such as probes of health, models or metrics."""
 
     method: str
@@ -49,10 +49,10 @@ class RequestLog:
         """The number of requests whose response is not complete, and whose client is still connected."""
         return sum(each.done_at is None for each in self._observed)
 
-    def others(self) -> tuple[OtherRequests, ...]:
+    def others(self) -> tuple[ProbeRequests, ...]:
         """Return the requests that did not generate, most frequent first."""
         return tuple(
-            OtherRequests(method=method, path=path, status=status, count=count)
+            ProbeRequests(method=method, path=path, status=status, count=count)
             for (method, path, status), count in self._others.most_common()
         )
 
@@ -79,7 +79,7 @@ class RequestLog:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ObservedRequest:
-    """One request as it goes on; instants in seconds."""
+    """One request from its arrival to its end; instants in seconds."""
 
     arrived: float
     method: str
