@@ -19,6 +19,7 @@ from servetop.cli.configuration.idle_options import (
     refuse_idle_of_run,
 )
 from servetop.cli.main import main
+from servetop.cli.options.audit_options import AuditOptions
 from servetop.cli.options.declaration import declared
 from servetop.cli.options.request_options import DataOptions
 from servetop.cli.options.run_options import RunOptions
@@ -72,6 +73,7 @@ COMMANDS_OWN = {
     },
     "validate": {"as_json"},
     "serve": {option.name for option in declared(ServeOptions)},
+    "audit": {option.name for option in declared(AuditOptions)},
 }  # fmt: skip
 """Options of each command that always have an effect there, or exclude another one by an error of their own."""
 TABLES: dict[str, Any] = {

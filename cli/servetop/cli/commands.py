@@ -7,6 +7,7 @@ from typing import Any
 from servetop.cli.framework.click_commands import CommandGroup, CommandSpec
 from servetop.cli.framework.command_line import CommandLine
 from servetop.cli.framework.help_pages import HELP_WIDTH
+from servetop.cli.options.audit_options import AuditOptions
 from servetop.cli.options.check_options import CheckOptions
 from servetop.cli.options.compare_options import CompareOptions
 from servetop.cli.options.doctor_options import DoctorOptions
@@ -109,8 +110,7 @@ def replay(line: CommandLine[ReplayOptions]) -> int:
         from servetop.cli.web.web import serve_recording
         from servetop.recordings.library.catalog import resolve
 
-        address = web_address_of(options.web)
-        return serve_recording(resolve(options.file or "latest"), address, options.display)
+        return serve_recording(resolve(options.file or "latest"), web_address_of(options.web), options.display)
     return replay_recording(options.file, options.display, read_only=options.read_only)
 
 
@@ -248,6 +248,13 @@ def serve(line: CommandLine[ServeOptions]) -> int:
     return serve_simulator(line.options)
 
 
+def audit(line: CommandLine[AuditOptions]) -> int:
+    """Run another load generator against the simulator, and print the errors of its figures; its command follows --."""
+    from servetop.cli.audit.audit_command import run_audit
+
+    return run_audit(line.options, line.invocation.engine_args)
+
+
 COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(sweep, SweepOptions),
     CommandSpec(search, SearchOptions, refused=REFUSED),
@@ -274,6 +281,7 @@ COMMANDS: tuple[CommandSpec[Any], ...] = (
     CommandSpec(predict, PredictOptions),
     CommandSpec(validate, JsonOptions),
     CommandSpec(serve, ServeOptions, independent=True),
+    CommandSpec(audit, AuditOptions, independent=True),
 )
 """In the order of the help page."""
 

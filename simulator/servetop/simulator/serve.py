@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import ExitCode, ServetopError
@@ -29,6 +30,22 @@ TIMER_TICK = 1e-3
 """uvloop's timers have a resolution of one millisecond, so the last part of a wait polls the loop."""
 LOG_PERIOD = 10.0
 """Seconds between two log lines of engine statistics, as in vLLM."""
+
+
+class ConnectionFactory(Protocol):
+    """Makes the connection of a new client; `Connection` itself is one."""
+
+    def __call__(self, route: Callable[[HttpRequest, Connection], None], *, connections: set[Connection]) -> Connection:
+        """Return a connection that hands its requests to `route`, and is a member of `connections` while open."""
+        ...
+
+
+class Log(Protocol):
+    """Receives the lines of a server's log."""
+
+    def __call__(self, text: str, level: str = "INFO") -> None:
+        """Receive one line."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +72,21 @@ class ServerSettings:
 
 def serve(settings: ServerSettings) -> int:
     """Serve until SIGTERM or SIGINT, and return the exit code; UsageError, or ServetopError for a port in use."""
+    server = server_of(settings)
+    gc.freeze()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(server.serve(settings.host, settings.port))
+    except OSError as error:
+        raise port_error(settings, error) from None
+
+
+def server_of(settings: ServerSettings) -> SimulatorServer:
+    """Return a server that is not listening yet; UsageError for settings that do not fit together."""
     check_emulation_options(settings.dialect, settings.emulated)
     profile = settings.engine_profile or server_dialect_class(settings.dialect).profile
     spec = sim_spec(settings.model, gpu=settings.gpu, engine=profile, settings=settings.simulation)
-    server = SimulatorServer(
+    return SimulatorServer(
         spec,
         served_name=settings.served_model_name or settings.model,
         adapters=settings.lora_modules,
@@ -66,14 +94,12 @@ def serve(settings: ServerSettings) -> int:
         dialect=settings.dialect,
         options=settings.emulated,
     )
-    gc.freeze()
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(server.serve(settings.host, settings.port))
-    except OSError as error:
-        what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
-        where = f"port {settings.port} on {settings.host}"
-        raise ServetopError(f"{where} {what}: choose another with --port") from None
+
+
+def port_error(settings: ServerSettings, error: OSError) -> ServetopError:
+    """Return the error to report for an address that cannot be listened at."""
+    what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+    return ServetopError(f"port {settings.port} on {settings.host} {what}: choose another with --port")
 
 
 class SimulatorServer:
@@ -89,6 +115,8 @@ class SimulatorServer:
         dialect: str = "vllm",
         options: EmulationOptions | None = None,
     ) -> None:
+        self._connect: ConnectionFactory = Connection
+        self._log: Log = write_log
         self.spec, options = spec, options or EmulationOptions()
         self.scheduler = build_scheduler(spec)
         names = (served_name, *(adapter.partition("=")[0] for adapter in adapters))
@@ -103,6 +131,10 @@ class SimulatorServer:
         self._timer: asyncio.Handle | None = None
         self._log_before = (0, 0)
 
+    def observe(self, connections: ConnectionFactory, *, log: Log) -> None:
+        """Make the connections and write the log in another way; call before the start."""
+        self._connect, self._log = connections, log
+
     async def serve(self, host: str, port: int) -> int:
         """Serve until a signal arrives, then return 0; OSError if the address is unavailable."""
         loop = asyncio.get_running_loop()
@@ -110,10 +142,10 @@ class SimulatorServer:
         stopped: asyncio.Future[int] = loop.create_future()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _stop, stopped, int(number))
-        log(f"Starting simulated {self._dialect.title} server on {url}")
-        log("Application startup complete: ready")
+        self._log(f"Starting simulated {self._dialect.title} server on {url}")
+        self._log("Application startup complete: ready")
         caught = await stopped
-        log(f"Shutting down on {signal.Signals(caught).name}")
+        self._log(f"Shutting down on {signal.Signals(caught).name}")
         self.close()
         return int(ExitCode.OK)
 
@@ -141,7 +173,7 @@ class SimulatorServer:
 
     async def _listen(self, route: Callable[[HttpRequest, Connection], None], host: str, port: int) -> int:
         listener = await self._loop.create_server(
-            lambda: Connection(route, connections=self._connections), host, port, backlog=2048
+            lambda: self._connect(route, connections=self._connections), host, port, backlog=2048
         )
         self._listeners.append(listener)
         return int(listener.sockets[0].getsockname()[1])
@@ -155,7 +187,7 @@ class SimulatorServer:
             what = "is in use" if in_use else "cannot be used"
             raise ServetopError(f"metrics port {port} on {host} {what}: choose another with --metrics-port") from None
         self.metrics_url = f"http://{host}:{bound_port}/metrics"
-        log(f"Metrics on {self.metrics_url}")
+        self._log(f"Metrics on {self.metrics_url}")
 
     def _wake_at(self, at: float) -> None:
         if self._timer is not None:
@@ -169,20 +201,22 @@ class SimulatorServer:
 
     def _log_facts(self) -> None:
         spec, blocks = self.spec, self.scheduler.blocks
-        log(
+        self._log(
             f"servetop simulator, {self._dialect.title} dialect: {spec.engine.name} ({spec.engine.policy}) "
             f"on {spec.gpu.name}"
         )
-        log(f"Using max model len {spec.context_limit}, tensor parallel {spec.tensor_parallel}")
-        log(f"Model {spec.model.name}: weights take {spec.model.weight_bytes / 2**30:.2f} GiB")
-        log(f"# GPU blocks: {blocks.total}, block size: {blocks.block_size}, max_num_seqs: {spec.batch_limit}")
+        self._log(f"Using max model len {spec.context_limit}, tensor parallel {spec.tensor_parallel}")
+        self._log(f"Model {spec.model.name}: weights take {spec.model.weight_bytes / 2**30:.2f} GiB")
+        self._log(f"# GPU blocks: {blocks.total}, block size: {blocks.block_size}, max_num_seqs: {spec.batch_limit}")
         tokens = blocks.total * blocks.block_size
-        log(
+        self._log(
             f"GPU KV cache size: {tokens:,} tokens, Maximum concurrency for {spec.context_limit:,} tokens per request: "
             f"{tokens / spec.context_limit:.2f}x"
         )
         if tokens < spec.context_limit:
-            log(f"requests of more than {tokens} tokens will be rejected: they do not fit into the KV cache", "WARNING")
+            self._log(
+                f"requests of more than {tokens} tokens will be rejected: they do not fit into the KV cache", "WARNING"
+            )
 
     def _log_statistics(self) -> None:
         self._reporter = self._loop.call_later(LOG_PERIOD, self._log_statistics)
@@ -191,14 +225,14 @@ class SimulatorServer:
         self._log_before = now
         if not (prompted or generated or self.scheduler.unfinished):
             return
-        log(
+        self._log(
             f"Engine 000: Avg prompt throughput: {prompted:.1f} tokens/s, Avg generation throughput: {generated:.1f} "
             f"tokens/s, Running: {self.scheduler.running} reqs, Waiting: {len(self.scheduler.waiting)} reqs, "
             f"GPU KV cache usage: {self._engine.kv_usage:.1%}, Preemptions: {self.scheduler.preemptions}"
         )
 
 
-def log(text: str, level: str = "INFO") -> None:
+def write_log(text: str, level: str = "INFO") -> None:
     """Write one line to stderr in vLLM's log format."""
     stamp = datetime.fromtimestamp(wall_clock()).strftime("%m-%d %H:%M:%S")
     with contextlib.suppress(BrokenPipeError):  # the log's reader has exited; keep serving
@@ -212,7 +246,8 @@ def _stop(stopped: asyncio.Future[int], number: int) -> None:
         stopped.set_result(number)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes uvloop's event loops; None, for asyncio's own, without it."""
     try:
         import uvloop
     except ImportError:

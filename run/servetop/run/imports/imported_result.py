@@ -55,6 +55,8 @@ class ImportedResult:
     """The clock of the tool at second 0, in nanoseconds."""
     wall_epoch_s: float | None = None
     """Unix time of second 0; None if unknown."""
+    times_known: bool = True
+    """Whether the tool wrote when it sent each request; else the times are derived."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     not_carried: Sequence[str] = ()
     """What the file has and the recording has not: phrases of a message to the user."""

@@ -59,6 +59,7 @@ def read_llmperf_responses(document: Any, path: Path) -> list[ImportedResult]:
         model=_text(summary.get("model")),
         endpoint="chat",
         wall_epoch_s=None if end is None else end - max(map(last_known_at, requests)),
+        times_known=False,
         not_carried=[
             "inter_token_latency_s (it includes the time to the first token)",
             *(["GEN_TEXT"] if any(row.get("GEN_TEXT") for row in document) else []),

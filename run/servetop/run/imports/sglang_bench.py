@@ -58,6 +58,7 @@ def read_sglang_result(document: Mapping[str, Any]) -> ImportedResult:
         tokenizer=_text(known, "tokenizer_path"),
         label=_text(document, "tag"),
         endpoint="chat" if "chat" in _text(document, "backend") else "completions",
+        times_known=False,
         not_carried=list(_not_carried(lists, known)),
         remarks=remarks,
     )

@@ -73,6 +73,7 @@ def read_vllm_result(document: Mapping[str, Any]) -> ImportedResult:
         tokenizer=_text(document, "tokenizer_id"),
         label=_text(document, "label"),
         endpoint=_ENDPOINTS.get(_text(document, "endpoint_type"), "completions"),
+        times_known="start_times" in lists,
         origin_ns=round(origin * NS_PER_S),
         wall_epoch_s=_date(document),
         metadata={key: value for key, value in others.items() if isinstance(value, str)},

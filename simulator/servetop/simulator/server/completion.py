@@ -43,6 +43,7 @@ class Completion:
         self._offset = zlib.crc32(header.response_id.encode()) + header.index
         if header.choices is not None:
             header.choices.members.append(self)
+        connection.expect(self)
 
     @property
     def prompt(self) -> int:

@@ -7,9 +7,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import httptools
+
+if TYPE_CHECKING:
+    from servetop.simulator.server.completion import Completion
 
 REASONS = {
     200: "OK",
@@ -160,6 +163,9 @@ class Connection(asyncio.Protocol):
         extra = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items()).encode()
         self.send(head + extra + self._connection_header() + b"\r\n" + body)
         self.finish()
+
+    def expect(self, completion: Completion) -> None:
+        """Receive a completion of the current request, before its first token; for subclasses that observe it."""
 
     def start_stream(self) -> None:
         """Send the HTTP head of a server-sent event stream; `send` the chunks, then `finish`."""

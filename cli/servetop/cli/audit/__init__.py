@@ -1,0 +1,1 @@
+"""`servetop audit`: command and text."""

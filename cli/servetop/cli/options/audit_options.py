@@ -1,0 +1,58 @@
+"""The options of `servetop audit`."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+from servetop.cli.options.declaration import Option, options_class
+from servetop.cli.options.output_options import AsJson
+from servetop.cli.options.serve_options import EmulatedOptions, ServedOptions
+from servetop.cli.options.tool_options import IMPORT_FORMATS
+from servetop.core.errors import UsageError
+
+_MAX_PORT = 65535
+
+
+def _timeout(text: str) -> float:
+    """Return a time above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise UsageError(f"invalid --timeout {text}: use seconds above 0")
+    return value
+
+
+@options_class
+class AuditOptions:
+    """The options of `servetop audit`."""
+
+    result: Annotated[
+        Path | None,
+        Option("--result", "File with the client's own result, to compare.", unit="FILE", brief="The client's result."),
+    ] = None
+    format: Annotated[
+        str | None,
+        Option("--format", "Format of the result.", unit="FORMAT", default="by its content", choices=IMPORT_FORMATS),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        Option("--timeout", "End the client after this time.", unit="SECONDS", parse=_timeout, default="never"),
+    ] = None
+    as_json: AsJson = False
+    host: Annotated[
+        str, Option("--host", "Address at which the simulator listens.", unit="ADDRESS", panel="Server")
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        Option("--port", "Its port; 0 for a free one.", unit="PORT", minimum=0, maximum=_MAX_PORT, panel="Server"),
+    ] = 0
+    served_model_name: Annotated[
+        str,
+        Option(
+            "--served-model-name", "Name that the client uses.", unit="NAME", default="--model as given", panel="Server"
+        ),
+    ] = ""
+    served: ServedOptions = ServedOptions()
+    emulated: EmulatedOptions = EmulatedOptions()

@@ -1,0 +1,1 @@
+"""Runs another load generator against the simulator, and compares what both saw."""
